@@ -1,0 +1,2 @@
+//! Room under construction.
+fn main() {}

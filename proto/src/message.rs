@@ -1,0 +1,13 @@
+//! Checked forms of the messages: what comes off the wire passes here once, and is then trusted.
+//!
+//! A request with a fault is refused whole, with the field, what it holds and what was wanted. [`Ask`] and [`Release`]
+//! are what a grantor works with, [`Answer`] and [`Whereabouts`] what a holder does; each is made from the wire and put
+//! on the wire here and nowhere else.
+
+mod answer;
+mod ask;
+mod refusal;
+
+pub use answer::{Answer, Grant, Leader, Order, Sharing, WallClock, Whereabouts};
+pub use ask::{Ask, Band, Bands, Has, HolderKind, Release, Report};
+pub use refusal::{Limits, Malformed, Refusal};

@@ -1,0 +1,111 @@
+//! What is wrong with a message, said so that its sender can mend it.
+
+use std::fmt::{self, Write as _};
+
+use crate::name::BadName;
+
+/// How much one request may hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes in the name of a client or resource.
+    pub name_bytes: usize,
+    /// Resources in one request.
+    pub resources_per_request: usize,
+    /// Priority bands of one resource in one request of a server.
+    pub bands_per_resource: usize,
+}
+
+/// Why a request is refused. Nothing of it has been kept.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// A field holds what it must not (gRPC: `INVALID_ARGUMENT`).
+    #[error("{field}: {found}; wanted {wanted}")]
+    Invalid {
+        /// The path of the field: `resource[2].wants`.
+        field: String,
+        /// What it holds: `is NaN`.
+        found: String,
+        /// What it should hold.
+        wanted: String,
+    },
+    /// More was asked for than this server is configured to keep (gRPC: `RESOURCE_EXHAUSTED`).
+    #[error("{what}: {count} is over the limit of {limit}")]
+    Exhausted {
+        /// What there is too much of: `resources in one request`.
+        what: String,
+        /// How much of it there would be.
+        count: usize,
+        /// How much of it there may be.
+        limit: usize,
+    },
+    /// No template covers the resource (gRPC: `NOT_FOUND`).
+    #[error(
+        "{field}: no template matches {resource:?}; wanted a name that a template covers, or a catch-all \"*\""
+    )]
+    Unknown {
+        /// The path of the field.
+        field: String,
+        /// The name that nothing matches.
+        resource: String,
+    },
+}
+
+/// Why an answer of a server cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("malformed answer: {field}: {found}")]
+pub struct Malformed {
+    pub(super) field: String,
+    pub(super) found: String,
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { name_bytes: 256, resources_per_request: 1_000, bands_per_resource: 64 }
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    pub(super) fn invalid(
+        field: impl Into<String>,
+        found: impl Into<String>,
+        wanted: impl Into<String>,
+    ) -> Refusal {
+        Refusal::Invalid { field: field.into(), found: found.into(), wanted: wanted.into() }
+    }
+
+    pub(super) fn missing(field: impl Into<String>, wanted: impl Into<String>) -> Refusal {
+        Refusal::invalid(field, "is missing", wanted)
+    }
+
+    pub(super) fn name(field: impl Into<String>, text: &str, fault: BadName, limits: &Limits) -> Refusal {
+        let found = match fault {
+            BadName::Empty => "is empty".to_owned(),
+            BadName::TooLong(_) | BadName::Control(_) => format!("{} {fault}", Excerpt(text)),
+        };
+        Refusal::invalid(field, found, name_wanted(limits))
+    }
+}
+
+pub(super) fn name_wanted(limits: &Limits) -> String {
+    format!("1 to {} bytes of text without control characters", limits.name_bytes)
+}
+
+/// A text in quotes, cut where it gets long.
+struct Excerpt<'a>(&'a str);
+
+impl fmt::Display for Excerpt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 40;
+        match self.0.char_indices().nth(SHOWN) {
+            None => write!(f, "{:?}", self.0),
+            Some((cut, _)) => {
+                write!(f, "{:?}", &self.0[..cut])?;
+                f.write_char('…')
+            }
+        }
+    }
+}
