@@ -1,1 +1,56 @@
-//! Room under construction.
+//! How to keep the ledger and answer: a node, its resources, and what is charged to whom.
+//!
+//! The mind of a server is [`node::Node`]: reports in, grants out, with the time as an argument and nothing but values
+//! as results. Around it, behind the feature `shell`, is the body: gRPC, HTTP, files, signals.
+//!
+//! ```
+//! use std::time::Duration;
+//! use lessor_proto::{Amount, Time, message::{Ask, Limits}, wire};
+//! use lessor_server::node::{Node, NodeConfig};
+//! use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+//!
+//! let repository = Repository::new(vec![Template {
+//!     glob: Glob::new("db-*")?,
+//!     capacity: Amount::from_units(120),
+//!     safe_capacity: SafeCapacity::Dynamic,
+//!     description: "queries per second".into(),
+//!     kind: Kind::Rate,
+//!     policy: lessor_algorithms::Policy::FairShare,
+//!     lease_length: Duration::from_secs(60),
+//!     refresh_interval: Duration::from_secs(5),
+//!     learning: Duration::ZERO,
+//! }])?;
+//! let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository);
+//!
+//! let ask = |client: &str, wants: f64| {
+//!     let resource = wire::ResourceRequest {
+//!         resource_id: Some("db-orders".into()),
+//!         priority: Some(0),
+//!         wants: Some(wants),
+//!         ..Default::default()
+//!     };
+//!     let request = wire::GetCapacityRequest {
+//!         client_id: Some(client.into()),
+//!         resource: vec![resource],
+//!         ..Default::default()
+//!     };
+//!     Ask::from_client(request, &Limits::default())
+//! };
+//! let now = Time::ZERO + Duration::from_secs(1);
+//! let answer = node.ask(now, &ask("a", 1000.0)?)?;
+//! assert_eq!(answer.grants[0].capacity, Amount::from_units(120));
+//! // Until "a" has said that it keeps to less, there is nothing for "b".
+//! let answer = node.ask(now, &ask("b", 50.0)?)?;
+//! assert_eq!(answer.grants[0].capacity, Amount::ZERO);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Deliberately absent: how shares are computed (`lessor-algorithms`), and everything a client does with a lease
+//! (`lessor-client`).
+
+pub mod ledger;
+pub mod node;
+pub mod repository;
+pub mod resource;
+#[cfg(feature = "shell")]
+pub mod shell;

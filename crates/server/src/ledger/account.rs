@@ -1,0 +1,123 @@
+//! What one holder may still believe it has of one resource.
+
+use lessor_proto::{Amount, Time};
+use smallvec::SmallVec;
+
+/// A grant that counts: sent, neither superseded nor ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// How much the holder may use under it; lowered by what the holder promises, never raised.
+    pub amount: Amount,
+    /// When it is certainly over, on the grantor's clock.
+    pub end: Time,
+    /// The number of the grant; 0 for what was claimed from an earlier reign.
+    pub seq: u32,
+    /// How many debts there had been when it was granted.
+    pub cut: u32,
+}
+
+/// All grants that count for one holder, oldest first. Nearly always there is one.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Account {
+    entries: SmallVec<[Entry; 1]>,
+}
+
+/// A holder that is never heard to lower itself would collect one entry a grant. From here on the two oldest are
+/// counted as one that is as large and lasts as long as either.
+const MOST_ENTRIES: usize = 16;
+
+// === impl Account ===
+
+impl Account {
+    /// The most that the holder may still use: what is counted against the limit.
+    #[must_use]
+    pub fn charge(&self) -> Amount {
+        self.entries.iter().map(|entry| entry.amount).max().unwrap_or(Amount::ZERO)
+    }
+
+    /// The same of the grants made since debt number `cut` began.
+    #[must_use]
+    pub fn charge_since(&self, cut: u32) -> Amount {
+        self.entries.iter().filter(|entry| entry.cut >= cut).map(|entry| entry.amount).max().unwrap_or(Amount::ZERO)
+    }
+
+    /// Whether nothing counts any more.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The grants that count, oldest first.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// When the next of them ends.
+    #[must_use]
+    pub fn next_end(&self) -> Option<Time> {
+        self.entries.iter().map(|entry| entry.end).min()
+    }
+
+    /// When the last of them ends.
+    #[must_use]
+    pub fn last_end(&self) -> Option<Time> {
+        self.entries.iter().map(|entry| entry.end).max()
+    }
+
+    /// The oldest grant of exactly `amount`: the one a holder means that shows its lease without the number of it.
+    #[must_use]
+    pub fn oldest_of(&self, amount: Amount) -> Option<u32> {
+        self.entries.iter().find(|entry| entry.amount == amount).map(|entry| entry.seq)
+    }
+
+    pub(super) fn expire(&mut self, now: Time) {
+        self.entries.retain(|entry| entry.end > now);
+    }
+
+    /// Lowers instead of removing, so that it does not matter in which order entries end.
+    pub(super) fn acknowledge(&mut self, seq: u64, held: Amount) {
+        for entry in self.entries.iter_mut().filter(|entry| u64::from(entry.seq) <= seq) {
+            entry.amount = entry.amount.min(held);
+        }
+        self.prune();
+    }
+
+    pub(super) fn add(&mut self, entry: Entry) {
+        self.entries.push(entry);
+        self.prune();
+        if self.entries.len() > MOST_ENTRIES {
+            let oldest = self.entries.remove(0);
+            let next = &mut self.entries[0];
+            next.amount = next.amount.max(oldest.amount);
+            next.end = next.end.max(oldest.end);
+            next.cut = next.cut.min(oldest.cut);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Forgets entries that a later one covers: it is as large, lasts as long, and every promise about it is one about
+    /// them.
+    fn prune(&mut self) {
+        let mut index = 0;
+        while index < self.entries.len() {
+            let entry = self.entries[index];
+            if self.entries[index + 1..].iter().any(|later| later.covers(&entry)) {
+                self.entries.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn covers(&self, earlier: &Entry) -> bool {
+        self.amount >= earlier.amount && self.end >= earlier.end && self.cut >= earlier.cut
+    }
+}

@@ -1,0 +1,78 @@
+//! What an operator sees of a node.
+
+use lessor_proto::{ResourceId, Time};
+
+use super::Node;
+use crate::resource::ResourceStatus;
+
+/// What to show.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StatusQuery {
+    /// One resource only.
+    pub resource: Option<String>,
+    /// How many resources, in the order of their names.
+    pub resources: usize,
+    /// How many holders of each.
+    pub holders: usize,
+}
+
+/// A node as it stands.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "shell", derive(serde::Serialize))]
+pub struct NodeStatus {
+    /// Its name.
+    pub node: String,
+    /// The number of its reign.
+    pub epoch: u64,
+    /// How long it has led, in seconds.
+    pub leading_seconds: f64,
+    /// How many resources it keeps.
+    pub resources_in_all: usize,
+    /// What has gone through its doors.
+    pub tally: Tally,
+    /// Those that were asked for.
+    pub resources: Vec<ResourceStatus>,
+}
+
+/// What has gone through the doors since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "shell", derive(serde::Serialize))]
+pub struct Tally {
+    /// Requests for capacity.
+    pub asks: u64,
+    /// Grants in the answers to them.
+    pub granted: u64,
+    /// Those refused.
+    pub refused: u64,
+    /// Releases.
+    pub releases: u64,
+    /// Repositories put in force since the start.
+    pub reloads: u64,
+}
+
+// === impl StatusQuery ===
+
+impl Default for StatusQuery {
+    fn default() -> StatusQuery {
+        StatusQuery { resource: None, resources: 100, holders: 100 }
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Who has what.
+    #[must_use]
+    pub fn status(&self, now: Time, query: &StatusQuery) -> NodeStatus {
+        let wanted = |id: &ResourceId| query.resource.as_ref().is_none_or(|wanted| wanted == id.as_str());
+        let resources = self.resources.values().filter(|resource| wanted(resource.id()));
+        NodeStatus {
+            node: self.config.name.clone(),
+            epoch: self.config.epoch,
+            leading_seconds: now.since(self.since).as_secs_f64(),
+            resources_in_all: self.resources.len(),
+            tally: self.tally,
+            resources: resources.take(query.resources).map(|resource| resource.status(now, query.holders)).collect(),
+        }
+    }
+}

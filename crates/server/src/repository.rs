@@ -1,0 +1,155 @@
+//! What is configured: templates in their order, and which of them a resource follows.
+//!
+//! A resource follows the template whose glob *is* its name, or else the first whose glob matches it. A resource
+//! without a template is not known here; what becomes of it is for the node to say.
+//!
+//! A repository that exists is valid: its templates hold together, and no two have the same glob. It is replaced as a
+//! whole or not at all.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use lessor_algorithms::Policy;
+//! use lessor_proto::{Amount, ResourceId};
+//! use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+//!
+//! let repository = Repository::new(vec![Template {
+//!     glob: Glob::new("db-*")?,
+//!     capacity: Amount::from_units(500),
+//!     safe_capacity: SafeCapacity::Dynamic,
+//!     description: "queries per second".into(),
+//!     kind: Kind::Rate,
+//!     policy: Policy::FairShare,
+//!     lease_length: Duration::from_secs(60),
+//!     refresh_interval: Duration::from_secs(5),
+//!     learning: Duration::from_secs(60),
+//! }])?;
+//! let orders = ResourceId::new("db-orders", 256)?;
+//! assert_eq!(repository.find(&orders).unwrap().capacity, Amount::from_units(500));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod glob;
+mod template;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use lessor_proto::ResourceId;
+
+pub use self::glob::{BadGlob, Glob, GlobFault};
+pub use self::template::{Field, Kind, Problem, SafeCapacity, Template};
+
+/// All templates, in their order. The default has none, so that no resource is known.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Repository {
+    templates: Vec<Arc<Template>>,
+    /// Where the template with exactly that glob is.
+    exact: BTreeMap<Box<str>, usize>,
+    /// Where the templates are whose globs match more than themselves, in order.
+    patterns: Vec<usize>,
+}
+
+/// A template that cannot be taken.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("template {glob:?}: {problem}")]
+pub struct BadTemplate {
+    /// Its index.
+    pub template: usize,
+    /// Its glob.
+    pub glob: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// All that is wrong with some templates: one fault at least, in the order of the templates.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BadTemplates(Vec<BadTemplate>);
+
+// === impl Repository ===
+
+impl Repository {
+    /// Takes templates in the order in which their globs are to be tried.
+    ///
+    /// # Errors
+    /// When a template does not hold together, or has the glob of an earlier one. All faults are told at once.
+    pub fn new(templates: Vec<Template>) -> Result<Repository, BadTemplates> {
+        let mut faults = Vec::new();
+        let mut exact = BTreeMap::new();
+        for (index, template) in templates.iter().enumerate() {
+            let duplicate = exact.get(template.glob.as_str()).map(|&first| Problem::Duplicate { first });
+            exact.entry(template.glob.as_str().into()).or_insert(index);
+            let glob = || template.glob.as_str().to_owned();
+            let problems = duplicate.into_iter().chain(template.problems());
+            faults.extend(problems.map(|problem| BadTemplate { template: index, glob: glob(), problem }));
+        }
+        if !faults.is_empty() {
+            return Err(BadTemplates(faults));
+        }
+        let is_pattern = |&index: &usize| !templates[index].glob.is_plain();
+        let patterns = (0..templates.len()).filter(is_pattern).collect();
+        Ok(Repository { templates: templates.into_iter().map(Arc::new).collect(), exact, patterns })
+    }
+
+    /// The template that `resource` follows: the one whose glob is that very name, or else the first that matches it.
+    #[must_use]
+    pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
+        let name = resource.as_str();
+        let matching = || self.patterns.iter().find(|&&index| self.templates[index].glob.matches(name));
+        self.exact.get(name).or_else(matching).map(|&index| &self.templates[index])
+    }
+
+    /// All templates, in their order.
+    #[must_use]
+    pub fn templates(&self) -> &[Arc<Template>] {
+        &self.templates
+    }
+
+    /// The templates that no resource can follow (but one named like their glob), because the glob `*` stands before
+    /// them. Legal, and hardly meant.
+    pub fn shadowed(&self) -> impl Iterator<Item = &Arc<Template>> {
+        let mut patterns = self.patterns.iter().map(|&index| &self.templates[index]);
+        patterns.by_ref().find(|template| template.glob.is_everything());
+        patterns
+    }
+}
+
+impl fmt::Debug for Repository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.templates).finish()
+    }
+}
+
+// === impl BadTemplates ===
+
+impl BadTemplates {
+    /// The faults.
+    pub fn iter(&self) -> std::slice::Iter<'_, BadTemplate> {
+        self.0.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a BadTemplates {
+    type Item = &'a BadTemplate;
+    type IntoIter = std::slice::Iter<'a, BadTemplate>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// One fault a line.
+impl fmt::Display for BadTemplates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, bad) in self.0.iter().enumerate() {
+            write!(f, "{}{bad}", if index == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for BadTemplates {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+use std::time::Duration;
+
+use lessor_algorithms::Policy;
+use lessor_proto::Amount;
+
+use super::*;
+
+fn template(glob: &str) -> Template {
+    Template {
+        glob: Glob::new(glob).unwrap(),
+        capacity: Amount::from_units(100),
+        safe_capacity: SafeCapacity::Dynamic,
+        description: String::new(),
+        kind: Kind::Rate,
+        policy: Policy::FairShare,
+        lease_length: Duration::from_secs(60),
+        refresh_interval: Duration::from_secs(5),
+        learning: Duration::from_secs(60),
+    }
+}
+
+#[track_caller]
+fn check(globs: &[&str], cases: &[(&str, Option<&str>)]) {
+    let repository = Repository::new(globs.iter().map(|glob| template(glob)).collect()).unwrap();
+    for &(name, wanted) in cases {
+        let found = repository.find(&ResourceId::new(name, 256).unwrap());
+        assert_eq!(found.map(|template| template.glob.as_str()), wanted, "{name}");
+    }
+}
+
+#[track_caller]
+fn check_faults(templates: Vec<Template>, faults: &str) {
+    assert_eq!(Repository::new(templates).unwrap_err().to_string(), faults);
+}
+
+#[test]
+fn first_matching_glob_is_followed() {
+    check(
+        &["db-*", "db-orders-*", "*"],
+        &[("db-orders-1", Some("db-*")), ("db/orders", Some("*")), ("x", Some("*"))],
+    );
+}
+
+#[test]
+fn exact_name_comes_before_every_glob() {
+    check(&["*", "db", "d?"], &[("db", Some("db")), ("dc", Some("*"))]);
+    // Doorman compares the glob as it is written, too.
+    check(&["d*", "d[b]"], &[("d[b]", Some("d[b]")), ("db", Some("d*")), ("d*", Some("d*"))]);
+}
+
+#[test]
+fn unmatched_name_is_unknown() {
+    check(&["db-*"], &[("db", None), ("db-1/x", None)]);
+    check(&[], &[("db", None)]);
+}
+
+#[test]
+fn glob_behind_the_catch_all_is_shadowed_but_a_name_is_not() {
+    let globs = ["db-*", "*", "disk-?", "disk"];
+    let repository = Repository::new(globs.map(template).to_vec()).unwrap();
+    let shadowed: Vec<_> = repository.shadowed().map(|template| template.glob.as_str()).collect();
+    assert_eq!(shadowed, ["disk-?"]);
+    assert_eq!(Repository::new(vec![template("*")]).unwrap().shadowed().count(), 0);
+}
+
+#[test]
+fn every_fault_is_told_at_once() {
+    let seconds = Duration::from_secs;
+    check_faults(
+        vec![
+            Template { lease_length: seconds(5), refresh_interval: seconds(8), ..template("disk*") },
+            template("db"),
+            Template { kind: Kind::Gauge, capacity: Amount::from_f64(2.5), ..template("db") },
+            Template {
+                kind: Kind::Gauge,
+                safe_capacity: SafeCapacity::Fixed(Amount::from_f64(0.5)),
+                refresh_interval: Duration::ZERO,
+                learning: seconds(40_000_000),
+                ..template("pool")
+            },
+        ],
+        "template \"disk*\": lease_length 5 is shorter than refresh_interval 8\n\
+         template \"db\": identifier_glob is that of template 2 already\n\
+         template \"db\": capacity 2.5 of a gauge is not whole; wanted whole units, or kind: rate\n\
+         template \"pool\": refresh_interval 0 is too short; wanted whole seconds from 1 to 31536000 (a year)\n\
+         template \"pool\": learning_mode_duration 40000000 is too large; wanted whole seconds from 0 (no learning) to \
+         31536000 (a year)\n\
+         template \"pool\": safe_capacity 0.5 of a gauge is not whole; wanted whole units, or kind: rate",
+    );
+}
+
+#[test]
+fn lease_may_be_as_long_as_the_refresh_interval() {
+    let seconds = Duration::from_secs;
+    let tight = Template { lease_length: seconds(8), refresh_interval: seconds(8), ..template("disk") };
+    assert!(Repository::new(vec![tight]).is_ok());
+}
+
+#[test]
+fn numbers_are_taken_within_bounds() {
+    assert_eq!(Template::check_capacity(0.5), Ok(Amount::from_micros(500_000)));
+    assert_eq!(Template::check_capacity(1.8e13), Ok(Amount::from_units(18_000_000_000_000)));
+    assert_eq!(SafeCapacity::from_units(-1.0), Ok(SafeCapacity::Unlimited));
+    assert_eq!(SafeCapacity::from_units(0.0), Ok(SafeCapacity::Fixed(Amount::ZERO)));
+    for (problem, told) in [
+        (Template::check_capacity(-3.0).unwrap_err(), "capacity -3 is negative; wanted "),
+        (Template::check_capacity(f64::NAN).unwrap_err(), "capacity NaN is not finite; wanted "),
+        (Template::check_capacity(2e13).unwrap_err(), "capacity 20000000000000 is too large; wanted "),
+        (SafeCapacity::from_units(-2.0).unwrap_err(), "safe_capacity -2 is negative; wanted "),
+        (
+            Template::check_seconds(Field::LeaseLength, 1.5).unwrap_err(),
+            "lease_length 1.5 is not whole; wanted ",
+        ),
+        (
+            Template::check_seconds(Field::LeaseLength, f64::INFINITY).unwrap_err(),
+            "lease_length inf is not finite",
+        ),
+    ] {
+        assert!(problem.to_string().starts_with(told), "{problem}");
+    }
+}

@@ -1,0 +1,121 @@
+//! One holder of one resource, as the grantor remembers it. There may be millions: every byte here counts.
+
+use std::num::NonZeroU32;
+
+use compact_str::CompactString;
+use lessor_algorithms::Demand;
+use lessor_proto::Time;
+use lessor_proto::message::{Band, HolderKind};
+
+use super::agenda::Tick;
+use crate::ledger::Account;
+
+#[derive(Debug)]
+pub(crate) struct Child {
+    /// The id of the client or node.
+    pub(crate) name: CompactString,
+    /// Which life of it: drawn by the holder if `incarnated`, else counted by this server.
+    pub(crate) session: u64,
+    /// What it is charged for.
+    pub(crate) account: Account,
+    pub(crate) demands: Demands,
+    /// The greatest report id heard; wants of older reports are out of date.
+    pub(crate) report_id: u64,
+    /// When it was last heard of.
+    pub(crate) basis: Time,
+    pub(crate) next_seq: u32,
+    /// Where it stands in the agenda.
+    pub(crate) due: Tick,
+    pub(crate) kind: HolderKind,
+    pub(crate) incarnated: bool,
+    /// Another life of the same id has appeared since.
+    pub(crate) superseded: bool,
+    /// It was superseded and has missed a refresh: its wants do not count until it is heard of again.
+    pub(crate) withdrawn: bool,
+    /// It appeared beside another life of the same id and has reported only once: its leases are short.
+    pub(crate) provisional: bool,
+}
+
+/// What a holder wants: nearly always one demand, from a node one a band.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Demands {
+    One { wants: f64, weight: NonZeroU32, priority: i32 },
+    /// Behind a thin pointer, so that it is no larger than one.
+    Many(Box<Several>),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Several(Vec<Demand>);
+
+// === impl Child ===
+
+impl Child {
+    /// What identifies it among all holders of the resource.
+    pub(crate) fn is(&self, kind: HolderKind, name: &str, session: u64, incarnated: bool) -> bool {
+        self.session == session && self.incarnated == incarnated && self.is_life_of(kind, name)
+    }
+
+    pub(crate) fn is_life_of(&self, kind: HolderKind, name: &str) -> bool {
+        self.kind == kind && self.name == name
+    }
+
+    /// When it should be looked at next, if nothing is heard of it.
+    pub(crate) fn attention(&self, refresh: std::time::Duration) -> Option<Time> {
+        let missed = (self.superseded && !self.withdrawn).then(|| self.basis + refresh * 2);
+        missed.into_iter().chain(self.account.next_end()).min()
+    }
+}
+
+// === impl Demands ===
+
+impl Demands {
+    pub(crate) fn from_bands(bands: &[Band]) -> Demands {
+        match bands {
+            [Band { priority, subclients, wants }] => Demands::One {
+                wants: *wants,
+                weight: NonZeroU32::new(*subclients).expect("checked at the door"),
+                priority: narrow(*priority),
+            },
+            bands => Demands::Many(Box::new(Several(bands.iter().map(demand).collect()))),
+        }
+    }
+
+    /// One by one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Demand> {
+        let (one, many) = match self {
+            Demands::One { wants, weight, priority } => {
+                (Some(Demand { priority: (*priority).into(), weight: weight.get(), wants: *wants }), &[][..])
+            }
+            Demands::Many(many) => (None, &many.0[..]),
+        };
+        one.into_iter().chain(many.iter().copied())
+    }
+
+    pub(crate) fn wants(&self) -> f64 {
+        self.iter().map(|demand| demand.wants).sum()
+    }
+
+    pub(crate) fn weight(&self) -> u64 {
+        self.iter().map(|demand| u64::from(demand.weight)).sum()
+    }
+}
+
+fn demand(band: &Band) -> Demand {
+    Demand { priority: narrow(band.priority).into(), weight: band.subclients, wants: band.wants }
+}
+
+/// Priorities beyond 32 bits are taken for the nearest within.
+fn narrow(priority: i64) -> i32 {
+    i32::try_from(priority).unwrap_or(if priority > 0 { i32::MAX } else { i32::MIN })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_stays_small() {
+        assert_eq!(size_of::<Demands>(), 16);
+        assert_eq!(size_of::<Option<Child>>(), 112);
+    }
+}

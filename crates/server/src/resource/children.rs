@@ -1,0 +1,159 @@
+//! The holders of one resource: by who they are, by slot, and by when they need attention.
+
+use std::hash::BuildHasher;
+use std::time::Duration;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use lessor_proto::message::{Has, HolderKind};
+use lessor_proto::{Amount, Time};
+
+use super::agenda::{Agenda, Tick};
+use super::child::Child;
+use super::slab::{Slab, Slot};
+
+#[derive(Debug)]
+pub(crate) struct Children {
+    slab: Slab<Child>,
+    by_name: HashTable<Slot>,
+    hasher: FixedState,
+    agenda: Agenda,
+}
+
+/// What a request says about which life of its id it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Life<'a> {
+    /// The incarnation that our clients send.
+    Incarnation(u64),
+    /// The session in the token that Doorman's clients echo without knowing.
+    Session(u64),
+    /// A lease without a token of this reign: the client forgets what it does not know, or comes from elsewhere.
+    Unnamed(&'a Has),
+    /// No lease: a life that has just begun.
+    New,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holder<'a> {
+    pub(crate) kind: HolderKind,
+    pub(crate) name: &'a str,
+    pub(crate) life: Life<'a>,
+}
+
+// === impl Children ===
+
+impl Children {
+    /// `seed` decides where names fall in the table, so that nobody can choose names that fall together.
+    pub(crate) fn new(seed: u64) -> Children {
+        Children {
+            slab: Slab::new(),
+            by_name: HashTable::new(),
+            hasher: FixedState::with_seed(seed),
+            agenda: Agenda::default(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    pub(crate) fn at(&self, slot: Slot) -> &Child {
+        self.slab.at(slot)
+    }
+
+    pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut Child {
+        self.slab.at_mut(slot)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Child> {
+        self.slab.iter().map(|(_, child)| child)
+    }
+
+    /// The child that a request comes from, if it is known.
+    pub(crate) fn locate(&self, holder: Holder<'_>) -> Option<Slot> {
+        match holder.life {
+            Life::Incarnation(incarnation) => self.find(holder, incarnation, true),
+            Life::Session(session) => self.find(holder, session, false),
+            Life::Unnamed(has) => self.only_one_granted(holder, has.capacity),
+            Life::New => None,
+        }
+    }
+
+    /// All lives of one id.
+    pub(crate) fn lives(&self, holder: Holder<'_>) -> impl Iterator<Item = Slot> {
+        let slots = self.by_name.iter_hash(self.hash(holder.name)).copied();
+        slots.filter(move |&slot| self.slab.at(slot).is_life_of(holder.kind, holder.name))
+    }
+
+    pub(crate) fn insert(&mut self, child: Child) -> Slot {
+        let hash = self.hash(&child.name);
+        let slot = self.slab.insert(child);
+        let (slab, hasher) = (&self.slab, &self.hasher);
+        self.by_name.insert_unique(hash, slot, |&slot| hasher.hash_one(slab.at(slot).name.as_str()));
+        slot
+    }
+
+    /// Where the child stands in the agenda is out of date from here on, which the agenda finds out by itself.
+    pub(crate) fn remove(&mut self, slot: Slot) -> Child {
+        let hash = self.hash(&self.slab.at(slot).name);
+        if let Ok(entry) = self.by_name.find_entry(hash, |&other| other == slot) {
+            entry.remove();
+        }
+        let child = self.slab.remove(slot).expect("a child is removed once");
+        if self.by_name.len() * 4 < self.by_name.capacity() && self.by_name.capacity() > 64 {
+            let (slab, hasher) = (&self.slab, &self.hasher);
+            let room = self.by_name.len() * 2;
+            self.by_name.shrink_to(room, |&slot| hasher.hash_one(slab.at(slot).name.as_str()));
+        }
+        child
+    }
+
+    /// Puts a child on the agenda, unless it stands there early enough already.
+    pub(crate) fn schedule(&mut self, slot: Slot, refresh: Duration) {
+        let child = self.slab.at_mut(slot);
+        let Some(time) = child.attention(refresh) else { return };
+        let tick = Tick::after(time);
+        if child.due == Tick::default() || tick < child.due {
+            child.due = tick;
+            self.agenda.add(tick, slot);
+        }
+    }
+
+    /// The children whose time has come, in the order in which they were put on the agenda.
+    pub(crate) fn due(&mut self, now: Time) -> Option<Vec<Slot>> {
+        let (tick, mut slots) = self.agenda.pop(now)?;
+        slots.retain(|&slot| match self.slab.get(slot) {
+            Some(child) if child.due == tick => {
+                self.slab.at_mut(slot).due = Tick::default();
+                true
+            }
+            _ => false,
+        });
+        Some(slots)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.agenda.deadline()
+    }
+
+    fn find(&self, holder: Holder<'_>, session: u64, incarnated: bool) -> Option<Slot> {
+        let is_it = |&slot: &Slot| self.slab.at(slot).is(holder.kind, holder.name, session, incarnated);
+        self.by_name.find(self.hash(holder.name), is_it).copied()
+    }
+
+    /// A client that does not echo our token is the one life of its id that was granted what it shows. Where several
+    /// were, it cannot be told which it is, and it is taken for one more.
+    fn only_one_granted(&self, holder: Holder<'_>, capacity: Amount) -> Option<Slot> {
+        let granted = |&slot: &Slot| {
+            let child = self.slab.at(slot);
+            !child.incarnated && child.account.oldest_of(capacity).is_some()
+        };
+        let mut candidates = self.lives(holder).filter(granted);
+        candidates.next().filter(|_| candidates.next().is_none())
+    }
+
+    fn hash(&self, name: &str) -> u64 {
+        self.hasher.hash_one(name)
+    }
+}

@@ -1,0 +1,164 @@
+//! What an operator sees of a resource: who has what, wants what, until when.
+
+use std::cmp::Reverse;
+
+use lessor_proto::message::HolderKind;
+use lessor_proto::{Amount, ResourceId, Time};
+
+use super::{Child, Kind, Policy, Resource};
+
+/// Holders that are ranked to find those with the most; nobody waits while a million are.
+const LOOKED_AT: usize = 10_000;
+
+/// A resource as it stands.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "shell", derive(serde::Serialize))]
+pub struct ResourceStatus {
+    /// Its name.
+    pub resource: String,
+    /// The template that covers it; absent when none does any more.
+    pub template: Option<String>,
+    /// `rate` or `gauge`.
+    pub kind: &'static str,
+    /// The name of the algorithm, as in the configuration.
+    pub algorithm: &'static str,
+    /// What may be handed out, in units a second or units.
+    pub capacity: f64,
+    /// What is charged to holders.
+    pub leased: f64,
+    /// What all of them want together.
+    pub wants: f64,
+    /// How many hold or want some of it.
+    pub clients: usize,
+    /// How many clients they stand for.
+    pub subclients: u64,
+    /// Whether only what was out before the start is handed out.
+    pub learning: bool,
+    /// For how much longer, in seconds.
+    pub learning_ends_in_seconds: f64,
+    /// Whether more is out than a lowered capacity allows.
+    pub in_debt: bool,
+    /// What passes the capacity without a cut that explains it: 0.
+    pub overcommitment: f64,
+    /// What clients fall back to without a server: -1 is without limit.
+    pub safe_capacity: f64,
+    /// That of all of them together, which nothing is reserved for; absent without limit.
+    pub safe_capacity_out: Option<f64>,
+    /// How often a life of a client id went on reporting after another had appeared.
+    pub duplicate_client_ids: u64,
+    /// Those who hold it, as many as were asked for.
+    pub holders: Vec<HolderStatus>,
+}
+
+/// One holder as it stands.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "shell", derive(serde::Serialize))]
+pub struct HolderStatus {
+    /// Its id.
+    pub client: String,
+    /// `client` or `node`.
+    pub kind: &'static str,
+    /// Which life of the id.
+    pub session: String,
+    /// What it is charged for: the most that it may use.
+    pub has: f64,
+    /// What it wants.
+    pub wants: f64,
+    /// What is due to it.
+    pub share: f64,
+    /// The greatest of its priorities.
+    pub priority: i64,
+    /// How many clients it stands for.
+    pub subclients: u64,
+    /// When the last of what it is charged for ends, in seconds from now.
+    pub ends_in_seconds: f64,
+    /// When it was last heard of, in seconds ago.
+    pub heard_seconds_ago: f64,
+    /// Whether another life of the same id has appeared since.
+    pub superseded: bool,
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// Who holds how much, with at most `holders` of them one by one: those with the most first, of ten thousand.
+    pub(crate) fn status(&self, now: Time, holders: usize) -> ResourceStatus {
+        let safe = self.safe_capacity();
+        ResourceStatus {
+            resource: self.id.to_string(),
+            template: self.template.as_ref().map(|template| template.glob.to_string()),
+            kind: match self.terms.kind {
+                Kind::Rate => "rate",
+                Kind::Gauge => "gauge",
+            },
+            algorithm: algorithm_name(self.terms.policy),
+            capacity: if self.template.is_some() { self.terms.capacity.as_f64() } else { 0.0 },
+            leased: units(self.ledger.total()),
+            wants: self.shares.wants(),
+            clients: self.children.len(),
+            subclients: self.shares.weight(),
+            learning: self.is_learning(now),
+            learning_ends_in_seconds: match self.is_learning(now) {
+                true => self.learning_until.since(now).as_secs_f64(),
+                false => 0.0,
+            },
+            in_debt: self.ledger.in_debt(),
+            overcommitment: self.ledger.overcommitment().as_f64(),
+            safe_capacity: safe,
+            safe_capacity_out: (safe >= 0.0).then_some(safe * self.children.len() as f64),
+            duplicate_client_ids: self.duplicates,
+            holders: self.holder_status(now, holders),
+        }
+    }
+
+    /// The name.
+    pub(crate) fn id(&self) -> &ResourceId {
+        &self.id
+    }
+
+    fn holder_status(&self, now: Time, most: usize) -> Vec<HolderStatus> {
+        if most == 0 {
+            return Vec::new();
+        }
+        let mut children: Vec<&Child> = self.children.iter().take(most.max(LOOKED_AT)).collect();
+        children.sort_by_cached_key(|child| (Reverse(child.account.charge()), child.name.clone(), child.session));
+        children.into_iter().take(most).map(|child| self.one_status(now, child)).collect()
+    }
+
+    fn one_status(&self, now: Time, child: &Child) -> HolderStatus {
+        let share = match child.withdrawn {
+            true => 0.0,
+            false => child.demands.iter().map(|demand| self.shares.share(&demand)).sum(),
+        };
+        HolderStatus {
+            client: child.name.to_string(),
+            kind: match child.kind {
+                HolderKind::Client => "client",
+                HolderKind::Node => "node",
+            },
+            session: format!("{:x}", child.session),
+            has: child.account.charge().as_f64(),
+            wants: child.demands.wants(),
+            share,
+            priority: child.demands.iter().map(|demand| demand.priority).max().unwrap_or(0),
+            subclients: child.demands.weight(),
+            ends_in_seconds: child.account.last_end().map_or(0.0, |end| end.since(now).as_secs_f64()),
+            heard_seconds_ago: now.since(child.basis).as_secs_f64(),
+            superseded: child.superseded,
+        }
+    }
+}
+
+/// As the configuration calls it.
+fn algorithm_name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::None => "NO_ALGORITHM",
+        Policy::Static => "STATIC",
+        Policy::ProportionalShare => "PROPORTIONAL_SHARE",
+        Policy::FairShare => "FAIR_SHARE",
+    }
+}
+
+fn units(micros: u128) -> f64 {
+    micros as f64 / Amount::MICROS_PER_UNIT as f64
+}

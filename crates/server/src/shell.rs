@@ -1,0 +1,189 @@
+//! The body of a server: sockets, files and the clock around one [`crate::node::Node`].
+//!
+//! [`Server::start`] binds, serves gRPC and HTTP on one port (and HTTP on a second one if asked to), and gives back a
+//! handle; [`Server::drain`] ends it with nothing in flight lost.
+
+pub mod driver;
+pub mod grpc;
+pub mod http;
+pub mod metrics;
+pub mod source;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tonic::service::Routes;
+use tonic::transport::server::TcpIncoming;
+use tracing::{info, warn};
+
+use self::driver::Driver;
+use crate::node::NodeConfig;
+use crate::repository::Repository;
+
+/// What a server is told at its start, besides what its node is.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where to serve gRPC and HTTP; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where to serve HTTP besides.
+    pub http: Option<SocketAddr>,
+    /// The address that clients are told, `host:port`; absent: the one it listens at.
+    pub advertise: Option<String>,
+    /// How long requests in flight may take to end in a drain.
+    pub drain: Duration,
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Server {
+    driver: Arc<Driver>,
+    address: SocketAddr,
+    http: Option<SocketAddr>,
+    drain: Duration,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen at {address}: {source}")]
+pub struct StartError {
+    address: SocketAddr,
+    source: std::io::Error,
+}
+
+// === impl ServerOptions ===
+
+impl ServerOptions {
+    /// A server at `listen`, with ten seconds to drain.
+    #[must_use]
+    pub fn new(listen: SocketAddr) -> ServerOptions {
+        ServerOptions { listen, http: None, advertise: None, drain: Duration::from_secs(10) }
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Binds and serves.
+    ///
+    /// # Errors
+    /// When an address cannot be bound.
+    pub async fn start(
+        options: ServerOptions,
+        config: NodeConfig,
+        repository: Repository,
+    ) -> Result<Server, StartError> {
+        let listener = bind(options.listen).await?;
+        let address = local(&listener, options.listen)?;
+        let http = match options.http {
+            Some(wanted) => Some((bind(wanted).await?, wanted)),
+            None => None,
+        };
+        let advertise = options.advertise.unwrap_or_else(|| address.to_string());
+        let driver = Arc::new(Driver::new(config, repository, advertise));
+        let (stop, stopped) = watch::channel(false);
+
+        let web = http::router(Arc::clone(&driver));
+        let (routes, health) = grpc::routes(Arc::clone(&driver)).await;
+        let routes = Routes::from(routes.into_axum_router().merge(web.clone()));
+        let mut tasks = vec![
+            tokio::spawn(serve_all(listener, routes, stopped.clone())),
+            tokio::spawn(grpc::follow_health(health, Arc::clone(&driver), stopped.clone())),
+            tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
+        ];
+        let http = match http {
+            Some((listener, wanted)) => {
+                let address = local(&listener, wanted)?;
+                tasks.push(tokio::spawn(serve_http(listener, web, stopped)));
+                Some(address)
+            }
+            None => None,
+        };
+        info!(%address, http = http.map(tracing::field::display), "serving");
+        Ok(Server { driver, address, http, drain: options.drain, stop, tasks })
+    }
+
+    /// Where it serves gRPC and HTTP.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it serves HTTP besides.
+    #[must_use]
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http
+    }
+
+    /// What drives its node.
+    #[must_use]
+    pub fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    /// Takes no more connections, answers what is in flight, and ends. Holders live on their leases meanwhile. Gives back
+    /// whether everything had ended in time.
+    pub async fn drain(mut self) -> bool {
+        self.driver.start_draining();
+        self.stop.send_replace(true);
+        let tasks = std::mem::take(&mut self.tasks);
+        let handles: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
+        let ended = tokio::time::timeout(self.drain, async {
+            for task in tasks {
+                // A task that panicked has ended too.
+                let _ = task.await;
+            }
+        });
+        let in_time = ended.await.is_ok();
+        if !in_time {
+            warn!(after = ?self.drain, "drain cut short");
+            handles.iter().for_each(tokio::task::AbortHandle::abort);
+        }
+        in_time
+    }
+}
+
+/// A server that is dropped without a drain ends at once.
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| StartError { address, source })
+}
+
+fn local(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, StartError> {
+    listener.local_addr().map_err(|source| StartError { address, source })
+}
+
+async fn stopping(mut stopped: watch::Receiver<bool>) {
+    // An error means that the server handle is gone, which is a stop as well.
+    let _ = stopped.wait_for(|&stop| stop).await;
+}
+
+async fn serve_all(listener: TcpListener, routes: Routes, stopped: watch::Receiver<bool>) {
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let server = tonic::transport::Server::builder()
+        .accept_http1(true)
+        .http2_keepalive_interval(Some(Duration::from_secs(30)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+        .max_concurrent_streams(Some(1_000))
+        .add_routes(routes)
+        .serve_with_incoming_shutdown(incoming, stopping(stopped));
+    if let Err(error) = server.await {
+        warn!(%error, "server ended");
+    }
+}
+
+async fn serve_http(listener: TcpListener, web: axum::Router, stopped: watch::Receiver<bool>) {
+    if let Err(error) = axum::serve(listener, web).with_graceful_shutdown(stopping(stopped)).await {
+        warn!(%error, "http server ended");
+    }
+}

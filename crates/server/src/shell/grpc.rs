@@ -1,0 +1,108 @@
+//! The gRPC door: decode and check, ask the driver, encode. Health and reflection stand beside it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_client::shell::clock;
+use lessor_proto::message::{Ask, Refusal, Release};
+use lessor_proto::wire;
+use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
+use tokio::sync::watch;
+use tonic::service::Routes;
+use tonic::{Code, Request, Response, Status};
+use tonic_health::server::HealthReporter;
+use tonic_types::{ErrorDetails, StatusExt};
+
+use super::driver::{Driver, Unanswered};
+
+/// `doorman.Capacity` over a driver.
+#[derive(Clone, Debug)]
+pub struct Service {
+    driver: Arc<Driver>,
+}
+
+#[tonic::async_trait]
+impl Capacity for Service {
+    async fn discovery(
+        &self,
+        _: Request<wire::DiscoveryRequest>,
+    ) -> Result<Response<wire::DiscoveryResponse>, Status> {
+        Ok(Response::new(self.driver.whereabouts().to_wire()))
+    }
+
+    async fn get_capacity(
+        &self,
+        request: Request<wire::GetCapacityRequest>,
+    ) -> Result<Response<wire::GetCapacityResponse>, Status> {
+        let ask = Ask::from_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
+        let answer = self.driver.ask(&ask).map_err(unanswered)?;
+        Ok(Response::new(answer.into_client_wire(clock::wall())))
+    }
+
+    async fn get_server_capacity(
+        &self,
+        request: Request<wire::GetServerCapacityRequest>,
+    ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
+        let ask = Ask::from_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
+        let answer = self.driver.ask(&ask).map_err(unanswered)?;
+        Ok(Response::new(answer.into_node_wire(clock::wall())))
+    }
+
+    async fn release_capacity(
+        &self,
+        request: Request<wire::ReleaseCapacityRequest>,
+    ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
+        let release = Release::from_wire(request.into_inner(), self.driver.limits()).map_err(refused)?;
+        self.driver.release(&release).map_err(unanswered)?;
+        Ok(Response::new(Release::answer(None)))
+    }
+}
+
+/// The services of a server, and what reports their health.
+pub(super) async fn routes(driver: Arc<Driver>) -> (Routes, HealthReporter) {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_serving::<CapacityServer<Service>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(wire::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .expect("the descriptors are those that the code was generated from");
+    let routes = Routes::new(CapacityServer::new(Service { driver })).add_service(health).add_service(reflection);
+    (routes, reporter)
+}
+
+/// Keeps what health says in step with whether the driver is ready, until the server stops.
+pub(super) async fn follow_health(reporter: HealthReporter, driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+    let mut timer = tokio::time::interval(Duration::from_secs(1));
+    while driver.is_ready() {
+        tokio::select! {
+            _ = stopped.wait_for(|&stop| stop) => break,
+            _ = timer.tick() => {}
+        }
+    }
+    reporter.set_not_serving::<CapacityServer<Service>>().await;
+    reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+}
+
+fn unanswered(fault: Unanswered) -> Status {
+    match fault {
+        Unanswered::Refused(refusal) => refused(refusal),
+        Unanswered::Broken => Status::internal(fault.to_string()),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+fn refused(refusal: Refusal) -> Status {
+    let message = refusal.to_string();
+    match refusal {
+        Refusal::Invalid { field, found, wanted } => {
+            let details = ErrorDetails::with_bad_request_violation(field, format!("{found}; wanted {wanted}"));
+            Status::with_error_details(Code::InvalidArgument, message, details)
+        }
+        Refusal::Exhausted { what, count, limit } => {
+            let details = ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
+            Status::with_error_details(Code::ResourceExhausted, message, details)
+        }
+        Refusal::Unknown { .. } => Status::not_found(message),
+    }
+}

@@ -1,0 +1,87 @@
+//! What people and monitors read: `/healthz`, `/readyz`, `/metrics` and `/status`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Deserialize;
+
+use super::driver::Driver;
+use super::metrics::Metrics;
+use crate::node::StatusQuery;
+
+/// What `/status` takes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatusParameters {
+    resource: Option<String>,
+    resources: Option<usize>,
+    holders: Option<usize>,
+}
+
+#[derive(Clone)]
+struct Rooms {
+    driver: Arc<Driver>,
+    metrics: Arc<Metrics>,
+}
+
+/// All pages.
+pub(super) fn router(driver: Arc<Driver>) -> Router {
+    let metrics = Arc::new(Metrics::new(Arc::clone(&driver)));
+    Router::new()
+        .route("/", get(|| async { INDEX }))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics_text))
+        .route("/status", get(status))
+        .with_state(Rooms { driver, metrics })
+}
+
+const INDEX: &str = "lessor\n\n\
+    /status   who has what: JSON; ?resource=NAME&resources=N&holders=N\n\
+    /metrics  for Prometheus\n\
+    /healthz  200 while the process lives\n\
+    /readyz   200 while it takes requests, 503 when it drains\n";
+
+async fn ready(State(rooms): State<Rooms>) -> Response {
+    match rooms.driver.is_ready() {
+        true => "ready\n".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
+    }
+}
+
+async fn metrics_text(State(rooms): State<Rooms>) -> Response {
+    match rooms.metrics.encode() {
+        Ok(text) => ([(header::CONTENT_TYPE, Metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+async fn status(State(rooms): State<Rooms>, Query(asked): Query<StatusParameters>) -> Response {
+    let default = StatusQuery::default();
+    let query = StatusQuery {
+        resources: asked.resources.unwrap_or(default.resources),
+        holders: asked.holders.unwrap_or(default.holders),
+        resource: asked.resource,
+    };
+    match rooms.driver.status(&query) {
+        Ok(status) => {
+            if query.resource.is_some() && status.resources.is_empty() {
+                let name = query.resource.unwrap_or_default();
+                return (StatusCode::NOT_FOUND, format!("nobody holds or wants {name:?}\n")).into_response();
+            }
+            let leader = rooms.driver.whereabouts().leader.address.clone();
+            axum::Json(serde_json::json!({
+                "leader": leader,
+                "ready": rooms.driver.is_ready(),
+                "failed_reloads": rooms.driver.failed_reloads(),
+                "status": status,
+            }))
+            .into_response()
+        }
+        Err(broken) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{broken}\n")).into_response(),
+    }
+}

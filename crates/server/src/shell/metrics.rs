@@ -1,0 +1,129 @@
+//! Figures for Prometheus, read off the node when they are asked for: requests cost nothing for being counted.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use super::driver::Driver;
+use crate::node::{NodeStatus, StatusQuery};
+use crate::resource::ResourceStatus;
+
+/// Resources with figures of their own; `lessor_resources` counts all.
+const MOST_RESOURCES: usize = 1_000;
+
+/// All figures of a server.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+}
+
+#[derive(Debug)]
+struct Figures {
+    driver: Arc<Driver>,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// OpenMetrics, as Prometheus reads it.
+    pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+    /// The figures of what `driver` drives.
+    #[must_use]
+    pub fn new(driver: Arc<Driver>) -> Metrics {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Figures { driver }));
+        Metrics { registry }
+    }
+
+    /// As text.
+    ///
+    /// # Errors
+    /// When they cannot be written, which has no cause of its own.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+// === impl Figures ===
+
+impl Collector for Figures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let ready = f64::from(u8::from(self.driver.is_ready()));
+        gauge(&mut encoder, "lessor_ready", "Whether requests are taken", ready)?;
+        let reloads = self.driver.failed_reloads();
+        counter(&mut encoder, "lessor_reloads_failed", "Repositories that could not be put in force", reloads)?;
+        let query = StatusQuery { resource: None, resources: MOST_RESOURCES, holders: 0 };
+        match self.driver.status(&query) {
+            Ok(status) => {
+                node(&mut encoder, &status)?;
+                resources(&mut encoder, &status.resources)
+            }
+            // What is broken has no figures; lessor_ready says so.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result {
+    let tally = status.tally;
+    counter(encoder, "lessor_asks", "Requests for capacity", tally.asks)?;
+    counter(encoder, "lessor_asks_refused", "Requests for capacity that were refused", tally.refused)?;
+    counter(encoder, "lessor_grants", "Leases given or renewed", tally.granted)?;
+    counter(encoder, "lessor_releases", "Releases", tally.releases)?;
+    counter(encoder, "lessor_reloads", "Repositories put in force since the start", tally.reloads)?;
+    gauge(encoder, "lessor_leading_seconds", "How long this leader has led", status.leading_seconds)?;
+    gauge(encoder, "lessor_resources", "Resources that somebody holds or wants", status.resources_in_all as f64)
+}
+
+type Reading = fn(&ResourceStatus) -> f64;
+
+/// Name, help, and how it is read.
+const READINGS: [(&str, &str, Reading); 10] = [
+    ("lessor_capacity", "What may be leased, units a second or units", |r| r.capacity),
+    ("lessor_leased", "What is charged to holders", |r| r.leased),
+    ("lessor_wants", "What holders want", |r| r.wants),
+    ("lessor_clients", "Holders", |r| r.clients as f64),
+    ("lessor_subclients", "Clients that the holders stand for", |r| r.subclients as f64),
+    ("lessor_learning", "Whether only what was out before the start is leased", |r| f64::from(u8::from(r.learning))),
+    ("lessor_in_debt", "Whether more is out than a lowered capacity allows", |r| f64::from(u8::from(r.in_debt))),
+    ("lessor_overcommitment", "What passes the capacity without a cut that explains it", |r| r.overcommitment),
+    (
+        "lessor_safe_capacity_out",
+        "What all clients together would use if cut off for good; nothing is reserved for it",
+        |r| r.safe_capacity_out.unwrap_or(f64::INFINITY),
+    ),
+    ("lessor_duplicate_client_ids", "Lives of a client id that went on beside another", |r| {
+        r.duplicate_client_ids as f64
+    }),
+];
+
+fn resources(encoder: &mut DescriptorEncoder<'_>, resources: &[ResourceStatus]) -> fmt::Result {
+    for (name, help, read) in READINGS {
+        let first = ConstGauge::<f64>::new(0.0);
+        let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+        for resource in resources {
+            let labels = [("resource", resource.resource.as_str())];
+            ConstGauge::<f64>::new(read(resource)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    let gauge = ConstGauge::<f64>::new(value);
+    gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+}
+
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    let counter = ConstCounter::<u64>::new(value);
+    counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+}

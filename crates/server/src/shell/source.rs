@@ -1,0 +1,115 @@
+//! Where a repository comes from: a YAML file, Doorman's or ours, read again whenever it changes.
+//!
+//! ```yaml
+//! resources:
+//!   - identifier_glob: "db-*"        # a resource's own name comes before every glob, then globs in order
+//!     capacity: 500
+//!     safe_capacity: 5               # absent: capacity / number of clients; -1: no limit; 0: stop
+//!     description: "orders database, queries per second"
+//!     kind: rate                     # rate (default) or gauge: things in flight, whole units
+//!     algorithm:
+//!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
+//!       lease_length: 60             # seconds
+//!       refresh_interval: 5          # seconds, not longer than lease_length
+//!       learning_mode_duration: 60   # seconds; absent: lease_length; 0: no learning
+//! ```
+//!
+//! A faulty file is told all its faults at once, with their places; only where it is not YAML at all, reading ends at
+//! the first. Other than Doorman, which takes the last of two equal keys, skips unknown fields and takes any number,
+//! this refuses all three; and it does not insist on a catch-all `*` at the end. A field at the top whose name begins
+//! with `x-` is skipped, so that there is a place for anchors.
+
+mod fault;
+mod fields;
+mod node;
+mod reader;
+mod scalar;
+mod watch;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::repository::Repository;
+
+pub use self::fault::{Fault, Faults};
+pub use self::watch::Source;
+
+/// The most bytes a file may have.
+pub const MAX_BYTES: u64 = 16 << 20;
+
+/// Why a file gave no repository.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("{}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// It is not a configuration by its size.
+    #[error("{}: more than {MAX_BYTES} bytes; wanted fewer", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not text.
+    #[error("{}: byte {at} is not UTF-8", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// The first byte that is none, from 0.
+        at: usize,
+    },
+    /// It can be read, and is faulty.
+    #[error(transparent)]
+    Faulty(#[from] Faults),
+}
+
+/// Reads `text`, which is called `name` in faults.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn parse(name: &str, text: &str) -> Result<Repository, Faults> {
+    // An editor may have left a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let found = match node::read(text) {
+        Ok(Some(root)) => match reader::repository(&root) {
+            Ok(repository) => return Ok(repository),
+            Err(found) => found,
+        },
+        Ok(None) => {
+            vec![(node::Place::START, "nothing in it; wanted resources: and a list of templates".into())]
+        }
+        Err(unreadable) => vec![(unreadable.place, unreadable.explained(text))],
+    };
+    Err(Faults::new(name, text, found))
+}
+
+/// Reads a file. One that is longer than [`MAX_BYTES`] is not read to its end.
+///
+/// # Errors
+/// When it cannot be read or is faulty.
+pub fn load(path: impl AsRef<Path>) -> Result<Repository, LoadError> {
+    let path = path.as_ref();
+    interpret(path, read(path))
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn interpret(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Repository, LoadError> {
+    let owned = || path.to_owned();
+    let bytes = bytes.map_err(|error| LoadError::Unreadable { path: owned(), error })?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(LoadError::TooLarge { path: owned() });
+    }
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|error| LoadError::NotText { path: owned(), at: error.valid_up_to() })?;
+    Ok(parse(&path.display().to_string(), text)?)
+}

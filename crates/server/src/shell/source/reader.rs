@@ -1,0 +1,296 @@
+//! Reads a tree as a repository, noting everything that is wrong on the way.
+//!
+//! Where a value is wrong, a harmless one takes its place, so that reading goes on and the rules that need several
+//! values are not broken by it once more.
+
+use std::time::Duration;
+
+use lessor_algorithms::Policy;
+use lessor_proto::Amount;
+
+use super::fields::{Fields, Schema};
+use super::node::{Node, Place, Value};
+use super::scalar;
+use crate::repository::{Field, Glob, Kind, Problem, Repository, SafeCapacity, Template};
+
+pub(super) const TOP: &[&str] = &["resources"];
+const TEMPLATE: &[&str] =
+    &["identifier_glob", "capacity", "safe_capacity", "description", "kind", "algorithm"];
+const ALGORITHM: &[&str] =
+    &["kind", "lease_length", "refresh_interval", "learning_mode_duration", "parameters"];
+const PARAMETER: &[&str] = &["name", "value"];
+
+const UNITS: &str = "a number, as in 500";
+const SAFE_UNITS: &str = "a number, or -1 for no limit";
+const SECONDS: &str = "whole seconds, as in 60";
+/// What a time is taken for that cannot be read: no lease is shorter than the one, nor longer than the other.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
+/// What has been found to be wrong so far.
+#[derive(Default)]
+pub(super) struct Notes {
+    faults: Vec<(Place, String)>,
+    /// What is being read, with a colon: put before every note.
+    subject: String,
+}
+
+/// What a field says.
+enum Reading<T> {
+    /// There is none, or it is null.
+    Absent,
+    /// Something wrong, which has been noted.
+    Bad,
+    Is(T),
+}
+
+/// A template and where its parts stand.
+struct Draft {
+    subject: String,
+    template: Template,
+    has_glob: bool,
+    places: Vec<(Field, Place)>,
+}
+
+struct Algorithm {
+    policy: Policy,
+    lease_length: Duration,
+    refresh_interval: Duration,
+    learning: Duration,
+    places: Vec<(Field, Place)>,
+}
+
+/// The repository in `root`, or all that is wrong with it.
+pub(super) fn repository(root: &Node) -> Result<Repository, Vec<(Place, String)>> {
+    let mut notes = Notes::default();
+    let drafts = drafts(&mut notes, root);
+    let result = Repository::new(drafts.iter().map(|draft| draft.template.clone()).collect());
+    for bad in result.as_ref().err().into_iter().flatten() {
+        let draft = &drafts[bad.template];
+        notes.subject.clone_from(&draft.subject);
+        let place = draft.place(bad.problem.field());
+        match bad.problem {
+            Problem::Duplicate { first } if !(draft.has_glob && drafts[first].has_glob) => {}
+            Problem::Duplicate { first } => {
+                let line = drafts[first].place(Field::IdentifierGlob).line;
+                notes.add(place, format!("identifier_glob is that of the template on line {line} already"));
+            }
+            ref problem => notes.add(place, problem.to_string()),
+        }
+    }
+    match result {
+        Ok(repository) if notes.faults.is_empty() => Ok(repository),
+        _ => Err(notes.faults),
+    }
+}
+
+fn drafts(notes: &mut Notes, root: &Node) -> Vec<Draft> {
+    let schema = Schema { subject: "the file".into(), within: "", known: TOP, hint: |_| None };
+    let Some(top) = Fields::read(notes, root, &schema) else { return Vec::new() };
+    match top.get("resources").map(|node| (&node.value, scalar::shape(node))) {
+        Some((Value::List(items), _)) if !items.is_empty() => {
+            items.iter().enumerate().filter_map(|(index, item)| draft(notes, index, item)).collect()
+        }
+        Some((Value::Scalar { .. } | Value::Map(_), shape)) => {
+            notes.add(top.place("resources"), format!("resources is {shape}; wanted a list of templates"));
+            Vec::new()
+        }
+        _ => {
+            notes.add(top.place("resources"), "no resources; wanted resources: and a list of templates");
+            Vec::new()
+        }
+    }
+}
+
+fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
+    let subject = subject(index, node);
+    let schema = Schema { subject: subject.clone(), within: "", known: TEMPLATE, hint: hint_in_template };
+    notes.subject.clear();
+    if matches!(node.value, Value::Map(_)) {
+        notes.subject = format!("{subject}: ");
+    }
+    let at = Fields::read(notes, node, &schema)?;
+    let glob = notes.read(&at, "identifier_glob", |node| {
+        let text = scalar::text("identifier_glob", node)?;
+        Glob::new(text).map_err(|bad| Problem::Glob { text: scalar::shown(text), bad }.to_string())
+    });
+    let glob = notes.required(&at, "identifier_glob", "a name or a glob, in quotes", glob);
+    let capacity = notes.number(&at, Field::Capacity, UNITS, Template::check_capacity);
+    let capacity = notes.required(&at, "capacity", UNITS, capacity);
+    let safe_capacity = notes.number(&at, Field::SafeCapacity, SAFE_UNITS, SafeCapacity::from_units);
+    let description = notes.read(&at, "description", |node| scalar::text("description", node));
+    let kind = notes.read(&at, "kind", scalar::kind);
+    let algorithm = algorithm(notes, &at);
+
+    let mut places = algorithm.places;
+    let own = [Field::IdentifierGlob, Field::Capacity, Field::SafeCapacity];
+    places.extend(own.map(|field| (field, at.place(field.as_str()))));
+    Some(Draft {
+        subject: notes.subject.clone(),
+        has_glob: glob.is_some(),
+        template: Template {
+            glob: glob.unwrap_or_else(placeholder),
+            capacity: capacity.unwrap_or(Amount::ZERO),
+            safe_capacity: safe_capacity.or(SafeCapacity::Dynamic),
+            description: description.or("").to_owned(),
+            kind: kind.or(Kind::Rate),
+            policy: algorithm.policy,
+            lease_length: algorithm.lease_length,
+            refresh_interval: algorithm.refresh_interval,
+            learning: algorithm.learning,
+        },
+        places,
+    })
+}
+
+fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {
+    let mut algorithm = Algorithm {
+        policy: Policy::FairShare,
+        lease_length: LONGEST,
+        refresh_interval: SHORTEST,
+        learning: Duration::ZERO,
+        places: Vec::new(),
+    };
+    let Some(node) = template.get("algorithm") else {
+        let message = "algorithm is missing; wanted a mapping with kind, lease_length and refresh_interval";
+        notes.add(template.place("algorithm"), message);
+        return algorithm;
+    };
+    let schema = Schema {
+        subject: "algorithm".into(),
+        within: " in algorithm",
+        known: ALGORITHM,
+        hint: |name| TEMPLATE.contains(&name).then_some("belongs to the template, not in its algorithm"),
+    };
+    let Some(at) = Fields::read(notes, node, &schema) else { return algorithm };
+    let time = |field: Field| move |seconds| Template::check_seconds(field, seconds);
+
+    let policy = notes.read(&at, "kind", scalar::policy);
+    let lease = notes.number(&at, Field::LeaseLength, SECONDS, time(Field::LeaseLength));
+    let refresh = notes.number(&at, Field::RefreshInterval, SECONDS, time(Field::RefreshInterval));
+    let learning = notes.number(&at, Field::LearningModeDuration, SECONDS, time(Field::LearningModeDuration));
+    parameters(notes, &at);
+
+    let kinds = "NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE or FAIR_SHARE";
+    algorithm.policy = notes.required(&at, "kind", kinds, policy).unwrap_or(Policy::FairShare);
+    algorithm.lease_length = notes.required(&at, "lease_length", SECONDS, lease).unwrap_or(LONGEST);
+    algorithm.refresh_interval =
+        notes.required(&at, "refresh_interval", SECONDS, refresh).unwrap_or(SHORTEST);
+    // Doorman's rule: long enough for every lease given out before the start to end.
+    algorithm.learning = learning.or(algorithm.lease_length);
+    let fields = [Field::LeaseLength, Field::RefreshInterval, Field::LearningModeDuration];
+    algorithm.places.extend(fields.map(|field| (field, at.place(field.as_str()))));
+    algorithm
+}
+
+/// Doorman has named parameters, of which no algorithm of its uses any: they are checked and left alone.
+fn parameters(notes: &mut Notes, algorithm: &Fields<'_>) {
+    let Some(node) = algorithm.get("parameters") else { return };
+    let Value::List(items) = &node.value else {
+        let shape = scalar::shape(node);
+        return notes.add(node.place, format!("parameters is {shape}; wanted a list of names and values"));
+    };
+    for item in items {
+        let schema = Schema {
+            subject: "a parameter".into(),
+            within: " in a parameter",
+            known: PARAMETER,
+            hint: |_| None,
+        };
+        let Some(at) = Fields::read(notes, item, &schema) else { continue };
+        let name = notes.read(&at, "name", |node| scalar::text("name", node));
+        notes.required(&at, "name", "the name of the parameter", name);
+        notes.read(&at, "value", |node| scalar::text("value", node));
+    }
+}
+
+/// How a template is called in messages: by its glob if that can be told, or else by its number.
+fn subject(index: usize, node: &Node) -> String {
+    let Value::Map(pairs) = &node.value else { return format!("template {}", index + 1) };
+    let is_glob = |key: &Node| matches!(&key.value, Value::Scalar { text, .. } if text == "identifier_glob");
+    match pairs.iter().find(|(key, _)| is_glob(key)).map(|(_, value)| &value.value) {
+        Some(Value::Scalar { text, .. }) if !text.is_empty() => format!("template {:?}", scalar::shown(text)),
+        _ => format!("template {}", index + 1),
+    }
+}
+
+fn hint_in_template(name: &str) -> Option<&'static str> {
+    match name {
+        "domains" => Some("is not supported by this version: there are no burst tiers yet"),
+        _ if ALGORITHM.contains(&name) => Some("belongs under algorithm"),
+        _ => None,
+    }
+}
+
+fn placeholder() -> Glob {
+    Glob::new("unreadable").expect("a plain word is a glob")
+}
+
+// === impl Notes ===
+
+impl Notes {
+    pub(super) fn add(&mut self, place: Place, message: impl AsRef<str>) {
+        self.faults.push((place, format!("{}{}", self.subject, message.as_ref())));
+    }
+
+    fn read<'n, T>(
+        &mut self,
+        at: &Fields<'n>,
+        name: &str,
+        parse: impl FnOnce(&'n Node) -> Result<T, String>,
+    ) -> Reading<T> {
+        let Some(node) = at.get(name) else { return Reading::Absent };
+        match parse(node) {
+            Ok(value) => Reading::Is(value),
+            Err(message) => {
+                self.add(node.place, message);
+                Reading::Bad
+            }
+        }
+    }
+
+    fn number<T>(
+        &mut self,
+        at: &Fields<'_>,
+        field: Field,
+        wanted: &str,
+        check: impl FnOnce(f64) -> Result<T, Problem>,
+    ) -> Reading<T> {
+        self.read(at, field.as_str(), |node| {
+            let value = scalar::number(field.as_str(), node, wanted)?;
+            check(value).map_err(|problem| problem.to_string())
+        })
+    }
+
+    /// The value of a field that has to be there.
+    fn required<T>(&mut self, at: &Fields<'_>, name: &str, wanted: &str, reading: Reading<T>) -> Option<T> {
+        match reading {
+            Reading::Is(value) => Some(value),
+            Reading::Bad => None,
+            Reading::Absent => {
+                self.add(at.place(name), format!("{name} is missing; wanted {wanted}"));
+                None
+            }
+        }
+    }
+}
+
+// === impl Reading ===
+
+impl<T> Reading<T> {
+    fn or(self, default: T) -> T {
+        match self {
+            Reading::Is(value) => value,
+            Reading::Absent | Reading::Bad => default,
+        }
+    }
+}
+
+// === impl Draft ===
+
+impl Draft {
+    fn place(&self, field: Field) -> Place {
+        let found = self.places.iter().find(|(name, _)| *name == field);
+        found.expect("every field has a place once it can be wrong").1
+    }
+}

@@ -1,0 +1,194 @@
+//! What a single value in the file says: a number, a text, one of several words; and what was meant if it is none.
+
+use lessor_algorithms::Policy;
+
+use super::node::{Node, Value};
+use crate::repository::Kind;
+
+/// How much of a value is repeated in a message.
+const SHOWN: usize = 60;
+
+/// A number. Doorman's YAML library lets `1_000` and `0x10` stand for numbers, so they do here.
+pub(super) fn number(name: &str, node: &Node, wanted: &str) -> Result<f64, String> {
+    let Value::Scalar { text, plain } = &node.value else {
+        return Err(format!("{name} is {}; wanted {wanted}", shape(node)));
+    };
+    if !plain {
+        let quotes = if parse(text).is_ok() { ", without quotes" } else { "" };
+        return Err(format!("{name} {} is text; wanted {wanted}{quotes}", written(node)));
+    }
+    parse(text).map_err(|fault| format!("{name} {} {fault}; wanted {wanted}", written(node)))
+}
+
+fn parse(text: &str) -> Result<f64, &'static str> {
+    const NOT: &str = "is not a number";
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let magnitude = match digits {
+        ".inf" | ".Inf" | ".INF" => f64::INFINITY,
+        ".nan" | ".NaN" | ".NAN" if text == digits => f64::NAN,
+        _ => match digits.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).map_err(|_| NOT)? as f64,
+            None => decimal(digits).ok_or(NOT)?,
+        },
+    };
+    let octal = |digits: &str| digits.len() > 1 && digits.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    if digits.starts_with('0') && octal(digits) {
+        return Err("is octal to some readers and decimal to others");
+    }
+    Ok(if negative { -magnitude } else { magnitude })
+}
+
+fn decimal(digits: &str) -> Option<f64> {
+    let first = digits.bytes().next()?;
+    let known = |b: u8| b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'e' | b'E' | b'+' | b'-');
+    if !(first.is_ascii_digit() || first == b'.') || !digits.bytes().all(known) {
+        return None;
+    }
+    digits.replace('_', "").parse().ok()
+}
+
+/// A text, which may be written as a number: `description: 5`.
+pub(super) fn text<'a>(name: &str, node: &'a Node) -> Result<&'a str, String> {
+    match &node.value {
+        Value::Scalar { text, .. } => Ok(text),
+        _ => Err(format!("{name} is {}; wanted text", shape(node))),
+    }
+}
+
+/// How to share, by Doorman's names or their numbers in its protocol.
+pub(super) fn policy(node: &Node) -> Result<Policy, String> {
+    const KNOWN: [(&str, &str, Policy); 4] = [
+        ("NO_ALGORITHM", "0", Policy::None),
+        ("STATIC", "1", Policy::Static),
+        ("PROPORTIONAL_SHARE", "2", Policy::ProportionalShare),
+        ("FAIR_SHARE", "3", Policy::FairShare),
+    ];
+    let text = text("kind", node)?;
+    let plain = matches!(node.value, Value::Scalar { plain: true, .. });
+    let found = KNOWN.iter().find(|(name, number, _)| text == *name || plain && text == *number);
+    let names = KNOWN.map(|(name, ..)| name);
+    found
+        .map(|&(.., policy)| policy)
+        .ok_or_else(|| format!("kind {} is not an algorithm; {}", written(node), wanted(text, &names)))
+}
+
+/// What is counted.
+pub(super) fn kind(node: &Node) -> Result<Kind, String> {
+    match text("kind", node)? {
+        "rate" => Ok(Kind::Rate),
+        "gauge" => Ok(Kind::Gauge),
+        text if policy(node).is_ok() => {
+            Err(format!("kind {text} belongs under algorithm; wanted rate or gauge here"))
+        }
+        text => {
+            let wanted = wanted(text, &["rate", "gauge"]);
+            Err(format!("kind {} is not a kind of resource; {wanted}", written(node)))
+        }
+    }
+}
+
+/// A single value as it stands in the file: in quotes if it is.
+fn written(node: &Node) -> String {
+    match &node.value {
+        Value::Scalar { text, plain: true } => shown(text),
+        Value::Scalar { text, plain: false } => format!("{:?}", shown(text)),
+        _ => shape(node).to_owned(),
+    }
+}
+
+/// What was meant by `word`, or else all that would have been right.
+pub(super) fn wanted(word: &str, known: &[&str]) -> String {
+    let distance = |name: &&&str| distance(&bare(word), &bare(name));
+    match known.iter().min_by_key(distance).filter(|name| distance(name) <= 2) {
+        Some(name) => format!("did you mean {name}?"),
+        None => format!("wanted {}", listed(known, "or")),
+    }
+}
+
+/// `a, b and c`.
+pub(super) fn listed(words: &[&str], last: &str) -> String {
+    match words {
+        [] => String::new(),
+        [word] => (*word).to_owned(),
+        [most @ .., word] => format!("{} {last} {word}", most.join(", ")),
+    }
+}
+
+/// What a node is, when it is not what was wanted.
+pub(super) fn shape(node: &Node) -> &'static str {
+    match node.value {
+        _ if node.is_null() => "empty",
+        Value::Scalar { .. } => "a single value",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a mapping",
+    }
+}
+
+/// The beginning of a long text.
+pub(super) fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Without what people confuse, and no longer than names are.
+fn bare(word: &str) -> Vec<char> {
+    word.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).take(SHOWN).collect()
+}
+
+/// How many characters have to be put in, taken out or replaced (Levenshtein).
+fn distance(from: &[char], to: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_what_yaml_readers_agree_on() {
+        for (text, value) in [
+            ("500", 500.0),
+            ("-3", -3.0),
+            ("+0.5", 0.5),
+            (".5", 0.5),
+            ("60.0", 60.0),
+            ("1e3", 1000.0),
+            ("1_000", 1000.0),
+            ("0x10", 16.0),
+            ("0", 0.0),
+            ("0.5", 0.5),
+            ("-.inf", f64::NEG_INFINITY),
+        ] {
+            assert_eq!(parse(text), Ok(value), "{text}");
+        }
+        assert!(parse(".nan").unwrap().is_nan());
+        assert_eq!(parse("010"), Err("is octal to some readers and decimal to others"));
+        for text in ["", "-", ".", "five", "5s", "inf", "nan", "1:30", "_1", "0x", "--1", "1e", "true"] {
+            assert_eq!(parse(text), Err("is not a number"), "{text}");
+        }
+    }
+
+    #[test]
+    fn slips_are_told_from_other_words() {
+        let known = ["capacity", "safe_capacity", "kind"];
+        assert_eq!(wanted("capcity", &known), "did you mean capacity?");
+        assert_eq!(wanted("safeCapacity", &known), "did you mean safe_capacity?");
+        assert_eq!(wanted("Safe-Capacity", &known), "did you mean safe_capacity?");
+        assert_eq!(wanted("colour", &known), "wanted capacity, safe_capacity or kind");
+    }
+}

@@ -1,0 +1,132 @@
+//! Configurations as text: those in `configs/` are good, and faulty ones are told what is wrong with them.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use lessor_proto::ResourceId;
+use lessor_server::repository::{Repository, Template};
+use lessor_server::shell::source::{self, LoadError};
+
+fn here(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn shown(template: &Template) -> String {
+    let Template { glob, capacity, safe_capacity, kind, policy, .. } = template;
+    let [lease, refresh, learning] =
+        [template.lease_length, template.refresh_interval, template.learning].map(|time| time.as_secs());
+    format!(
+        "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \
+         lease={lease} refresh={refresh} learning={learning} {:?}",
+        template.description
+    )
+}
+
+fn all(repository: &Repository) -> String {
+    let mut text: String = repository.templates().iter().map(|template| shown(template) + "\n").collect();
+    for template in repository.shadowed() {
+        writeln!(text, "shadowed: {}", template.glob).unwrap();
+    }
+    text
+}
+
+/// `parse`: the repository, or all faults. `find`: which template each name follows, names above `---`.
+#[test]
+fn stories() {
+    datadriven::walk(here("tests/configuration/").to_str().unwrap(), |file| {
+        file.run(|case| match case.directive.as_str() {
+            "parse" => match source::parse("x.yaml", &case.input) {
+                Ok(repository) => all(&repository),
+                Err(faults) => format!("{faults}\n"),
+            },
+            "find" => {
+                let (names, text) = case.input.split_once("---\n").expect("names, ---, a configuration");
+                let repository = source::parse("x.yaml", text).unwrap();
+                let follows = |name: &str| {
+                    let found = repository.find(&ResourceId::new(name, 256).unwrap());
+                    found.map_or("none".into(), |template| format!("{:?}", template.glob))
+                };
+                names.lines().map(|name| format!("{name} -> {}\n", follows(name))).collect()
+            }
+            other => panic!("no directive {other}"),
+        });
+    });
+}
+
+#[test]
+fn every_file_in_configs_is_good() {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(here("../../configs")).unwrap() {
+        let path = entry.unwrap().path();
+        let repository = source::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!repository.templates().is_empty(), "{} is empty", path.display());
+        assert_eq!(repository.shadowed().count(), 0, "{} has templates out of reach", path.display());
+        assert!(repository.templates().iter().all(|template| !template.description.is_empty()));
+        names.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+    }
+    names.sort();
+    assert_eq!(names, ["doorman.yaml", "orders.yaml", "quickstart.yaml"]);
+}
+
+#[test]
+fn what_is_no_text_is_told_apart_from_a_fault() {
+    let directory = tempfile::tempdir().unwrap();
+    let load = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        source::load(path).unwrap_err()
+    };
+    assert!(matches!(load("bytes", b"a: \xff"), LoadError::NotText { at: 3, .. }));
+    assert!(matches!(load("large", &vec![b'\n'; (16 << 20) + 1]), LoadError::TooLarge { .. }));
+    assert!(matches!(load("faulty", b"a: 1"), LoadError::Faulty(faults) if faults.count() == 2));
+    let absent = source::load(directory.path().join("absent")).unwrap_err();
+    assert!(absent.to_string().contains("absent: No such file"), "{absent}");
+}
+
+#[test]
+fn alias_bomb_is_refused() {
+    let mut text = String::from("a: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let row = vec![format!("*a{}", level - 1); 10].join(", ");
+        writeln!(text, "a{level}: &a{level} [{row}]").unwrap();
+    }
+    let faults = source::parse("bomb.yaml", &text).unwrap_err();
+    assert_eq!(faults.count(), 1);
+    assert!(faults.to_string().contains("aliases repeat more than 250000 values"), "{faults}");
+}
+
+#[test]
+fn hostile_shapes_are_refused() {
+    for (text, told) in [
+        ("[".repeat(100_000), "recursion limit"),
+        ("a: &a [*a]".to_owned(), "within what it stands for"),
+        ("- ".repeat(100) + "x", "nested deeper than 64 levels"),
+        (format!("[{}]", "1,".repeat(1_000_001)), "more than 1000000 values"),
+        (format!("? {}1{}\n: 1", "[".repeat(90), "]".repeat(90)), "nested deeper"),
+    ] {
+        let faults = source::parse("hostile.yaml", &text).unwrap_err();
+        assert!(faults.to_string().contains(told), "{faults}");
+    }
+}
+
+#[test]
+fn thousands_of_templates_are_read() {
+    let mut text = String::from(
+        "x-usual: &usual {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}\nresources:\n",
+    );
+    for index in 0..20_000 {
+        writeln!(text, "- {{identifier_glob: \"db-{index}\", capacity: {index}, algorithm: *usual}}")
+            .unwrap();
+    }
+    let repository = source::parse("many.yaml", &text).unwrap();
+    let name = ResourceId::new("db-19999", 256).unwrap();
+    assert_eq!(repository.find(&name).unwrap().capacity.floor_units(), 19_999);
+}
+
+#[test]
+fn faults_beyond_a_thousand_are_counted() {
+    let text = format!("resources:\n{}", "- 1\n".repeat(1_234));
+    let faults = source::parse("many.yaml", &text).unwrap_err();
+    assert_eq!((faults.iter().count(), faults.count()), (1_000, 1_234));
+    assert!(faults.to_string().ends_with("many.yaml: and 234 more"));
+}

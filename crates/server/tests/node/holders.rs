@@ -1,0 +1,187 @@
+//! Holders that poll a node as Doorman's clients and ours do, and believe what they are told until it ends.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lessor_algorithms::Policy;
+use lessor_proto::message::{Answer, Ask, Band, Bands, Grant, Has, HolderKind, Refusal, Release, Report};
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig, StatusQuery};
+use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+use lessor_server::resource::ResourceStatus;
+
+/// What a client keeps of its answers.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Memory {
+    /// All of the lease, as Doorman's client does without knowing.
+    #[default]
+    Echoes,
+    /// The fields that Doorman knows.
+    Forgets,
+    /// All of it, and it draws an incarnation.
+    Incarnated,
+}
+
+/// A process that holds a lease of the one resource.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Holder {
+    pub(crate) memory: Memory,
+    pub(crate) lease: Option<(Grant, Time)>,
+    /// Drawn when the process starts.
+    incarnation: u64,
+    reports: u64,
+}
+
+/// One report as it is written in a story.
+#[derive(Clone, Debug)]
+pub(crate) struct Words {
+    pub(crate) bands: Bands,
+    pub(crate) node: bool,
+    /// As a process that has just begun.
+    pub(crate) fresh: bool,
+    /// The answer never arrives.
+    pub(crate) lost: bool,
+    /// What it claims to have from an earlier reign.
+    pub(crate) claims: Option<f64>,
+    /// What it promises to keep to.
+    pub(crate) held: Option<f64>,
+}
+
+/// A node with one template for every name, and its holders.
+pub(crate) struct Town {
+    pub(crate) now: Time,
+    pub(crate) node: Node,
+    pub(crate) holders: BTreeMap<String, Holder>,
+    /// How many processes there have been.
+    lives: u64,
+}
+
+pub(crate) fn template(capacity: f64) -> Template {
+    Template {
+        glob: Glob::new("*").expect("a glob"),
+        capacity: Amount::from_f64(capacity),
+        safe_capacity: SafeCapacity::Dynamic,
+        description: String::new(),
+        kind: Kind::Rate,
+        policy: Policy::FairShare,
+        lease_length: Duration::from_secs(60),
+        refresh_interval: Duration::from_secs(5),
+        learning: Duration::ZERO,
+    }
+}
+
+pub(crate) fn repository(template: Template) -> Repository {
+    Repository::new(vec![template]).expect("one template that holds together")
+}
+
+pub(crate) fn resource() -> ResourceId {
+    ResourceId::new("db", 256).expect("a name")
+}
+
+// === impl Town ===
+
+impl Town {
+    pub(crate) fn new(template: Template, epoch: u64) -> Town {
+        let node = Node::new(Time::ZERO, NodeConfig::new("root", epoch), repository(template));
+        Town { now: Time::ZERO, node, holders: BTreeMap::new(), lives: 0 }
+    }
+
+    /// One request and, unless it is lost, its answer.
+    pub(crate) fn ask(&mut self, name: &str, words: &Words) -> Result<Answer, Refusal> {
+        let now = self.now;
+        if words.fresh {
+            self.restart(name);
+        }
+        let holder = self.holder(name);
+        holder.reports += 1;
+        let holder = holder.clone();
+        let ask = holder.ask(now, name, words);
+        let answer = self.node.ask(now, &ask)?;
+        if !words.lost {
+            self.holder(name).lease = Some((answer.grants[0].clone(), now + answer.grants[0].length));
+        }
+        Ok(answer)
+    }
+
+    /// The process of that name: `web/new` is the process `new` with the client id `web`.
+    pub(crate) fn holder(&mut self, name: &str) -> &mut Holder {
+        let process = name.split('/').next_back().unwrap_or(name).to_owned();
+        self.holders.entry(process).or_insert_with(|| {
+            self.lives += 1;
+            Holder { incarnation: self.lives, ..Holder::default() }
+        })
+    }
+
+    /// The process ends without a word, and another begins in its place.
+    pub(crate) fn restart(&mut self, name: &str) {
+        self.lives += 1;
+        let incarnation = self.lives;
+        let holder = self.holder(name);
+        *holder = Holder { memory: holder.memory, incarnation, ..Holder::default() };
+    }
+
+    pub(crate) fn release(&mut self, name: &str) {
+        let holder = self.holders.remove(name).unwrap_or_default();
+        let incarnation = (holder.memory == Memory::Incarnated).then_some(holder.incarnation);
+        let release = Release { holder: client(name), incarnation, resources: vec![resource()] };
+        self.node.release(self.now, &release);
+    }
+
+    /// What all holders believe they may use.
+    pub(crate) fn believed(&self) -> u128 {
+        self.holders.values().map(|holder| u128::from(holder.believes(self.now).as_micros())).sum()
+    }
+
+    pub(crate) fn status(&self) -> Option<ResourceStatus> {
+        self.node.status(self.now, &StatusQuery::default()).resources.pop()
+    }
+}
+
+// === impl Holder ===
+
+impl Holder {
+    pub(crate) fn believes(&self, now: Time) -> Amount {
+        self.lease.as_ref().filter(|(_, end)| *end > now).map_or(Amount::ZERO, |(grant, _)| grant.capacity)
+    }
+
+    fn ask(&self, now: Time, name: &str, words: &Words) -> Ask {
+        let incarnated = self.memory == Memory::Incarnated;
+        let claim = words.claims.map(|claims| Has { capacity: Amount::from_f64(claims), order: None, token: vec![] });
+        let has = claim.or_else(|| self.lease.as_ref().filter(|(_, end)| *end > now).map(|(grant, _)| self.has(grant)));
+        Ask {
+            kind: if words.node { HolderKind::Node } else { HolderKind::Client },
+            holder: client(name.split('/').next().unwrap_or(name)),
+            incarnation: incarnated.then_some(self.incarnation),
+            report_id: incarnated.then_some(self.reports),
+            target_epoch: None,
+            reports: vec![Report {
+                resource: resource(),
+                bands: words.bands.clone(),
+                has,
+                held: words.held.map(Amount::from_f64),
+            }],
+        }
+    }
+
+    fn has(&self, grant: &Grant) -> Has {
+        match self.memory {
+            Memory::Forgets => Has { capacity: grant.capacity, order: None, token: Vec::new() },
+            _ => Has { capacity: grant.capacity, order: grant.order, token: grant.token.clone() },
+        }
+    }
+}
+
+pub(crate) fn client(name: &str) -> ClientId {
+    ClientId::new(name, 256).expect("a name")
+}
+
+pub(crate) fn wants(amount: f64) -> Words {
+    Words {
+        bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants: amount }, 1),
+        node: false,
+        fresh: false,
+        lost: false,
+        claims: None,
+        held: None,
+    }
+}
