@@ -40,6 +40,7 @@ use lessor_proto::ResourceId;
 
 pub use self::glob::{BadGlob, Glob, GlobFault};
 pub use self::template::{Field, Kind, Problem, SafeCapacity, Template};
+pub use lessor_algorithms::Policy;
 
 /// All templates, in their order. The default has none, so that no resource is known.
 #[derive(Clone, PartialEq, Eq, Default)]

@@ -1,4 +1,5 @@
 //! Configurations as text: those in `configs/` are good, and faulty ones are told what is wrong with them.
+#![cfg(feature = "shell")]
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -6,6 +7,7 @@ use std::path::PathBuf;
 use lessor_proto::ResourceId;
 use lessor_server::repository::{Repository, Template};
 use lessor_server::shell::source::{self, LoadError};
+use proptest::prelude::*;
 
 fn here(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -25,7 +27,7 @@ fn shown(template: &Template) -> String {
 fn all(repository: &Repository) -> String {
     let mut text: String = repository.templates().iter().map(|template| shown(template) + "\n").collect();
     for template in repository.shadowed() {
-        writeln!(text, "shadowed: {}", template.glob).unwrap();
+        text += &format!("shadowed: {}\n", template.glob);
     }
     text
 }
@@ -129,4 +131,29 @@ fn faults_beyond_a_thousand_are_counted() {
     let faults = source::parse("many.yaml", &text).unwrap_err();
     assert_eq!((faults.iter().count(), faults.count()), (1_000, 1_234));
     assert!(faults.to_string().ends_with("many.yaml: and 234 more"));
+}
+
+const WHOLE: &str = include_str!("../../../configs/orders.yaml");
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn any_slip_of_the_pen_is_read_or_told_with_its_place(
+        slips in prop::collection::vec((0..WHOLE.len(), 0usize..4, "[-:*&!<>{}\\[\\]\"'#|?,~ \n\t\u{0}a1ö]{0,2}"), 1..4),
+    ) {
+        let mut text = WHOLE.to_owned();
+        for (at, length, replacement) in slips {
+            let start = text.floor_char_boundary(at);
+            let end = text.floor_char_boundary(start + length);
+            text.replace_range(start..end, &replacement);
+        }
+        if let Err(faults) = source::parse("slips.yaml", &text) {
+            prop_assert!(faults.count() > 0);
+            for fault in &faults {
+                prop_assert!(fault.line >= 1 && fault.line <= text.split('\n').count() + 1, "{fault:?}");
+                prop_assert_eq!(fault.snippet.lines().count(), 2, "{:?}", fault);
+            }
+        }
+    }
 }

@@ -1,4 +1,5 @@
 //! A configuration that changes while it is in force.
+#![cfg(all(feature = "shell", unix))]
 
 use std::fs;
 use std::os::unix::fs::symlink;
