@@ -39,11 +39,17 @@ impl Node {
         Node { config, repository, resources: BTreeMap::new(), since: now, sessions: 0, tally: Tally::default() }
     }
 
-    /// Takes the reports of one holder and answers them.
+    /// Takes the reports of one holder and answers them; with nothing but the number of this reign if they are meant for
+    /// another.
     ///
     /// # Errors
     /// When a resource is covered by no template or a limit is reached; then nothing of the request counts.
     pub fn ask(&mut self, now: Time, ask: &Ask) -> Result<Answer, Refusal> {
+        if ask.target_epoch.is_some_and(|epoch| epoch != self.config.epoch) {
+            // Meant for another reign: what it promises and claims is not about ours. The holder learns which is ours.
+            self.tally.misdirected += 1;
+            return Ok(Answer { epoch: Some(self.config.epoch), ..Answer::default() });
+        }
         let outcome = self.admit(now, ask).map(|()| self.answer(now, ask));
         match &outcome {
             Ok(answer) => self.tally.granted += answer.grants.len() as u64,

@@ -44,6 +44,8 @@ pub struct Tally {
     pub granted: u64,
     /// Those refused.
     pub refused: u64,
+    /// Those meant for another reign.
+    pub misdirected: u64,
     /// Releases.
     pub releases: u64,
     /// Repositories put in force since the start.

@@ -91,7 +91,6 @@ fn unanswered(fault: Unanswered) -> Status {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 fn refused(refusal: Refusal) -> Status {
     let message = refusal.to_string();
     match refusal {

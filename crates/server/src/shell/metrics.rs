@@ -77,6 +77,7 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     let tally = status.tally;
     counter(encoder, "lessor_asks", "Requests for capacity", tally.asks)?;
     counter(encoder, "lessor_asks_refused", "Requests for capacity that were refused", tally.refused)?;
+    counter(encoder, "lessor_asks_misdirected", "Requests meant for another reign", tally.misdirected)?;
     counter(encoder, "lessor_grants", "Leases given or renewed", tally.granted)?;
     counter(encoder, "lessor_releases", "Releases", tally.releases)?;
     counter(encoder, "lessor_reloads", "Repositories put in force since the start", tally.reloads)?;

@@ -30,6 +30,8 @@ pub(crate) struct Holder {
     /// Drawn when the process starts.
     incarnation: u64,
     reports: u64,
+    /// The reign it last heard of.
+    epoch: Option<u64>,
 }
 
 /// One report as it is written in a story.
@@ -97,8 +99,10 @@ impl Town {
         let holder = holder.clone();
         let ask = holder.ask(now, name, words);
         let answer = self.node.ask(now, &ask)?;
-        if !words.lost {
-            self.holder(name).lease = Some((answer.grants[0].clone(), now + answer.grants[0].length));
+        let holder = self.holder(name);
+        holder.epoch = answer.epoch;
+        if let Some(grant) = answer.grants.first().filter(|_| !words.lost) {
+            holder.lease = Some((grant.clone(), now + grant.length));
         }
         Ok(answer)
     }
@@ -118,6 +122,11 @@ impl Town {
         let incarnation = self.lives;
         let holder = self.holder(name);
         *holder = Holder { memory: holder.memory, incarnation, ..Holder::default() };
+    }
+
+    /// The server is gone and another one begins to lead.
+    pub(crate) fn reign(&mut self, template: Template, epoch: u64) {
+        self.node = Node::new(self.now, NodeConfig::new("root", epoch), repository(template));
     }
 
     pub(crate) fn release(&mut self, name: &str) {
@@ -153,7 +162,7 @@ impl Holder {
             holder: client(name.split('/').next().unwrap_or(name)),
             incarnation: incarnated.then_some(self.incarnation),
             report_id: incarnated.then_some(self.reports),
-            target_epoch: None,
+            target_epoch: self.epoch.filter(|_| incarnated),
             reports: vec![Report {
                 resource: resource(),
                 bands: words.bands.clone(),

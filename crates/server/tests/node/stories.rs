@@ -8,6 +8,7 @@
 //! | `release` | one name a line |
 //! | `wait seconds=N` | time passes |
 //! | `configure capacity=N …` | the template changes |
+//! | `reign epoch=N …` | the server starts again without memory; holders keep what they have |
 //! | `books` | what the node has charged |
 
 use std::fmt::Write as _;
@@ -42,6 +43,11 @@ fn run(town: &mut Town, case: &TestCase) -> String {
     match case.directive.as_str() {
         "node" => {
             *town = Town::new(shape(template(0.0), case), number(case, "epoch").unwrap_or(1.0) as u64);
+            String::new()
+        }
+        "reign" => {
+            let old = Template::clone(&town.node.repository().templates()[0]);
+            town.reign(shape(old, case), number(case, "epoch").expect("reign takes an epoch") as u64);
             String::new()
         }
         "configure" => {
@@ -165,7 +171,9 @@ fn grant(answer: &Result<Answer, Refusal>) -> String {
         Ok(answer) => answer,
         Err(refusal) => return format!("refused: {refusal}"),
     };
-    let grant = &answer.grants[0];
+    let Some(grant) = answer.grants.first() else {
+        return format!("nothing but epoch {}", answer.epoch.unwrap_or(0));
+    };
     let mut said = format!("g{} for {}s", grant.capacity, grant.length.as_secs_f64());
     if grant.refresh_interval != Duration::from_secs(5) {
         write!(said, " refresh {}s", grant.refresh_interval.as_secs_f64()).expect("a string takes it");

@@ -1,0 +1,192 @@
+//! Who gets how much of one resource: the policies, and the demands they divide a capacity among.
+//!
+//! A [`Shares`] holds every demand and computes one share at a time, on request. A change of one demand moves the share
+//! of everyone, so shares are never stored: each is read off the sums of the index when somebody asks.
+
+mod fair;
+mod priority;
+mod proportional;
+
+use priority::{Band, Bands};
+
+/// Sums are kept in units of 2^128, so that they stay finite whatever finite numbers are wanted. A power of two changes no
+/// digit of a number above 1e-269; smaller ones lose digits in the sums, though never in a share that equals the wants.
+const UNIT: f64 = (1u128 << 127) as f64 * 2.0;
+
+/// How a capacity is divided among demands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// Everyone gets what they want.
+    None,
+    /// Everyone gets what they want, up to the capacity each: the sum has no limit.
+    Static,
+    /// Everyone gets an equal share per weight, or less if less is wanted; what that leaves over goes to those who want
+    /// more, in proportion to how much more. [Doorman's definition][doc].
+    ///
+    /// [doc]: https://github.com/youtube/doorman/blob/master/doc/algorithms.md
+    ProportionalShare,
+    /// Weighted max-min fairness: nobody can get more without taking it from somebody who has less per weight
+    /// (Bertsekas and Gallager, *Data Networks*, 6.5.2).
+    FairShare,
+}
+
+/// What one client wants.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Demand {
+    /// The bounded policies serve greater priorities first; the others get what the wants of those leave.
+    pub priority: i64,
+    /// How many equal clients this one stands for, at least 1. Twice the weight counts as two demands of half the wants.
+    pub weight: u32,
+    /// Units of the resource, finite, not negative.
+    pub wants: f64,
+}
+
+/// A capacity, and the demands on it.
+///
+/// A change and a share cost O(log n) in the number of different demands, and O(b) in the number of priorities at or above
+/// that of the demand, which is meant to be small.
+#[derive(Clone, Debug)]
+pub struct Shares {
+    policy: Policy,
+    /// Units; may be infinite.
+    capacity: f64,
+    bands: Bands,
+    /// How many demands there are.
+    len: usize,
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// Whether the sum of all shares stays within the capacity.
+    #[must_use]
+    pub fn is_bounded(self) -> bool {
+        matches!(self, Policy::ProportionalShare | Policy::FairShare)
+    }
+}
+
+// === impl Demand ===
+
+impl Demand {
+    /// With wants in units of [`UNIT`], and without the sign of a negative zero, which is equal to zero but sorts before it.
+    fn scaled(&self) -> Demand {
+        Demand { wants: self.wants / UNIT + 0.0, ..*self }
+    }
+}
+
+// === impl Shares ===
+
+impl Shares {
+    /// No demands on `capacity` units yet.
+    ///
+    /// # Panics
+    ///
+    /// If the capacity is negative or not a number. It may be infinite.
+    #[must_use]
+    pub fn new(policy: Policy, capacity: f64) -> Shares {
+        assert!(capacity >= 0.0, "capacity {capacity} is negative");
+        Shares { policy, capacity, bands: Bands::default(), len: 0 }
+    }
+
+    /// How the capacity is divided.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Divides the same capacity among the same demands in another way.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// Units to divide.
+    #[must_use]
+    pub fn capacity(&self) -> f64 {
+        self.capacity
+    }
+
+    /// Divides another capacity, in units, among the same demands.
+    ///
+    /// # Panics
+    ///
+    /// As [`Shares::new`].
+    pub fn set_capacity(&mut self, capacity: f64) {
+        assert!(capacity >= 0.0, "capacity {capacity} is negative");
+        self.capacity = capacity;
+    }
+
+    /// Adds a demand. Equal ones count each for itself.
+    ///
+    /// # Panics
+    ///
+    /// If the weight is zero, or the wants are negative or not finite.
+    pub fn insert(&mut self, demand: &Demand) {
+        assert!(demand.weight >= 1, "{demand:?} has no weight");
+        assert!(demand.wants >= 0.0 && demand.wants.is_finite(), "{demand:?} wants no amount");
+        self.bands.insert(&demand.scaled());
+        self.len += 1;
+    }
+
+    /// Takes out a demand. To change one, remove it as it was and insert it as it is to be.
+    ///
+    /// # Panics
+    ///
+    /// If no demand equal to it is there.
+    pub fn remove(&mut self, demand: &Demand) {
+        self.bands.remove(&demand.scaled());
+        self.len -= 1;
+    }
+
+    /// The units that a demand which has been inserted gets: never more than it wants.
+    #[must_use]
+    pub fn share(&self, demand: &Demand) -> f64 {
+        match self.policy {
+            Policy::None => demand.wants,
+            Policy::Static => demand.wants.min(self.capacity),
+            Policy::ProportionalShare => self.bounded_share(demand, proportional::share),
+            Policy::FairShare => self.bounded_share(demand, fair::share),
+        }
+    }
+
+    /// By a policy that divides what is left for one band among the demands of that band.
+    fn bounded_share(&self, demand: &Demand, share: fn(&Band<'_>, &Demand) -> f64) -> f64 {
+        let band = self.bands.band(demand.priority, self.capacity / UNIT);
+        (share(&band, &demand.scaled()) * UNIT).min(demand.wants)
+    }
+
+    /// What all demands want together, in units; the greatest finite number if it is more than that.
+    #[must_use]
+    pub fn wants(&self) -> f64 {
+        (self.bands.sums().wants * UNIT).min(f64::MAX)
+    }
+
+    /// The weight of all demands together.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.bands.sums().weight
+    }
+
+    /// How many demands there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no demand.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many priorities occur among the demands.
+    #[must_use]
+    pub fn bands(&self) -> usize {
+        self.bands.len()
+    }
+
+    /// Whether a priority occurs among the demands.
+    #[must_use]
+    pub fn has_band(&self, priority: i64) -> bool {
+        self.bands.has(priority)
+    }
+}

@@ -1,0 +1,45 @@
+//! What one decision costs in process: a holder that is known acknowledges its last grant, wants something else, and is
+//! answered, at 100 to 1,000,000 leases of one resource.
+//!
+//! `cargo bench -p lessor-server --bench decision`
+
+mod population;
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use lessor_proto::Time;
+use lessor_proto::message::Has;
+use rand::RngExt;
+
+use population::{Population, Wants};
+
+fn decision(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decision");
+    group.warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(3));
+    for wants in [Wants::Fixed, Wants::Uniform, Wants::Zipf] {
+        for leases in [100, 1_000, 100_000, 1_000_000] {
+            let mut town = Population::new(leases, wants);
+            let mut now = Time::ZERO + Duration::from_secs(1);
+            group.bench_function(BenchmarkId::new(wants.name(), leases), |bencher| {
+                bencher.iter(|| {
+                    let which = town.dice.random_range(0..town.asks.len());
+                    let amount = wants.draw(&mut town.dice);
+                    let ask = &mut town.asks[which];
+                    ask.reports[0].bands[0].wants = amount;
+                    now += Duration::from_micros(1);
+                    let answer = town.node.ask(now, ask).expect("a template covers it");
+                    let grant = &answer.grants[0];
+                    let has = Has { capacity: grant.capacity, order: grant.order, token: Vec::new() };
+                    ask.reports[0].has = Some(has);
+                    black_box(grant.capacity)
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decision);
+criterion_main!(benches);

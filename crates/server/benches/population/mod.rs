@@ -1,0 +1,101 @@
+//! A node with so many holders of one resource, which want one and a half times what there is.
+
+use std::time::Duration;
+
+use lessor_algorithms::Policy;
+use lessor_proto::message::{Ask, Band, Bands, HolderKind, Report};
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig};
+use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Wants {
+    /// All want the same: every change moves between the same few keys.
+    Fixed,
+    /// From 0 to 20.
+    Uniform,
+    /// Few want much, many little.
+    Zipf,
+}
+
+pub(crate) struct Population {
+    pub(crate) node: Node,
+    pub(crate) asks: Vec<Ask>,
+    pub(crate) dice: Pcg64,
+}
+
+// === impl Wants ===
+
+impl Wants {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Wants::Fixed => "fixed",
+            Wants::Uniform => "uniform",
+            Wants::Zipf => "zipf",
+        }
+    }
+
+    pub(crate) fn draw(self, dice: &mut Pcg64) -> f64 {
+        match self {
+            Wants::Fixed => 10.0,
+            Wants::Uniform => 20.0 * dice.random::<f64>(),
+            // Rank r of a million, drawn by the inverse of the harmonic sum, wants a million through r.
+            Wants::Zipf => 1e6 / 1e6_f64.powf(dice.random::<f64>()).floor(),
+        }
+    }
+
+    fn mean(self) -> f64 {
+        match self {
+            Wants::Fixed | Wants::Uniform => 10.0,
+            Wants::Zipf => 1e6 / 1e6_f64.ln(),
+        }
+    }
+}
+
+// === impl Population ===
+
+impl Population {
+    pub(crate) fn new(leases: usize, wants: Wants) -> Population {
+        let capacity = Amount::from_f64(wants.mean() * leases as f64 / 1.5);
+        let node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(capacity));
+        let mut town = Population { node, asks: Vec::new(), dice: Pcg64::seed_from_u64(1) };
+        town.asks = (0..leases).map(|number| ask(number, wants.draw(&mut town.dice))).collect();
+        for ask in &town.asks {
+            town.node.ask(Time::ZERO, ask).expect("a template covers it");
+        }
+        town
+    }
+}
+
+pub(crate) fn ask(number: usize, wants: f64) -> Ask {
+    Ask {
+        kind: HolderKind::Client,
+        holder: ClientId::new(format!("client-{number:07}"), 256).expect("a name"),
+        incarnation: Some(number as u64),
+        report_id: None,
+        target_epoch: None,
+        reports: vec![Report {
+            resource: ResourceId::new("db", 256).expect("a name"),
+            bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants }, 1),
+            has: None,
+            held: None,
+        }],
+    }
+}
+
+pub(crate) fn repository(capacity: Amount) -> Repository {
+    Repository::new(vec![Template {
+        glob: Glob::new("*").expect("a glob"),
+        capacity,
+        safe_capacity: SafeCapacity::Dynamic,
+        description: String::new(),
+        kind: Kind::Rate,
+        policy: Policy::FairShare,
+        lease_length: Duration::from_secs(60),
+        refresh_interval: Duration::from_secs(5),
+        learning: Duration::ZERO,
+    }])
+    .expect("one template that holds together")
+}

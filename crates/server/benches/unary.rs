@@ -1,0 +1,174 @@
+//! Unary `GetCapacity` calls a second, against a bare tonic echo of the same messages in the same run: both over
+//! loopback, in one process with the load generator, by turns.
+//!
+//! `cargo bench -p lessor-server --bench unary`
+
+#[allow(dead_code, reason = "the decision bench uses the rest")]
+mod population;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lessor_client::shell::clock;
+use lessor_proto::wire::capacity_client::CapacityClient;
+use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
+use lessor_proto::{Amount, wire};
+use lessor_server::node::NodeConfig;
+use lessor_server::shell::{Server, ServerOptions};
+use tokio::net::TcpListener;
+use tonic::transport::Channel;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+use population::repository;
+
+const CONNECTIONS: usize = 4;
+/// Calls under way on each connection.
+const DEPTH: usize = 16;
+const TURN: Duration = Duration::from_secs(2);
+const TURNS: usize = 5;
+
+/// Answers what every client wants, without looking further.
+struct Echo;
+
+#[tonic::async_trait]
+impl Capacity for Echo {
+    async fn discovery(&self, _: Request<wire::DiscoveryRequest>) -> Result<Response<wire::DiscoveryResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+
+    async fn get_capacity(
+        &self,
+        request: Request<wire::GetCapacityRequest>,
+    ) -> Result<Response<wire::GetCapacityResponse>, Status> {
+        let request = request.into_inner();
+        let response = request.resource.into_iter().map(|resource| {
+            let lease = wire::Lease {
+                expiry_time: Some(1_800_000_000),
+                refresh_interval: Some(5),
+                capacity: resource.wants,
+                epoch: Some(1),
+                seq: Some(1),
+                duration_ms: Some(60_000),
+                token: Some(vec![0; 8]),
+                ..wire::Lease::default()
+            };
+            wire::ResourceResponse {
+                resource_id: resource.resource_id.unwrap_or_default(),
+                gets: lease,
+                safe_capacity: Some(1.0),
+            }
+        });
+        Ok(Response::new(wire::GetCapacityResponse {
+            response: response.collect(),
+            epoch: Some(1),
+            ..wire::GetCapacityResponse::default()
+        }))
+    }
+
+    async fn get_server_capacity(
+        &self,
+        _: Request<wire::GetServerCapacityRequest>,
+    ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+
+    async fn release_capacity(
+        &self,
+        _: Request<wire::ReleaseCapacityRequest>,
+    ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    println!("{:>8} {:>12} {:>12} {:>7}", "clients", "echo calls/s", "calls/s", "ratio");
+    for clients in [10, 1_000, 10_000, 100_000] {
+        let echo = echo().await;
+        let server = server().await;
+        let (echo, ours) = (Load::new(echo, clients).await, Load::new(server.address(), clients).await);
+        // Everybody has a lease, and connections are warm.
+        ours.every_client_once().await;
+        echo.run().await;
+        let mut ratios = Vec::new();
+        let mut best = (0.0_f64, 0.0_f64);
+        for _ in 0..TURNS {
+            let (peer, own) = (echo.run().await, ours.run().await);
+            ratios.push(own / peer);
+            best = (best.0.max(peer), best.1.max(own));
+        }
+        ratios.sort_by(f64::total_cmp);
+        println!("{clients:>8} {:>12.0} {:>12.0} {:>7.3}", best.0, best.1, ratios[TURNS / 2]);
+        server.drain().await;
+    }
+}
+
+async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let server = tonic::transport::Server::builder().add_service(CapacityServer::new(Echo));
+    tokio::spawn(server.serve_with_incoming(incoming));
+    address
+}
+
+async fn server() -> Server {
+    let options = ServerOptions::new(([127, 0, 0, 1], 0).into());
+    let capacity = Amount::from_units(1_000_000);
+    Server::start(options, NodeConfig::new("root", 1), repository(capacity)).await.expect("a port")
+}
+
+/// A load generator with its own connections.
+struct Load {
+    channels: Vec<Channel>,
+    clients: Arc<Vec<wire::GetCapacityRequest>>,
+}
+
+impl Load {
+    async fn new(server: SocketAddr, clients: usize) -> Load {
+        let mut channels = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let endpoint = Channel::from_shared(format!("http://{server}")).expect("an address").tcp_nodelay(true);
+            channels.push(endpoint.connect().await.expect("it listens"));
+        }
+        Load { channels, clients: Arc::new((0..clients).map(request).collect()) }
+    }
+
+    async fn every_client_once(&self) {
+        let mut client = CapacityClient::new(self.channels[0].clone());
+        for request in self.clients.iter() {
+            client.get_capacity(request.clone()).await.expect("it answers");
+        }
+    }
+
+    /// Calls a second over one turn.
+    async fn run(&self) -> f64 {
+        let calls = Arc::new(AtomicU64::new(0));
+        let start = clock::now();
+        let mut tasks = Vec::new();
+        for place in 0..CONNECTIONS * DEPTH {
+            let mut client = CapacityClient::new(self.channels[place % CONNECTIONS].clone());
+            let (clients, calls) = (Arc::clone(&self.clients), Arc::clone(&calls));
+            tasks.push(tokio::spawn(async move {
+                // Every task walks all clients from its own beginning, in steps that reach all of them.
+                let mut which = place * 7_919;
+                while clock::now().since(start) < TURN {
+                    which = (which + 6_700_417) % clients.len();
+                    client.get_capacity(clients[which].clone()).await.expect("it answers");
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+        for task in tasks {
+            task.await.expect("no task panics");
+        }
+        calls.load(Ordering::Relaxed) as f64 / clock::now().since(start).as_secs_f64()
+    }
+}
+
+fn request(number: usize) -> wire::GetCapacityRequest {
+    population::ask(number, 10.0 + (number % 17) as f64).to_wire()
+}
