@@ -1,0 +1,183 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A program whose attempts at a rate are counted, looked at once a second.
+struct Program {
+    estimator: Estimator,
+    now: Time,
+    attempted: u64,
+}
+
+impl Program {
+    fn new(options: Options) -> Program {
+        let mut estimator = Estimator::new(options);
+        estimator.observe_rate(Time::ZERO, limiter::Usage::default());
+        Program { estimator, now: Time::ZERO, attempted: 0 }
+    }
+
+    /// Attempts so many units in the next second.
+    fn second(&mut self, units: u64) -> Amount {
+        self.now += SECOND;
+        self.attempted += units;
+        let usage = limiter::Usage { attempted: self.attempted, granted: self.attempted / 3, waiting: 0 };
+        self.estimator.observe_rate(self.now, usage)
+    }
+}
+
+fn units(units: u64) -> Amount {
+    Amount::from_units(units)
+}
+
+fn gauge_usage(in_use: u64, waiting: u64, peak: u64) -> gauge::Usage {
+    gauge::Usage { in_use, waiting, peak }
+}
+
+#[test]
+fn an_idle_program_asks_for_the_floor() {
+    let mut program = Program::new(Options { floor: units(5), ..Options::default() });
+    assert_eq!(program.estimator.wants(), units(5));
+    assert!((0..30).all(|_| program.second(0) == units(5)));
+}
+
+#[test]
+fn a_step_up_is_stated_in_the_same_window_and_a_step_down_when_it_is_forgotten() {
+    let mut program = Program::new(Options::default());
+    assert_eq!(program.second(100), units(110));
+    assert_eq!(program.second(1000), units(1100));
+    for _ in 0..9 {
+        assert_eq!(program.second(100), units(1100));
+    }
+    assert_eq!(program.second(100), units(110));
+}
+
+#[test]
+fn small_changes_do_not_travel() {
+    let mut program = Program::new(Options::default());
+    let stated = program.second(100);
+    for units in [95, 105, 110, 101, 99, 108, 92, 110, 109, 91, 93] {
+        assert_eq!(program.second(units), stated);
+    }
+}
+
+#[test]
+fn a_rise_shows_before_its_window_ends() {
+    let mut program = Program::new(Options::default());
+    program.second(100);
+    let half = program.now + SECOND / 2;
+    let usage = limiter::Usage { attempted: program.attempted + 500, granted: 0, waiting: 0 };
+    assert_eq!(program.estimator.observe_rate(half, usage), units(550));
+}
+
+#[test]
+fn who_waits_is_wanted_in_every_window_and_counted_once() {
+    let mut estimator = Estimator::new(Options::default());
+    let mut now = Time::ZERO;
+    estimator.observe_rate(now, limiter::Usage::default());
+    // 100 tasks wait, 10 a second are served and come back at once.
+    for second in 1..20 {
+        now += SECOND;
+        let granted = 10 * second;
+        let usage = limiter::Usage { attempted: granted + 100, granted, waiting: 100 };
+        assert_eq!(estimator.observe_rate(now, usage), units(121));
+    }
+}
+
+#[test]
+fn the_program_may_say_what_it_wants() {
+    let mut program = Program::new(Options { most: units(500), ..Options::default() });
+    program.estimator.set(Some(units(42)));
+    assert_eq!(program.second(100_000), units(42));
+    program.estimator.set(Some(units(1_000)));
+    assert_eq!(program.estimator.wants(), units(500));
+    program.estimator.set(None);
+    assert_eq!(program.second(100_000), units(500));
+}
+
+#[test]
+fn a_gauge_asks_for_whole_units_of_its_peak() {
+    let mut estimator = Estimator::new(Options::default());
+    let mut now = Time::ZERO;
+    assert_eq!(estimator.observe_gauge(now, gauge_usage(0, 0, 0)), units(1));
+    now += SECOND;
+    assert_eq!(estimator.observe_gauge(now, gauge_usage(2, 1, 7)), units(8));
+    for _ in 0..9 {
+        now += SECOND;
+        assert_eq!(estimator.observe_gauge(now, gauge_usage(3, 0, 3)), units(8));
+    }
+    now += SECOND;
+    assert_eq!(estimator.observe_gauge(now, gauge_usage(3, 0, 3)), units(4));
+}
+
+#[test]
+fn looking_at_a_gauge_often_loses_no_peak() {
+    let mut estimator = Estimator::new(Options::default());
+    let tenth = SECOND / 10;
+    let mut now = Time::ZERO;
+    estimator.observe_gauge(now, gauge_usage(0, 0, 20));
+    for _ in 0..95 {
+        now += tenth;
+        assert_eq!(estimator.observe_gauge(now, gauge_usage(1, 0, 1)), units(22));
+    }
+}
+
+proptest! {
+    #[test]
+    fn constant_load_is_stated_once(load in 0u64..1_000_000, seconds in 2usize..60) {
+        let mut program = Program::new(Options::default());
+        let stated = program.second(load);
+        prop_assert!(stated >= units(load));
+        for _ in 0..seconds {
+            prop_assert_eq!(program.second(load), stated);
+        }
+    }
+
+    // Looks at odd moments see a constant load a little differently, and still say the same.
+    #[test]
+    fn constant_load_is_stated_once_whenever_one_looks(
+        load in 100u64..100_000,
+        looks in prop::collection::vec(1u64..3_000, 1..100),
+    ) {
+        let mut estimator = Estimator::new(Options::default());
+        let mut millis = 0;
+        let usage = |millis: u64| limiter::Usage { attempted: millis * load, granted: 0, waiting: 0 };
+        let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
+        estimator.observe_rate(at(0), usage(0));
+        millis += 1_000;
+        let stated = estimator.observe_rate(at(millis), usage(millis));
+        for look in looks {
+            millis += look;
+            prop_assert_eq!(estimator.observe_rate(at(millis), usage(millis)), stated);
+        }
+    }
+
+    #[test]
+    fn steps_are_followed_in_the_stated_time(before in 0u64..100_000, after in 0u64..100_000, quiet in 1usize..20) {
+        let mut program = Program::new(Options::default());
+        for _ in 0..quiet {
+            program.second(before);
+        }
+        let stated = program.second(after);
+        prop_assert!(stated >= units(after));
+        for _ in 0..11 {
+            program.second(after);
+        }
+        let greatest = above(units(after), 20, Amount::from_micros(1)).max(units(1));
+        prop_assert!(program.estimator.wants() >= units(after) && program.estimator.wants() <= greatest);
+    }
+
+    #[test]
+    fn never_below_the_floor_nor_above_the_most(
+        loads in prop::collection::vec(0u64..u64::MAX / 100, 1..40),
+        floor in 0u64..100,
+        most in 100u64..10_000,
+    ) {
+        let mut program = Program::new(Options { floor: units(floor), most: units(most), ..Options::default() });
+        for load in loads {
+            let wants = program.second(load);
+            prop_assert!(wants >= units(floor) && wants <= units(most));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Permits for things in flight, enforced on this machine: never more at a time than whole units are leased.
+//!
+//! How many are out and how many may be stand in one word, so a permit is one compare-and-swap, and giving it back one
+//! subtraction; the end of the lease is compared with the clock each time. A shrink takes effect with the next permit: none
+//! is given until enough have come back. What is out at that time stays out, and the session keeps reporting it as held
+//! (section 10.2 of the protocol).
+//!
+//! A permit should not be used past its [`deadline`](Permit::deadline), the end of the lease. Renewals move it, while the
+//! permit is out.
+//!
+//! ```
+//! use lessor_client::gauge::{Allowance, Denied, Gauge};
+//! use lessor_proto::{Amount, Time};
+//!
+//! let gauge = Gauge::default();
+//! gauge.allow(Time::ZERO, Allowance::forever(Amount::from_units(2)));
+//! let first = gauge.try_acquire(1, || Time::ZERO)?;
+//! let second = gauge.try_acquire(1, || Time::ZERO)?;
+//! assert_eq!(gauge.try_acquire(1, || Time::ZERO).unwrap_err(), Denied::Full { in_use: 2, limit: 2 });
+//! drop(first);
+//! assert!(gauge.try_acquire(1, || Time::ZERO).is_ok());
+//! # drop(second);
+//! # Ok::<(), Denied>(())
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lessor_proto::Time;
+
+use self::count::Count;
+pub use crate::allowance::Allowance;
+pub use crate::waiting::{Clock, Refused, Waiting};
+use crate::waiting::{Queue, Ticket};
+
+mod count;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+/// Grants permits within an allowance. Clones are the same gauge.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    inner: Arc<Inner>,
+    waiting: Waiting,
+}
+
+#[derive(Debug)]
+struct Inner {
+    count: Count,
+    /// From then on no permit is given.
+    until: AtomicU64,
+    /// Units that are waited for; changes under the lock of the queue.
+    waited_for: AtomicU64,
+    /// The most that was in use, waited for and asked for at a time, since the last [`Gauge::usage`].
+    peak: AtomicU64,
+    queue: Mutex<Queue>,
+}
+
+/// Units in flight. They come back when this is dropped.
+#[derive(Debug)]
+#[must_use = "the units come back when the permit is dropped"]
+pub struct Permit {
+    inner: Arc<Inner>,
+    units: u32,
+}
+
+/// Why a permit was not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Denied {
+    /// There is no lease, or one of less than a unit, or it has ended.
+    #[error("nothing is leased")]
+    NothingLeased,
+    /// Too much is in flight.
+    #[error("{in_use} of {limit} are in use")]
+    Full {
+        /// Units that are out.
+        in_use: u32,
+        /// Units that may be out.
+        limit: u32,
+    },
+    /// There may be room, but others wait for it.
+    #[error("{waiting} units are waited for already")]
+    OthersWait {
+        /// How many.
+        waiting: u64,
+    },
+}
+
+/// How much a gauge was used.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Usage {
+    /// Units that are out.
+    pub in_use: u64,
+    /// Units that are waited for.
+    pub waiting: u64,
+    /// The most units that were in use, waited for and asked for at one time since the last look.
+    pub peak: u64,
+}
+
+// === impl Gauge ===
+
+impl Gauge {
+    /// A gauge that grants nothing yet.
+    #[must_use]
+    pub fn new(waiting: Waiting) -> Gauge {
+        let inner = Inner {
+            count: Count::default(),
+            until: AtomicU64::new(0),
+            waited_for: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            queue: Mutex::new(Queue::new()),
+        };
+        Gauge { inner: Arc::new(inner), waiting }
+    }
+
+    /// Replaces what may be in flight: the whole units of the capacity.
+    pub fn allow(&self, now: Time, allowance: Allowance) {
+        let Allowance { capacity, until } = allowance;
+        let units = capacity.map_or(u64::MAX, lessor_proto::Amount::floor_units);
+        let limit = if now < until { u32::try_from(units).unwrap_or(u32::MAX) } else { 0 };
+        let mut queue = self.inner.lock();
+        // In an order in which no mixture of the two allowances gives more than the more generous of them.
+        if limit > self.inner.count.limit() {
+            self.inner.until.store(until.as_nanos(), Ordering::SeqCst);
+            self.inner.count.set_limit(limit);
+        } else {
+            self.inner.count.set_limit(limit);
+            self.inner.until.store(until.as_nanos(), Ordering::SeqCst);
+        }
+        let waker = queue.head_waker();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Takes a permit for `n` units, or says why not. Zero units are always granted.
+    ///
+    /// # Errors
+    ///
+    /// See [`Denied`].
+    #[inline]
+    pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<Permit, Denied> {
+        let waiting = self.inner.waited_for.load(Ordering::Relaxed);
+        if waiting > 0 && n > 0 {
+            self.inner.note_peak(u64::from(self.inner.count.in_use()) + waiting + u64::from(n));
+            return Err(Denied::OthersWait { waiting });
+        }
+        self.inner.take(n, now())?;
+        Ok(Permit { inner: Arc::clone(&self.inner), units: n })
+    }
+
+    /// Units that are out.
+    #[must_use]
+    pub fn in_use(&self) -> u32 {
+        self.inner.count.in_use()
+    }
+
+    /// How much is and was in use; the peak begins anew.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let in_use = u64::from(self.inner.count.in_use());
+        let waiting = self.inner.waited_for.load(Ordering::SeqCst);
+        let peak = self.inner.peak.swap(0, Ordering::Relaxed).max(in_use + waiting);
+        Usage { in_use, waiting, peak }
+    }
+}
+
+impl Default for Gauge {
+    fn default() -> Gauge {
+        Gauge::new(Waiting::DEFAULT)
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn take(&self, n: u32, now: Time) -> Result<(), Denied> {
+        if n == 0 {
+            return Ok(());
+        }
+        // After the clock: an allowance that ended by `now` is seen here.
+        let until = self.until.load(Ordering::SeqCst);
+        if now.as_nanos() >= until {
+            self.note_peak(u64::from(self.count.in_use()) + u64::from(n));
+            return Err(Denied::NothingLeased);
+        }
+        let (in_use, denied) = match self.count.take(n) {
+            Ok(in_use) => (u64::from(in_use), None),
+            Err((in_use, 0)) => (u64::from(in_use) + u64::from(n), Some(Denied::NothingLeased)),
+            Err((in_use, limit)) => (u64::from(in_use) + u64::from(n), Some(Denied::Full { in_use, limit })),
+        };
+        self.note_peak(in_use);
+        denied.map_or(Ok(()), Err)
+    }
+
+    fn give_back(&self, n: u32) {
+        self.count.give_back(n);
+        // Whoever joined the queue before this load gets woken; who joins after it sees the units.
+        if self.waited_for.load(Ordering::SeqCst) > 0 {
+            self.wake_head();
+        }
+    }
+
+    fn wake_head(&self) {
+        let waker = self.lock().head_waker();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// A load, most of the time.
+    #[inline]
+    fn note_peak(&self, units: u64) {
+        if units > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(units, Ordering::Relaxed);
+        }
+    }
+
+    fn strike(&self, queue: &mut Queue, ticket: Ticket) {
+        if let Some(n) = queue.leave(ticket) {
+            self.waited_for.fetch_sub(u64::from(n), Ordering::SeqCst);
+        }
+    }
+
+    /// No code of others runs under this lock, so a poisoned one is as good as any.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Permit ===
+
+impl Permit {
+    /// How many units this is.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// When the lease behind this ends, as far as is known: what the permit stands for must be over by then. A renewal moves
+    /// it later.
+    #[must_use]
+    pub fn deadline(&self) -> Time {
+        Time::from_nanos(self.inner.until.load(Ordering::SeqCst))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.units > 0 {
+            self.inner.give_back(self.units);
+        }
+    }
+}

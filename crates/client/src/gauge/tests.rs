@@ -1,0 +1,207 @@
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use lessor_proto::Amount;
+use proptest::prelude::*;
+
+use super::*;
+use crate::waiting::fake::{FakeClock, Tasks};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn at(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+fn gauge(units: u64) -> Gauge {
+    let gauge = Gauge::default();
+    gauge.allow(Time::ZERO, Allowance::forever(Amount::from_units(units)));
+    gauge
+}
+
+fn take(gauge: &Gauge, n: u32) -> Result<Permit, Denied> {
+    gauge.try_acquire(n, || Time::ZERO)
+}
+
+#[test]
+fn parts_of_a_unit_do_not_count() {
+    let gauge = Gauge::default();
+    gauge.allow(Time::ZERO, Allowance::forever(Amount::from_f64(1.9)));
+    let permit = take(&gauge, 1).unwrap();
+    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::Full { in_use: 1, limit: 1 });
+    gauge.allow(Time::ZERO, Allowance::forever(Amount::from_f64(0.9)));
+    drop(permit);
+    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::NothingLeased);
+    assert_eq!(take(&gauge, 0).unwrap().units(), 0);
+}
+
+#[test]
+fn after_a_shrink_enough_must_come_back_first() {
+    let gauge = gauge(5);
+    let mut permits: Vec<_> = (0..5).map(|_| take(&gauge, 1).unwrap()).collect();
+    gauge.allow(Time::ZERO, Allowance::forever(Amount::from_units(2)));
+    assert_eq!(gauge.in_use(), 5);
+    for in_use in (2..=4).rev() {
+        permits.pop();
+        assert_eq!(take(&gauge, 1).unwrap_err(), Denied::Full { in_use, limit: 2 });
+    }
+    permits.pop();
+    assert!(take(&gauge, 1).is_ok());
+}
+
+#[test]
+fn nothing_is_given_after_the_end_and_renewals_move_deadlines() {
+    let gauge = Gauge::default();
+    let lease = |until| Allowance { capacity: Some(Amount::from_units(3)), until: at(until) };
+    gauge.allow(Time::ZERO, lease(SECOND));
+    let permit = gauge.try_acquire(1, || at(SECOND - 1)).unwrap();
+    assert_eq!(permit.deadline(), at(SECOND));
+    assert_eq!(gauge.try_acquire(1, || at(SECOND)).unwrap_err(), Denied::NothingLeased);
+    gauge.allow(at(SECOND - 1), lease(2 * SECOND));
+    assert_eq!(permit.deadline(), at(2 * SECOND));
+    assert!(gauge.try_acquire(1, || at(SECOND)).is_ok());
+    gauge.allow(at(2 * SECOND), Allowance::NOTHING);
+    assert_eq!(permit.deadline(), Time::ZERO);
+    assert_eq!(gauge.in_use(), 1);
+}
+
+#[test]
+fn the_peak_counts_who_was_denied() {
+    let gauge = gauge(2);
+    let permit = take(&gauge, 2).unwrap();
+    assert!(take(&gauge, 3).is_err());
+    drop(permit);
+    assert_eq!(gauge.usage(), Usage { in_use: 0, waiting: 0, peak: 5 });
+    assert_eq!(gauge.usage().peak, 0);
+}
+
+#[test]
+fn threads_together_keep_to_the_limit() {
+    let gauge = gauge(3);
+    let (out, most) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50_000 {
+                    if let Ok(permit) = take(&gauge, 1) {
+                        most.fetch_max(out.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        out.fetch_sub(1, Ordering::SeqCst);
+                        drop(permit);
+                    }
+                }
+            });
+        }
+    });
+    assert!((1..=3).contains(&most.into_inner()));
+    assert_eq!(gauge.in_use(), 0);
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Take(u32),
+    Drop(usize),
+    Allow(u64),
+}
+
+proptest! {
+    // Against a list of what is out.
+    #[test]
+    fn never_more_out_than_leased_when_the_last_one_went_out(
+        events in prop::collection::vec(
+            prop_oneof![
+                (1..5u32).prop_map(Event::Take),
+                (0..100usize).prop_map(Event::Drop),
+                (0..20u64).prop_map(Event::Allow),
+            ],
+            1..200,
+        ),
+    ) {
+        let gauge = gauge(10);
+        let (mut permits, mut limit) = (Vec::new(), 10);
+        for event in events {
+            let out: u64 = permits.iter().map(|permit: &Permit| u64::from(permit.units())).sum();
+            prop_assert_eq!(u64::from(gauge.in_use()), out);
+            match event {
+                Event::Take(n) => {
+                    let taken = take(&gauge, n);
+                    prop_assert_eq!(taken.is_ok(), out + u64::from(n) <= limit);
+                    permits.extend(taken);
+                }
+                Event::Drop(_) if permits.is_empty() => {}
+                Event::Drop(index) => drop(permits.swap_remove(index % permits.len())),
+                Event::Allow(units) => {
+                    limit = units;
+                    gauge.allow(Time::ZERO, Allowance::forever(Amount::from_units(units)));
+                }
+            }
+        }
+    }
+}
+
+type Waiters<'a> = Tasks<'a, Result<Permit, Refused>>;
+
+/// Who finished, and whether with a permit; the permits come back.
+fn done(tasks: &mut Waiters) -> Vec<(usize, bool)> {
+    tasks.finished().into_iter().map(|(task, permit)| (task, permit.is_ok())).collect()
+}
+
+#[test]
+fn permits_that_come_back_go_to_who_waits_in_order() {
+    let (gauge, clock) = (gauge(2), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    let out = [take(&gauge, 1).unwrap(), take(&gauge, 1).unwrap()];
+    let both = tasks.spawn(gauge.acquire_by(&clock, 2));
+    let one = tasks.spawn(gauge.acquire_by(&clock, 1));
+    let [first, second] = out;
+    drop(first);
+    tasks.run();
+    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::OthersWait { waiting: 3 });
+    assert_eq!(done(&mut tasks), []);
+    drop(second);
+    tasks.run();
+    assert_eq!(done(&mut tasks), [(both, true)]);
+    tasks.run();
+    assert_eq!(done(&mut tasks), [(one, true)]);
+    assert_eq!(gauge.usage(), Usage { in_use: 0, waiting: 0, peak: 5 });
+}
+
+#[test]
+fn who_goes_away_lets_the_next_one_in() {
+    let (gauge, clock) = (gauge(3), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    let out = take(&gauge, 2).unwrap();
+    let big = tasks.spawn(gauge.acquire_by(&clock, 3));
+    let small = tasks.spawn(gauge.acquire_by(&clock, 1));
+    assert_eq!(done(&mut tasks), []);
+    tasks.cancel(big);
+    assert_eq!(done(&mut tasks), [(small, true)]);
+    drop(out);
+    assert_eq!((gauge.in_use(), gauge.usage().waiting), (0, 0));
+}
+
+#[test]
+fn waits_are_bounded_in_number_and_time() {
+    let clock = FakeClock::default();
+    let max_wait = Duration::from_secs(1);
+    let gauge = Gauge::new(Waiting { max_wait, max_waiters: 1 });
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(gauge.acquire_by(&clock, 1));
+    tasks.spawn(gauge.acquire_by(&clock, 1));
+    let (_, refused) = tasks.finished().remove(0);
+    assert_eq!(refused.unwrap_err(), Refused::TooManyWaiters { max_waiters: 1 });
+    tasks.pass(max_wait);
+    let (_, refused) = tasks.finished().remove(0);
+    assert_eq!(refused.unwrap_err(), Refused::TimedOut { max_wait });
+}
+
+#[test]
+fn a_greater_allowance_wakes_who_waits() {
+    let (gauge, clock) = (gauge(0), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    for _ in 0..3 {
+        tasks.spawn(gauge.acquire_by(&clock, 1));
+    }
+    gauge.allow(Time::ZERO, Allowance::forever(Amount::from_units(3)));
+    tasks.run();
+    assert_eq!(done(&mut tasks), [(0, true), (1, true), (2, true)]);
+}

@@ -1,0 +1,84 @@
+//! Permits that are waited for.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use lessor_proto::Time;
+
+use super::{Gauge, Inner, Permit, Refused, Waiting};
+use crate::waiting::{Clock, Door, Step, Ticket, wait};
+
+impl Gauge {
+    /// Waits for a permit for `n` units, in order, within the bounds given to [`Gauge::new`].
+    ///
+    /// While less than `n` is leased it waits for a greater lease. Dropping the future gives up the place and takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`Refused`].
+    #[cfg(feature = "shell")]
+    pub async fn acquire(&self, n: u32) -> Result<Permit, Refused> {
+        self.acquire_by(&crate::waiting::Boot, n).await
+    }
+
+    /// The same on another clock.
+    ///
+    /// # Errors
+    ///
+    /// See [`Refused`].
+    pub async fn acquire_by<C: Clock>(&self, clock: &C, n: u32) -> Result<Permit, Refused> {
+        if let Ok(permit) = self.try_acquire(n, || clock.now()) {
+            return Ok(permit);
+        }
+        let ticket = self.inner.join(n, self.waiting)?;
+        wait(&*self.inner, clock, ticket, clock.now(), self.waiting).await?;
+        Ok(Permit { inner: Arc::clone(&self.inner), units: n })
+    }
+}
+
+impl Inner {
+    fn join(&self, n: u32, waiting: Waiting) -> Result<Ticket, Refused> {
+        let Waiting { max_wait, max_waiters } = waiting;
+        let mut queue = self.lock();
+        if queue.len() >= max_waiters {
+            return Err(Refused::TooManyWaiters { max_waiters });
+        }
+        if max_wait.is_zero() {
+            return Err(Refused::TimedOut { max_wait });
+        }
+        let ticket = queue.join(n);
+        let waiting = self.waited_for.fetch_add(u64::from(n), Ordering::SeqCst) + u64::from(n);
+        self.note_peak(u64::from(self.count.in_use()) + waiting);
+        Ok(ticket)
+    }
+}
+
+impl Door for Inner {
+    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step {
+        let mut queue = self.lock();
+        let room = queue.units_at_head(ticket).is_some_and(|n| self.take(n, now).is_ok());
+        if !room {
+            // Nobody knows when a permit comes back.
+            queue.park(ticket, waker);
+            return Step::Wait(None);
+        }
+        self.strike(&mut queue, ticket);
+        let waker = queue.head_waker();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Step::Granted
+    }
+
+    fn leave(&self, ticket: Ticket) {
+        let mut queue = self.lock();
+        self.strike(&mut queue, ticket);
+        let waker = queue.head_waker();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! One resource as we hold it: what was granted, until when, and what is left when that has ended.
+//!
+//! Two rules keep a holder honest. A grant is adopted only if its order is above every order adopted before, so that
+//! late and doubled messages change nothing. And what a report promises (`held`) is kept from the moment the report is
+//! made, before it leaves: from then on the use under that grant never rises again.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Band, Bands, Grant, Has, Order, Report};
+use lessor_proto::{Amount, ResourceId, Time};
+
+use crate::allowance::Allowance;
+use crate::session::Fault;
+
+/// What a resource counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Units a second.
+    Rate,
+    /// Whole units in use at the same time.
+    Gauge,
+}
+
+/// What to do when the lease has ended and no server has answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Fallback {
+    /// Keep to the safe capacity of the last answer; to nothing if it gave none.
+    #[default]
+    Safe,
+    /// Use nothing.
+    Pessimistic,
+    /// Go on with what was granted last. Breaks the capacity as soon as others are given it.
+    Optimistic,
+}
+
+/// What to do with capacity beyond what is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Surplus {
+    /// Give it back with the report in which the wants fall.
+    #[default]
+    Return,
+    /// Keep it until the grantor asks for it; for nodes, which hand it out again.
+    Keep,
+}
+
+/// Where the allowance of a resource comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Rung {
+    /// There has been no lease yet: nothing is allowed.
+    #[default]
+    Waiting,
+    /// A lease that has not ended.
+    Leased,
+    /// The lease has ended: the safe capacity that the server advised.
+    Safe,
+    /// The lease has ended: nothing is allowed.
+    Pessimistic,
+    /// The lease has ended: as much as it gave.
+    Optimistic,
+}
+
+/// How a resource is to be held.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HoldingConfig {
+    /// What it counts.
+    pub kind: Kind,
+    /// What is wanted: one band from a client, any number from a node.
+    pub bands: Bands,
+    /// The ladder to go down when the lease ends.
+    pub fallback: Fallback,
+    /// What becomes of capacity beyond the wants.
+    pub surplus: Surplus,
+}
+
+/// A lease, and the rungs below it.
+#[derive(Clone, Debug)]
+pub(crate) struct Holding {
+    config: HoldingConfig,
+    lease: Option<Lease>,
+    /// The highest order ever adopted.
+    adopted: Option<Order>,
+    /// The safe capacity of the last answer, in units; -1 is without limit.
+    safe_capacity: Option<f64>,
+    /// What cannot be given up at this moment: units in use of a gauge, what a node has handed out.
+    in_use: Amount,
+    /// The bands of the last report.
+    reported: Option<Bands>,
+    /// Whether the grantor waits for a report of this lease.
+    ack_wanted: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Lease {
+    /// What was granted, or less if less was promised since.
+    amount: Amount,
+    end: Time,
+    order: Option<Order>,
+    token: Vec<u8>,
+}
+
+// === impl Rung ===
+
+impl Rung {
+    /// Its name in logs and metrics: `leased`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Rung::Waiting => "waiting",
+            Rung::Leased => "leased",
+            Rung::Safe => "safe",
+            Rung::Pessimistic => "pessimistic",
+            Rung::Optimistic => "optimistic",
+        }
+    }
+}
+
+// === impl HoldingConfig ===
+
+impl HoldingConfig {
+    /// A client's share of a resource, `wants` units (a second) of it at `priority`.
+    #[must_use]
+    pub fn new(kind: Kind, wants: f64, priority: i64) -> HoldingConfig {
+        HoldingConfig {
+            kind,
+            bands: one_band(priority, wants),
+            fallback: Fallback::default(),
+            surplus: Surplus::default(),
+        }
+    }
+}
+
+// === impl Holding ===
+
+impl Holding {
+    pub(crate) fn new(config: HoldingConfig) -> Holding {
+        Holding {
+            config,
+            lease: None,
+            adopted: None,
+            safe_capacity: None,
+            in_use: Amount::ZERO,
+            reported: None,
+            ack_wanted: false,
+        }
+    }
+
+    /// Holds it differently from here on; the lease stays.
+    pub(crate) fn reconfigure(&mut self, config: HoldingConfig) {
+        self.config = config;
+    }
+
+    /// What may be used at `now`, and until when if nothing else happens.
+    pub(crate) fn allowance(&self, now: Time) -> Allowance {
+        let lease = self.lease.as_ref();
+        match self.rung(now) {
+            Rung::Waiting | Rung::Pessimistic => Allowance::NOTHING,
+            Rung::Leased => lease.map_or(Allowance::NOTHING, |lease| Allowance {
+                capacity: Some(lease.amount),
+                until: lease.end,
+            }),
+            Rung::Optimistic => lease.map_or(Allowance::NOTHING, |lease| forever(Some(lease.amount))),
+            Rung::Safe => self.safe_capacity.map_or(Allowance::NOTHING, |safe| {
+                let unlimited = (safe + 1.0).abs() < 1e-9;
+                forever((!unlimited).then(|| Amount::from_f64(safe)))
+            }),
+        }
+    }
+
+    pub(crate) fn rung(&self, now: Time) -> Rung {
+        let Some(lease) = &self.lease else { return Rung::Waiting };
+        if now < lease.end {
+            return Rung::Leased;
+        }
+        match self.config.fallback {
+            Fallback::Safe if self.safe_capacity.is_some() => Rung::Safe,
+            Fallback::Safe | Fallback::Pessimistic => Rung::Pessimistic,
+            Fallback::Optimistic => Rung::Optimistic,
+        }
+    }
+
+    /// When the lease ends, if it has not.
+    pub(crate) fn end(&self, now: Time) -> Option<Time> {
+        self.lease.as_ref().map(|lease| lease.end).filter(|&end| now < end)
+    }
+
+    /// How much is held under the lease: nothing after its end, except by optimists.
+    pub(crate) fn held(&self, now: Time) -> Amount {
+        match self.rung(now) {
+            Rung::Leased | Rung::Optimistic => self.lease.as_ref().map_or(Amount::ZERO, |lease| lease.amount),
+            Rung::Waiting | Rung::Safe | Rung::Pessimistic => Amount::ZERO,
+        }
+    }
+
+    /// The wants of all bands together.
+    pub(crate) fn wants(&self) -> f64 {
+        sum(&self.config.bands)
+    }
+
+    pub(crate) fn set_wants(&mut self, wants: f64) {
+        let priority = self.config.bands.first().map_or(0, |band| band.priority);
+        self.config.bands = one_band(priority, wants);
+    }
+
+    pub(crate) fn set_bands(&mut self, bands: Bands) {
+        self.config.bands = bands;
+    }
+
+    pub(crate) fn set_in_use(&mut self, in_use: Amount) {
+        self.in_use = in_use;
+    }
+
+    /// Whether the demand has changed since the last report in a way that should not wait for the next refresh: more is
+    /// wanted than is held, or something can be given back.
+    pub(crate) fn demand_is_news(&self, now: Time) -> bool {
+        let Some(reported) = &self.reported else { return true };
+        if *reported == self.config.bands {
+            return false;
+        }
+        let (wants, held) = (self.as_amount(self.wants()), self.held(now));
+        match self.config.surplus {
+            Surplus::Keep => true,
+            Surplus::Return => wants > held || wants.max(self.in_use) < held,
+        }
+    }
+
+    /// Whether the grantor waits for a report, and we use no more than the lease gives, so that reporting helps.
+    pub(crate) fn ack_is_due(&self, now: Time) -> bool {
+        self.ack_wanted && self.in_use <= self.held(now)
+    }
+
+    /// Whether less is held than is wanted.
+    pub(crate) fn is_short(&self, now: Time) -> bool {
+        self.held(now) < self.as_amount(self.wants())
+    }
+
+    /// What to tell the grantor at `now`. Gives back what is no longer wanted: the promise holds from here on.
+    pub(crate) fn report(&mut self, now: Time, resource: &ResourceId) -> Report {
+        self.give_back_surplus();
+        let held = self.held(now);
+        if self.in_use <= held {
+            self.ack_wanted = false;
+        }
+        self.reported = Some(self.config.bands.clone());
+        // An ended lease of Lessor's is still acknowledged, which lets the grantor stop counting it at once.
+        let lease = self.lease.as_ref().filter(|lease| lease.order.is_some() || held > Amount::ZERO);
+        let has = lease.map(|lease| Has { capacity: held, order: lease.order, token: lease.token.clone() });
+        let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
+        Report { resource: resource.clone(), bands: self.config.bands.clone(), has, held: promise }
+    }
+
+    /// Takes up `grant`, which lasts until `end`.
+    ///
+    /// # Errors
+    /// When it is not above what was adopted before, or has ended; nothing is changed.
+    pub(crate) fn adopt(&mut self, now: Time, grant: Grant, end: Time) -> Result<(), Fault> {
+        if let (Some(found), Some(adopted)) = (grant.order, self.adopted)
+            && found <= adopted
+        {
+            return Err(Fault::Stale { found, adopted });
+        }
+        if end <= now {
+            return Err(Fault::Ended);
+        }
+        self.adopted = grant.order.or(self.adopted);
+        self.safe_capacity = grant.safe_capacity;
+        self.ack_wanted = grant.ack_wanted;
+        self.lease = Some(Lease { amount: grant.capacity, end, order: grant.order, token: grant.token });
+        Ok(())
+    }
+
+    /// Brings the end of the lease forward by time that passed unseen.
+    pub(crate) fn lose_time(&mut self, lost: Duration) {
+        if let Some(lease) = &mut self.lease {
+            lease.end = earlier(lease.end, lost);
+        }
+    }
+
+    /// Only a *fall* of the wants gives anything back: an algorithm may well grant more than is wanted, and would again.
+    fn give_back_surplus(&mut self) {
+        let fell = self.reported.as_ref().is_some_and(|reported| self.wants() < sum(reported));
+        if fell && self.config.surplus == Surplus::Return {
+            let keep = self.as_amount(self.wants()).max(self.in_use);
+            if let Some(lease) = &mut self.lease {
+                lease.amount = lease.amount.min(keep);
+            }
+        }
+    }
+
+    fn as_amount(&self, wants: f64) -> Amount {
+        match self.config.kind {
+            Kind::Rate => Amount::from_f64(wants),
+            Kind::Gauge => Amount::from_f64(wants.ceil()),
+        }
+    }
+}
+
+fn forever(capacity: Option<Amount>) -> Allowance {
+    Allowance { capacity, until: Time::MAX }
+}
+
+fn sum(bands: &Bands) -> f64 {
+    bands.iter().map(|band| band.wants).sum()
+}
+
+/// Numbers that cannot be wanted are taken for the nearest that can: NaN and negative ones for 0.
+fn one_band(priority: i64, wants: f64) -> Bands {
+    let wants = if wants > 0.0 { wants.min(f64::MAX) } else { 0.0 };
+    [Band { priority, subclients: 1, wants }].into_iter().collect()
+}
+
+pub(crate) fn earlier(time: Time, by: Duration) -> Time {
+    time.as_nanos()
+        .checked_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX))
+        .map_or(Time::ZERO, Time::from_nanos)
+}

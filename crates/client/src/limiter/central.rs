@@ -1,0 +1,247 @@
+//! The bucket behind the shards, and the queue of those who wait for it: all that stands under the limiter's lock.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use lessor_algorithms::bucket::Bucket;
+use lessor_proto::{Amount, Time};
+
+use super::shards::{SHARDS, Shards};
+use super::{Denied, Usage};
+use crate::allowance::Allowance;
+use crate::waiting::{Queue, Refused, Step, Ticket, Waiting};
+
+/// Tokens for a shard while there is no limit.
+const UNLIMITED_SHARE: u64 = 1024;
+/// A shard holds what the rate brings in this many nanoseconds, at most.
+const SHARE_NANOS: u128 = 1_000_000;
+/// All shards together hold this part of the burst at most.
+const SHARDS_PART: u64 = 2;
+/// A batch leaves three quarters of the bucket to others.
+const BATCH_PART: u64 = 4;
+
+#[derive(Debug)]
+pub(super) struct Central {
+    bucket: Bucket,
+    /// From then on nothing is given.
+    until: Time,
+    unlimited: bool,
+    /// The time whose income is the burst.
+    burst: Duration,
+    /// The burst, in millionths of a unit; the bucket's capacity unless somebody waits for more.
+    burst_micros: u64,
+    /// The most tokens one shard may hold.
+    share: u64,
+    /// At least as many tokens as are in the shards.
+    lent: u64,
+    /// Tokens that left the bucket and did not come back.
+    drawn: u64,
+    /// Units whose waiters were refused or went away.
+    given_up: u64,
+    queue: Queue,
+}
+
+// === impl Central ===
+
+impl Central {
+    pub(super) const fn new(burst: Duration) -> Central {
+        Central {
+            bucket: Bucket::empty(),
+            until: Time::ZERO,
+            unlimited: false,
+            burst,
+            burst_micros: 0,
+            share: 0,
+            lent: 0,
+            drawn: 0,
+            given_up: 0,
+            queue: Queue::new(),
+        }
+    }
+
+    /// Replaces what may be spent. What the shards hold goes back into the bucket, and with it is truncated.
+    pub(super) fn allow(&mut self, now: Time, allowance: Allowance, shards: &Shards) {
+        if self.is_open(now) {
+            self.bucket.refill(now.as_nanos());
+            self.collect(shards);
+        } else {
+            self.void(shards);
+        }
+        let rate = allowance.capacity.unwrap_or(Amount::ZERO).as_micros();
+        self.unlimited = allowance.capacity.is_none();
+        self.until = allowance.until;
+        self.burst_micros = burst_micros(rate, self.burst);
+        self.share = share(rate, self.burst_micros);
+        self.bucket.set(now.as_nanos(), rate, self.brim_micros(), allowance.until.as_nanos());
+    }
+
+    /// Takes `n` tokens, and a batch for this thread's shard where there is plenty.
+    pub(super) fn draw(&mut self, n: u32, now: Time, shards: &Shards) -> Result<(), Denied> {
+        if !self.is_open(now) {
+            self.void(shards);
+            return Err(Denied::NothingLeased);
+        }
+        self.bucket.refill(now.as_nanos());
+        if !self.queue.is_empty() || !self.take(n, shards) {
+            return Err(self.denial(n, now));
+        }
+        self.lend(shards);
+        Ok(())
+    }
+
+    /// Takes the last place in the queue for `n` tokens that [`Central::draw`] has just denied, if that makes sense.
+    pub(super) fn join(&mut self, n: u32, now: Time, waiting: Waiting) -> Result<Ticket, Refused> {
+        let Waiting { max_wait, max_waiters } = waiting;
+        let wait = self.due(n).filter(|_| self.is_open(now)).map_or(Duration::ZERO, |due| due.since(now));
+        let refused = if self.queue.len() >= max_waiters {
+            Refused::TooManyWaiters { max_waiters }
+        } else if wait > max_wait {
+            Refused::TooLong { wait, max_wait }
+        } else {
+            let ticket = self.queue.join(n);
+            self.bucket.set_capacity(self.brim_micros());
+            return Ok(ticket);
+        };
+        self.given_up += u64::from(n);
+        Err(refused)
+    }
+
+    /// Lets `ticket` in, or says when there is reason to ask again.
+    pub(super) fn step(&mut self, ticket: Ticket, now: Time, waker: &Waker, shards: &Shards) -> Step {
+        if !self.is_open(now) {
+            self.void(shards);
+        } else if let Some(n) = self.queue.units_at_head(ticket) {
+            self.bucket.refill(now.as_nanos());
+            if self.take(n, shards) {
+                self.queue.leave(ticket);
+                self.bucket.set_capacity(self.brim_micros());
+                return Step::Granted;
+            }
+            self.queue.park(ticket, waker);
+            return Step::Wait(self.bucket.available_at(u64::from(n)).map(Time::from_nanos));
+        }
+        self.queue.park(ticket, waker);
+        Step::Wait(None)
+    }
+
+    /// `ticket` went away.
+    pub(super) fn leave(&mut self, ticket: Ticket) {
+        self.given_up += self.queue.leave(ticket).map_or(0, u64::from);
+        self.bucket.set_capacity(self.brim_micros());
+    }
+
+    pub(super) fn head_waker(&mut self) -> Option<Waker> {
+        self.queue.head_waker()
+    }
+
+    /// Before then nobody needs to ask for a token: zero if there are some, `None` if an allowance must come first.
+    pub(super) fn ready_at(&self, now: Time) -> Option<Time> {
+        if !self.is_open(now) {
+            None
+        } else if self.unlimited || (self.queue.is_empty() && (self.lent > 0 || self.bucket.tokens() > 0)) {
+            Some(Time::ZERO)
+        } else {
+            self.due(1)
+        }
+    }
+
+    pub(super) fn usage(&self, shards: &Shards) -> Usage {
+        let granted = self.drawn - shards.total();
+        let waiting = self.queue.units();
+        Usage { attempted: granted + shards.denied() + self.given_up + waiting, granted, waiting }
+    }
+
+    fn is_open(&self, now: Time) -> bool {
+        now < self.until
+    }
+
+    fn take(&mut self, n: u32, shards: &Shards) -> bool {
+        let n = u64::from(n);
+        if !self.unlimited && !self.bucket.take(n) {
+            self.collect(shards);
+            if !self.bucket.take(n) {
+                return false;
+            }
+        }
+        self.drawn += n;
+        true
+    }
+
+    /// Fills this thread's shard up, and notes what all shards hold: it cannot grow until the next time.
+    fn lend(&mut self, shards: &Shards) {
+        let room = self.share.saturating_sub(shards.in_mine());
+        let batch = if self.unlimited { room } else { room.min(self.bucket.tokens() / BATCH_PART) };
+        if batch > 0 && (self.unlimited || self.bucket.take(batch)) {
+            shards.lend(batch);
+            self.drawn += batch;
+        } else if self.lent == 0 {
+            return;
+        }
+        self.lent = shards.total();
+        self.bucket.set_aside(self.lent);
+    }
+
+    /// Brings back what the shards hold.
+    fn collect(&mut self, shards: &Shards) {
+        let back = self.recall(shards);
+        self.bucket.put_back(back);
+    }
+
+    /// The lease has ended: what the shards hold is void.
+    fn void(&mut self, shards: &Shards) {
+        self.recall(shards);
+    }
+
+    fn recall(&mut self, shards: &Shards) -> u64 {
+        if self.lent == 0 {
+            return 0;
+        }
+        let back = shards.collect();
+        self.drawn -= back;
+        self.lent = 0;
+        self.bucket.set_aside(0);
+        back
+    }
+
+    fn denial(&self, n: u32, now: Time) -> Denied {
+        let above_burst = u64::from(n) > self.burst_micros / Amount::MICROS_PER_UNIT;
+        match self.due(n) {
+            None => Denied::NothingLeased,
+            Some(_) if above_burst => {
+                Denied::AboveBurst { n, burst: self.burst_micros / Amount::MICROS_PER_UNIT }
+            }
+            Some(due) => Denied::Spent { retry_after: due.since(now) },
+        }
+    }
+
+    /// When `n` more tokens than are waited for will be there.
+    fn due(&self, n: u32) -> Option<Time> {
+        let tokens = self.queue.units().saturating_add(u64::from(n));
+        self.bucket.available_at(tokens).map(Time::from_nanos)
+    }
+
+    /// The capacity of the bucket: the burst, or what the head of the queue saves for.
+    fn brim_micros(&self) -> u64 {
+        let head = self.queue.head_units().map_or(Amount::ZERO, |n| Amount::from_units(u64::from(n)));
+        if self.burst_micros == 0 { 0 } else { self.burst_micros.max(head.as_micros()) }
+    }
+}
+
+/// What `rate` brings in `burst`, and a unit, since units are indivisible.
+fn burst_micros(rate: u64, burst: Duration) -> u64 {
+    if rate == 0 {
+        return 0;
+    }
+    let income = u128::from(rate).saturating_mul(burst.as_nanos()) / 1_000_000_000;
+    u64::try_from(income).unwrap_or(u64::MAX).saturating_add(Amount::MICROS_PER_UNIT)
+}
+
+/// How many tokens a shard may hold.
+fn share(rate: u64, burst_micros: u64) -> u64 {
+    if rate == 0 {
+        return UNLIMITED_SHARE;
+    }
+    let income = u128::from(rate) * SHARE_NANOS / 1_000_000_000 / u128::from(Amount::MICROS_PER_UNIT);
+    let part = burst_micros / Amount::MICROS_PER_UNIT / (SHARDS as u64 * SHARDS_PART);
+    u64::try_from(income).unwrap_or(u64::MAX).min(part)
+}

@@ -1,0 +1,103 @@
+//! Tokens near the threads that spend them: one cache line each, so that threads do not disturb each other.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// How many there are. Threads beyond this number share.
+pub(super) const SHARDS: usize = 16;
+
+/// Counts of tokens. They grow only under the lock of the central bucket and shrink without it; every change is one atomic
+/// step on one word, so no ordering between words is needed.
+#[derive(Debug)]
+pub(super) struct Shards([Shard; SHARDS]);
+
+/// Two lines wide, because processors fetch lines in pairs.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Shard {
+    tokens: AtomicU64,
+    /// Units that were asked for here and denied, since the beginning.
+    denied: AtomicU64,
+}
+
+static NEXT_LANE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static LANE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+// === impl Shards ===
+
+impl Shards {
+    pub(super) const fn new() -> Shards {
+        Shards([const { Shard { tokens: AtomicU64::new(0), denied: AtomicU64::new(0) } }; SHARDS])
+    }
+
+    /// Spends `n` tokens of this thread's shard if they are there: the fast path.
+    #[inline]
+    pub(super) fn spend(&self, n: u32) -> bool {
+        let (tokens, n) = (&self.mine().tokens, u64::from(n));
+        let mut there = tokens.load(Relaxed);
+        while there >= n {
+            match tokens.compare_exchange_weak(there, there - n, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(changed) => there = changed,
+            }
+        }
+        false
+    }
+
+    /// Tokens in this thread's shard.
+    pub(super) fn in_mine(&self) -> u64 {
+        self.mine().tokens.load(Relaxed)
+    }
+
+    /// Puts tokens into this thread's shard; under the central lock only.
+    pub(super) fn lend(&self, tokens: u64) {
+        self.mine().tokens.fetch_add(tokens, Relaxed);
+    }
+
+    /// Tokens in all shards: at least as many as there are a moment later, for whoever holds the central lock.
+    pub(super) fn total(&self) -> u64 {
+        self.0.iter().map(|shard| shard.tokens.load(Relaxed)).sum()
+    }
+
+    /// Takes all tokens out of all shards.
+    pub(super) fn collect(&self) -> u64 {
+        self.0.iter().map(|shard| shard.tokens.swap(0, Relaxed)).sum()
+    }
+
+    /// Counts units that were denied.
+    pub(super) fn count_denied(&self, n: u32) {
+        self.mine().denied.fetch_add(u64::from(n), Relaxed);
+    }
+
+    /// Units denied so far.
+    pub(super) fn denied(&self) -> u64 {
+        self.0.iter().map(|shard| shard.denied.load(Relaxed)).sum()
+    }
+
+    #[inline]
+    fn mine(&self) -> &Shard {
+        &self.0[lane() % SHARDS]
+    }
+}
+
+/// This thread's number, in the order in which threads first came here.
+#[inline]
+fn lane() -> usize {
+    LANE.get().unwrap_or_else(next_lane)
+}
+
+/// Makes this thread one of that lane, so that a test can play several threads.
+#[cfg(test)]
+pub(super) fn sit(lane: usize) {
+    LANE.set(Some(lane));
+}
+
+#[cold]
+fn next_lane() -> usize {
+    let lane = NEXT_LANE.fetch_add(1, Relaxed);
+    LANE.set(Some(lane));
+    lane
+}

@@ -1,0 +1,373 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lessor_proto::Amount;
+use proptest::prelude::*;
+
+use super::shards::sit;
+use super::*;
+use crate::waiting::fake::{FakeClock, Tasks};
+
+const MILLI: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const BURST_NANOS: u128 = Limiter::DEFAULT_BURST.as_nanos();
+/// Millionths of a unit times nanoseconds in a second.
+const UNIT: u128 = 1_000_000 * 1_000_000_000;
+
+fn at(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+fn rate(micros: u64, until: u64) -> Allowance {
+    Allowance { capacity: Some(Amount::from_micros(micros)), until: at(until) }
+}
+
+/// A limiter with so many units a second from zero on.
+fn limiter(units: u64) -> Limiter {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, Allowance::forever(Amount::from_units(units)));
+    limiter
+}
+
+/// Takes single units until denied.
+fn drain(limiter: &Limiter, now: u64) -> u64 {
+    (0..).take_while(|_| limiter.try_acquire(1, || at(now)).is_ok()).count() as u64
+}
+
+#[test]
+fn three_tenths_a_second_are_three_in_ten_seconds() {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, rate(300_000, u64::MAX));
+    let taken: u64 = (0..=10_000).map(|milli| drain(&limiter, milli * MILLI)).sum();
+    assert_eq!(taken, 3);
+    let taken: u64 = (10_001..=1_000_000).map(|milli| drain(&limiter, milli * MILLI)).sum();
+    assert_eq!(taken, 297);
+}
+
+#[test]
+fn a_million_million_a_second_works_as_well() {
+    let limiter = limiter(1_000_000_000_000);
+    assert_eq!(limiter.try_acquire(1_000_000_000, || at(MILLI)), Ok(()));
+    assert!(limiter.try_acquire(1, || at(MILLI)).is_err());
+    assert_eq!(limiter.try_acquire(1, || at(MILLI + 1)), Ok(()));
+    assert_eq!(limiter.usage().granted, 1_000_000_001);
+}
+
+#[test]
+fn the_fast_path_asks_no_clock() {
+    let limiter = limiter(1_000_000);
+    assert_eq!(limiter.try_acquire(1, || at(SECOND)), Ok(()));
+    for _ in 0..312 {
+        assert_eq!(limiter.try_acquire(1, || unreachable!("a token is in the shard")), Ok(()));
+    }
+}
+
+#[test]
+fn denials_say_why_and_when_to_come_back() {
+    let limiter = Limiter::default();
+    assert_eq!(limiter.try_acquire(1, || unreachable!()), Err(Denied::NothingLeased));
+    assert_eq!(limiter.try_acquire(0, || unreachable!()), Ok(()));
+    limiter.allow(Time::ZERO, Allowance::forever(Amount::from_units(100)));
+    let spent = |millis| Err(Denied::Spent { retry_after: Duration::from_millis(millis) });
+    assert_eq!(limiter.try_acquire(1, || at(0)), spent(10));
+    assert_eq!(limiter.try_acquire(2, || at(4 * MILLI)), spent(16));
+    assert_eq!(limiter.try_acquire(1, || at(4 * MILLI)), spent(6));
+    assert_eq!(limiter.try_acquire(3, || at(SECOND)), Err(Denied::AboveBurst { n: 3, burst: 2 }));
+    assert_eq!(limiter.try_acquire(2, || at(SECOND)), Ok(()));
+    assert_eq!(limiter.usage(), Usage { attempted: 10, granted: 2, waiting: 0 });
+}
+
+#[test]
+fn a_token_that_idles_in_another_shard_is_found() {
+    let limiter = limiter(1_000_000);
+    sit(0);
+    assert_eq!(limiter.try_acquire(1, || at(SECOND)), Ok(()));
+    sit(1);
+    assert_eq!(drain(&limiter, SECOND), 10_000);
+}
+
+#[test]
+fn shrinking_truncates_what_the_shards_hold() {
+    let limiter = limiter(1_000_000);
+    for lane in 0..16 {
+        sit(lane);
+        assert_eq!(limiter.try_acquire(1, || at(SECOND)), Ok(()));
+    }
+    limiter.allow(at(SECOND), rate(1_000_000, u64::MAX));
+    let left: u64 = (0..16).map(|lane| (sit(lane), drain(&limiter, SECOND)).1).sum();
+    assert_eq!(left, 1);
+}
+
+#[test]
+fn a_renewal_loses_nothing() {
+    let limiter = Limiter::default();
+    let mut granted = 0;
+    for second in 0..100 {
+        limiter.allow(at(second * SECOND), rate(333_333_333_333, (second + 10) * SECOND));
+        for milli in 0..1000 {
+            granted += drain(&limiter, second * SECOND + milli * MILLI);
+        }
+    }
+    granted += drain(&limiter, 100 * SECOND);
+    assert_eq!(granted, 33_333_333);
+}
+
+#[test]
+fn nothing_is_granted_after_the_end() {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, rate(1_000_000_000, SECOND));
+    assert_eq!(limiter.try_acquire(10, || at(SECOND - 1)), Ok(()));
+    assert_eq!(limiter.try_acquire(1, || at(SECOND)), Err(Denied::NothingLeased));
+    assert_eq!(limiter.try_acquire(1, || unreachable!("it is known")), Err(Denied::NothingLeased));
+    limiter.allow(at(2 * SECOND), rate(1_000_000_000, 3 * SECOND));
+    assert_eq!(drain(&limiter, 2 * SECOND), 0);
+    assert_eq!(drain(&limiter, 2 * SECOND + MILLI), 1);
+}
+
+#[test]
+fn the_end_voids_the_shards() {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, rate(1_000_000_000_000, SECOND));
+    for lane in 0..2 {
+        sit(lane);
+        assert_eq!(limiter.try_acquire(1, || at(SECOND / 2)), Ok(()));
+    }
+    limiter.allow(at(SECOND), Allowance::NOTHING);
+    assert_eq!((sit(0), drain(&limiter, SECOND / 2)).1, 0);
+    assert_eq!((sit(1), drain(&limiter, SECOND / 2)).1, 0);
+    assert_eq!(limiter.usage().granted, 2);
+}
+
+#[test]
+fn whoever_finds_the_end_voids_the_other_shards() {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, rate(1_000_000_000_000, SECOND));
+    sit(0);
+    assert_eq!(limiter.try_acquire(1, || at(SECOND / 2)), Ok(()));
+    sit(1);
+    assert_eq!(limiter.try_acquire(1, || at(SECOND)), Err(Denied::NothingLeased));
+    sit(0);
+    assert_eq!(limiter.try_acquire(1, || at(SECOND)), Err(Denied::NothingLeased));
+}
+
+#[test]
+fn without_limit_is_without_limit_until_the_end() {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, Allowance { capacity: None, until: at(SECOND) });
+    for _ in 0..100 {
+        assert_eq!(limiter.try_acquire(1, || at(0)), Ok(()));
+        assert_eq!(limiter.try_acquire(u32::MAX, || at(0)), Ok(()));
+    }
+    assert_eq!(limiter.usage().granted, 100 * (u64::from(u32::MAX) + 1));
+    assert_eq!(limiter.try_acquire(u32::MAX, || at(SECOND)), Err(Denied::NothingLeased));
+    assert_eq!(drain(&limiter, SECOND), 0);
+}
+
+#[test]
+fn threads_together_keep_to_the_bound() {
+    let limiter = limiter(1_000_000);
+    let clock = AtomicU64::new(0);
+    let granted: u64 = std::thread::scope(|scope| {
+        let work = || {
+            let tick = || at(clock.fetch_add(300, Ordering::SeqCst));
+            (0..100_000).filter(|_| limiter.try_acquire(1, tick).is_ok()).count() as u64
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        for _ in 0..1000 {
+            limiter
+                .allow(at(clock.load(Ordering::SeqCst)), Allowance::forever(Amount::from_units(1_000_000)));
+        }
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    let nanos = clock.load(Ordering::SeqCst);
+    assert!(granted <= nanos / 1000 + 10_001, "{granted} in {nanos} ns");
+    assert_eq!(limiter.usage().granted, granted);
+    assert_eq!(limiter.usage().attempted, 400_000);
+}
+
+/// What happens on the fake clock.
+#[derive(Clone, Debug)]
+enum Event {
+    Take { wait: u64, lane: usize, n: u32, times: usize },
+    Allow { wait: u64, rate: u64, length: u64 },
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let wait = || prop_oneof![Just(0), 0..10_000u64, 0..10 * MILLI, 0..SECOND];
+    let rate = prop_oneof![
+        Just(0),
+        1..1_000_000u64,
+        1_000_000..1_000_000_000u64,
+        1_000_000_000..2_000_000_000_000u64
+    ];
+    let take = (wait(), 0..4usize, 1..4u32, prop_oneof![Just(1), 1..10usize, 10..400usize])
+        .prop_map(|(wait, lane, n, times)| Event::Take { wait, lane, n, times });
+    let allow = (wait(), rate, prop_oneof![Just(u64::MAX / 2), 0..SECOND])
+        .prop_map(|(wait, rate, length)| Event::Allow { wait, rate, length });
+    prop::collection::vec(prop_oneof![6 => take, 1 => allow], 1..120)
+}
+
+proptest! {
+    // For every window that begins with a grant: what flowed in since, and the burst of the rate at its beginning.
+    #[test]
+    fn no_window_sees_more_than_the_rate_and_the_burst(start in 1u64..2_000_000_000_000, events in events()) {
+        let limiter = Limiter::default();
+        let (mut now, mut rate_micros, mut until, mut inflow) = (0u64, start, u64::MAX / 2, 0u128);
+        limiter.allow(at(now), rate(rate_micros, until));
+        let mut grants: Vec<(u128, u128, u64)> = Vec::new();
+        for event in events {
+            let (Event::Take { wait, .. } | Event::Allow { wait, .. }) = event;
+            inflow += u128::from(rate_micros) * u128::from(until.min(now + wait).saturating_sub(now));
+            now += wait;
+            match event {
+                Event::Allow { rate: micros, length, .. } => {
+                    (rate_micros, until) = (micros, now + length);
+                    limiter.allow(at(now), rate(rate_micros, until));
+                }
+                Event::Take { lane, n, times, .. } => {
+                    sit(lane);
+                    let granted = (0..times).filter(|_| limiter.try_acquire(n, || at(now)).is_ok()).count();
+                    grants.push((inflow, granted as u128 * u128::from(n) * UNIT, rate_micros));
+                }
+            }
+        }
+        for first in 0..grants.len() {
+            let (before, _, rate_then) = grants[first];
+            let burst = if rate_then == 0 { 0 } else { u128::from(rate_then) * BURST_NANOS + UNIT };
+            let mut sum = 0;
+            for &(inflow, granted, _) in &grants[first..] {
+                sum += granted;
+                prop_assert!(sum <= inflow - before + burst);
+            }
+        }
+    }
+
+    // Threads that come in time get all of it, to the last token, wherever tokens idled in between.
+    #[test]
+    fn saturation_gets_the_rate_exactly(
+        micros in 100_000u64..20_000_000_000,
+        steps in prop::collection::vec((1..10 * MILLI, 0..4usize, 0..50usize), 1..200),
+    ) {
+        let limiter = Limiter::default();
+        limiter.allow(Time::ZERO, rate(micros, u64::MAX));
+        let (mut now, mut granted) = (0, 0);
+        for (step, lane, before) in steps {
+            now += step;
+            sit(lane);
+            granted += (0..before).filter(|_| limiter.try_acquire(1, || at(now)).is_ok()).count() as u64;
+            sit(lane + 1);
+            granted += drain(&limiter, now);
+            prop_assert_eq!(u128::from(granted), u128::from(micros) * u128::from(now) / UNIT);
+        }
+        prop_assert_eq!(limiter.usage().granted, granted);
+    }
+}
+
+type Waiters<'a> = Tasks<'a, Result<(), Refused>>;
+
+#[test]
+fn waiters_are_served_in_order_at_the_rate() {
+    let (limiter, clock) = (limiter(100), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    for _ in 0..5 {
+        tasks.spawn(limiter.acquire_by(&clock, 1));
+    }
+    assert_eq!(limiter.usage(), Usage { attempted: 5, granted: 0, waiting: 5 });
+    for task in 0..5 {
+        tasks.pass(Duration::from_millis(9));
+        assert_eq!(tasks.finished(), []);
+        tasks.pass(Duration::from_millis(1));
+        assert_eq!(tasks.finished(), [(task, Ok(()))]);
+    }
+    assert_eq!(limiter.usage(), Usage { attempted: 5, granted: 5, waiting: 0 });
+}
+
+#[test]
+fn nobody_overtakes_who_waits() {
+    let (limiter, clock) = (limiter(100), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 2));
+    let denied = limiter.try_acquire(1, || at(15 * MILLI));
+    assert_eq!(denied, Err(Denied::Spent { retry_after: Duration::from_millis(15) }));
+    tasks.pass(Duration::from_millis(20));
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+    assert_eq!(limiter.try_acquire(1, || at(30 * MILLI)), Ok(()));
+}
+
+#[test]
+fn more_than_the_burst_pays_its_price_in_time() {
+    let (limiter, clock) = (limiter(100), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 50));
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    tasks.pass(Duration::from_millis(499));
+    assert_eq!(tasks.finished(), []);
+    tasks.pass(Duration::from_millis(1));
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+    tasks.pass(Duration::from_millis(10));
+    assert_eq!(tasks.finished(), [(1, Ok(()))]);
+}
+
+#[test]
+fn who_goes_away_takes_nothing_and_lets_the_next_one_in() {
+    let (limiter, clock) = (limiter(100), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    let big = tasks.spawn(limiter.acquire_by(&clock, 90));
+    let middle = tasks.spawn(limiter.acquire_by(&clock, 1));
+    let last = tasks.spawn(limiter.acquire_by(&clock, 1));
+    tasks.pass(Duration::from_millis(500));
+    tasks.cancel(middle);
+    assert_eq!(tasks.finished(), []);
+    // What the big one saved is lost beyond the burst.
+    tasks.cancel(big);
+    assert_eq!(tasks.finished(), [(last, Ok(()))]);
+    assert_eq!(drain(&limiter, 500 * MILLI), 1);
+    assert_eq!(limiter.usage(), Usage { attempted: 90 + 1 + 1 + 1 + 1, granted: 2, waiting: 0 });
+}
+
+#[test]
+fn waits_that_are_known_to_be_too_long_are_refused_at_once() {
+    let clock = FakeClock::default();
+    let max_wait = Duration::from_millis(100);
+    let limiter = limiter(100).with_waiting(Waiting { max_wait, max_waiters: 2 });
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 11));
+    let wait = Duration::from_millis(110);
+    assert_eq!(tasks.finished(), [(0, Err(Refused::TooLong { wait, max_wait }))]);
+    tasks.spawn(limiter.acquire_by(&clock, 5));
+    tasks.spawn(limiter.acquire_by(&clock, 5));
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    assert_eq!(tasks.finished(), [(3, Err(Refused::TooManyWaiters { max_waiters: 2 }))]);
+    tasks.pass(max_wait);
+    assert_eq!(tasks.finished(), [(1, Ok(())), (2, Ok(()))]);
+}
+
+#[test]
+fn waiters_outlive_the_gap_between_two_leases_but_not_their_patience() {
+    let clock = FakeClock::default();
+    let max_wait = Duration::from_secs(5);
+    let limiter = Limiter::default().with_waiting(Waiting { max_wait, ..Waiting::DEFAULT });
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    tasks.pass(Duration::from_secs(2));
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    tasks.pass(Duration::from_secs(2));
+    limiter.allow(clock.now(), rate(1_000_000_000, 4 * SECOND + 1_500_000));
+    tasks.pass(Duration::from_secs(2));
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+    tasks.pass(Duration::from_secs(2));
+    assert_eq!(tasks.finished(), [(1, Err(Refused::TimedOut { max_wait }))]);
+    assert_eq!(limiter.usage(), Usage { attempted: 2, granted: 1, waiting: 0 });
+}
+
+#[test]
+fn a_greater_allowance_wakes_who_waits() {
+    let (limiter, clock) = (limiter(1), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    limiter.allow(clock.now(), Allowance::forever(Amount::from_units(1000)));
+    tasks.pass(Duration::from_millis(1));
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+    limiter.allow(clock.now(), rate(1, u64::MAX));
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    assert!(matches!(tasks.finished()[..], [(1, Err(Refused::TooLong { .. }))]));
+}

@@ -1,0 +1,74 @@
+//! Permits that are waited for.
+
+use std::task::Waker;
+
+use lessor_proto::Time;
+
+use super::{Denied, Limiter, Refused};
+use crate::waiting::{Clock, Door, Step, Ticket, wait};
+
+impl Limiter {
+    /// Waits for a permit for `n` units, in order, within the bounds of [`Limiter::with_waiting`].
+    ///
+    /// While nothing is leased it waits for a lease. Dropping the future gives up the place and takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`Refused`].
+    #[cfg(feature = "shell")]
+    pub async fn acquire(&self, n: u32) -> Result<(), Refused> {
+        self.acquire_by(&crate::waiting::Boot, n).await
+    }
+
+    /// The same on another clock.
+    ///
+    /// # Errors
+    ///
+    /// See [`Refused`].
+    pub async fn acquire_by<C: Clock>(&self, clock: &C, n: u32) -> Result<(), Refused> {
+        if self.shards.spend(n) {
+            return Ok(());
+        }
+        let now = clock.now();
+        match self.draw_or_join(n, now)? {
+            None => Ok(()),
+            Some(ticket) => wait(self, clock, ticket, now, self.waiting).await,
+        }
+    }
+
+    /// A place in the queue where a permit cannot be had at once.
+    fn draw_or_join(&self, n: u32, now: Time) -> Result<Option<Ticket>, Refused> {
+        let mut central = self.lock();
+        let drawn: Result<(), Denied> = central.draw(n, now, &self.shards);
+        let answer = match drawn {
+            Ok(()) => Ok(None),
+            Err(_) => central.join(n, now, self.waiting).map(Some),
+        };
+        self.publish(&central, now);
+        answer
+    }
+}
+
+impl Door for Limiter {
+    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step {
+        let mut central = self.lock();
+        let step = central.step(ticket, now, waker, &self.shards);
+        match step {
+            Step::Granted => self.settle(central, now),
+            Step::Wait(_) => self.publish(&central, now),
+        }
+        step
+    }
+
+    fn leave(&self, ticket: Ticket) {
+        let mut central = self.lock();
+        central.leave(ticket);
+        // Without a clock here: zero is always right, the next to ask publishes the true moment.
+        self.ready_at.store(0, std::sync::atomic::Ordering::Relaxed);
+        let waker = central.head_waker();
+        drop(central);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

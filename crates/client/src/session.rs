@@ -1,0 +1,349 @@
+//! How a holder keeps its leases: which resources, from which server, when to report, to refresh and to back off.
+//!
+//! A session is a value without clock, network or dice. Whoever drives it reads the clock once, hands in what happened
+//! ([`Session::on_answer`], [`Session::on_failure`], …) and then takes actions out of [`Session::poll`] until there are
+//! none, and comes back at [`Session::deadline`] at the latest. At most one request is in flight; it speaks of every
+//! resource that is due, and of those that soon will be. A node is a client of its parent and uses the same session.
+//!
+//! The lease is counted from the `now` handed to the `poll` that returned the request, so that sample must be taken
+//! before the request is given to the network.
+
+mod action;
+mod asking;
+mod config;
+mod entry;
+mod fault;
+mod releasing;
+mod route;
+mod spread;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::message::{Bands, Leader};
+use lessor_proto::{Amount, ResourceId, Time};
+
+use crate::allowance::Allowance;
+use crate::holding::{HoldingConfig, Rung, earlier};
+pub use action::{Action, Change, Counts};
+pub use config::SessionConfig;
+use entry::{Entry, Stage};
+pub use fault::{Failure, Fault};
+use route::{Astray, Route};
+use spread::Spread;
+
+/// Releases sent before the rest is left to the end of the lease.
+const RELEASES: u32 = 3;
+
+/// The leases of one holder.
+#[derive(Clone, Debug)]
+pub struct Session {
+    config: SessionConfig,
+    spread: Spread,
+    route: Route,
+    /// Sorted by resource.
+    entries: Vec<Entry>,
+    in_flight: Option<Exchange>,
+    /// The last number given to a request: the report id of asks.
+    last_id: u64,
+    last_ask: Option<Time>,
+    /// When the last asks were sent, the latest last.
+    sent: VecDeque<(u64, Time)>,
+    /// The highest reign heard of: nothing of an earlier one is adopted any more.
+    fence: Option<u64>,
+    changes: VecDeque<Change>,
+    /// A request that waits for the program to hear the changes it promises.
+    outbox: Option<Action>,
+    /// When an allowance changes by itself, if nothing else happens.
+    next_end: Time,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Exchange {
+    id: u64,
+    sent: Time,
+    deadline: Time,
+    timeout: Duration,
+    kind: ExchangeKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ExchangeKind {
+    Ask,
+    Release,
+}
+
+// === impl Session ===
+
+impl Session {
+    /// A session without resources.
+    ///
+    /// # Panics
+    /// When `config` names no server, or a batch of no resources.
+    #[must_use]
+    pub fn new(mut config: SessionConfig) -> Session {
+        assert!(config.batch > 0, "a request speaks of at least one resource");
+        let spread = Spread::new(&config.holder, config.incarnation);
+        Session {
+            route: Route::new(std::mem::take(&mut config.servers), spread),
+            spread,
+            config,
+            entries: Vec::new(),
+            in_flight: None,
+            last_id: 0,
+            last_ask: None,
+            sent: VecDeque::new(),
+            fence: None,
+            changes: VecDeque::new(),
+            outbox: None,
+            next_end: Time::MAX,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Asks for `resource` from here on. A resource that is there already gets the configuration and keeps its lease.
+    pub fn add(&mut self, now: Time, resource: ResourceId, config: HoldingConfig) {
+        match self.find(&resource) {
+            Err(place) => {
+                self.entries.reserve_exact(1);
+                self.entries.insert(place, Entry::new(now, resource, config));
+            }
+            Ok(place) => {
+                let entry = &mut self.entries[place];
+                match &mut entry.stage {
+                    Stage::Open => entry.holding.reconfigure(config),
+                    Stage::Leaving { again, .. } => *again = Some(config),
+                }
+                self.expedite(now, place);
+            }
+        }
+    }
+
+    /// Uses nothing of `resource` from here on; a release goes out if a server may count something.
+    pub fn remove(&mut self, now: Time, resource: &ResourceId) {
+        if let Ok(place) = self.find(resource)
+            && !self.entries[place].leave(now)
+        {
+            self.entries.remove(place);
+        }
+        self.settle(now);
+    }
+
+    /// Removes every resource. The session is over when [`Session::is_empty`].
+    pub fn remove_all(&mut self, now: Time) {
+        self.entries.retain_mut(|entry| entry.leave(now));
+        self.settle(now);
+    }
+
+    /// Whether there is no resource, and no release to be sent or answered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// So much is wanted from here on, in units (a second); NaN and negative numbers are taken for 0.
+    pub fn set_wants(&mut self, now: Time, resource: &ResourceId, wants: f64) {
+        self.update(now, resource, |entry| entry.holding.set_wants(wants));
+    }
+
+    /// The demands of a node from here on: at least one band, checked by the caller.
+    pub fn set_bands(&mut self, now: Time, resource: &ResourceId, bands: Bands) {
+        self.update(now, resource, |entry| entry.holding.set_bands(bands));
+    }
+
+    /// What cannot be given up at this moment: units of a gauge in use, what a node has handed out.
+    pub fn set_in_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount) {
+        self.update(now, resource, |entry| entry.holding.set_in_use(in_use));
+    }
+
+    /// What may be used of `resource`; nothing if it is not there.
+    #[must_use]
+    pub fn allowance(&self, now: Time, resource: &ResourceId) -> Allowance {
+        self.find(resource).map_or(Allowance::NOTHING, |place| self.entries[place].allowance(now))
+    }
+
+    /// Where the allowance of `resource` comes from.
+    #[must_use]
+    pub fn rung(&self, now: Time, resource: &ResourceId) -> Rung {
+        self.find(resource).map_or(Rung::Waiting, |place| self.entries[place].rung(now))
+    }
+
+    /// What went wrong with `resource` last; nothing if the last answer was good.
+    #[must_use]
+    pub fn fault(&self, resource: &ResourceId) -> Option<&Fault> {
+        self.find(resource).ok().and_then(|place| self.entries[place].fault.as_ref())
+    }
+
+    /// Whom the next request goes to.
+    #[must_use]
+    pub fn server(&self) -> &Arc<str> {
+        self.route.target()
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// When to poll again if nothing else happens.
+    #[must_use]
+    pub fn deadline(&self) -> Time {
+        if !self.changes.is_empty() || self.outbox.is_some() {
+            return Time::ZERO;
+        }
+        let work = match self.in_flight {
+            Some(exchange) => exchange.deadline,
+            None => self.next_due().max(self.route.not_before()),
+        };
+        work.min(self.next_end)
+    }
+
+    /// The next thing to do at `now`; nothing if all is done until [`Session::deadline`].
+    pub fn poll(&mut self, now: Time) -> Option<Action> {
+        if let Some(exchange) = self.in_flight.filter(|exchange| exchange.deadline <= now) {
+            let waited = u64::try_from(exchange.timeout.as_millis()).unwrap_or(u64::MAX);
+            self.on_failure(now, exchange.id, Failure::Timeout(waited));
+        }
+        if now >= self.next_end {
+            self.settle(now);
+        }
+        if let Some(change) = self.changes.pop_front() {
+            return Some(Action::Change(change));
+        }
+        if self.outbox.is_some() {
+            return self.outbox.take();
+        }
+        if self.in_flight.is_some() || now < self.route.not_before() || now < self.next_due() {
+            return None;
+        }
+        let request = self.release(now).or_else(|| self.ask(now));
+        // What the request gives back must not be used when it leaves: the program hears of that first.
+        match self.changes.pop_front() {
+            None => request,
+            Some(change) => {
+                self.outbox = request;
+                Some(Action::Change(change))
+            }
+        }
+    }
+
+    /// Ask or release `id` got no usable answer.
+    pub fn on_failure(&mut self, now: Time, id: u64, failure: Failure) {
+        let Some(exchange) = self.in_flight.take_if(|exchange| exchange.id == id) else { return };
+        self.counts.failures += 1;
+        match (exchange.kind, failure) {
+            (ExchangeKind::Ask, Failure::Refused(why)) => self.on_refused(now, id, &why),
+            (ExchangeKind::Release, Failure::Refused(_)) => {
+                self.finish_releases(now, |entry| entry.exchange == Some(id));
+            }
+            (_, failure) => {
+                self.route.failed(now, self.longest_back_off());
+                self.give_up(now, exchange, &Fault::Failed(failure));
+            }
+        }
+        self.settle(now);
+    }
+
+    /// Time has passed that the clock of `now` did not show: the wall clock ran ahead of it by `lost`, as after a virtual
+    /// machine was stopped. Everything held ends that much earlier.
+    pub fn lose_time(&mut self, now: Time, lost: Duration) {
+        for entry in &mut self.entries {
+            entry.holding.lose_time(lost);
+        }
+        for (_, sent) in &mut self.sent {
+            *sent = earlier(*sent, lost);
+        }
+        if let Some(exchange) = &mut self.in_flight {
+            exchange.sent = earlier(exchange.sent, lost);
+        }
+        self.settle(now);
+    }
+}
+
+// === what asking and releasing share ===
+
+impl Session {
+    fn find(&self, resource: &ResourceId) -> Result<usize, usize> {
+        self.entries.binary_search_by(|entry| entry.resource.cmp(resource))
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    fn next_due(&self) -> Time {
+        self.entries.iter().map(|entry| entry.due).min().unwrap_or(Time::MAX)
+    }
+
+    fn update(&mut self, now: Time, resource: &ResourceId, set: impl FnOnce(&mut Entry)) {
+        if let Ok(place) = self.find(resource) {
+            set(&mut self.entries[place]);
+            self.expedite(now, place);
+        }
+    }
+
+    fn expedite(&mut self, now: Time, place: usize) {
+        let spaced = self.last_ask.map_or(now, |sent| sent + self.config.spacing);
+        let entry = &mut self.entries[place];
+        if entry.is_open() {
+            entry.expedite(now, spaced);
+        }
+    }
+
+    fn start(&mut self, now: Time, id: u64, kind: ExchangeKind, timeout: Duration) {
+        self.in_flight = Some(Exchange { id, sent: now, deadline: now + timeout, timeout, kind });
+    }
+
+    fn take_exchange(&mut self, id: u64, kind: ExchangeKind) -> Option<Exchange> {
+        self.in_flight.take_if(|exchange| exchange.id == id && exchange.kind == kind)
+    }
+
+    fn on_redirect(&mut self, now: Time, exchange: Exchange, leader: &Leader) {
+        self.counts.redirects += 1;
+        match self.route.redirected(now, leader, self.longest_back_off()) {
+            Ok(()) => {
+                for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(exchange.id)) {
+                    entry.exchange = None;
+                    entry.due = now;
+                }
+            }
+            Err(Astray::NoLeader) => self.give_up(now, exchange, &Fault::NoLeader),
+            Err(Astray::Circle) => self.give_up(now, exchange, &Fault::Circle),
+        }
+    }
+
+    /// The exchange came to nothing; the route says when to try again.
+    fn give_up(&mut self, now: Time, exchange: Exchange, fault: &Fault) {
+        self.entries.retain_mut(|entry| {
+            if entry.exchange.take_if(|id| *id == exchange.id).is_none() {
+                return true;
+            }
+            entry.due = now;
+            match exchange.kind {
+                ExchangeKind::Ask => {
+                    entry.fault = entry.is_open().then(|| fault.clone());
+                    true
+                }
+                ExchangeKind::Release => entry.may_still_release(now, RELEASES),
+            }
+        });
+    }
+
+    /// The shortest refresh interval, but not above what is configured.
+    fn longest_back_off(&self) -> Duration {
+        let refresh = self.entries.iter().filter_map(Entry::refresh).min();
+        self.config.longest_back_off.min(refresh.unwrap_or(Duration::MAX))
+    }
+
+    /// Collects what has changed for the program.
+    fn settle(&mut self, now: Time) {
+        self.changes.extend(self.entries.iter_mut().filter_map(|entry| entry.change(now)));
+        let ends =
+            self.entries.iter().filter(|entry| entry.is_open()).filter_map(|entry| entry.holding.end(now));
+        self.next_end = ends.min().unwrap_or(Time::MAX);
+    }
+}

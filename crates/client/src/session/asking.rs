@@ -1,0 +1,153 @@
+//! Asking for leases, and taking up what is granted.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+use lessor_proto::message::{Answer, Ask, Grant};
+
+use super::entry::{Entry, Plan};
+use super::route::back_off;
+use super::{Action, Exchange, ExchangeKind, Failure, Fault, Session};
+
+/// Reports whose time of sending is remembered.
+const REMEMBERED: usize = 8;
+
+// === impl Session ===
+
+impl Session {
+    /// The answer to ask `id`. Answers that come too late are passed over.
+    pub fn on_answer(&mut self, now: Time, id: u64, answer: Answer) {
+        let Some(exchange) = self.take_exchange(id, ExchangeKind::Ask) else { return };
+        let reign_is_news = answer.epoch > self.fence;
+        self.fence = self.fence.max(answer.epoch);
+        if let Some(leader) = &answer.redirect {
+            self.on_redirect(now, exchange, leader);
+            return self.settle(now);
+        }
+        self.counts.answers += 1;
+        self.route.served();
+        let plan = Plan {
+            refresh: self.config.longest_back_off,
+            retry: answer.retry,
+            spacing: self.config.spacing,
+            spread: self.spread.fraction(id),
+        };
+        // A leader that we had not heard of may have to hear that we know it before it grants.
+        let welcome = reign_is_news && answer.grants.is_empty();
+        for grant in answer.grants {
+            self.on_grant(now, exchange, grant, plan);
+        }
+        for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(id)) {
+            entry.exchange = None;
+            entry.due = now;
+            if welcome {
+                entry.due = now + answer.retry.unwrap_or_default();
+            } else if entry.is_open() {
+                entry.fault = Some(Fault::Missing);
+                entry.due = now + entry.refresh().unwrap_or(self.config.spacing);
+            }
+        }
+        self.settle(now);
+    }
+
+    pub(super) fn ask(&mut self, now: Time) -> Option<Action> {
+        let places = self.batch(now);
+        if places.is_empty() {
+            return None;
+        }
+        let id = self.next_id();
+        let shortest = places.iter().filter_map(|&place| self.entries[place].holding.end(now)).min();
+        let reports = places.iter().map(|&place| {
+            let entry = &mut self.entries[place];
+            entry.exchanged(now, id);
+            entry.holding.report(now, &entry.resource)
+        });
+        let ask = Ask {
+            kind: self.config.kind,
+            holder: self.config.holder.clone(),
+            incarnation: Some(self.config.incarnation),
+            report_id: Some(id),
+            target_epoch: self.fence,
+            reports: reports.collect(),
+        };
+        self.counts.asks += 1;
+        self.last_ask = Some(now);
+        if self.sent.len() == REMEMBERED {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((id, now));
+        self.start(now, id, ExchangeKind::Ask, self.timeout(now, shortest));
+        self.settle(now);
+        Some(Action::Ask { id, to: self.route.target().clone(), ask })
+    }
+
+    /// What to ask for: everything due, and what will be within a quarter of its refresh interval; or one resource that
+    /// must go alone.
+    fn batch(&self, now: Time) -> Vec<usize> {
+        let soon = |entry: &Entry| now + entry.refresh().unwrap_or_default() / 4;
+        let (together, alone): (Vec<usize>, Vec<usize>) = (0..self.entries.len())
+            .filter(|&place| self.entries[place].is_open())
+            .partition(|&place| !self.entries[place].alone);
+        if together.iter().any(|&place| self.entries[place].due <= now) {
+            let mut places = together;
+            places.retain(|&place| self.entries[place].due <= soon(&self.entries[place]));
+            places.sort_by_key(|&place| self.entries[place].due);
+            places.truncate(self.config.batch);
+            return places;
+        }
+        alone.into_iter().find(|&place| self.entries[place].due <= now).into_iter().collect()
+    }
+
+    /// Leases that end soon leave less time to try another server.
+    pub(super) fn timeout(&self, now: Time, shortest: Option<Time>) -> Duration {
+        let patience = shortest.map_or(Duration::MAX, |end| end.since(now) / 3);
+        patience.max(self.config.spacing).min(self.config.timeout)
+    }
+
+    fn on_grant(&mut self, now: Time, exchange: Exchange, grant: Grant, plan: Plan) {
+        let Ok(place) = self.find(&grant.resource) else { return };
+        let asked = |entry: &Entry| entry.is_open() && entry.exchange == Some(exchange.id);
+        if !asked(&self.entries[place]) {
+            return;
+        }
+        self.entries[place].exchange = None;
+        let plan = plan.with(&grant);
+        let adopted = self.end_of(exchange, &grant).and_then(|end| {
+            self.fence = self.fence.max(grant.order.map(|order| order.epoch));
+            self.entries[place].holding.adopt(now, grant, end)
+        });
+        let entry = &mut self.entries[place];
+        entry.fault = adopted.err();
+        entry.renewed(now, exchange.sent, &plan);
+    }
+
+    /// When `grant` ends: counted from the sending of its basis.
+    fn end_of(&self, exchange: Exchange, grant: &Grant) -> Result<Time, Fault> {
+        if let (Some(found), Some(fence)) = (grant.order, self.fence)
+            && found.epoch < fence
+        {
+            return Err(Fault::Deposed { found, fence });
+        }
+        let basis = grant.basis.unwrap_or(exchange.id);
+        let sent = self.sent.iter().find(|(id, _)| *id == basis).ok_or(Fault::UnknownBasis(basis))?.1;
+        Ok(self.config.drift.holder_end(sent, grant.length))
+    }
+
+    /// Somebody in the request spoiled it for all: each goes alone until an answer comes, the one refused alone waits.
+    pub(super) fn on_refused(&mut self, now: Time, id: u64, why: &str) {
+        self.route.served();
+        let longest = self.longest_back_off();
+        let alone = self.entries.iter().filter(|entry| entry.exchange == Some(id)).count() == 1;
+        for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(id)) {
+            entry.exchange = None;
+            entry.due = now;
+            entry.alone = true;
+            if alone {
+                let wait = back_off(self.spread, entry.refusals, id, longest);
+                entry.due = now + wait;
+                entry.refusals = entry.refusals.saturating_add(1);
+                entry.fault = Some(Fault::Failed(Failure::Refused(why.to_owned())));
+            }
+        }
+    }
+}

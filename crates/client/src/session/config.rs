@@ -1,0 +1,51 @@
+//! How a session is set up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::message::HolderKind;
+use lessor_proto::{ClientId, Drift};
+
+/// How a session is set up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionConfig {
+    /// Whether a client or a node asks.
+    pub kind: HolderKind,
+    /// Who asks.
+    pub holder: ClientId,
+    /// Which life of it: a random number drawn when the process starts, or the epoch of a node's leader.
+    pub incarnation: u64,
+    /// `host:port` of the servers of one node, asked in turn; at least one.
+    pub servers: Vec<Arc<str>>,
+    /// How far clocks may err.
+    pub drift: Drift,
+    /// How long to wait for an answer, at the longest.
+    pub timeout: Duration,
+    /// The least time between two requests of which the second was not due.
+    pub spacing: Duration,
+    /// The longest wait after failures; a refresh interval, where that is shorter.
+    pub longest_back_off: Duration,
+    /// Resources in one request.
+    pub batch: usize,
+}
+
+// === impl SessionConfig ===
+
+impl SessionConfig {
+    /// A client of `servers`, with 5 s for an answer, 1 s between requests, 30 s of back-off and 500 resources in one
+    /// request at most.
+    #[must_use]
+    pub fn new(holder: ClientId, incarnation: u64, servers: Vec<Arc<str>>) -> SessionConfig {
+        SessionConfig {
+            kind: HolderKind::Client,
+            holder,
+            incarnation,
+            servers,
+            drift: Drift::DEFAULT,
+            timeout: Duration::from_secs(5),
+            spacing: Duration::from_secs(1),
+            longest_back_off: Duration::from_secs(30),
+            batch: 500,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One resource in a session: its holding, and when to speak of it next.
+
+use std::time::Duration;
+
+use lessor_proto::message::Grant;
+use lessor_proto::{ResourceId, Time};
+
+use super::{Change, Fault};
+use crate::allowance::Allowance;
+use crate::holding::{Holding, HoldingConfig, Rung};
+
+/// The shortest time after which a short grant is asked about again, whatever the server says.
+const SHORTEST_RETRY: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) resource: ResourceId,
+    pub(super) holding: Holding,
+    pub(super) stage: Stage,
+    /// When to ask, or to release, next.
+    pub(super) due: Time,
+    /// The exchange in flight that speaks of it.
+    pub(super) exchange: Option<u64>,
+    /// A request with others was refused: ask for it alone until an answer comes.
+    pub(super) alone: bool,
+    /// How often it was refused when asked for alone, in a row.
+    pub(super) refusals: u32,
+    /// What went wrong last; nothing if the last answer was good.
+    pub(super) fault: Option<Fault>,
+    /// Whether a server may know of us and this resource.
+    known: bool,
+    /// Whether the last report was hurried by `ack_wanted`: the next one may not be.
+    hurried: bool,
+    refresh: Option<Duration>,
+    /// What the program was told last.
+    told: (Allowance, Rung, Option<Fault>),
+}
+
+/// The life of an entry.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Stage {
+    /// Asked for.
+    Open,
+    /// Nothing is used any more, and a server may still count it.
+    Leaving {
+        /// Releases that failed.
+        failures: u32,
+        /// When the server stops counting without one.
+        end: Time,
+        /// It was opened again: ask as soon as the release is answered, not before, because a late release would take
+        /// the later lease with it.
+        again: Option<HoldingConfig>,
+    },
+}
+
+// === impl Entry ===
+
+impl Entry {
+    pub(super) fn new(now: Time, resource: ResourceId, config: HoldingConfig) -> Entry {
+        Entry {
+            resource,
+            holding: Holding::new(config),
+            stage: Stage::Open,
+            due: now,
+            exchange: None,
+            alone: false,
+            refusals: 0,
+            fault: None,
+            known: false,
+            hurried: false,
+            refresh: None,
+            told: (Allowance::NOTHING, Rung::Waiting, None),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    pub(super) fn allowance(&self, now: Time) -> Allowance {
+        if self.is_open() { self.holding.allowance(now) } else { Allowance::NOTHING }
+    }
+
+    pub(super) fn rung(&self, now: Time) -> Rung {
+        if self.is_open() { self.holding.rung(now) } else { Rung::Waiting }
+    }
+
+    /// Brings the next report forward if there is something to say; `spaced` is when the least spacing allows one.
+    pub(super) fn expedite(&mut self, now: Time, spaced: Time) {
+        if self.holding.ack_is_due(now) {
+            self.due = self.due.min(if self.hurried { spaced.max(now) } else { now });
+        } else if self.holding.demand_is_news(now) {
+            self.due = self.due.min(spaced.max(now));
+        }
+    }
+
+    /// It is spoken of in exchange `id`.
+    pub(super) fn exchanged(&mut self, now: Time, id: u64) {
+        self.hurried = self.holding.ack_is_due(now);
+        self.known = true;
+        self.exchange = Some(id);
+    }
+
+    /// The grant that answers the report sent at `sent` has been looked at. `spread` from 0 to 1 sets the next refresh in
+    /// the last tenth of the interval.
+    pub(super) fn renewed(&mut self, now: Time, sent: Time, plan: &Plan) {
+        self.alone = false;
+        self.refusals = 0;
+        let mut wait = plan.refresh.mul_f64(0.9 + plan.spread / 10.0);
+        // A lease that its grantor cut short must still be renewed in time.
+        if let Some(end) = self.holding.end(now) {
+            wait = wait.min(end.since(sent).mul_f64(2.0 / 3.0));
+        }
+        self.refresh = Some(plan.refresh);
+        self.due = sent + wait.max(plan.spacing.min(plan.refresh));
+        if let Some(retry) = plan.retry
+            && self.holding.is_short(now)
+        {
+            self.due = self.due.min(now + retry.max(SHORTEST_RETRY));
+        }
+        self.expedite(now, sent + plan.spacing);
+    }
+
+    /// Nothing is used from here on. Returns whether a release is due.
+    pub(super) fn leave(&mut self, now: Time) -> bool {
+        if let Stage::Leaving { again, .. } = &mut self.stage {
+            *again = None;
+            return true;
+        }
+        let end = self.holding.end(now).unwrap_or(now);
+        self.stage = Stage::Leaving { failures: 0, end, again: None };
+        self.due = now;
+        self.fault = None;
+        self.known
+    }
+
+    /// A release failed. Returns whether to go on trying, up to `most` times: as long as a server may count something,
+    /// or, without end, if somebody waits to ask again.
+    pub(super) fn may_still_release(&mut self, now: Time, most: u32) -> bool {
+        let Stage::Leaving { failures, end, again } = &mut self.stage else { return true };
+        *failures += 1;
+        again.is_some() || (now < *end && *failures < most)
+    }
+
+    pub(super) fn refresh(&self) -> Option<Duration> {
+        self.refresh
+    }
+
+    /// What has changed since the program was last told.
+    pub(super) fn change(&mut self, now: Time) -> Option<Change> {
+        let (allowance, rung) = (self.allowance(now), self.rung(now));
+        if (self.told.0, self.told.1) == (allowance, rung) && self.told.2 == self.fault {
+            return None;
+        }
+        self.told = (allowance, rung, self.fault.clone());
+        Some(Change { resource: self.resource.clone(), allowance, rung, fault: self.fault.clone() })
+    }
+}
+
+/// What an answer says about the next report.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) refresh: Duration,
+    pub(super) retry: Option<Duration>,
+    pub(super) spacing: Duration,
+    pub(super) spread: f64,
+}
+
+impl Plan {
+    /// What `grant` says, in an answer that says `self`.
+    pub(super) fn with(self, grant: &Grant) -> Plan {
+        Plan { refresh: grant.refresh_interval, ..self }
+    }
+}

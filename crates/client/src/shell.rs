@@ -1,0 +1,17 @@
+//! The body: where the clock is read, sockets are opened and a task runs.
+//!
+//! One task drives a session; programs hold a [`Client`] and [`Resource`]s, which share allowances with it through atomics.
+
+pub mod clock;
+
+mod client;
+mod driver;
+mod link;
+mod metrics;
+mod opening;
+mod resource;
+
+pub use client::{BuildError, Builder, Client, ConnectError};
+pub use metrics::{Metrics, ResourceMetrics};
+pub use opening::{OpenError, Opening};
+pub use resource::{Closed, LeaseView, Resource};

@@ -1,0 +1,181 @@
+//! The client: what a program builds once and opens resources from.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::ClientId;
+use lessor_proto::name::BadName;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use super::driver::{Command, Driver};
+use super::link::{Link, endpoint};
+use super::metrics::Metrics;
+use super::opening::{Opening, Registry};
+use crate::gauge::Gauge;
+use crate::limiter::Limiter;
+use crate::session::{Failure, Session, SessionConfig};
+
+/// Bytes in a client's id.
+const ID_BYTES: usize = 256;
+
+/// A client of one node: it keeps the leases of everything opened from it. Clones are the same client.
+///
+/// When the last clone and the last resource are dropped, the leases are released as well as can be in the background;
+/// [`Client::close`] waits for that.
+#[derive(Clone, Debug)]
+pub struct Client {
+    id: ClientId,
+    registry: Arc<Registry>,
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+/// How a client is to be built.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is built without `build` or `connect`"]
+pub struct Builder {
+    servers: Vec<Arc<str>>,
+    id: Option<String>,
+    timeout: Duration,
+}
+
+/// Why a client was not built.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The id cannot be one.
+    #[error("the client id {id:?} {fault}; wanted 1 to {ID_BYTES} bytes of text without control characters")]
+    Id {
+        /// What was given.
+        id: String,
+        /// What is wrong with it.
+        fault: BadName,
+    },
+    /// The address of a server cannot be one.
+    #[error("{0}")]
+    Address(Failure),
+    /// There is no tokio runtime to run the driver on.
+    #[error("no tokio runtime; wanted to be called within one")]
+    NoRuntime,
+}
+
+/// Why a client did not connect.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// It was not even built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// None of the servers answered; each with what happened.
+    #[error("no server answers: {0}")]
+    NoServer(String),
+}
+
+// === impl Client ===
+
+impl Client {
+    /// A client of the server at `host:port`.
+    pub fn builder(server: impl AsRef<str>) -> Builder {
+        Builder { servers: vec![server.as_ref().into()], id: None, timeout: Duration::from_secs(5) }
+    }
+
+    /// Its id, as servers know it.
+    #[must_use]
+    pub fn id(&self) -> &ClientId {
+        &self.id
+    }
+
+    /// Opens a rate: units a second.
+    pub fn rate(&self, name: impl Into<String>) -> Opening<'_, Limiter> {
+        Opening::new(&self.registry, &self.commands, name.into())
+    }
+
+    /// Opens a gauge: whole units in use at the same time.
+    pub fn gauge(&self, name: impl Into<String>) -> Opening<'_, Gauge> {
+        Opening::new(&self.registry, &self.commands, name.into())
+    }
+
+    /// What has happened so far, and what is open.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        Metrics { counts: self.registry.counts(), resources: self.registry.metrics() }
+    }
+
+    /// Stops: nothing is allowed any more, all leases are released, up to two seconds are spent on that. Handles that are
+    /// left grant nothing. Permits of gauges that are still out keep their lease until it ends.
+    pub async fn close(self) {
+        let (done, closed) = oneshot::channel();
+        if self.commands.send(Command::Shutdown { done }).is_ok() {
+            // An error means that the driver is gone, which is what was asked for.
+            let _ = closed.await;
+        }
+    }
+}
+
+// === impl Builder ===
+
+impl Builder {
+    /// Another server of the same node, asked when those before it do not answer.
+    pub fn server(mut self, server: impl AsRef<str>) -> Builder {
+        self.servers.push(server.as_ref().into());
+        self
+    }
+
+    /// The id by which servers know this client; without it one is made up. Two processes may have the same: they are told
+    /// apart.
+    pub fn id(self, id: impl Into<String>) -> Builder {
+        Builder { id: Some(id.into()), ..self }
+    }
+
+    /// How long to wait for an answer, at the longest; 5 s without it.
+    pub fn timeout(self, timeout: Duration) -> Builder {
+        Builder { timeout, ..self }
+    }
+
+    /// Builds the client. No server needs to answer yet: resources wait for their first lease.
+    ///
+    /// # Errors
+    /// When the id or an address cannot be one, or outside of a tokio runtime.
+    pub fn build(self) -> Result<Client, BuildError> {
+        let runtime = Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
+        for server in &self.servers {
+            endpoint(server, self.timeout).map_err(BuildError::Address)?;
+        }
+        let incarnation = draw();
+        let id = self.id.unwrap_or_else(|| format!("client-{}-{incarnation:016x}", std::process::id()));
+        let id = ClientId::new(id.as_str(), ID_BYTES).map_err(|fault| BuildError::Id { id, fault })?;
+        let registry = Arc::new(Registry::default());
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let config = SessionConfig {
+            timeout: self.timeout,
+            ..SessionConfig::new(id.clone(), incarnation, self.servers)
+        };
+        let driver = Driver::new(Session::new(config), Link::new(self.timeout), registry.clone(), inbox);
+        runtime.spawn(driver.run());
+        Ok(Client { id, registry, commands })
+    }
+
+    /// Builds the client when one of its servers answers, and says what is wrong if none does.
+    ///
+    /// # Errors
+    /// As [`Builder::build`], and when no server answers.
+    pub async fn connect(self) -> Result<Client, ConnectError> {
+        let (servers, mut link) = (self.servers.clone(), Link::new(self.timeout));
+        let client = self.build()?;
+        let mut failures = Vec::new();
+        for server in servers {
+            match link.discover(&server).await {
+                Ok(_) => return Ok(client),
+                Err(failure) => failures.push(format!("{server}: {failure}")),
+            }
+        }
+        Err(ConnectError::NoServer(failures.join("; ")))
+    }
+}
+
+/// A number that no other life of this client has: the standard library's hash keys are drawn from the system.
+fn draw() -> u64 {
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.write_u128(super::clock::wall().since_epoch.as_nanos());
+    hasher.finish()
+}

@@ -1,0 +1,369 @@
+//! The task behind a client: session x clock x link.
+//!
+//! It waits for whichever comes first of the session's deadline, an answer and a command, reads the clock once, and hands
+//! the session what happened. So a lease ends in time while a request hangs. No lock is held while it waits.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::{Amount, ResourceId, Time};
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{debug, info, warn};
+
+use super::clock;
+use super::link::{Link, Outcome};
+use super::opening::Registry;
+use super::resource::{Enforce, LeaseView};
+use crate::allowance::Allowance;
+use crate::demand::Estimator;
+use crate::holding::{HoldingConfig, Kind, Rung};
+use crate::session::{Action, Change, Session};
+
+/// How often the use of a rate is looked at.
+const RATE_TICK: Duration = Duration::from_secs(1);
+/// How often the use of a gauge is: somebody may wait for what comes back.
+const GAUGE_TICK: Duration = Duration::from_millis(200);
+/// How long a client that stops tries to release its leases.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What handles say to the driver.
+#[derive(Debug)]
+pub(super) enum Command {
+    Open(Box<Open>),
+    /// The last handle of an opening is gone.
+    Close {
+        resource: ResourceId,
+        generation: u64,
+    },
+    /// So much is wanted from here on; without a number, what is used.
+    Want {
+        resource: ResourceId,
+        generation: u64,
+        wants: Option<Amount>,
+    },
+    Shutdown {
+        done: oneshot::Sender<()>,
+    },
+}
+
+/// One opening of a resource.
+pub(super) struct Open {
+    pub(super) resource: ResourceId,
+    pub(super) generation: u64,
+    pub(super) config: HoldingConfig,
+    pub(super) enforcer: Arc<dyn Enforce>,
+    pub(super) demand: Estimator,
+    pub(super) view: watch::Sender<LeaseView>,
+}
+
+/// The state of the task.
+pub(super) struct Driver {
+    session: Session,
+    link: Link,
+    registry: Arc<Registry>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    open: BTreeMap<ResourceId, Held>,
+    in_flight: Option<InFlight>,
+    clocks: clock::Watch,
+    next_tick: Time,
+    stopping: Option<Stopping>,
+    /// Every handle is gone, and there will be no more commands.
+    alone: bool,
+}
+
+struct Held {
+    opening: Open,
+    /// No handle is left, or the client is closing: nothing is allowed, and it is released when nothing is in use.
+    leaving: bool,
+}
+
+struct InFlight {
+    id: u64,
+    outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+}
+
+struct Stopping {
+    until: Time,
+    done: Vec<oneshot::Sender<()>>,
+}
+
+enum Event {
+    Deadline,
+    Command(Command),
+    Alone,
+    Outcome(u64, Outcome),
+}
+
+// === impl Driver ===
+
+impl Driver {
+    pub(super) fn new(
+        session: Session,
+        link: Link,
+        registry: Arc<Registry>,
+        commands: mpsc::UnboundedReceiver<Command>,
+    ) -> Driver {
+        Driver {
+            session,
+            link,
+            registry,
+            commands,
+            open: BTreeMap::new(),
+            in_flight: None,
+            clocks: clock::Watch::start(),
+            next_tick: Time::MAX,
+            stopping: None,
+            alone: false,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        loop {
+            let now = clock::now();
+            self.look_at_clocks(now);
+            self.observe(now);
+            self.act(now);
+            if self.has_stopped(now) {
+                break;
+            }
+            let event = self.next_event().await;
+            self.handle(clock::now(), event);
+        }
+        for done in self.stopping.into_iter().flat_map(|stopping| stopping.done) {
+            // Whoever closed the client may have lost interest.
+            let _ = done.send(());
+        }
+    }
+
+    async fn next_event(&mut self) -> Event {
+        let deadline = self.deadline();
+        tokio::select! {
+            biased;
+            () = clock::sleep_until(deadline) => Event::Deadline,
+            outcome = outcome(&mut self.in_flight) => outcome,
+            command = self.commands.recv(), if !self.alone => command.map_or(Event::Alone, Event::Command),
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        let end = self.stopping.as_ref().map_or(Time::MAX, |stopping| stopping.until);
+        self.session.deadline().min(self.next_tick).min(end)
+    }
+
+    fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Deadline => {}
+            Event::Alone => {
+                self.alone = true;
+                self.stop(now, None);
+            }
+            Event::Outcome(id, outcome) => self.take(now, id, outcome),
+            Event::Command(command) => {
+                self.obey(now, command);
+                // What was said in one breath is asked for in one request.
+                while let Ok(command) = self.commands.try_recv() {
+                    self.obey(now, command);
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Open(opening) => self.open(now, *opening),
+            Command::Close { resource, generation } => {
+                if let Some(held) = self.held(&resource, generation) {
+                    held.leave(now);
+                    self.next_tick = now;
+                }
+            }
+            Command::Want { resource, generation, wants } => {
+                if let Some(held) = self.held(&resource, generation) {
+                    held.opening.demand.set(wants);
+                    self.next_tick = now;
+                }
+            }
+            Command::Shutdown { done } => self.stop(now, Some(done)),
+        }
+    }
+
+    /// An opening that follows another of the same name takes over its lease.
+    fn open(&mut self, now: Time, opening: Open) {
+        if self.stopping.is_some() {
+            return;
+        }
+        debug!(resource = %opening.resource, wants = opening.demand.wants().as_f64(), "opened");
+        self.session.add(now, opening.resource.clone(), opening.config.clone());
+        opening.enforcer.allow(now, self.session.allowance(now, &opening.resource));
+        self.next_tick = self.next_tick.min(now);
+        self.open.insert(opening.resource.clone(), Held { opening, leaving: false });
+    }
+
+    fn take(&mut self, now: Time, id: u64, outcome: Outcome) {
+        match outcome {
+            Outcome::Answered(answer) => {
+                debug!(id, grants = answer.grants.len(), redirect = ?answer.redirect, "answered");
+                self.session.on_answer(now, id, answer);
+            }
+            Outcome::Released(redirect) => {
+                debug!(id, ?redirect, "released");
+                self.session.on_released(now, id, redirect.as_ref());
+            }
+            Outcome::Failed(failure) => {
+                debug!(id, %failure, "failed");
+                self.session.on_failure(now, id, failure);
+            }
+        }
+    }
+
+    fn look_at_clocks(&mut self, now: Time) {
+        let lost = self.clocks.lost();
+        if !lost.is_zero() {
+            warn!(lost_ms = lost.as_millis(), "the wall clock ran ahead; leases end that much earlier");
+            self.session.lose_time(now, lost);
+        }
+    }
+
+    /// Looks at what is used, and lets go of what is not used any more.
+    fn observe(&mut self, now: Time) {
+        if now < self.next_tick {
+            return;
+        }
+        let mut tick = RATE_TICK;
+        let mut gone = Vec::new();
+        for (resource, held) in &mut self.open {
+            let in_use = held.opening.enforcer.in_use();
+            if held.leaving && in_use == Amount::ZERO {
+                gone.push(resource.clone());
+                continue;
+            }
+            let wants = held.wants(now);
+            self.session.set_in_use(now, resource, in_use);
+            self.session.set_wants(now, resource, wants);
+            held.opening.view.send_if_modified(|view| {
+                view.wants = wants;
+                false
+            });
+            if held.opening.config.kind == Kind::Gauge {
+                tick = GAUGE_TICK;
+            }
+        }
+        for resource in gone {
+            self.session.remove(now, &resource);
+            self.open.remove(&resource);
+            self.registry.forget(&resource);
+        }
+        self.next_tick = if self.open.is_empty() { Time::MAX } else { now + tick };
+    }
+
+    /// Does what the session says.
+    fn act(&mut self, now: Time) {
+        while let Some(action) = self.session.poll(now) {
+            match action {
+                Action::Change(change) => {
+                    if let Some(held) = self.open.get(&change.resource) {
+                        held.apply(now, change);
+                    }
+                }
+                Action::Ask { id, to, ask } => {
+                    debug!(id, %to, resources = ask.reports.len(), "asking");
+                    self.in_flight = Some(InFlight { id, outcome: Box::pin(self.link.ask(&to, &ask)) });
+                }
+                Action::Release { id, to, release } => {
+                    debug!(id, %to, resources = release.resources.len(), "releasing");
+                    self.in_flight =
+                        Some(InFlight { id, outcome: Box::pin(self.link.release(&to, &release)) });
+                }
+            }
+        }
+        self.registry.count(self.session.counts());
+    }
+
+    fn stop(&mut self, now: Time, done: Option<oneshot::Sender<()>>) {
+        for held in self.open.values_mut() {
+            held.leave(now);
+        }
+        self.next_tick = now;
+        let stopping = self.stopping.get_or_insert(Stopping { until: now + GRACE, done: Vec::new() });
+        stopping.done.extend(done);
+    }
+
+    fn has_stopped(&self, now: Time) -> bool {
+        self.stopping.as_ref().is_some_and(|stopping| {
+            now >= stopping.until || (self.open.is_empty() && self.session.is_empty())
+        })
+    }
+
+    /// What is open under `resource`, if it is still that opening.
+    fn held(&mut self, resource: &ResourceId, generation: u64) -> Option<&mut Held> {
+        self.open.get_mut(resource).filter(|held| held.opening.generation == generation)
+    }
+}
+
+async fn outcome(in_flight: &mut Option<InFlight>) -> Event {
+    let Some(request) = in_flight else { return std::future::pending().await };
+    let (id, outcome) = (request.id, request.outcome.as_mut().await);
+    *in_flight = None;
+    Event::Outcome(id, outcome)
+}
+
+// === impl Held ===
+
+impl Held {
+    fn leave(&mut self, now: Time) {
+        self.leaving = true;
+        self.opening.enforcer.allow(now, Allowance::NOTHING);
+        self.opening.view.send_modify(|view| *view = LeaseView::waiting(0.0));
+    }
+
+    fn wants(&mut self, now: Time) -> f64 {
+        let Open { enforcer, demand, .. } = &mut self.opening;
+        let wants = enforcer.observe(now, demand);
+        if self.leaving { 0.0 } else { wants.as_f64() }
+    }
+
+    fn apply(&self, now: Time, change: Change) {
+        if self.leaving {
+            return;
+        }
+        let (Open { enforcer, view, .. }, allowance) = (&self.opening, change.allowance);
+        enforcer.allow(now, allowance);
+        let before = view.borrow().rung;
+        log(before, &change);
+        view.send_if_modified(|view| {
+            let news = view.capacity != allowance.capacity
+                || view.rung != change.rung
+                || view.last_error != change.fault;
+            view.capacity = allowance.capacity;
+            view.until = allowance.until;
+            view.rung = change.rung;
+            view.last_error = change.fault;
+            news
+        });
+    }
+}
+
+fn log(before: Rung, change: &Change) {
+    let Change { resource, allowance, rung, fault } = change;
+    let (capacity, rung) = (allowance.capacity.map(Amount::as_f64), rung.name());
+    match (before == change.rung, change.rung, fault) {
+        (true, _, None) => debug!(%resource, capacity, rung, "allowance changed"),
+        (true, _, Some(fault)) => warn!(%resource, capacity, rung, %fault, "not renewed"),
+        (false, Rung::Leased | Rung::Waiting, _) => info!(%resource, capacity, rung, "allowance changed"),
+        (false, _, _) => warn!(%resource, capacity, rung, "the lease has ended"),
+    }
+}
+
+// === impl Open ===
+
+impl std::fmt::Debug for Open {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Open")
+            .field("resource", &self.resource)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}

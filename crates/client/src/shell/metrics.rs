@@ -1,0 +1,36 @@
+//! What a program can export about its client.
+
+use lessor_proto::{Amount, ResourceId};
+
+use crate::holding::{Kind, Rung};
+use crate::session::Counts;
+
+/// A client at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Metrics {
+    /// Requests, answers, redirects, failures and releases since the client was built.
+    pub counts: Counts,
+    /// The open resources, by name.
+    pub resources: Vec<ResourceMetrics>,
+}
+
+/// An open resource at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResourceMetrics {
+    /// Which one.
+    pub resource: ResourceId,
+    /// What it counts.
+    pub kind: Kind,
+    /// Where its allowance comes from.
+    pub rung: Rung,
+    /// What is allowed, in units (a second); `None` is without limit.
+    pub capacity: Option<Amount>,
+    /// What was asked for last, in units (a second).
+    pub wants: f64,
+    /// Units granted to the program, or for a gauge permits.
+    pub granted: u64,
+    /// Units denied to the program, or for a gauge permits.
+    pub denied: u64,
+    /// Units of a gauge in use; 0 for a rate.
+    pub in_use: u32,
+}

@@ -1,0 +1,287 @@
+//! Opening a resource, and the list of what is open.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use lessor_proto::name::BadName;
+use lessor_proto::{Amount, ResourceId};
+use tokio::sync::{mpsc, watch};
+
+use super::driver::{Command, Open};
+use super::metrics::ResourceMetrics;
+use super::resource::{Closed, Core, Enforce, LeaseView, Resource, Tally};
+use crate::demand::{self, Estimator};
+use crate::gauge::Gauge;
+use crate::holding::{Fallback, HoldingConfig, Kind};
+use crate::limiter::Limiter;
+use crate::session::Counts;
+use crate::waiting::Waiting;
+
+/// Bytes in a resource's name.
+const NAME_BYTES: usize = 256;
+
+/// How a resource is to be opened. Ends with `open`.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is opened without `open`"]
+pub struct Opening<'a, E> {
+    registry: &'a Registry,
+    commands: &'a mpsc::UnboundedSender<Command>,
+    name: String,
+    wants: Option<f64>,
+    max_wants: Option<f64>,
+    priority: i64,
+    fallback: Fallback,
+    waiting: Waiting,
+    /// Of a rate.
+    burst: Duration,
+    enforcer: std::marker::PhantomData<E>,
+}
+
+/// Why a resource was not opened.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The name cannot be one.
+    #[error("the name {name:?} {fault}; wanted 1 to {NAME_BYTES} bytes of text without control characters")]
+    Name {
+        /// What was given.
+        name: String,
+        /// What is wrong with it.
+        fault: BadName,
+    },
+    /// The wants cannot be wanted.
+    #[error("wants of {0}; wanted a finite number of at least 0")]
+    Wants(f64),
+    /// The name is open as the other kind.
+    #[error("{resource:?} is open as a {open}, and cannot be a {wanted} too", open = text(*open), wanted = text(*wanted))]
+    OtherKind {
+        /// The name.
+        resource: ResourceId,
+        /// As what it is open.
+        open: Kind,
+        /// As what it was to be opened.
+        wanted: Kind,
+    },
+    /// The client was closed.
+    #[error(transparent)]
+    Closed(#[from] Closed),
+}
+
+/// What is open, and what the driver counts; shared by a client and its driver.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    open: Mutex<BTreeMap<ResourceId, Registered>>,
+    counts: Mutex<Counts>,
+    generations: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Registered {
+    Rate(Weak<Core<Limiter>>),
+    /// The gauge outlives its handles while permits are out, and serves those who open the name again.
+    Gauge(Weak<Core<Gauge>>, Arc<Gauge>),
+}
+
+// === impl Opening ===
+
+impl<'a, E> Opening<'a, E> {
+    pub(super) fn new(
+        registry: &'a Registry,
+        commands: &'a mpsc::UnboundedSender<Command>,
+        name: String,
+    ) -> Opening<'a, E> {
+        Opening {
+            registry,
+            commands,
+            name,
+            wants: None,
+            max_wants: None,
+            priority: 0,
+            fallback: Fallback::default(),
+            waiting: Waiting::DEFAULT,
+            burst: Limiter::DEFAULT_BURST,
+            enforcer: std::marker::PhantomData,
+        }
+    }
+
+    /// Asks for so many units (a second), whatever is used. Without it, for what is used and a little more.
+    pub fn wants(self, wants: f64) -> Opening<'a, E> {
+        Opening { wants: Some(wants), ..self }
+    }
+
+    /// Asks for at most so many units (a second), whatever is used.
+    pub fn max_wants(self, most: f64) -> Opening<'a, E> {
+        Opening { max_wants: Some(most), ..self }
+    }
+
+    /// Is served before all with a lower number; 0 without it.
+    pub fn priority(self, priority: i64) -> Opening<'a, E> {
+        Opening { priority, ..self }
+    }
+
+    /// What to do when the lease has ended and no server answers.
+    pub fn fallback(self, fallback: Fallback) -> Opening<'a, E> {
+        Opening { fallback, ..self }
+    }
+
+    /// The longest that `acquire` waits; a second without it.
+    pub fn max_wait(self, max_wait: Duration) -> Opening<'a, E> {
+        Opening { waiting: Waiting { max_wait, ..self.waiting }, ..self }
+    }
+
+    /// How many may wait in `acquire` at a time; 1024 without it.
+    pub fn max_waiters(self, max_waiters: usize) -> Opening<'a, E> {
+        Opening { waiting: Waiting { max_waiters, ..self.waiting }, ..self }
+    }
+
+    fn resource(&self) -> Result<ResourceId, OpenError> {
+        for wants in [self.wants, self.max_wants].into_iter().flatten() {
+            if !wants.is_finite() || wants < 0.0 {
+                return Err(OpenError::Wants(wants));
+            }
+        }
+        ResourceId::new(self.name.as_str(), NAME_BYTES)
+            .map_err(|fault| OpenError::Name { name: self.name.clone(), fault })
+    }
+
+    /// Hands a fresh opening to the driver.
+    fn start(self, kind: Kind, resource: ResourceId, enforcer: Arc<E>) -> Result<Arc<Core<E>>, Closed>
+    where
+        E: Enforce + 'static,
+    {
+        let most = self.max_wants.map_or(Amount::MAX, Amount::from_f64);
+        let mut demand = Estimator::new(demand::Options { most, ..demand::Options::default() });
+        demand.set(self.wants.map(Amount::from_f64));
+        let wants = demand.wants().as_f64();
+        let (publish, view) = watch::channel(LeaseView::waiting(wants));
+        let generation = self.registry.generations.fetch_add(1, Ordering::Relaxed);
+        let config =
+            HoldingConfig { fallback: self.fallback, ..HoldingConfig::new(kind, wants, self.priority) };
+        let open = Open {
+            resource: resource.clone(),
+            generation,
+            config,
+            enforcer: enforcer.clone(),
+            demand,
+            view: publish,
+        };
+        self.commands.send(Command::Open(Box::new(open))).map_err(|_| Closed)?;
+        let (commands, tally) = (self.commands.clone(), Tally::default());
+        Ok(Arc::new(Core { resource, generation, enforcer, view, commands, tally }))
+    }
+}
+
+impl Opening<'_, Limiter> {
+    /// How much may be saved up, as the time in which the rate brings it: 10 ms without it.
+    pub fn burst(self, burst: Duration) -> Self {
+        Opening { burst, ..self }
+    }
+
+    /// Opens the rate. If it is open already, returns another handle of the same lease, and the settings of the first
+    /// opening stay.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(self) -> Result<Resource<Limiter>, OpenError> {
+        let resource = self.resource()?;
+        let registry = self.registry;
+        let mut open = registry.lock();
+        match open.get(&resource) {
+            Some(Registered::Rate(core)) => {
+                if let Some(core) = core.upgrade() {
+                    return Ok(Resource::new(core));
+                }
+            }
+            Some(Registered::Gauge(core, gauge)) if core.strong_count() > 0 || gauge.in_use() > 0 => {
+                return Err(OpenError::OtherKind { resource, open: Kind::Gauge, wanted: Kind::Rate });
+            }
+            Some(Registered::Gauge(..)) | None => {}
+        }
+        let limiter = Arc::new(Limiter::new(self.burst).with_waiting(self.waiting));
+        let core = self.start(Kind::Rate, resource.clone(), limiter)?;
+        open.insert(resource, Registered::Rate(Arc::downgrade(&core)));
+        Ok(Resource::new(core))
+    }
+}
+
+impl Opening<'_, Gauge> {
+    /// Opens the gauge. If it is open already, returns another handle of the same lease, and the settings of the first
+    /// opening stay.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(self) -> Result<Resource<Gauge>, OpenError> {
+        let resource = self.resource()?;
+        let registry = self.registry;
+        let mut open = registry.lock();
+        let mut left = None;
+        match open.get(&resource) {
+            Some(Registered::Gauge(core, gauge)) => match core.upgrade() {
+                Some(core) => return Ok(Resource::new(core)),
+                None => left = (gauge.in_use() > 0).then(|| gauge.clone()),
+            },
+            Some(Registered::Rate(core)) if core.strong_count() > 0 => {
+                return Err(OpenError::OtherKind { resource, open: Kind::Rate, wanted: Kind::Gauge });
+            }
+            Some(Registered::Rate(_)) | None => {}
+        }
+        let gauge = left.unwrap_or_else(|| Arc::new(Gauge::new(self.waiting)));
+        let core = self.start(Kind::Gauge, resource.clone(), gauge.clone())?;
+        open.insert(resource, Registered::Gauge(Arc::downgrade(&core), gauge));
+        Ok(Resource::new(core))
+    }
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// The name is closed for good, unless it was opened again.
+    pub(super) fn forget(&self, resource: &ResourceId) {
+        let mut open = self.lock();
+        if open.get(resource).is_some_and(|registered| !registered.is_open()) {
+            open.remove(resource);
+        }
+    }
+
+    pub(super) fn count(&self, counts: Counts) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn metrics(&self) -> Vec<ResourceMetrics> {
+        self.lock().values().filter_map(Registered::metrics).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ResourceId, Registered>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Registered ===
+
+impl Registered {
+    fn is_open(&self) -> bool {
+        match self {
+            Registered::Rate(core) => core.strong_count() > 0,
+            Registered::Gauge(core, _) => core.strong_count() > 0,
+        }
+    }
+
+    fn metrics(&self) -> Option<ResourceMetrics> {
+        match self {
+            Registered::Rate(core) => core.upgrade().map(|core| core.metrics()),
+            Registered::Gauge(core, _) => core.upgrade().map(|core| core.metrics()),
+        }
+    }
+}
+
+fn text(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Rate => "rate",
+        Kind::Gauge => "gauge",
+    }
+}

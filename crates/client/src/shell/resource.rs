@@ -1,0 +1,265 @@
+//! The handle of an open resource.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lessor_proto::{Amount, ResourceId, Time};
+use tokio::sync::{mpsc, watch};
+
+use super::clock;
+use super::driver::Command;
+use super::metrics::ResourceMetrics;
+use crate::allowance::Allowance;
+use crate::demand::Estimator;
+use crate::gauge::{self, Gauge, Permit};
+use crate::holding::{Kind, Rung};
+use crate::limiter::{self, Limiter};
+use crate::session::Fault;
+use crate::waiting::Refused;
+
+/// An open resource: a rate is a `Resource<Limiter>`, a gauge a `Resource<Gauge>`.
+///
+/// Clones, and resources opened under the same name, share one lease, which is released when the last of them is dropped.
+/// Permits of a gauge may outlive it: the release then waits for them.
+#[derive(Debug)]
+pub struct Resource<E> {
+    core: Arc<Core<E>>,
+    seen: watch::Receiver<LeaseView>,
+}
+
+/// The lease of a resource, as a program sees it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LeaseView {
+    /// What is allowed, in units (a second); `None` is without limit.
+    pub capacity: Option<Amount>,
+    /// Until when, if nothing is renewed.
+    pub until: Time,
+    /// Where the allowance comes from.
+    pub rung: Rung,
+    /// What was asked for last, in units (a second).
+    pub wants: f64,
+    /// What went wrong when it was last to be renewed; nothing if the last answer was good.
+    pub last_error: Option<Fault>,
+}
+
+/// The client was closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the client is closed")]
+pub struct Closed;
+
+/// What all handles of one opening share. Dropped with the last of them.
+#[derive(Debug)]
+pub(super) struct Core<E> {
+    pub(super) resource: ResourceId,
+    /// Which opening of the name it is.
+    pub(super) generation: u64,
+    pub(super) enforcer: Arc<E>,
+    pub(super) view: watch::Receiver<LeaseView>,
+    pub(super) commands: mpsc::UnboundedSender<Command>,
+    pub(super) tally: Tally,
+}
+
+/// Permits of a gauge, counted.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    granted: AtomicU64,
+    denied: AtomicU64,
+}
+
+/// What the driver needs of a limiter or a gauge.
+pub(super) trait Enforce: Send + Sync {
+    fn allow(&self, now: Time, allowance: Allowance);
+    fn observe(&self, now: Time, demand: &mut Estimator) -> Amount;
+    /// What cannot be given up at this moment.
+    fn in_use(&self) -> Amount;
+}
+
+// === impl Resource ===
+
+impl<E> Resource<E> {
+    pub(super) fn new(core: Arc<Core<E>>) -> Resource<E> {
+        let mut seen = core.view.clone();
+        seen.mark_unchanged();
+        Resource { core, seen }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &ResourceId {
+        &self.core.resource
+    }
+
+    /// The lease at this moment.
+    #[must_use]
+    pub fn lease(&self) -> LeaseView {
+        self.seen.borrow().clone()
+    }
+
+    /// Waits until the capacity, the rung or the last error differs from when this handle last waited, and returns the lease.
+    /// Renewals alone go unnoticed.
+    ///
+    /// # Errors
+    /// When the client has been closed.
+    pub async fn changed(&mut self) -> Result<LeaseView, Closed> {
+        self.seen.changed().await.map_err(|_| Closed)?;
+        Ok(self.seen.borrow_and_update().clone())
+    }
+
+    /// Asks for `wants` units (a second) from here on, whatever is used. NaN and negative numbers are taken for 0.
+    pub fn set_wants(&self, wants: f64) {
+        self.want(Some(wants));
+    }
+
+    /// Asks for what is used, and a little more, from here on.
+    pub fn measure_wants(&self) {
+        self.want(None);
+    }
+
+    fn want(&self, wants: Option<f64>) {
+        let wants = wants.map(Amount::from_f64);
+        let (resource, generation) = (self.core.resource.clone(), self.core.generation);
+        // A closed client wants nothing.
+        let _ = self.core.commands.send(Command::Want { resource, generation, wants });
+    }
+}
+
+impl Resource<Limiter> {
+    /// Takes `n` units if they are there.
+    ///
+    /// # Errors
+    /// See [`limiter::Denied`].
+    #[inline]
+    pub fn try_acquire(&self, n: u32) -> Result<(), limiter::Denied> {
+        self.core.enforcer.try_acquire(n, clock::now)
+    }
+
+    /// Waits for `n` units, in order.
+    ///
+    /// # Errors
+    /// When the wait would be too long, or too many wait.
+    pub async fn acquire(&self, n: u32) -> Result<(), Refused> {
+        self.core.enforcer.acquire(n).await
+    }
+}
+
+impl Resource<Gauge> {
+    /// Takes `n` units, if they are there, until the permit is dropped.
+    ///
+    /// # Errors
+    /// See [`gauge::Denied`].
+    pub fn try_acquire(&self, n: u32) -> Result<Permit, gauge::Denied> {
+        self.core.tally.count(self.core.enforcer.try_acquire(n, clock::now))
+    }
+
+    /// Waits for `n` units, in order; they are held until the permit is dropped.
+    ///
+    /// # Errors
+    /// When the wait would be too long, or too many wait.
+    pub async fn acquire(&self, n: u32) -> Result<Permit, Refused> {
+        self.core.tally.count(self.core.enforcer.acquire(n).await)
+    }
+}
+
+impl<E> Clone for Resource<E> {
+    fn clone(&self) -> Resource<E> {
+        Resource { core: self.core.clone(), seen: self.seen.clone() }
+    }
+}
+
+// === impl LeaseView ===
+
+impl LeaseView {
+    pub(super) fn waiting(wants: f64) -> LeaseView {
+        let Allowance { capacity, until } = Allowance::NOTHING;
+        LeaseView { capacity, until, rung: Rung::Waiting, wants, last_error: None }
+    }
+
+    /// How long the lease lasts if nothing is renewed: nothing without a lease, and on a fallback for ever.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.until.since(clock::now())
+    }
+}
+
+// === impl Core ===
+
+impl Core<Limiter> {
+    pub(super) fn metrics(&self) -> ResourceMetrics {
+        let used = self.enforcer.usage();
+        let denied = used.attempted.saturating_sub(used.granted + used.waiting);
+        self.metrics_with(Kind::Rate, used.granted, denied, 0)
+    }
+}
+
+impl Core<Gauge> {
+    pub(super) fn metrics(&self) -> ResourceMetrics {
+        let Tally { granted, denied } = &self.tally;
+        let (granted, denied) = (granted.load(Ordering::Relaxed), denied.load(Ordering::Relaxed));
+        self.metrics_with(Kind::Gauge, granted, denied, self.enforcer.in_use())
+    }
+}
+
+impl<E> Core<E> {
+    fn metrics_with(&self, kind: Kind, granted: u64, denied: u64, in_use: u32) -> ResourceMetrics {
+        let view = self.view.borrow().clone();
+        ResourceMetrics {
+            resource: self.resource.clone(),
+            kind,
+            rung: view.rung,
+            capacity: view.capacity,
+            wants: view.wants,
+            granted,
+            denied,
+            in_use,
+        }
+    }
+}
+
+impl<E> Drop for Core<E> {
+    fn drop(&mut self) {
+        let (resource, generation) = (self.resource.clone(), self.generation);
+        // Nobody listens after the client was closed, and nothing is left to do.
+        let _ = self.commands.send(Command::Close { resource, generation });
+    }
+}
+
+// === impl Tally ===
+
+impl Tally {
+    fn count<E>(&self, permit: Result<Permit, E>) -> Result<Permit, E> {
+        let counter = if permit.is_ok() { &self.granted } else { &self.denied };
+        counter.fetch_add(1, Ordering::Relaxed);
+        permit
+    }
+}
+
+// === impl Enforce ===
+
+impl Enforce for Limiter {
+    fn allow(&self, now: Time, allowance: Allowance) {
+        Limiter::allow(self, now, allowance);
+    }
+
+    fn observe(&self, now: Time, demand: &mut Estimator) -> Amount {
+        demand.observe_rate(now, self.usage())
+    }
+
+    fn in_use(&self) -> Amount {
+        Amount::ZERO
+    }
+}
+
+impl Enforce for Gauge {
+    fn allow(&self, now: Time, allowance: Allowance) {
+        Gauge::allow(self, now, allowance);
+    }
+
+    fn observe(&self, now: Time, demand: &mut Estimator) -> Amount {
+        demand.observe_gauge(now, self.usage())
+    }
+
+    fn in_use(&self) -> Amount {
+        Amount::from_units(Gauge::in_use(self).into())
+    }
+}

@@ -1,0 +1,68 @@
+//! Waiting for a permit: in order, within bounds, and without trace when the caller loses interest.
+//!
+//! A `Queue` is a list of places and decides nothing but the order. What is waited for stands behind a `Door`: only
+//! the place at its head may be let in. Whoever opens the door a little (an allowance, a permit that comes back, the place
+//! before) wakes the head, and the head asks again itself, on its own task, with the clock of that moment; so an admission
+//! is never older than the poll that returns it. Dropping the future leaves the queue and takes nothing.
+
+use std::time::Duration;
+
+#[cfg(feature = "shell")]
+pub(crate) use self::boot::Boot;
+pub use self::line::Clock;
+pub(crate) use self::line::{Door, Step, wait};
+pub(crate) use self::queue::{Queue, Ticket};
+
+#[cfg(feature = "shell")]
+mod boot;
+#[cfg(test)]
+pub(crate) mod fake;
+mod line;
+mod queue;
+
+/// How long, and how many, may wait for permits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// Who would wait longer is refused: at once where that can be known, else when it has passed.
+    pub max_wait: Duration,
+    /// Who comes while so many wait is refused at once.
+    pub max_waiters: usize,
+}
+
+/// Why a permit was not waited for any longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// As many wait as may.
+    #[error("{max_waiters} are waiting already, which is as many as may")]
+    TooManyWaiters {
+        /// The bound.
+        max_waiters: usize,
+    },
+    /// At the present rate the permit would come after the bound.
+    #[error("would wait {wait:?}, and the bound is {max_wait:?}")]
+    TooLong {
+        /// How long the wait would be.
+        wait: Duration,
+        /// The bound.
+        max_wait: Duration,
+    },
+    /// The bound passed and no permit came.
+    #[error("waited {max_wait:?} without a permit")]
+    TimedOut {
+        /// The bound.
+        max_wait: Duration,
+    },
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// A second, and 1024 waiters.
+    pub const DEFAULT: Waiting = Waiting { max_wait: Duration::from_secs(1), max_waiters: 1024 };
+}
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting::DEFAULT
+    }
+}
