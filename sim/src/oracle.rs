@@ -37,7 +37,11 @@ impl Oracle {
     ///
     /// # Errors
     /// When they sum up to more than the capacity.
-    pub fn look<'a>(&mut self, now: Time, allowances: impl Iterator<Item = &'a Allowance>) -> Result<(), Overshoot> {
+    pub fn look<'a>(
+        &mut self,
+        now: Time,
+        allowances: impl Iterator<Item = &'a Allowance>,
+    ) -> Result<(), Overshoot> {
         self.area += self.believed as f64 * now.since(self.since).as_secs_f64();
         self.since = now;
         self.believed = allowances.map(|allowance| believes(now, allowance)).sum();

@@ -237,7 +237,11 @@ impl World {
                     let capacity = change.allowance.capacity.unwrap_or(Amount::MAX);
                     self.trace.add(
                         self.now,
-                        format_args!("c{client} may use {capacity} until {} ({})", change.allowance.until, change.rung.name()),
+                        format_args!(
+                            "c{client} may use {capacity} until {} ({})",
+                            change.allowance.until,
+                            change.rung.name()
+                        ),
                     );
                     self.clients[client].allowance = change.allowance;
                 }

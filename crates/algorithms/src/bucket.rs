@@ -1,12 +1,13 @@
 //! A token bucket on integers: so many units a second, so many at once, nothing past the end.
 //!
-//! The level is kept in *grains*, of which a unit has 10^15: a rate of one millionth of a unit a second brings one grain a
-//! nanosecond. Every product of a rate and a time is therefore a whole number, and nothing is rounded, ever: a bucket of
-//! 0.3 units a second gives three units in ten seconds and three million in ten million, however often it is asked, as long
-//! as it is asked before it runs over.
+//! The level is kept in *grains*, of which a unit has 10^15: a rate of one millionth of a unit a second brings one
+//! grain a nanosecond. Every product of a rate and a time is therefore a whole number, and nothing is rounded, ever: a
+//! bucket of 0.3 units a second gives three units in ten seconds and three million in ten million, however often it is
+//! asked, as long as it is asked before it runs over.
 //!
-//! A bucket starts empty. What it gave in any window of length `w` is at most `rate * w + capacity`, and that stays true
-//! when rates move between buckets, because a raise brings tokens at the higher rate instead of bringing them at once.
+//! A bucket starts empty. What it gave in any window of length `w` is at most `rate * w + capacity`, and that stays
+//! true when rates move between buckets, because a raise brings tokens at the higher rate instead of bringing them at
+//! once.
 //!
 //! Tokens can be *set aside*: taken out to be spent elsewhere, a little later. The bucket then fills up only to its
 //! capacity less what is aside, so that both together never exceed the capacity.
@@ -62,8 +63,8 @@ impl Bucket {
         self.level = self.level.min(self.brim());
     }
 
-    /// So many tokens are out and not known to be spent. Their number may fall without notice; where it rises, they must
-    /// have been taken out of the bucket.
+    /// So many tokens are out and not known to be spent. Their number may fall without notice; where it rises, they
+    /// must have been taken out of the bucket.
     pub fn set_aside(&mut self, tokens: u64) {
         self.aside = u128::from(tokens) * UNIT;
         self.level = self.level.min(self.brim());

@@ -1,2 +1,56 @@
-//! Room under construction.
-fn main() {}
+//! `lessor`: a server that leases out capacity, and the commands around it.
+
+mod check;
+mod demo;
+mod get;
+mod log;
+mod serve;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Leases out the capacity of shared resources.
+#[derive(Debug, Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Lessor {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a server
+    Serve(serve::Serve),
+    /// Watch a server, a dozen clients and a real HTTP target with a limit, in one process
+    Demo(demo::Demo),
+    /// Ask a server for capacity, once or until interrupted
+    Get(get::Get),
+    /// Say everything that is wrong with a configuration
+    Check(check::Check),
+    /// Show who has what, wants what, until when
+    Status(status::Status),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Lessor::parse().command {
+        Command::Serve(serve) => run(serve.run()),
+        Command::Demo(demo) => run(demo.run()),
+        Command::Get(get) => run(get.run()),
+        Command::Check(check) => check.run(),
+        Command::Status(status) => run(status.run()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // All that led to it, on one line each.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command)
+}

@@ -4,12 +4,13 @@
 //!
 //! - `plenty`: a rate that is never used up, so that only the cost of granting is seen;
 //! - `million`: 1,000,000 a second, asked for as fast as it goes, so that nearly all is denied, by both;
-//! - `million_paced`: the same rate on a clock that moves as fast as permits are taken, so that nearly all is granted and the
-//!   price of a batch is in the figure (ours only: governor's clock cannot be moved at the same price);
+//! - `million_paced`: the same rate on a clock that moves as fast as permits are taken, so that nearly all is granted
+//!   and the price of a batch is in the figure (ours only: governor's clock cannot be moved at the same price);
 //! - `gauge`: a permit for something in flight, taken and given back.
 //!
 //! Two threads: both do the whole number of iterations at once; the figure is the time until the later one is done, per
-//! iteration of one thread. A limiter that scales perfectly shows the same as on one thread.
+//! iteration of one thread. A limiter that scales perfectly shows the same as on one thread. It takes two idle
+//! processors: threads that take turns on one do not disturb each other.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -61,7 +62,8 @@ fn on_threads(threads: usize, iterations: u64, work: &(impl Fn() + Sync)) -> Dur
 }
 
 fn governor_of(per_second: u32) -> governor::DefaultDirectRateLimiter {
-    let quota = NonZeroU32::new(per_second).map_or_else(|| unreachable!("rates are positive"), Quota::per_second);
+    let quota =
+        NonZeroU32::new(per_second).map_or_else(|| unreachable!("rates are positive"), Quota::per_second);
     RateLimiter::direct(quota)
 }
 

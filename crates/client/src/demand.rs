@@ -1,12 +1,13 @@
 //! What to ask for next, learned from what was attempted.
 //!
-//! Time is cut into windows. What was attempted in a window, granted or not, together with what waits at its end, is what
-//! the window wanted; the demand follows the greatest want of the last few windows, so a rise counts at once and a fall when
-//! the last window that wanted more is forgotten. On top comes a little headroom, so that growth shows as growth.
+//! Time is cut into windows. What was attempted in a window, granted or not, together with what waits at its end, is
+//! what the window wanted; the demand follows the greatest want of the last few windows, so a rise counts at once and a
+//! fall when the last window that wanted more is forgotten. On top comes a little headroom, so that growth shows as
+//! growth.
 //!
-//! Noise does not travel: while the stated demand lies between what was wanted and twice the headroom above it, it stays.
-//! So a constant load leads to one statement; a step up is stated within one window, a step down within
-//! `windows + 1` windows.
+//! Noise does not travel: while the stated demand lies between what was wanted and twice the headroom above it, it
+//! stays. So a constant load leads to one statement; a step up is stated within one window, a step down one window after
+//! the windows that are remembered.
 //!
 //! ```
 //! use lessor_client::demand::{Estimator, Options};
@@ -65,11 +66,11 @@ struct Settled(u64);
 // === impl Options ===
 
 impl Default for Options {
-    /// Windows of a second, remembered for ten; 10 % headroom; from one unit to anything.
+    /// Windows of a second, remembered for three; 10 % headroom; from one unit to anything.
     fn default() -> Options {
         Options {
             window: Duration::from_secs(1),
-            windows: 10,
+            windows: 3,
             headroom_percent: 10,
             floor: Amount::from_units(1),
             most: Amount::MAX,
@@ -104,8 +105,8 @@ impl Estimator {
         self.fixed.map_or(self.stated, |wants| wants.min(self.options.most))
     }
 
-    /// Learns what a limiter's counters read at `now`, and returns what to ask for. To be called about once a window; the
-    /// first call only begins one.
+    /// Learns what a limiter's counters read at `now`, and returns what to ask for. To be called about once a window;
+    /// the first call only begins one.
     pub fn observe_rate(&mut self, now: Time, usage: limiter::Usage) -> Amount {
         let settled = Settled(usage.attempted.saturating_sub(usage.waiting));
         let Some((begun, before)) = self.begun else {
@@ -146,7 +147,8 @@ impl Estimator {
         self.peaks.push_back((now, want));
     }
 
-    /// States what follows from the remembered wants and the running one, if it differs enough; in multiples of `grain`.
+    /// States what follows from the remembered wants and the running one, if it differs enough; in multiples of
+    /// `grain`.
     fn state(&mut self, now: Time, running: Amount, grain: Amount) {
         let Options { window, windows, headroom_percent, floor, most } = self.options;
         let memory = window.saturating_mul(windows.max(1));

@@ -1,12 +1,12 @@
 //! Permits for things in flight, enforced on this machine: never more at a time than whole units are leased.
 //!
 //! How many are out and how many may be stand in one word, so a permit is one compare-and-swap, and giving it back one
-//! subtraction; the end of the lease is compared with the clock each time. A shrink takes effect with the next permit: none
-//! is given until enough have come back. What is out at that time stays out, and the session keeps reporting it as held
-//! (section 10.2 of the protocol).
+//! subtraction; the end of the lease is compared with the clock each time. A shrink takes effect with the next permit:
+//! none is given until enough have come back. What is out at that time stays out, and the session keeps reporting it as
+//! held (section 10.2 of the protocol).
 //!
-//! A permit should not be used past its [`deadline`](Permit::deadline), the end of the lease. Renewals move it, while the
-//! permit is out.
+//! A permit should not be used past its [`deadline`](Permit::deadline), the end of the lease. Renewals move it, while
+//! the permit is out.
 //!
 //! ```
 //! use lessor_client::gauge::{Allowance, Denied, Gauge};
@@ -239,8 +239,8 @@ impl Permit {
         self.units
     }
 
-    /// When the lease behind this ends, as far as is known: what the permit stands for must be over by then. A renewal moves
-    /// it later.
+    /// When the lease behind this ends, as far as is known: what the permit stands for must be over by then. A renewal
+    /// moves it later.
     #[must_use]
     pub fn deadline(&self) -> Time {
         Time::from_nanos(self.inner.until.load(Ordering::SeqCst))

@@ -2,37 +2,38 @@
 //!
 //! # How it works
 //!
-//! The leased rate flows into a central [`Bucket`](lessor_algorithms::bucket::Bucket), which holds at most what the rate
-//! brings in the *burst* time, and one unit. Threads take tokens from it in batches into *shards*, one cache line
-//! for each of 16 lanes. The fast path is one compare-and-swap on the own shard: no lock, no clock, no allocation, nothing
-//! shared. One permit in a batch goes to the bucket instead, reads the clock, and takes a mutex for some 50 ns; a denial
-//! that repeats itself reads the clock and one word. A batch is what the rate brings in a millisecond, at most a 32nd of the
-//! burst: 312 tokens at 1,000,000 a second with a burst of 10 ms. Below 6,400 a second (with that burst) a batch would be
-//! less than two tokens, and every permit goes to the bucket.
+//! The leased rate flows into a central [`Bucket`](lessor_algorithms::bucket::Bucket), which holds at most what the
+//! rate brings in the *burst* time, and one unit. Threads take tokens from it in batches into *shards*, one cache line
+//! for each of 16 lanes. The fast path is one compare-and-swap on the own shard: no lock, no clock, no allocation,
+//! nothing shared. One permit in a batch goes to the bucket instead: it reads the clock and takes a mutex for some 50
+//! ns. While the bucket is empty, a permit for one unit is denied without the mutex, by the clock and one word. A batch
+//! is what the rate brings in a millisecond, at most a 32nd of the burst: 312 tokens at 1,000,000 a second with a burst
+//! of 10 ms. Below 6,400 a second (with that burst) a batch would be less than two tokens, and every permit goes to the
+//! bucket.
 //!
 //! # What it promises
 //!
-//! In any window `w`, at most `rate * (w + burst) + 1` units: tokens in shards count against the bucket's capacity, so batches
-//! add nothing to this. A request for more than the burst is a burst of its own size; it is only granted to one who waited
-//! for it. A bucket starts empty, and what it brings is exact, so capacity that moves from one client to another is not
-//! spent twice. A rate of 0.3 a second gives three permits in ten seconds, not two and not four, to one who comes at most
-//! the burst time late for each.
+//! In any window `w`, at most `rate * (w + burst) + 1` units: tokens in shards count against the bucket's capacity, so
+//! batches add nothing to this. A request for more than the burst is a burst of its own size; it is only granted to one
+//! who waited for it. A bucket starts empty, and what it brings is exact, so capacity that moves from one client to
+//! another is not spent twice. A rate of 0.3 a second gives three permits in ten seconds, not two and not four, to one
+//! who comes at most the burst time late for each.
 //!
-//! When [`Limiter::allow`] returns, the allowance before it is over: every shard has been emptied into the bucket, and the
-//! bucket truncated to the burst at the present rate. A shard is emptied by one swap of the word that permits are taken
-//! from, so no permit of the old allowance can follow.
+//! When [`Limiter::allow`] returns, the allowance before it is over: every shard has been emptied into the bucket, and
+//! the bucket truncated to the burst at the present rate. A shard is emptied by one swap of the word that permits are
+//! taken from, so no permit of the old allowance can follow.
 //!
-//! Nothing flows in past the end of the allowance, and nothing is taken from the bucket after it: that path asks the clock,
-//! and whoever finds that the end has passed voids the shards. The fast path does not ask. Its tokens were admitted when
-//! their batch was taken, under the lease (assumption A9 of the protocol: the property is about admission). They end when
-//! the driver says [`Allowance::NOTHING`] at the end of the lease; should the driver be late, what can still be spent is
-//! what was in the shards, at most half of the burst.
+//! Nothing flows in past the end of the allowance, and nothing is taken from the bucket after it: that path asks the
+//! clock, and whoever finds that the end has passed voids the shards. The fast path does not ask. Its tokens were
+//! admitted when their batch was taken, under the lease (assumption A9 of the protocol: the property is about
+//! admission). They end when the driver says [`Allowance::NOTHING`] at the end of the lease; should the driver be late,
+//! what can still be spent is what was in the shards, at most half of the burst.
 //!
 //! # Waiting
 //!
-//! [`Limiter::acquire`] waits in order, and while somebody waits nothing goes to the shards and nobody else is served, so no
-//! one is overtaken. A request for more than the burst saves up at the head of the queue, and so pays its full price in
-//! time.
+//! [`Limiter::acquire`] waits in order, and while somebody waits nothing goes to the shards and nobody else is served,
+//! so no one is overtaken. A request for more than the burst saves up at the head of the queue, and so pays its full
+//! price in time.
 //!
 //! # Example
 //!
@@ -84,7 +85,8 @@ const NEVER: u64 = u64::MAX;
 /// Why a permit was not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Denied {
-    /// There is no lease, or one of zero, or it has ended.
+    /// There is no lease, or one of zero, or it has ended. A lease that ends while the rate is used up may first be
+    /// seen as [`Denied::Spent`].
     #[error("nothing is leased")]
     NothingLeased,
     /// More at once than ever come together; waiting for it works.
@@ -117,8 +119,8 @@ pub struct Usage {
 // === impl Limiter ===
 
 impl Limiter {
-    /// A hundredth of a second: the target sees at most 1 % more than the rate in any one second, and a thread may come 10 ms
-    /// late without loss.
+    /// A hundredth of a second: the target sees at most 1 % more than the rate in any one second, and a thread may come
+    /// 10 ms late without loss.
     pub const DEFAULT_BURST: Duration = Duration::from_millis(10);
 
     /// A limiter that grants nothing yet, and later at most what the rate brings in `burst`, and one unit, at once.
@@ -157,7 +159,8 @@ impl Limiter {
         if self.shards.spend(n) { Ok(()) } else { self.try_central(n, now) }
     }
 
-    /// What was asked for and granted so far. It takes the central lock, so it is for now and then, not for every permit.
+    /// What was asked for and granted so far. It takes the central lock, so it is for now and then, not for every
+    /// permit.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.lock().usage(&self.shards)

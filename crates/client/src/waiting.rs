@@ -1,9 +1,9 @@
 //! Waiting for a permit: in order, within bounds, and without trace when the caller loses interest.
 //!
-//! A `Queue` is a list of places and decides nothing but the order. What is waited for stands behind a `Door`: only
-//! the place at its head may be let in. Whoever opens the door a little (an allowance, a permit that comes back, the place
-//! before) wakes the head, and the head asks again itself, on its own task, with the clock of that moment; so an admission
-//! is never older than the poll that returns it. Dropping the future leaves the queue and takes nothing.
+//! A `Queue` is a list of places and decides nothing but the order. What is waited for stands behind a `Door`: only the
+//! place at its head may be let in. Whoever opens the door a little (an allowance, a permit that comes back, the place
+//! before) wakes the head, and the head asks again itself, on its own task, with the clock of that moment; so an
+//! admission is never older than the poll that returns it. Dropping the future leaves the queue and takes nothing.
 
 use std::time::Duration;
 

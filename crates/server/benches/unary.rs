@@ -35,7 +35,10 @@ struct Echo;
 
 #[tonic::async_trait]
 impl Capacity for Echo {
-    async fn discovery(&self, _: Request<wire::DiscoveryRequest>) -> Result<Response<wire::DiscoveryResponse>, Status> {
+    async fn discovery(
+        &self,
+        _: Request<wire::DiscoveryRequest>,
+    ) -> Result<Response<wire::DiscoveryResponse>, Status> {
         Err(Status::unimplemented("an echo"))
     }
 
@@ -131,7 +134,8 @@ impl Load {
     async fn new(server: SocketAddr, clients: usize) -> Load {
         let mut channels = Vec::new();
         for _ in 0..CONNECTIONS {
-            let endpoint = Channel::from_shared(format!("http://{server}")).expect("an address").tcp_nodelay(true);
+            let endpoint =
+                Channel::from_shared(format!("http://{server}")).expect("an address").tcp_nodelay(true);
             channels.push(endpoint.connect().await.expect("it listens"));
         }
         Load { channels, clients: Arc::new((0..clients).map(request).collect()) }

@@ -36,7 +36,14 @@ impl Node {
     /// A node that begins to lead at `now`.
     #[must_use]
     pub fn new(now: Time, config: NodeConfig, repository: Repository) -> Node {
-        Node { config, repository, resources: BTreeMap::new(), since: now, sessions: 0, tally: Tally::default() }
+        Node {
+            config,
+            repository,
+            resources: BTreeMap::new(),
+            since: now,
+            sessions: 0,
+            tally: Tally::default(),
+        }
     }
 
     /// Takes the reports of one holder and answers them; with nothing but the number of this reign if they are meant for
@@ -93,7 +100,8 @@ impl Node {
             resource.advance(now);
         }
         self.resources.retain(|_, resource| !resource.is_idle(now));
-        let deadlines = self.resources.values().map(|resource| resource.deadline().unwrap_or(resource.idle_from()));
+        let deadlines =
+            self.resources.values().map(|resource| resource.deadline().unwrap_or(resource.idle_from()));
         deadlines.min()
     }
 

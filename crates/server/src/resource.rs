@@ -107,7 +107,8 @@ impl Resource {
     pub(crate) fn admit(&self, ask: &Ask, report: &Report, reign: Reign<'_>) -> Result<(), Refusal> {
         let holder = holder(ask, report, reign.config.epoch);
         let demands = Demands::from_bands(&report.bands);
-        let bands = self.shares.bands() + demands.iter().filter(|demand| !self.shares.has_band(demand.priority)).count();
+        let bands = self.shares.bands()
+            + demands.iter().filter(|demand| !self.shares.has_band(demand.priority)).count();
         exhausted(|| format!("priorities of {:?}", self.id), bands, reign.config.message.bands_per_resource)?;
         if self.children.locate(holder).is_some() {
             return Ok(());
@@ -115,7 +116,9 @@ impl Resource {
         let count = self.children.len() + 1;
         exhausted(|| format!("clients of {:?}", self.id), count, reign.config.clients_per_resource)?;
         let lives = self.children.lives(holder).count() + 1;
-        let what = || format!("lives of {:?} that hold {:?} at once, for want of an echoed lease", ask.holder, self.id);
+        let what = || {
+            format!("lives of {:?} that hold {:?} at once, for want of an echoed lease", ask.holder, self.id)
+        };
         exhausted(what, lives, reign.config.lives_per_client)
     }
 
@@ -205,7 +208,14 @@ impl Resource {
     }
 
     /// The first report of a life.
-    fn welcome(&mut self, now: Time, holder: Holder<'_>, ask: &Ask, report: &Report, reign: Reign<'_>) -> Slot {
+    fn welcome(
+        &mut self,
+        now: Time,
+        holder: Holder<'_>,
+        ask: &Ask,
+        report: &Report,
+        reign: Reign<'_>,
+    ) -> Slot {
         let refresh = self.terms.refresh_interval;
         let others: Vec<Slot> = self.children.lives(holder).collect();
         for &slot in &others {

@@ -4,6 +4,11 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Remembers ten windows of a second.
+fn options() -> Options {
+    Options { window: SECOND, windows: 10, headroom_percent: 10, ..Options::default() }
+}
+
 /// A program whose attempts at a rate are counted, looked at once a second.
 struct Program {
     estimator: Estimator,
@@ -37,14 +42,14 @@ fn gauge_usage(in_use: u64, waiting: u64, peak: u64) -> gauge::Usage {
 
 #[test]
 fn an_idle_program_asks_for_the_floor() {
-    let mut program = Program::new(Options { floor: units(5), ..Options::default() });
+    let mut program = Program::new(Options { floor: units(5), ..options() });
     assert_eq!(program.estimator.wants(), units(5));
     assert!((0..30).all(|_| program.second(0) == units(5)));
 }
 
 #[test]
 fn a_step_up_is_stated_in_the_same_window_and_a_step_down_when_it_is_forgotten() {
-    let mut program = Program::new(Options::default());
+    let mut program = Program::new(options());
     assert_eq!(program.second(100), units(110));
     assert_eq!(program.second(1000), units(1100));
     for _ in 0..9 {
@@ -55,7 +60,7 @@ fn a_step_up_is_stated_in_the_same_window_and_a_step_down_when_it_is_forgotten()
 
 #[test]
 fn small_changes_do_not_travel() {
-    let mut program = Program::new(Options::default());
+    let mut program = Program::new(options());
     let stated = program.second(100);
     for units in [95, 105, 110, 101, 99, 108, 92, 110, 109, 91, 93] {
         assert_eq!(program.second(units), stated);
@@ -64,7 +69,7 @@ fn small_changes_do_not_travel() {
 
 #[test]
 fn a_rise_shows_before_its_window_ends() {
-    let mut program = Program::new(Options::default());
+    let mut program = Program::new(options());
     program.second(100);
     let half = program.now + SECOND / 2;
     let usage = limiter::Usage { attempted: program.attempted + 500, granted: 0, waiting: 0 };
@@ -73,7 +78,7 @@ fn a_rise_shows_before_its_window_ends() {
 
 #[test]
 fn who_waits_is_wanted_in_every_window_and_counted_once() {
-    let mut estimator = Estimator::new(Options::default());
+    let mut estimator = Estimator::new(options());
     let mut now = Time::ZERO;
     estimator.observe_rate(now, limiter::Usage::default());
     // 100 tasks wait, 10 a second are served and come back at once.
@@ -87,7 +92,7 @@ fn who_waits_is_wanted_in_every_window_and_counted_once() {
 
 #[test]
 fn the_program_may_say_what_it_wants() {
-    let mut program = Program::new(Options { most: units(500), ..Options::default() });
+    let mut program = Program::new(Options { most: units(500), ..options() });
     program.estimator.set(Some(units(42)));
     assert_eq!(program.second(100_000), units(42));
     program.estimator.set(Some(units(1_000)));
@@ -98,7 +103,7 @@ fn the_program_may_say_what_it_wants() {
 
 #[test]
 fn a_gauge_asks_for_whole_units_of_its_peak() {
-    let mut estimator = Estimator::new(Options::default());
+    let mut estimator = Estimator::new(options());
     let mut now = Time::ZERO;
     assert_eq!(estimator.observe_gauge(now, gauge_usage(0, 0, 0)), units(1));
     now += SECOND;
@@ -113,7 +118,7 @@ fn a_gauge_asks_for_whole_units_of_its_peak() {
 
 #[test]
 fn looking_at_a_gauge_often_loses_no_peak() {
-    let mut estimator = Estimator::new(Options::default());
+    let mut estimator = Estimator::new(options());
     let tenth = SECOND / 10;
     let mut now = Time::ZERO;
     estimator.observe_gauge(now, gauge_usage(0, 0, 20));
@@ -126,7 +131,7 @@ fn looking_at_a_gauge_often_loses_no_peak() {
 proptest! {
     #[test]
     fn constant_load_is_stated_once(load in 0u64..1_000_000, seconds in 2usize..60) {
-        let mut program = Program::new(Options::default());
+        let mut program = Program::new(options());
         let stated = program.second(load);
         prop_assert!(stated >= units(load));
         for _ in 0..seconds {
@@ -140,7 +145,7 @@ proptest! {
         load in 100u64..100_000,
         looks in prop::collection::vec(1u64..3_000, 1..100),
     ) {
-        let mut estimator = Estimator::new(Options::default());
+        let mut estimator = Estimator::new(options());
         let mut millis = 0;
         let usage = |millis: u64| limiter::Usage { attempted: millis * load, granted: 0, waiting: 0 };
         let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
@@ -155,7 +160,7 @@ proptest! {
 
     #[test]
     fn steps_are_followed_in_the_stated_time(before in 0u64..100_000, after in 0u64..100_000, quiet in 1usize..20) {
-        let mut program = Program::new(Options::default());
+        let mut program = Program::new(options());
         for _ in 0..quiet {
             program.second(before);
         }
@@ -174,7 +179,7 @@ proptest! {
         floor in 0u64..100,
         most in 100u64..10_000,
     ) {
-        let mut program = Program::new(Options { floor: units(floor), most: units(most), ..Options::default() });
+        let mut program = Program::new(Options { floor: units(floor), most: units(most), ..options() });
         for load in loads {
             let wants = program.second(load);
             prop_assert!(wants >= units(floor) && wants <= units(most));

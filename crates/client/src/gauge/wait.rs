@@ -12,7 +12,8 @@ use crate::waiting::{Clock, Door, Step, Ticket, wait};
 impl Gauge {
     /// Waits for a permit for `n` units, in order, within the bounds given to [`Gauge::new`].
     ///
-    /// While less than `n` is leased it waits for a greater lease. Dropping the future gives up the place and takes nothing.
+    /// While less than `n` is leased it waits for a greater lease. Dropping the future gives up the place and takes
+    /// nothing.
     ///
     /// # Errors
     ///

@@ -206,6 +206,7 @@ impl Central {
     fn denial(&self, n: u32, now: Time) -> Denied {
         let above_burst = u64::from(n) > self.burst_micros / Amount::MICROS_PER_UNIT;
         match self.due(n) {
+            None if self.unlimited => Denied::Spent { retry_after: Duration::ZERO },
             None => Denied::NothingLeased,
             Some(_) if above_burst => {
                 Denied::AboveBurst { n, burst: self.burst_micros / Amount::MICROS_PER_UNIT }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// How many there are. Threads beyond this number share.
 pub(super) const SHARDS: usize = 16;
 
-/// Counts of tokens. They grow only under the lock of the central bucket and shrink without it; every change is one atomic
-/// step on one word, so no ordering between words is needed.
+/// Counts of tokens. They grow only under the lock of the central bucket and shrink without it; every change is one
+/// atomic step on one word, so no ordering between words is needed.
 #[derive(Debug)]
 pub(super) struct Shards([Shard; SHARDS]);
 

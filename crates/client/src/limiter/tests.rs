@@ -371,3 +371,15 @@ fn a_greater_allowance_wakes_who_waits() {
     tasks.spawn(limiter.acquire_by(&clock, 1));
     assert!(matches!(tasks.finished()[..], [(1, Err(Refused::TooLong { .. }))]));
 }
+
+#[test]
+fn the_end_of_all_limits_lets_everybody_in() {
+    let (limiter, clock) = (limiter(1), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    limiter.allow(clock.now(), Allowance { capacity: None, until: Time::MAX });
+    assert_eq!(limiter.try_acquire(1, || clock.now()), Err(Denied::Spent { retry_after: Duration::ZERO }));
+    tasks.run();
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+    assert_eq!(limiter.try_acquire(1, || clock.now()), Ok(()));
+}

@@ -82,7 +82,8 @@ impl<'a, T> Tasks<'a, T> {
 
     /// Adds a task, runs it until it waits, and returns its number.
     pub(crate) fn spawn(&mut self, future: impl Future<Output = T> + 'a) -> usize {
-        self.tasks.push(Task { woken: Arc::new(Flag(AtomicBool::new(true))), future: Some(Box::pin(future)) });
+        self.tasks
+            .push(Task { woken: Arc::new(Flag(AtomicBool::new(true))), future: Some(Box::pin(future)) });
         self.run();
         self.tasks.len() - 1
     }
@@ -93,7 +94,8 @@ impl<'a, T> Tasks<'a, T> {
         while busy {
             busy = false;
             for (index, task) in self.tasks.iter_mut().enumerate() {
-                let Some(future) = task.as_mut().filter(|_| flag.0.swap(false, Ordering::SeqCst)) else {
+                let woken = task.woken.0.swap(false, Ordering::SeqCst);
+                let Some(future) = task.future.as_mut().filter(|_| woken) else {
                     continue;
                 };
                 busy = true;

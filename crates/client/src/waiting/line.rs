@@ -66,8 +66,8 @@ pub(crate) async fn wait<D: Door, C: Clock>(
         };
         let mut sleep = pin!(clock.sleep_until(due));
         let mut asleep = false;
-        // Polled again, for whatever reason, it is time to ask again: the waker in the queue and the one in the timer are
-        // the same.
+        // Polled again, for whatever reason, it is time to ask again: the waker in the queue and the one in the timer
+        // are the same.
         poll_fn(|cx| {
             if std::mem::replace(&mut asleep, true) {
                 return Poll::Ready(());

@@ -38,7 +38,12 @@ impl Account {
     /// The same of the grants made since debt number `cut` began.
     #[must_use]
     pub fn charge_since(&self, cut: u32) -> Amount {
-        self.entries.iter().filter(|entry| entry.cut >= cut).map(|entry| entry.amount).max().unwrap_or(Amount::ZERO)
+        self.entries
+            .iter()
+            .filter(|entry| entry.cut >= cut)
+            .map(|entry| entry.amount)
+            .max()
+            .unwrap_or(Amount::ZERO)
     }
 
     /// Whether nothing counts any more.

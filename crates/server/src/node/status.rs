@@ -74,7 +74,10 @@ impl Node {
             leading_seconds: now.since(self.since).as_secs_f64(),
             resources_in_all: self.resources.len(),
             tally: self.tally,
-            resources: resources.take(query.resources).map(|resource| resource.status(now, query.holders)).collect(),
+            resources: resources
+                .take(query.resources)
+                .map(|resource| resource.status(now, query.holders))
+                .collect(),
         }
     }
 }

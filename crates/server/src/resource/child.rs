@@ -39,7 +39,11 @@ pub(crate) struct Child {
 /// What a holder wants: nearly always one demand, from a node one a band.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Demands {
-    One { wants: f64, weight: NonZeroU32, priority: i32 },
+    One {
+        wants: f64,
+        weight: NonZeroU32,
+        priority: i32,
+    },
     /// Behind a thin pointer, so that it is no larger than one.
     Many(Box<Several>),
 }

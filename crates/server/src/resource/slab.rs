@@ -85,7 +85,9 @@ impl<T> Slab<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
         self.chunks.iter().enumerate().flat_map(|(index, chunk)| {
             let places = chunk.places.iter().enumerate();
-            places.filter_map(move |(place, value)| Some(((index << CHUNK_BITS | place) as Slot, value.as_ref()?)))
+            places.filter_map(move |(place, value)| {
+                Some(((index << CHUNK_BITS | place) as Slot, value.as_ref()?))
+            })
         })
     }
 }

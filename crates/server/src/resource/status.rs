@@ -121,7 +121,8 @@ impl Resource {
             return Vec::new();
         }
         let mut children: Vec<&Child> = self.children.iter().take(most.max(LOOKED_AT)).collect();
-        children.sort_by_cached_key(|child| (Reverse(child.account.charge()), child.name.clone(), child.session));
+        children
+            .sort_by_cached_key(|child| (Reverse(child.account.charge()), child.name.clone(), child.session));
         children.into_iter().take(most).map(|child| self.one_status(now, child)).collect()
     }
 

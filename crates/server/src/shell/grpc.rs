@@ -67,12 +67,17 @@ pub(super) async fn routes(driver: Arc<Driver>) -> (Routes, HealthReporter) {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("the descriptors are those that the code was generated from");
-    let routes = Routes::new(CapacityServer::new(Service { driver })).add_service(health).add_service(reflection);
+    let routes =
+        Routes::new(CapacityServer::new(Service { driver })).add_service(health).add_service(reflection);
     (routes, reporter)
 }
 
 /// Keeps what health says in step with whether the driver is ready, until the server stops.
-pub(super) async fn follow_health(reporter: HealthReporter, driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+pub(super) async fn follow_health(
+    reporter: HealthReporter,
+    driver: Arc<Driver>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut timer = tokio::time::interval(Duration::from_secs(1));
     while driver.is_ready() {
         tokio::select! {
@@ -95,11 +100,13 @@ fn refused(refusal: Refusal) -> Status {
     let message = refusal.to_string();
     match refusal {
         Refusal::Invalid { field, found, wanted } => {
-            let details = ErrorDetails::with_bad_request_violation(field, format!("{found}; wanted {wanted}"));
+            let details =
+                ErrorDetails::with_bad_request_violation(field, format!("{found}; wanted {wanted}"));
             Status::with_error_details(Code::InvalidArgument, message, details)
         }
         Refusal::Exhausted { what, count, limit } => {
-            let details = ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
+            let details =
+                ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
             Status::with_error_details(Code::ResourceExhausted, message, details)
         }
         Refusal::Unknown { .. } => Status::not_found(message),

@@ -60,7 +60,12 @@ impl Collector for Figures {
         let ready = f64::from(u8::from(self.driver.is_ready()));
         gauge(&mut encoder, "lessor_ready", "Whether requests are taken", ready)?;
         let reloads = self.driver.failed_reloads();
-        counter(&mut encoder, "lessor_reloads_failed", "Repositories that could not be put in force", reloads)?;
+        counter(
+            &mut encoder,
+            "lessor_reloads_failed",
+            "Repositories that could not be put in force",
+            reloads,
+        )?;
         let query = StatusQuery { resource: None, resources: MOST_RESOURCES, holders: 0 };
         match self.driver.status(&query) {
             Ok(status) => {
@@ -82,7 +87,12 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     counter(encoder, "lessor_releases", "Releases", tally.releases)?;
     counter(encoder, "lessor_reloads", "Repositories put in force since the start", tally.reloads)?;
     gauge(encoder, "lessor_leading_seconds", "How long this leader has led", status.leading_seconds)?;
-    gauge(encoder, "lessor_resources", "Resources that somebody holds or wants", status.resources_in_all as f64)
+    gauge(
+        encoder,
+        "lessor_resources",
+        "Resources that somebody holds or wants",
+        status.resources_in_all as f64,
+    )
 }
 
 type Reading = fn(&ResourceStatus) -> f64;
@@ -94,9 +104,15 @@ const READINGS: [(&str, &str, Reading); 10] = [
     ("lessor_wants", "What holders want", |r| r.wants),
     ("lessor_clients", "Holders", |r| r.clients as f64),
     ("lessor_subclients", "Clients that the holders stand for", |r| r.subclients as f64),
-    ("lessor_learning", "Whether only what was out before the start is leased", |r| f64::from(u8::from(r.learning))),
-    ("lessor_in_debt", "Whether more is out than a lowered capacity allows", |r| f64::from(u8::from(r.in_debt))),
-    ("lessor_overcommitment", "What passes the capacity without a cut that explains it", |r| r.overcommitment),
+    ("lessor_learning", "Whether only what was out before the start is leased", |r| {
+        f64::from(u8::from(r.learning))
+    }),
+    ("lessor_in_debt", "Whether more is out than a lowered capacity allows", |r| {
+        f64::from(u8::from(r.in_debt))
+    }),
+    ("lessor_overcommitment", "What passes the capacity without a cut that explains it", |r| {
+        r.overcommitment
+    }),
     (
         "lessor_safe_capacity_out",
         "What all clients together would use if cut off for good; nothing is reserved for it",

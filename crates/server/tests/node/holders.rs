@@ -155,8 +155,10 @@ impl Holder {
 
     fn ask(&self, now: Time, name: &str, words: &Words) -> Ask {
         let incarnated = self.memory == Memory::Incarnated;
-        let claim = words.claims.map(|claims| Has { capacity: Amount::from_f64(claims), order: None, token: vec![] });
-        let has = claim.or_else(|| self.lease.as_ref().filter(|(_, end)| *end > now).map(|(grant, _)| self.has(grant)));
+        let claim =
+            words.claims.map(|claims| Has { capacity: Amount::from_f64(claims), order: None, token: vec![] });
+        let has = claim
+            .or_else(|| self.lease.as_ref().filter(|(_, end)| *end > now).map(|(grant, _)| self.has(grant)));
         Ask {
             kind: if words.node { HolderKind::Node } else { HolderKind::Client },
             holder: client(name.split('/').next().unwrap_or(name)),

@@ -9,14 +9,26 @@ const CAPACITY: f64 = 100.0;
 #[derive(Clone, Debug)]
 enum Step {
     /// A client asks, and perhaps never hears the answer.
-    Ask { client: u8, wants: f64, lost: bool },
+    Ask {
+        client: u8,
+        wants: f64,
+        lost: bool,
+    },
     /// A client forgets everything and starts again; its old life is gone.
-    Restart { client: u8 },
+    Restart {
+        client: u8,
+    },
     /// A client says good-bye.
-    Release { client: u8 },
+    Release {
+        client: u8,
+    },
     /// A client ends without a word.
-    Crash { client: u8 },
-    Wait { seconds: u64 },
+    Crash {
+        client: u8,
+    },
+    Wait {
+        seconds: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {

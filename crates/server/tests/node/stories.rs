@@ -32,7 +32,10 @@ fn stories() {
             let status = town.status();
             let bounded = town.node.repository().templates()[0].policy.is_bounded();
             if bounded && !status.is_some_and(|status| status.in_debt) {
-                assert!(town.believed() <= capacity.as_micros().into(), "holders believe more than {capacity}: {said}");
+                assert!(
+                    town.believed() <= capacity.as_micros().into(),
+                    "holders believe more than {capacity}: {said}"
+                );
             }
             said
         });
@@ -114,7 +117,8 @@ fn seconds(seconds: f64) -> Duration {
 
 fn ask(town: &mut Town, line: &str) -> String {
     let mut words = line.split_whitespace();
-    let at: f64 = words.next().and_then(|at| at.strip_suffix('s')?.parse().ok()).expect("a line begins with seconds");
+    let at: f64 =
+        words.next().and_then(|at| at.strip_suffix('s')?.parse().ok()).expect("a line begins with seconds");
     town.now = Time::ZERO + seconds(at);
     let name = words.next().expect("then who asks").to_owned();
     let words = report(town, &name, words);
@@ -214,8 +218,10 @@ fn books(town: &mut Town) -> String {
     writeln!(said, " safe {}", status.safe_capacity).expect("a string takes it");
     for holder in &status.holders {
         let superseded = if holder.superseded { " superseded" } else { "" };
-        let line = format!("{} has {} wants {} share {}", holder.client, holder.has, holder.wants, holder.share);
-        writeln!(said, "{line} ends in {:.1}s{superseded}", holder.ends_in_seconds).expect("a string takes it");
+        let line =
+            format!("{} has {} wants {} share {}", holder.client, holder.has, holder.wants, holder.share);
+        writeln!(said, "{line} ends in {:.1}s{superseded}", holder.ends_in_seconds)
+            .expect("a string takes it");
     }
     said
 }

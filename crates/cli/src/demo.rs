@@ -1,0 +1,71 @@
+//! `lessor demo`: a server, a dozen clients and a real HTTP target with a limit, in one process over real sockets.
+//!
+//! The judge is the target: it counts what reaches it in every second, wherever the second begins, and refuses what is
+//! over its limit. Everything else shown is what the clients and the server say of themselves.
+
+mod screen;
+mod target;
+mod town;
+mod worker;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use clap::Args;
+use lessor_client::shell::clock;
+
+use self::screen::{Live, Plain, Screen};
+use self::town::Town;
+use crate::log::{self, LogFormat};
+
+/// Shows a server, a dozen clients and a real HTTP target with a limit, in one process.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// How long it goes on
+    #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
+    length: Duration,
+    /// Requests a second that the target takes
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(10..=5_000))]
+    limit: u32,
+    /// Clients
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=50))]
+    clients: u32,
+    /// Plain lines, even in a terminal
+    #[arg(long)]
+    plain: bool,
+}
+
+/// How often it is looked at.
+const SAMPLE: Duration = Duration::from_millis(100);
+
+// === impl Demo ===
+
+impl Demo {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let live = std::io::stdout().is_terminal() && !self.plain;
+        // A log line would tear the screen.
+        log::start(LogFormat::Text, if live { "off" } else { "warn" });
+        let mut town = Town::start(self.limit, self.clients, self.length).await?;
+        let mut screen = match live {
+            true => Screen::Live(Live::open()?),
+            false => Screen::Plain(Plain::open(&town)),
+        };
+        let end = clock::now() + self.length;
+        let mut timer = tokio::time::interval(SAMPLE);
+        while clock::now() < end {
+            tokio::select! {
+                _ = timer.tick() => {}
+                _ = tokio::signal::ctrl_c() => break,
+            }
+            town.sample();
+            if screen.show(&town)?.is_break() {
+                break;
+            }
+        }
+        let summary = town.summary();
+        drop(screen);
+        town.end().await;
+        println!("{summary}");
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! `lessor get`: what a client would be given.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use lessor_client::gauge::Gauge;
+use lessor_client::holding::Rung;
+use lessor_client::limiter::Limiter;
+use lessor_client::shell::{LeaseView, clock};
+use lessor_client::{Client, Resource};
+
+/// Asks a server for capacity and says what it gives. It is given back at the end.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// The resource
+    resource: String,
+    /// How much is wanted, in units a second or, of a gauge, in units
+    #[arg(long, value_name = "N")]
+    wants: f64,
+    /// The server
+    #[arg(long, env = "LESSOR_SERVER", value_name = "HOST:PORT", default_value = "127.0.0.1:15000")]
+    server: String,
+    /// Hold the lease, renew it, and print each change until interrupted
+    #[arg(long)]
+    hold: bool,
+    /// The client id; made up without it
+    #[arg(long, value_name = "NAME")]
+    id: Option<String>,
+    /// Greater numbers are served first
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    priority: i64,
+    /// The resource is a gauge: whole units in use at the same time
+    #[arg(long)]
+    gauge: bool,
+}
+
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+// === impl Get ===
+
+impl Get {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let mut builder = Client::builder(&self.server);
+        if let Some(id) = &self.id {
+            builder = builder.id(id);
+        }
+        let client = builder.connect().await?;
+        let outcome = if self.gauge {
+            let opening = client.gauge(&self.resource).wants(self.wants).priority(self.priority);
+            self.follow(opening.open()?).await
+        } else {
+            let opening = client.rate(&self.resource).wants(self.wants).priority(self.priority);
+            self.follow(opening.open()?).await
+        };
+        client.close().await;
+        outcome
+    }
+
+    async fn follow<E: Enforcer>(&self, mut resource: Resource<E>) -> anyhow::Result<()> {
+        let start = clock::now();
+        let first = tokio::time::timeout(FIRST_ANSWER, resource.changed()).await;
+        let mut lease =
+            first.with_context(|| format!("no answer from {} in {FIRST_ANSWER:?}", self.server))??;
+        if let (Some(fault), Rung::Waiting) = (&lease.last_error, lease.rung) {
+            bail!("{}: {fault}", self.resource);
+        }
+        println!("{}", self.line::<E>(&lease));
+        if !self.hold {
+            return Ok(());
+        }
+        loop {
+            tokio::select! {
+                changed = resource.changed() => lease = changed?,
+                interrupted = tokio::signal::ctrl_c() => return interrupted.context("cannot listen for signals"),
+            }
+            let after = clock::now().since(start).as_secs_f64();
+            println!("{} after {after:.1} s", self.line::<E>(&lease));
+        }
+    }
+
+    fn line<E: Enforcer>(&self, lease: &LeaseView) -> String {
+        let capacity =
+            lease.capacity.map_or_else(|| "without limit".to_owned(), |amount| amount.to_string() + E::UNIT);
+        let until = match lease.rung {
+            Rung::Leased => format!("for {:.0} s", lease.remaining().as_secs_f64()),
+            _ => "no lease".to_owned(),
+        };
+        let fault = lease.last_error.as_ref().map(|fault| format!(", {fault}")).unwrap_or_default();
+        format!(
+            "{}: {capacity} of {}{} wanted, {until} ({}{fault})",
+            self.resource,
+            self.wants,
+            E::UNIT,
+            lease.rung.name()
+        )
+    }
+}
+
+/// The two kinds of resource, for those who print them.
+trait Enforcer {
+    const UNIT: &str;
+}
+
+impl Enforcer for Limiter {
+    const UNIT: &str = "/s";
+}
+
+impl Enforcer for Gauge {
+    const UNIT: &str = "";
+}

@@ -1,0 +1,181 @@
+//! `lessor serve`: a server from a configuration file, until it is told to end.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use lessor_client::shell::clock;
+use lessor_proto::Amount;
+use lessor_server::node::NodeConfig;
+use lessor_server::repository::{Glob, Kind, SafeCapacity, Template};
+use lessor_server::shell::driver::Driver;
+use lessor_server::shell::source::Source;
+use lessor_server::shell::{Server, ServerOptions};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{error, info};
+
+use crate::log::{self, LogFormat};
+
+/// Runs a server. SIGTERM and SIGINT drain it, SIGHUP or a changed file reload the configuration.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The configuration: Doorman's YAML, or Lessor's
+    #[arg(long, env = "LESSOR_CONFIG", value_name = "FILE")]
+    config: PathBuf,
+    /// Where to serve gRPC, and HTTP on the same port
+    #[arg(long, env = "LESSOR_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:15000")]
+    listen: SocketAddr,
+    /// Where to serve HTTP (status, metrics, health) besides
+    #[arg(long, env = "LESSOR_HTTP", value_name = "HOST:PORT")]
+    http: Option<SocketAddr>,
+    /// The name of the node
+    #[arg(long, env = "LESSOR_NODE", value_name = "NAME", default_value = "root")]
+    node: String,
+    /// The address that clients are told, if it is not the one to listen at
+    #[arg(long, env = "LESSOR_ADVERTISE", value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// How long requests in flight may take when the server ends
+    #[arg(long, env = "LESSOR_DRAIN", value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    drain: Duration,
+    /// Grant resources that no template matches whatever is wanted, as Doorman does, instead of refusing them
+    #[arg(long, env = "LESSOR_HONOUR_UNKNOWN")]
+    honour_unknown: bool,
+    #[command(flatten)]
+    limits: Limits,
+    /// How log lines look; RUST_LOG says which there are
+    #[arg(long, env = "LESSOR_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    log_format: LogFormat,
+}
+
+/// Everything that clients can make grow.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+struct Limits {
+    /// Resources in all
+    #[arg(long, env = "LESSOR_MAX_RESOURCES", value_name = "N", default_value_t = 100_000)]
+    max_resources: usize,
+    /// Clients of one resource
+    #[arg(long, env = "LESSOR_MAX_CLIENTS_PER_RESOURCE", value_name = "N", default_value_t = 1_000_000)]
+    max_clients_per_resource: usize,
+    /// Resources in one request
+    #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 1_000)]
+    max_resources_per_request: usize,
+    /// Bytes in the name of a client or resource
+    #[arg(long, env = "LESSOR_MAX_NAME_BYTES", value_name = "N", default_value_t = 256)]
+    max_name_bytes: usize,
+    /// Priorities of one resource
+    #[arg(long, env = "LESSOR_MAX_PRIORITIES", value_name = "N", default_value_t = 64)]
+    max_priorities: usize,
+    /// Processes under one client id that hold a resource at once
+    #[arg(long, env = "LESSOR_MAX_LIVES_PER_CLIENT", value_name = "N", default_value_t = 16)]
+    max_lives_per_client: usize,
+}
+
+// === impl Serve ===
+
+impl Serve {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        log::start(self.log_format, "info");
+        let mut source = Source::new(&self.config);
+        let repository = source.load()?;
+        let signals = Signals::listen()?;
+        let options = ServerOptions {
+            http: self.http,
+            advertise: self.advertise.clone(),
+            drain: self.drain,
+            ..ServerOptions::new(self.listen)
+        };
+        let server = Server::start(options, self.node_config(), repository).await?;
+        serve(&server, source, signals).await;
+        info!("draining");
+        match server.drain().await {
+            true => info!("drained"),
+            false => info!(after = ?self.drain, "ended with requests in flight"),
+        }
+        Ok(())
+    }
+
+    fn node_config(&self) -> NodeConfig {
+        let mut config = NodeConfig::new(self.node.clone(), epoch());
+        config.resources = self.limits.max_resources;
+        config.clients_per_resource = self.limits.max_clients_per_resource;
+        config.lives_per_client = self.limits.max_lives_per_client;
+        config.message.name_bytes = self.limits.max_name_bytes;
+        config.message.resources_per_request = self.limits.max_resources_per_request;
+        config.message.bands_per_resource = self.limits.max_priorities;
+        config.hash_seed = secret();
+        config.unknown_names = self.honour_unknown.then(|| Arc::new(whatever_is_wanted()));
+        config
+    }
+}
+
+/// Until a signal says to end.
+async fn serve(server: &Server, mut source: Source, mut signals: Signals) {
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => return,
+            _ = signals.interrupt.recv() => return,
+            _ = signals.hang_up.recv() => {}
+            () = source.changed() => {}
+        }
+        reload(server.driver(), &mut source);
+    }
+}
+
+fn reload(driver: &Driver, source: &mut Source) {
+    let outcome = match source.load() {
+        Ok(repository) => driver.reload(repository).map_err(anyhow::Error::from),
+        Err(fault) => Err(fault.into()),
+    };
+    if let Err(fault) = outcome {
+        driver.reload_failed();
+        error!("the old configuration stays in force\n{fault}");
+    }
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+// === impl Signals ===
+
+impl Signals {
+    fn listen() -> anyhow::Result<Signals> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Signals {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+}
+
+/// A server alone has nobody to ask which reigns there have been: it goes by the date, in milliseconds.
+fn epoch() -> u64 {
+    u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A number that clients cannot know: the standard library draws one for each hasher.
+fn secret() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one("lessor")
+}
+
+fn whatever_is_wanted() -> Template {
+    Template {
+        glob: Glob::new("*").expect("a glob"),
+        capacity: Amount::ZERO,
+        safe_capacity: SafeCapacity::Unlimited,
+        description: "no template matches it".to_owned(),
+        kind: Kind::Rate,
+        policy: lessor_server::repository::Policy::None,
+        lease_length: Duration::from_secs(60),
+        refresh_interval: Duration::from_secs(5),
+        learning: Duration::ZERO,
+    }
+}

@@ -1,0 +1,252 @@
+//! `lessor status`: who has what, wants what, until when.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::{StatusCode, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+
+/// Shows what a server has leased out, and to whom.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// One resource only
+    resource: Option<String>,
+    /// The server
+    #[arg(long, env = "LESSOR_SERVER", value_name = "HOST:PORT", default_value = "127.0.0.1:15000")]
+    server: String,
+    /// How many holders of each resource to show
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    holders: usize,
+    /// As the server says it, in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+const MOST_BYTES: usize = 64 << 20;
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    ready: bool,
+    status: Node,
+}
+
+#[derive(Debug, Deserialize)]
+struct Node {
+    node: String,
+    epoch: u64,
+    leading_seconds: f64,
+    resources_in_all: usize,
+    resources: Vec<Resource>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resource {
+    resource: String,
+    template: Option<String>,
+    kind: String,
+    algorithm: String,
+    capacity: f64,
+    leased: f64,
+    wants: f64,
+    clients: usize,
+    learning: bool,
+    learning_ends_in_seconds: f64,
+    in_debt: bool,
+    overcommitment: f64,
+    holders: Vec<Holder>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Holder {
+    client: String,
+    kind: String,
+    has: f64,
+    wants: f64,
+    share: f64,
+    priority: i64,
+    subclients: u64,
+    ends_in_seconds: f64,
+    heard_seconds_ago: f64,
+    superseded: bool,
+}
+
+// === impl Status ===
+
+impl Status {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let text = self.fetch().await?;
+        if self.json {
+            println!("{text}");
+            return Ok(());
+        }
+        let page: Page =
+            serde_json::from_str(&text).with_context(|| format!("{} sent no status", self.server))?;
+        print!("{}", page.display());
+        Ok(())
+    }
+
+    async fn fetch(&self) -> anyhow::Result<String> {
+        let uri = self.uri()?;
+        let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+        let fetch = async {
+            let response =
+                client.get(uri).await.with_context(|| format!("no answer from {}", self.server))?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
+            let body = body.map_err(anyhow::Error::from_boxed)?.to_bytes();
+            anyhow::Ok((status, String::from_utf8_lossy(&body).into_owned()))
+        };
+        let waited = tokio::time::timeout(TIMEOUT, fetch).await;
+        let (status, text) =
+            waited.with_context(|| format!("no answer from {} in {TIMEOUT:?}", self.server))??;
+        if status != StatusCode::OK {
+            bail!("{}: {}", self.server, text.trim());
+        }
+        Ok(text)
+    }
+
+    fn uri(&self) -> anyhow::Result<Uri> {
+        let mut path = format!("/status?holders={}&resources=1000", self.holders);
+        if let Some(resource) = &self.resource {
+            write!(path, "&resource={}", percent_encode(resource))?;
+        }
+        let uri = Uri::builder().scheme("http").authority(self.server.as_str()).path_and_query(path).build();
+        uri.with_context(|| format!("server {:?}: wanted HOST:PORT", self.server))
+    }
+}
+
+/// Everything but letters and digits as `%41`.
+fn percent_encode(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+// === impl Page ===
+
+impl Page {
+    fn display(&self) -> String {
+        let Node { node, epoch, leading_seconds, resources_in_all, resources } = &self.status;
+        let leading = humantime::format_duration(Duration::from_secs(*leading_seconds as u64));
+        let ready = if self.ready { "" } else { ", draining" };
+        let mut text = format!("node {node}, epoch {epoch}, leads for {leading}{ready}\n");
+        if resources.is_empty() {
+            text.push_str("nobody holds or wants anything\n");
+        }
+        for resource in resources {
+            text.push('\n');
+            text.push_str(&resource.display());
+        }
+        if resources.len() < *resources_in_all && resources.len() > 1 {
+            text.push_str(&format!("\n… and {} more resources\n", resources_in_all - resources.len()));
+        }
+        text
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    fn display(&self) -> String {
+        let unit = if self.kind == "gauge" { "" } else { "/s" };
+        let template = self.template.as_deref().unwrap_or("none any more");
+        let mut text =
+            format!("{}  ({}, {}, template {template})\n", self.resource, self.kind, self.algorithm);
+        let figures = format!(
+            "  leased {} of {}{unit}, wanted {}, {} client{}",
+            short(self.leased),
+            short(self.capacity),
+            short(self.wants),
+            self.clients,
+            if self.clients == 1 { "" } else { "s" }
+        );
+        text.push_str(&figures);
+        if self.learning {
+            text.push_str(&format!(", learning for {:.0} s more", self.learning_ends_in_seconds));
+        }
+        if self.in_debt {
+            text.push_str(", in debt after a cut");
+        }
+        if self.overcommitment > 0.0 {
+            text.push_str(&format!(", OVER-COMMITTED by {}", short(self.overcommitment)));
+        }
+        text.push('\n');
+        if !self.holders.is_empty() {
+            text.push_str(&self.table().to_string());
+            text.push('\n');
+        }
+        if self.holders.len() < self.clients {
+            text.push_str(&format!("… and {} more\n", self.clients - self.holders.len()));
+        }
+        text
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_header(["client", "has", "wants", "share", "priority", "for", "ends in", "heard"]);
+        for index in 1..8 {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        for holder in &self.holders {
+            table.add_row(holder.row());
+        }
+        table
+    }
+}
+
+// === impl Holder ===
+
+impl Holder {
+    fn row(&self) -> [String; 8] {
+        let superseded = if self.superseded { " (earlier life)" } else { "" };
+        [
+            format!("{}{superseded}", self.client),
+            short(self.has),
+            short(self.wants),
+            short(self.share),
+            self.priority.to_string(),
+            if self.kind == "node" { format!("{} clients", self.subclients) } else { String::new() },
+            format!("{:.1} s", self.ends_in_seconds),
+            format!("{:.1} s ago", self.heard_seconds_ago),
+        ]
+    }
+}
+
+/// Three digits after the point at most, and no zeros behind them.
+fn short(number: f64) -> String {
+    if number.abs() >= 1e15 {
+        return format!("{number:.3e}");
+    }
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_short() {
+        assert_eq!(short(60.0), "60");
+        assert_eq!(short(69.690_721), "69.691");
+        assert_eq!(short(1e300), "1.000e300");
+    }
+
+    #[test]
+    fn any_name_fits_into_an_address() {
+        assert_eq!(percent_encode("db/größe 1"), "db%2Fgr%C3%B6%C3%9Fe%201");
+    }
+}
