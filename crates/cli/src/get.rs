@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use lessor_client::gauge::Gauge;
 use lessor_client::holding::Rung;
@@ -16,7 +16,7 @@ pub(crate) struct Get {
     /// The resource
     resource: String,
     /// How much is wanted, in units a second or, of a gauge, in units
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     wants: f64,
     /// The server
     #[arg(long, env = "LESSOR_SERVER", value_name = "HOST:PORT", default_value = "127.0.0.1:15000")]
@@ -61,7 +61,7 @@ impl Get {
         let start = clock::now();
         let first = tokio::time::timeout(FIRST_ANSWER, resource.changed()).await;
         let mut lease =
-            first.with_context(|| format!("no answer from {} in {FIRST_ANSWER:?}", self.server))??;
+            first.map_err(|_| anyhow!("no answer from {} in {FIRST_ANSWER:?}", self.server))??;
         if let (Some(fault), Rung::Waiting) = (&lease.last_error, lease.rung) {
             bail!("{}: {fault}", self.resource);
         }

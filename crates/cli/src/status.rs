@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use http_body_util::{BodyExt, Empty, Limited};
@@ -106,7 +106,7 @@ impl Status {
         };
         let waited = tokio::time::timeout(TIMEOUT, fetch).await;
         let (status, text) =
-            waited.with_context(|| format!("no answer from {} in {TIMEOUT:?}", self.server))??;
+            waited.map_err(|_| anyhow!("no answer from {} in {TIMEOUT:?}", self.server))??;
         if status != StatusCode::OK {
             bail!("{}: {}", self.server, text.trim());
         }

@@ -50,7 +50,7 @@ pub struct Server {
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen at {address}: {source}")]
+#[error("cannot listen at {address}")]
 pub struct StartError {
     address: SocketAddr,
     source: std::io::Error,

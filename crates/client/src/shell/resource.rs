@@ -79,8 +79,9 @@ pub(super) trait Enforce: Send + Sync {
 
 impl<E> Resource<E> {
     pub(super) fn new(core: Arc<Core<E>>) -> Resource<E> {
-        let mut seen = core.view.clone();
-        seen.mark_unchanged();
+        // The core's own receiver never looks, so this one has seen nothing since the opening: an answer that was quicker
+        // than the handle is not missed.
+        let seen = core.view.clone();
         Resource { core, seen }
     }
 
@@ -96,8 +97,8 @@ impl<E> Resource<E> {
         self.seen.borrow().clone()
     }
 
-    /// Waits until the capacity, the rung or the last error differs from when this handle last waited, and returns the lease.
-    /// Renewals alone go unnoticed.
+    /// Waits until the capacity, the rung or the last error differs from when this handle last waited, or else from the
+    /// opening, and returns the lease. Renewals alone go unnoticed.
     ///
     /// # Errors
     /// When the client has been closed.
