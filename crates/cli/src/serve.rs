@@ -54,23 +54,26 @@ pub(crate) struct Serve {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct Limits {
+    /// Connections at a time; more wait until one has gone
+    #[arg(long, env = "LESSOR_MAX_CONNECTIONS", value_name = "N", default_value_t = 10_000, value_parser = at_least_one)]
+    max_connections: usize,
     /// Resources in all
-    #[arg(long, env = "LESSOR_MAX_RESOURCES", value_name = "N", default_value_t = 100_000)]
+    #[arg(long, env = "LESSOR_MAX_RESOURCES", value_name = "N", default_value_t = 100_000, value_parser = at_least_one)]
     max_resources: usize,
     /// Clients of one resource
-    #[arg(long, env = "LESSOR_MAX_CLIENTS_PER_RESOURCE", value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, env = "LESSOR_MAX_CLIENTS_PER_RESOURCE", value_name = "N", default_value_t = 1_000_000, value_parser = at_least_one)]
     max_clients_per_resource: usize,
     /// Resources in one request
-    #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 1_000)]
+    #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     max_resources_per_request: usize,
     /// Bytes in the name of a client or resource
-    #[arg(long, env = "LESSOR_MAX_NAME_BYTES", value_name = "N", default_value_t = 256)]
+    #[arg(long, env = "LESSOR_MAX_NAME_BYTES", value_name = "N", default_value_t = 256, value_parser = at_least_one)]
     max_name_bytes: usize,
     /// Priorities of one resource
-    #[arg(long, env = "LESSOR_MAX_PRIORITIES", value_name = "N", default_value_t = 64)]
+    #[arg(long, env = "LESSOR_MAX_PRIORITIES", value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     max_priorities: usize,
     /// Processes under one client id that hold a resource at once
-    #[arg(long, env = "LESSOR_MAX_LIVES_PER_CLIENT", value_name = "N", default_value_t = 16)]
+    #[arg(long, env = "LESSOR_MAX_LIVES_PER_CLIENT", value_name = "N", default_value_t = 16, value_parser = at_least_one)]
     max_lives_per_client: usize,
 }
 
@@ -86,6 +89,7 @@ impl Serve {
             http: self.http,
             advertise: self.advertise.clone(),
             drain: self.drain,
+            connections: self.limits.max_connections,
             ..ServerOptions::new(self.listen)
         };
         let server = Server::start(options, self.node_config(), repository).await?;
@@ -152,6 +156,13 @@ impl Signals {
             interrupt: listen(SignalKind::interrupt())?,
             hang_up: listen(SignalKind::hangup())?,
         })
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("wanted a whole number of at least 1".to_owned()),
     }
 }
 

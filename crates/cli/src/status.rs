@@ -71,6 +71,7 @@ struct Holder {
     has: f64,
     wants: f64,
     share: f64,
+    state: String,
     priority: i64,
     subclients: u64,
     ends_in_seconds: f64,
@@ -194,8 +195,8 @@ impl Resource {
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_header(["client", "has", "wants", "share", "priority", "for", "ends in", "heard"]);
-        for index in 1..8 {
+        table.set_header(["client", "has", "wants", "share", "state", "priority", "for", "ends in", "heard"]);
+        for index in [1, 2, 3, 5, 6, 7, 8] {
             if let Some(column) = table.column_mut(index) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -210,13 +211,14 @@ impl Resource {
 // === impl Holder ===
 
 impl Holder {
-    fn row(&self) -> [String; 8] {
+    fn row(&self) -> [String; 9] {
         let superseded = if self.superseded { " (earlier life)" } else { "" };
         [
             format!("{}{superseded}", self.client),
             short(self.has),
             short(self.wants),
             short(self.share),
+            self.state.clone(),
             self.priority.to_string(),
             if self.kind == "node" { format!("{} clients", self.subclients) } else { String::new() },
             format!("{:.1} s", self.ends_in_seconds),

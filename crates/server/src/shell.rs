@@ -3,6 +3,7 @@
 //! [`Server::start`] binds, serves gRPC and HTTP on one port (and HTTP on a second one if asked to), and gives back a
 //! handle; [`Server::drain`] ends it with nothing in flight lost.
 
+mod door;
 pub mod driver;
 pub mod grpc;
 pub mod http;
@@ -14,12 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
-use tonic::transport::server::TcpIncoming;
 use tracing::{info, warn};
 
+use self::door::Door;
 use self::driver::Driver;
 use crate::node::NodeConfig;
 use crate::repository::Repository;
@@ -35,6 +36,8 @@ pub struct ServerOptions {
     pub advertise: Option<String>,
     /// How long requests in flight may take to end in a drain.
     pub drain: Duration,
+    /// Connections at a time, all ports together; more wait until one has gone.
+    pub connections: usize,
 }
 
 /// A server that runs.
@@ -59,10 +62,16 @@ pub struct StartError {
 // === impl ServerOptions ===
 
 impl ServerOptions {
-    /// A server at `listen`, with ten seconds to drain.
+    /// A server at `listen`, with ten seconds to drain, for ten thousand connections.
     #[must_use]
     pub fn new(listen: SocketAddr) -> ServerOptions {
-        ServerOptions { listen, http: None, advertise: None, drain: Duration::from_secs(10) }
+        ServerOptions {
+            listen,
+            http: None,
+            advertise: None,
+            drain: Duration::from_secs(10),
+            connections: 10_000,
+        }
     }
 }
 
@@ -87,19 +96,20 @@ impl Server {
         let advertise = options.advertise.unwrap_or_else(|| address.to_string());
         let driver = Arc::new(Driver::new(config, repository, advertise));
         let (stop, stopped) = watch::channel(false);
+        let places = Arc::new(Semaphore::new(options.connections));
 
         let web = http::router(Arc::clone(&driver));
         let (routes, health) = grpc::routes(Arc::clone(&driver)).await;
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()));
         let mut tasks = vec![
-            tokio::spawn(serve_all(listener, routes, stopped.clone())),
+            tokio::spawn(serve_all(Door::new(listener, &places), routes, stopped.clone())),
             tokio::spawn(grpc::follow_health(health, Arc::clone(&driver), stopped.clone())),
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
         ];
         let http = match http {
             Some((listener, wanted)) => {
                 let address = local(&listener, wanted)?;
-                tasks.push(tokio::spawn(serve_http(listener, web, stopped)));
+                tasks.push(tokio::spawn(serve_http(Door::new(listener, &places), web, stopped)));
                 Some(address)
             }
             None => None,
@@ -168,22 +178,21 @@ async fn stopping(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|&stop| stop).await;
 }
 
-async fn serve_all(listener: TcpListener, routes: Routes, stopped: watch::Receiver<bool>) {
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+async fn serve_all(door: Door, routes: Routes, stopped: watch::Receiver<bool>) {
     let server = tonic::transport::Server::builder()
         .accept_http1(true)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .max_concurrent_streams(Some(1_000))
         .add_routes(routes)
-        .serve_with_incoming_shutdown(incoming, stopping(stopped));
+        .serve_with_incoming_shutdown(door.connections(), stopping(stopped));
     if let Err(error) = server.await {
         warn!(%error, "server ended");
     }
 }
 
-async fn serve_http(listener: TcpListener, web: axum::Router, stopped: watch::Receiver<bool>) {
-    if let Err(error) = axum::serve(listener, web).with_graceful_shutdown(stopping(stopped)).await {
+async fn serve_http(door: Door, web: axum::Router, stopped: watch::Receiver<bool>) {
+    if let Err(error) = axum::serve(door, web).with_graceful_shutdown(stopping(stopped)).await {
         warn!(%error, "http server ended");
     }
 }

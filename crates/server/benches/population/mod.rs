@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_algorithms::Policy;
-use lessor_proto::message::{Ask, Band, Bands, HolderKind, Report};
+use lessor_proto::message::{Ask, Band, Bands, HolderKind, Order, Report};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
@@ -22,7 +22,9 @@ pub(crate) enum Wants {
 
 pub(crate) struct Population {
     pub(crate) node: Node,
-    pub(crate) asks: Vec<Ask>,
+    pub(crate) holders: Vec<ClientId>,
+    /// What each was granted last.
+    pub(crate) leases: Vec<Option<(Amount, Order)>>,
     pub(crate) dice: Pcg64,
 }
 
@@ -60,10 +62,14 @@ impl Population {
     pub(crate) fn new(leases: usize, wants: Wants) -> Population {
         let capacity = Amount::from_f64(wants.mean() * leases as f64 / 1.5);
         let node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(capacity));
-        let mut town = Population { node, asks: Vec::new(), dice: Pcg64::seed_from_u64(1) };
-        town.asks = (0..leases).map(|number| ask(number, wants.draw(&mut town.dice))).collect();
-        for ask in &town.asks {
-            town.node.ask(Time::ZERO, ask).expect("a template covers it");
+        let mut town =
+            Population { node, holders: Vec::new(), leases: Vec::new(), dice: Pcg64::seed_from_u64(1) };
+        for number in 0..leases {
+            let ask = ask(number, wants.draw(&mut town.dice));
+            let answer = town.node.ask(Time::ZERO, &ask).expect("a template covers it");
+            let grant = &answer.grants[0];
+            town.leases.push(grant.order.map(|order| (grant.capacity, order)));
+            town.holders.push(ask.holder);
         }
         town
     }

@@ -1,11 +1,11 @@
 //! What an operator sees of a resource: who has what, wants what, until when.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, ResourceId, Time};
 
-use super::{Child, Kind, Policy, Resource};
+use super::{Child, Kind, Policy, Resource, grain};
 
 /// Holders that are ranked to find those with the most; nobody waits while a million are.
 const LOOKED_AT: usize = 10_000;
@@ -66,6 +66,9 @@ pub struct HolderStatus {
     pub wants: f64,
     /// What is due to it.
     pub share: f64,
+    /// How the two compare: `settled`, `gives back` until it has acknowledged its share, `waits` until others have,
+    /// `keeps` while the resource is learning, or `gone` when another life of the id has taken its place.
+    pub state: &'static str,
     /// The greatest of its priorities.
     pub priority: i64,
     /// How many clients it stands for.
@@ -141,11 +144,24 @@ impl Resource {
             has: child.account.charge().as_f64(),
             wants: child.demands.wants(),
             share,
+            state: self.state(now, child, share),
             priority: child.demands.iter().map(|demand| demand.priority).max().unwrap_or(0),
             subclients: child.demands.weight(),
             ends_in_seconds: child.account.last_end().map_or(0.0, |end| end.since(now).as_secs_f64()),
             heard_seconds_ago: now.since(child.basis).as_secs_f64(),
             superseded: child.superseded,
+        }
+    }
+
+    fn state(&self, now: Time, child: &Child, share: f64) -> &'static str {
+        let (has, share) = (child.account.charge(), Amount::from_f64(share));
+        match has.cmp(&share) {
+            _ if child.withdrawn => "gone",
+            _ if self.is_learning(now) => "keeps",
+            Ordering::Greater => "gives back",
+            // A gauge has no use for a part of a unit.
+            Ordering::Less if share.saturating_sub(has) >= grain(self.terms.kind) => "waits",
+            _ => "settled",
         }
     }
 }

@@ -217,10 +217,10 @@ fn books(town: &mut Town) -> String {
     said += if status.in_debt { " in debt" } else { "" };
     writeln!(said, " safe {}", status.safe_capacity).expect("a string takes it");
     for holder in &status.holders {
-        let superseded = if holder.superseded { " superseded" } else { "" };
+        let superseded = if holder.superseded { ", superseded" } else { "" };
         let line =
             format!("{} has {} wants {} share {}", holder.client, holder.has, holder.wants, holder.share);
-        writeln!(said, "{line} ends in {:.1}s{superseded}", holder.ends_in_seconds)
+        writeln!(said, "{line} ends in {:.1}s, {}{superseded}", holder.ends_in_seconds, holder.state)
             .expect("a string takes it");
     }
     said
