@@ -194,7 +194,7 @@ impl Resource {
 
     fn table(&self) -> Table {
         let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.load_style(presets::UTF8_BORDERS_ONLY);
         table.set_header(["client", "has", "wants", "share", "state", "priority", "for", "ends in", "heard"]);
         for index in [1, 2, 3, 5, 6, 7, 8] {
             if let Some(column) = table.column_mut(index) {
