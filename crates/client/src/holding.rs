@@ -10,7 +10,7 @@ use lessor_proto::message::{Band, Bands, Grant, Has, Order, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::allowance::Allowance;
-use crate::session::Fault;
+use crate::fault::Fault;
 
 /// What a resource counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

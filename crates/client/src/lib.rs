@@ -43,6 +43,7 @@
 //! | room | what it is |
 //! | --- | --- |
 //! | [`session`] | which resources, from which server, report, refresh, back off |
+//! | [`fault`] | what can go wrong between a session and its servers |
 //! | [`holding`] | one resource as we hold it, and the ladder below it |
 //! | [`limiter`], [`gauge`] | the hot path: permits for a rate, and for units in use |
 //! | [`demand`] | watches use, says what we want next |
@@ -53,6 +54,7 @@
 
 pub mod allowance;
 pub mod demand;
+pub mod fault;
 pub mod gauge;
 pub mod holding;
 pub mod limiter;

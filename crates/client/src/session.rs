@@ -12,7 +12,6 @@ mod action;
 mod asking;
 mod config;
 mod entry;
-mod fault;
 mod releasing;
 mod route;
 mod spread;
@@ -25,11 +24,11 @@ use lessor_proto::message::{Bands, Leader};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::allowance::Allowance;
+pub use crate::fault::{Failure, Fault};
 use crate::holding::{HoldingConfig, Rung, earlier};
 pub use action::{Action, Change, Counts};
 pub use config::SessionConfig;
 use entry::{Entry, Stage};
-pub use fault::{Failure, Fault};
 use route::{Astray, Route};
 use spread::Spread;
 

@@ -48,6 +48,7 @@
 //! Deliberately absent: how shares are computed (`lessor-algorithms`), and everything a client does with a lease
 //! (`lessor-client`).
 
+pub mod config;
 pub mod ledger;
 pub mod node;
 pub mod repository;

@@ -3,7 +3,6 @@
 //! Every call takes `now`, sampled once after the request was read, and changes nothing but the node. A request is taken
 //! whole or refused whole: all of it is checked before any of it counts.
 
-mod config;
 mod status;
 
 use std::collections::BTreeMap;
@@ -12,10 +11,10 @@ use std::sync::Arc;
 use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release};
 use lessor_proto::{ResourceId, Time};
 
+pub use crate::config::NodeConfig;
 use crate::repository::{Repository, Template};
 use crate::resource::{Holder, Life, Reign, Resource, SOON};
 
-pub use self::config::NodeConfig;
 pub use self::status::{NodeStatus, StatusQuery, Tally};
 
 /// A node that leads: it grants out of what its repository says.

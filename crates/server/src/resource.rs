@@ -8,32 +8,30 @@
 //! they show, within the capacity, and nobody else gets anything.
 
 mod agenda;
+mod answer;
 mod child;
 mod children;
 mod slab;
 mod status;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use compact_str::CompactString;
 use lessor_algorithms::{Policy, Shares};
-use lessor_proto::message::{Ask, Grant, Has, Order, Refusal, Report, Sharing};
-use lessor_proto::{Amount, ResourceId, Time, wire};
+use lessor_proto::message::{Ask, Has, Refusal, Report};
+use lessor_proto::{Amount, ResourceId, Time};
 
 use self::agenda::Tick;
 use self::child::{Child, Demands};
 use self::children::Children;
 use self::slab::Slot;
-use crate::ledger::{Account, Granted, Ledger, Offer};
-use crate::node::NodeConfig;
-use crate::repository::{Kind, SafeCapacity, Template};
+use crate::config::NodeConfig;
+use crate::ledger::{Account, Ledger};
+use crate::repository::Template;
 
+pub(crate) use self::answer::{Reply, SOON};
 pub(crate) use self::children::{Holder, Life};
 pub use self::status::{HolderStatus, ResourceStatus};
-
-/// How soon Doorman's clients are told to come back when something waits for them: they poll by a timer only.
-pub(crate) const SOON: Duration = Duration::from_secs(1);
 
 /// One resource and everybody who holds or wants some of it.
 #[derive(Debug)]
@@ -60,14 +58,6 @@ pub(crate) struct Reign<'a> {
     pub(crate) since: Time,
     /// The number for a session that begins now, never used before in this reign.
     pub(crate) session: u64,
-}
-
-/// The answer to a report.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) grant: Grant,
-    /// More is due to the holder than there was room for.
-    pub(crate) short: bool,
 }
 
 // === impl Resource ===
@@ -258,62 +248,6 @@ impl Resource {
         }
     }
 
-    /// Grants what is due to the child at `slot`, counted from its last report.
-    fn answer(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Reply {
-        let target = self.target(now, slot);
-        let config = reign.config;
-        let child = self.children.at_mut(slot);
-        let length = if child.provisional {
-            self.terms.lease_length.min(self.terms.refresh_interval * 2)
-        } else {
-            self.terms.lease_length
-        };
-        let seq = child.next_seq;
-        child.next_seq += 1;
-        let grain = grain(self.terms.kind);
-        let offer = Offer { target, grain, basis: child.basis, length, drift: config.drift, seq };
-        let granted = self.ledger.grant(&mut child.account, &offer);
-        let short = granted.amount < target && target.saturating_sub(granted.amount) >= grain;
-        let hurry = granted.ack_wanted || short;
-        Reply { grant: self.grant(slot, length, granted, hurry, config.epoch), short }
-    }
-
-    fn grant(&self, slot: Slot, length: Duration, granted: Granted, hurry: bool, epoch: u64) -> Grant {
-        let child = self.children.at(slot);
-        // Our clients are told more exactly: by `ack_wanted` and by when to try again.
-        let refresh_interval = match (hurry, child.incarnated) {
-            (true, false) => SOON.min(self.terms.refresh_interval),
-            _ => self.terms.refresh_interval,
-        };
-        Grant {
-            resource: self.id.clone(),
-            capacity: granted.amount,
-            length,
-            refresh_interval,
-            order: Some(Order { epoch, seq: (child.next_seq - 1).into() }),
-            basis: child.incarnated.then_some(child.report_id).filter(|&id| id > 0),
-            token: if child.incarnated { Vec::new() } else { child.session.to_le_bytes().to_vec() },
-            ack_wanted: granted.ack_wanted,
-            safe_capacity: Some(self.safe_capacity()),
-            sharing: Some(self.sharing()),
-        }
-    }
-
-    /// What is due to the child at `slot`.
-    fn target(&self, now: Time, slot: Slot) -> Amount {
-        let child = self.children.at(slot);
-        let amount = if self.is_learning(now) {
-            child.account.charge().min(Amount::from_f64(child.demands.wants()))
-        } else {
-            Amount::from_f64(child.demands.iter().map(|demand| self.shares.share(&demand)).sum())
-        };
-        // With fewer units than clients every share is a fraction: then the first to come have one each.
-        if self.terms.kind == Kind::Gauge && Amount::ZERO < amount && amount < grain(Kind::Gauge) {
-            return if child.demands.wants() < 1.0 { Amount::ZERO } else { grain(Kind::Gauge) };
-        }
-        amount
-    }
-
     fn set_demands(&mut self, slot: Slot, demands: Demands) {
         let child = self.children.at_mut(slot);
         if child.demands == demands && !child.withdrawn {
@@ -358,26 +292,6 @@ impl Resource {
             }
         }
     }
-
-    /// What clients are told to fall back to, in units: -1 is without limit. It may be used for ever once they are cut
-    /// off, and nothing is reserved for it: it lies outside the promise that the sum stays within the capacity.
-    fn safe_capacity(&self) -> f64 {
-        match self.terms.safe_capacity {
-            SafeCapacity::Dynamic => self.terms.capacity.as_f64() / self.shares.weight().max(1) as f64,
-            SafeCapacity::Unlimited => -1.0,
-            SafeCapacity::Fixed(amount) => amount.as_f64(),
-        }
-    }
-
-    fn sharing(&self) -> Sharing {
-        let kind = match self.terms.policy {
-            Policy::None => wire::algorithm::Kind::NoAlgorithm,
-            Policy::Static => wire::algorithm::Kind::Static,
-            Policy::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
-            Policy::FairShare => wire::algorithm::Kind::FairShare,
-        };
-        Sharing { kind, lease_length: self.terms.lease_length, refresh_interval: self.terms.refresh_interval }
-    }
 }
 
 /// Who sends `report`, and which life of it.
@@ -406,13 +320,6 @@ fn promise(report: &Report, account: &Account, epoch: u64) -> Option<(u64, Amoun
 
 fn limit(template: &Template) -> Option<Amount> {
     template.policy.is_bounded().then_some(template.capacity)
-}
-
-fn grain(kind: Kind) -> Amount {
-    match kind {
-        Kind::Rate => Amount::from_micros(1),
-        Kind::Gauge => Amount::from_units(1),
-    }
 }
 
 fn exhausted(what: impl Fn() -> String, count: usize, limit: usize) -> Result<(), Refusal> {

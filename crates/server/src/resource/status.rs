@@ -5,7 +5,9 @@ use std::cmp::{Ordering, Reverse};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, ResourceId, Time};
 
-use super::{Child, Kind, Policy, Resource, grain};
+use super::answer::grain;
+use super::{Child, Policy, Resource};
+use crate::repository::Kind;
 
 /// Holders that are ranked to find those with the most; nobody waits while a million are.
 const LOOKED_AT: usize = 10_000;
