@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 
 /// Leases out the capacity of shared resources.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(version, max_term_width = 100)]
 struct Lessor {
     #[command(subcommand)]
     command: Command,

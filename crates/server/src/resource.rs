@@ -16,12 +16,10 @@ mod status;
 
 use std::sync::Arc;
 
-use compact_str::CompactString;
 use lessor_algorithms::{Policy, Shares};
 use lessor_proto::message::{Ask, Has, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
-use self::agenda::Tick;
 use self::child::{Child, Demands};
 use self::children::Children;
 use self::slab::Slot;
@@ -128,15 +126,11 @@ impl Resource {
         reply
     }
 
-    /// The holder has promised to use nothing any more. Without an incarnation the smallest charge of its lives is freed:
-    /// whichever life it is, it was charged for at least as much.
+    /// The holder has promised to use nothing any more.
     pub(crate) fn release(&mut self, holder: Holder<'_>) {
         let slot = match holder.life {
             Life::Incarnation(_) => self.children.locate(holder),
-            _ => {
-                let lives = self.children.lives(holder).filter(|&slot| !self.children.at(slot).incarnated);
-                lives.min_by_key(|&slot| (self.children.at(slot).account.charge(), slot))
-            }
+            _ => self.children.dispensable(holder),
         };
         if let Some(slot) = slot {
             self.forget(slot);
@@ -188,12 +182,9 @@ impl Resource {
             child.superseded = false;
             self.duplicates += 1;
         }
-        let last = self.children.at(slot).report_id;
-        if ask.report_id.is_none_or(|id| id > last) {
+        let shown = report.has.as_ref().map(|has| has.capacity);
+        if self.children.at_mut(slot).hear(now, ask.report_id, shown) {
             self.set_demands(slot, Demands::from_bands(&report.bands));
-            let child = self.children.at_mut(slot);
-            child.report_id = ask.report_id.unwrap_or(last);
-            child.basis = now;
         }
     }
 
@@ -212,25 +203,14 @@ impl Resource {
             self.children.at_mut(slot).superseded = true;
             self.children.schedule(slot, refresh);
         }
-        let (session, incarnated) = match holder.life {
-            Life::Incarnation(incarnation) => (incarnation, true),
-            _ => (reign.session, false),
+        let session = match holder.life {
+            Life::Incarnation(incarnation) => incarnation,
+            _ => reign.session,
         };
-        let slot = self.children.insert(Child {
-            name: CompactString::new(holder.name),
-            session,
-            account: Account::default(),
-            demands: Demands::from_bands(&report.bands),
-            report_id: ask.report_id.unwrap_or(0),
-            basis: now,
-            next_seq: 1,
-            due: Tick::default(),
-            kind: holder.kind,
-            incarnated,
-            superseded: false,
-            withdrawn: false,
-            provisional: !others.is_empty(),
-        });
+        let mut child = Child::new(now, holder, session, Demands::from_bands(&report.bands));
+        child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
+        child.provisional = !others.is_empty();
+        let slot = self.children.insert(child);
         for demand in self.children.at(slot).demands.iter() {
             self.shares.insert(&demand);
         }

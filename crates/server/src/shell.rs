@@ -100,7 +100,7 @@ impl Server {
 
         let web = http::router(Arc::clone(&driver));
         let (routes, health) = grpc::routes(Arc::clone(&driver)).await;
-        let routes = Routes::from(routes.into_axum_router().merge(web.clone()));
+        let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let mut tasks = vec![
             tokio::spawn(serve_all(Door::new(listener, &places), routes, stopped.clone())),
             tokio::spawn(grpc::follow_health(health, Arc::clone(&driver), stopped.clone())),

@@ -48,7 +48,17 @@ impl Holder {
     pub(crate) fn new(id: impl Into<String>, nature: Nature, resource: &str, wants: f64) -> Holder {
         let incarnation = rand::random();
         let (id, resource) = (id.into(), resource.to_owned());
-        Holder { id, resource, nature, wants, lease: None, incarnation, reports: 0, holds: 0.0, end: Time::ZERO }
+        Holder {
+            id,
+            resource,
+            nature,
+            wants,
+            lease: None,
+            incarnation,
+            reports: 0,
+            holds: 0.0,
+            end: Time::ZERO,
+        }
     }
 
     /// What it would use at this moment.
@@ -103,6 +113,12 @@ impl Holder {
         self.send(server, request).await
     }
 
+    /// Asks, and never hears the answer.
+    pub(crate) async fn ask_in_vain(&mut self, server: &mut CapacityClient<Channel>) -> Result<(), Status> {
+        let request = self.request();
+        timeout(AGES, server.get_capacity(request)).await.expect("an answer in time").map(drop)
+    }
+
     /// Asks with these words, and believes the answer.
     pub(crate) async fn send(
         &mut self,
@@ -110,7 +126,8 @@ impl Holder {
         request: GetCapacityRequest,
     ) -> Result<f64, Status> {
         let sent = clock::now();
-        let answer = timeout(AGES, server.get_capacity(request)).await.expect("an answer in time")?.into_inner();
+        let answer =
+            timeout(AGES, server.get_capacity(request)).await.expect("an answer in time")?.into_inner();
         assert_eq!(answer.mastership, None, "the only server is the leader");
         let [response] = &answer.response[..] else { panic!("one answer to one question: {answer:?}") };
         assert_eq!(response.resource_id, self.resource);
@@ -118,16 +135,13 @@ impl Holder {
         Ok(self.capacity())
     }
 
-    /// Takes the lease in the answer to the request sent then.
+    /// Takes the lease in the answer to the request sent then, and uses it for as long as anybody may.
     fn adopt(&mut self, sent: Time, lease: Lease) {
-        self.end = match self.nature {
-            Nature::Knows => sent + Duration::from_millis(lease.duration_ms.expect("how long it lasts")),
-            // By the date, as Doorman's clients do.
-            _ => {
-                let date = Duration::from_secs(lease.expiry_time().unsigned_abs());
-                clock::now() + date.saturating_sub(clock::wall().since_epoch)
-            }
-        };
+        let length = Duration::from_millis(lease.duration_ms.expect("how long it lasts"));
+        let date = Duration::from_secs(lease.expiry_time().unsigned_abs());
+        // Who goes by the date, as Doorman's clients do, stops no later.
+        assert!(date <= clock::wall().since_epoch + length, "{date:?} is late: {lease:?}");
+        self.end = sent + length;
         self.holds = lease.capacity();
         self.lease = Some(lease);
     }

@@ -60,14 +60,16 @@ impl House {
     }
 
     async fn start(directory: TempDir, config: PathBuf, listen: &str, flags: Vec<String>) -> House {
-        let mut child = lessor(&["serve", "--listen", listen, "--http", "127.0.0.1:0", "--log-format", "json"])
-            .arg("--config")
-            .arg(&config)
-            .args(&flags)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
+        let mut command =
+            lessor(&["serve", "--listen", listen, "--http", "127.0.0.1:0", "--log-format", "json"]);
+        command.arg("--config").arg(&config).args(&flags);
+        House { config, directory, flags, ..House::run(command).await }
+    }
+
+    /// A server that this command starts, which has to ask for HTTP on a port of its own and for logs in JSON.
+    pub(crate) async fn run(mut command: Command) -> House {
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("the binary starts");
         let log = Log::default();
         let errors = child.stderr.take().expect("it is piped");
         let serving = follow(errors, log.clone());
@@ -76,7 +78,9 @@ impl House {
             let text = line["fields"][field].as_str().unwrap_or_else(|| panic!("no {field} in {line}"));
             text.parse().unwrap_or_else(|error| panic!("{field} {text:?}: {error}"))
         };
-        House { address: address("address"), http: address("http"), child, config, log, directory, flags }
+        let (address, http) = (address("address"), address("http"));
+        let directory = tempfile::tempdir().expect("a directory for a while");
+        House { child, address, http, config: PathBuf::new(), log, directory, flags: Vec::new() }
     }
 
     /// Where it serves gRPC and HTTP.
@@ -228,7 +232,6 @@ impl Outcome {
 }
 
 /// Waits until `holds`.
-#[track_caller]
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let mut timer = tokio::time::interval(Duration::from_millis(20));
     timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -247,10 +250,18 @@ pub(crate) fn repository_file(path: &str) -> PathBuf {
 
 /// A configuration with one template for everything, leases of some seconds and nothing to learn.
 pub(crate) fn everything(capacity: f64, lease_seconds: u32) -> String {
-    template("*", capacity, &format!("{{kind: FAIR_SHARE, lease_length: {lease_seconds}, refresh_interval: 1, learning_mode_duration: 0}}"))
+    template(
+        "*",
+        capacity,
+        &format!(
+            "{{kind: FAIR_SHARE, lease_length: {lease_seconds}, refresh_interval: 1, learning_mode_duration: 0}}"
+        ),
+    )
 }
 
 /// A configuration with one template.
 pub(crate) fn template(glob: &str, capacity: f64, algorithm: &str) -> String {
-    format!("resources:\n- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  safe_capacity: 5\n  algorithm: {algorithm}\n")
+    format!(
+        "resources:\n- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  safe_capacity: 5\n  algorithm: {algorithm}\n"
+    )
 }

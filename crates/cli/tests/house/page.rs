@@ -24,7 +24,8 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Page {
         let uri = format!("http://{address}{path}").parse().expect("an address");
         let response = client.get(uri).await.unwrap_or_else(|error| panic!("{path}: {error}"));
         let code = response.status().as_u16();
-        let content_type = response.headers().get("content-type").map(|value| value.to_str().expect("text").to_owned());
+        let content_type =
+            response.headers().get("content-type").map(|value| value.to_str().expect("text").to_owned());
         let body = response.into_body().collect().await.expect("the whole page").to_bytes();
         let body = String::from_utf8(body.to_vec()).expect("text");
         Page { code, content_type: content_type.unwrap_or_default(), body }

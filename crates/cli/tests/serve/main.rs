@@ -1,6 +1,7 @@
 //! `lessor serve` as its clients, its operator and its monitor see it: over sockets, files and signals.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::float_cmp, reason = "what is given comes out of the books, which are exact")]
 
 #[path = "../house/mod.rs"]
 mod house;

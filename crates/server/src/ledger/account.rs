@@ -70,6 +70,12 @@ impl Account {
         self.entries.iter().map(|entry| entry.end).max()
     }
 
+    /// Until when at least `amount` is charged; absent if it is not.
+    #[must_use]
+    pub fn covers_until(&self, amount: Amount) -> Option<Time> {
+        self.entries.iter().filter(|entry| entry.amount >= amount).map(|entry| entry.end).max()
+    }
+
     /// The oldest grant of exactly `amount`: the one a holder means that shows its lease without the number of it.
     #[must_use]
     pub fn oldest_of(&self, amount: Amount) -> Option<u32> {

@@ -58,7 +58,7 @@ impl Resource {
             length,
             refresh_interval,
             order: Some(Order { epoch, seq: (child.next_seq - 1).into() }),
-            basis: child.incarnated.then_some(child.report_id).filter(|&id| id > 0),
+            basis: child.report_id(),
             token: if child.incarnated { Vec::new() } else { child.session.to_le_bytes().to_vec() },
             ack_wanted: granted.ack_wanted,
             safe_capacity: Some(self.safe_capacity()),

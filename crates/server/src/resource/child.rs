@@ -4,10 +4,11 @@ use std::num::NonZeroU32;
 
 use compact_str::CompactString;
 use lessor_algorithms::Demand;
-use lessor_proto::Time;
 use lessor_proto::message::{Band, HolderKind};
+use lessor_proto::{Amount, Time};
 
 use super::agenda::Tick;
+use super::children::{Holder, Life};
 use crate::ledger::Account;
 
 #[derive(Debug)]
@@ -19,8 +20,10 @@ pub(crate) struct Child {
     /// What it is charged for.
     pub(crate) account: Account,
     pub(crate) demands: Demands,
-    /// The greatest report id heard; wants of older reports are out of date.
-    pub(crate) report_id: u64,
+    /// Of one that draws an incarnation the greatest report id heard, as wants of older reports are out of date; of
+    /// others, who number nothing, the millionths of the lease last shown, by which those who forget our fields are known
+    /// again when an answer was lost.
+    heard: u64,
     /// When it was last heard of.
     pub(crate) basis: Time,
     pub(crate) next_seq: u32,
@@ -61,6 +64,50 @@ impl Child {
 
     pub(crate) fn is_life_of(&self, kind: HolderKind, name: &str) -> bool {
         self.kind == kind && self.name == name
+    }
+
+    /// The first that is heard of it.
+    pub(crate) fn new(now: Time, holder: Holder<'_>, session: u64, demands: Demands) -> Child {
+        Child {
+            name: CompactString::new(holder.name),
+            session,
+            account: Account::default(),
+            demands,
+            heard: 0,
+            basis: now,
+            next_seq: 1,
+            due: Tick::default(),
+            kind: holder.kind,
+            incarnated: matches!(holder.life, Life::Incarnation(_)),
+            superseded: false,
+            withdrawn: false,
+            provisional: false,
+        }
+    }
+
+    /// The last report that counts its wants; absent where reports are not numbered.
+    pub(crate) fn report_id(&self) -> Option<u64> {
+        (self.incarnated && self.heard > 0).then_some(self.heard)
+    }
+
+    /// Whether a report is news: later than all before, or not numbered. It is the last one from here on.
+    pub(crate) fn hear(&mut self, now: Time, report_id: Option<u64>, shown: Option<Amount>) -> bool {
+        if self.incarnated {
+            if report_id.is_some_and(|id| id <= self.heard) {
+                return false;
+            }
+            self.heard = report_id.unwrap_or(self.heard);
+        } else if let Some(shown) = shown {
+            self.heard = shown.as_micros();
+        }
+        self.basis = now;
+        true
+    }
+
+    /// Whether it may be the one that shows a lease of `amount` and nothing else: it was granted that much, or has shown
+    /// it before and may have missed the answers since.
+    pub(crate) fn may_show(&self, amount: Amount) -> bool {
+        !self.incarnated && (self.account.oldest_of(amount).is_some() || self.heard == amount.as_micros())
     }
 
     /// When it should be looked at next, if nothing is heard of it.

@@ -75,7 +75,7 @@ impl Children {
         match holder.life {
             Life::Incarnation(incarnation) => self.find(holder, incarnation, true),
             Life::Session(session) => self.find(holder, session, false),
-            Life::Unnamed(has) => self.only_one_granted(holder, has.capacity),
+            Life::Unnamed(has) => self.recognise(holder, has.capacity),
             Life::New => None,
         }
     }
@@ -84,6 +84,18 @@ impl Children {
     pub(crate) fn lives(&self, holder: Holder<'_>) -> impl Iterator<Item = Slot> {
         let slots = self.by_name.iter_hash(self.hash(holder.name)).copied();
         slots.filter(move |&slot| self.slab.at(slot).is_life_of(holder.kind, holder.name))
+    }
+
+    /// The life of an id to be freed when one of them, it is not known which, gives back all it has: one whose charge all
+    /// others cover for as long as it lasts. If there is none, nothing is freed before it ends. Where two processes without
+    /// incarnation have one id, one that had nothing any more can free what the other has: the wire does not tell.
+    pub(crate) fn dispensable(&self, holder: Holder<'_>) -> Option<Slot> {
+        let counted = || self.lives(holder).filter(|&slot| !self.slab.at(slot).incarnated);
+        let account = |slot: Slot| &self.slab.at(slot).account;
+        let least = counted().min_by_key(|&slot| (account(slot).charge(), account(slot).last_end(), slot))?;
+        let (charge, end) = (account(least).charge(), account(least).last_end());
+        let covered = |slot: Slot| charge == Amount::ZERO || account(slot).covers_until(charge) >= end;
+        counted().all(covered).then_some(least)
     }
 
     pub(crate) fn insert(&mut self, child: Child) -> Slot {
@@ -142,15 +154,19 @@ impl Children {
         self.by_name.find(self.hash(holder.name), is_it).copied()
     }
 
-    /// A client that does not echo our token is the one life of its id that was granted what it shows. Where several
-    /// were, it cannot be told which it is, and it is taken for one more.
-    fn only_one_granted(&self, holder: Holder<'_>, capacity: Amount) -> Option<Slot> {
-        let granted = |&slot: &Slot| {
-            let child = self.slab.at(slot);
-            !child.incarnated && child.account.oldest_of(capacity).is_some()
-        };
-        let mut candidates = self.lives(holder).filter(granted);
-        candidates.next().filter(|_| candidates.next().is_none())
+    /// The life that shows a lease of `amount` without our token. Where several may be it, the one that covers that much
+    /// for the shortest time, if it covers nothing else: then it does not matter which it was, as the others cover for
+    /// at least as long what this one did. Else it cannot be told, and the holder is taken for one more.
+    fn recognise(&self, holder: Holder<'_>, amount: Amount) -> Option<Slot> {
+        let candidates = || self.lives(holder).filter(|&slot| self.slab.at(slot).may_show(amount));
+        let account = |slot: Slot| &self.slab.at(slot).account;
+        match candidates().count() {
+            0 | 1 => candidates().next(),
+            _ => {
+                let first = candidates().min_by_key(|&slot| (account(slot).covers_until(amount), slot));
+                first.filter(|&slot| account(slot).entries().iter().all(|entry| entry.amount == amount))
+            }
+        }
     }
 
     fn hash(&self, name: &str) -> u64 {

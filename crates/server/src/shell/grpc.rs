@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::IntoResponse;
 use lessor_client::shell::clock;
 use lessor_proto::message::{Ask, Refusal, Release};
 use lessor_proto::wire;
@@ -70,6 +73,15 @@ pub(super) async fn routes(driver: Arc<Driver>) -> (Routes, HealthReporter) {
     let routes =
         Routes::new(CapacityServer::new(Service { driver })).add_service(health).add_service(reflection);
     (routes, reporter)
+}
+
+/// What is at no path that is served: clients of gRPC are told in their own way, everybody else by 404.
+pub(super) async fn nowhere(request: axum::extract::Request) -> axum::response::Response {
+    let kind = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    match kind.is_some_and(|kind| kind.starts_with(b"application/grpc")) {
+        true => Status::unimplemented("no such service").into_http::<axum::body::Body>(),
+        false => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 /// Keeps what health says in step with whether the driver is ready, until the server stops.

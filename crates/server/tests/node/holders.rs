@@ -130,9 +130,11 @@ impl Town {
     }
 
     pub(crate) fn release(&mut self, name: &str) {
-        let holder = self.holders.remove(name).unwrap_or_default();
+        let (id, process) =
+            (name.split('/').next().unwrap_or(name), name.split('/').next_back().unwrap_or(name));
+        let Some(holder) = self.holders.remove(process) else { return };
         let incarnation = (holder.memory == Memory::Incarnated).then_some(holder.incarnation);
-        let release = Release { holder: client(name), incarnation, resources: vec![resource()] };
+        let release = Release { holder: client(id), incarnation, resources: vec![resource()] };
         self.node.release(self.now, &release);
     }
 

@@ -1,0 +1,243 @@
+//! The other commands as people and scripts run them: what they print, where, and how they end.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::float_cmp, reason = "what is given comes out of the books, which are exact")]
+
+mod house;
+
+use std::net::TcpListener;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::time::timeout;
+
+use crate::house::holder::{Holder, Nature};
+use crate::house::{AGES, House, Outcome, everything, lessor, repository_file, run, template};
+
+/// Runs a command that is to succeed and to complain about nothing.
+async fn succeed(arguments: &[&str]) -> String {
+    let Outcome { code, out, err } = run(arguments).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""), "lessor {arguments:?} printed {out}");
+    out
+}
+
+/// Runs a command that is to fail and to say why.
+async fn fail(arguments: &[&str]) -> String {
+    let Outcome { code, out, err } = run(arguments).await;
+    assert_eq!((code, out.as_str()), (Some(1), ""), "lessor {arguments:?} complained {err}");
+    err
+}
+
+#[tokio::test]
+async fn help_names_every_command() {
+    let help = succeed(&["--help"]).await;
+    for command in ["serve", "demo", "get", "check", "status"] {
+        assert!(help.contains(&format!("\n  {command} ")), "no {command} in\n{help}");
+        let help = succeed(&[command, "--help"]).await;
+        assert!(help.contains(&format!("Usage: lessor {command}")), "{help}");
+    }
+    assert!(succeed(&["--version"]).await.starts_with("lessor "));
+    // A mistake is neither success nor what a failed command ends with.
+    assert_eq!(run(&["frobnicate"]).await.code, Some(2));
+}
+
+#[tokio::test]
+async fn every_configuration_of_the_repository_is_valid() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(repository_file("configs")).unwrap() {
+        let path = entry.unwrap().path();
+        let out = succeed(&["check", path.to_str().unwrap()]).await;
+        assert!(out.contains(": valid, "), "{out}");
+        count += 1;
+    }
+    assert!(count >= 3, "only {count} configurations");
+}
+
+#[tokio::test]
+async fn check_says_every_fault_with_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("faulty.yaml");
+    let text = r#"resources:
+  - identifier_glob: "db-[a"
+    capacity: -5
+    algorithm:
+      kind: FAIRISH
+      lease_length: 5
+      refresh_interval: 8
+  - identifier_glob: "*"
+    capcity: 10
+    algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}
+"#;
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let err = fail(&["check", path]).await;
+    let found: Vec<&str> =
+        err.lines().filter_map(|line| line.strip_prefix(path)?.strip_prefix(':')).collect();
+    let wanted = [
+        ("2:22", "malformed"),
+        ("3:15", "capacity -5 is negative"),
+        ("5:13", "kind FAIRISH is not an algorithm"),
+        ("6:21", "lease_length 5 is shorter than refresh_interval 8"),
+        ("8:5", "capacity is missing"),
+        ("9:5", "did you mean capacity?"),
+    ];
+    assert_eq!(found.len(), wanted.len(), "{err}");
+    for (line, (place, message)) in found.into_iter().zip(wanted) {
+        assert!(
+            line.starts_with(&format!("{place}: ")) && line.contains(message),
+            "{place}, {message}: {line}"
+        );
+    }
+    assert!(err.contains("\n3 |     capacity: -5\n"), "no snippet in\n{err}");
+    assert!(err.ends_with(&format!("error: {path}: 6 faults\n")), "{err}");
+
+    // A server does not start with it, and says the same.
+    let outcome = run(&["serve", "--config", path, "--listen", "127.0.0.1:0"]).await;
+    assert_eq!(outcome.code, Some(1));
+    assert!(outcome.err.contains(":3:15: ") && outcome.err.contains(":9:5: "), "{}", outcome.err);
+}
+
+#[tokio::test]
+async fn check_tells_a_file_that_is_not_there() {
+    let err = fail(&["check", "no/such/file.yaml"]).await;
+    assert!(err.starts_with("error: no/such/file.yaml: "), "{err}");
+}
+
+#[tokio::test]
+async fn get_says_what_it_got_and_gives_it_back() {
+    let house = House::open(&everything(100.0, 60)).await;
+    let server = house.address().to_string();
+    let get = |resource: &'static str| ["get", resource, "--server", &server, "--wants"].map(str::to_owned);
+    let with = async |resource, more: &[&str]| {
+        let arguments = get(resource);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        succeed(&arguments).await
+    };
+    assert_eq!(with("db", &["80"]).await, "db: 80/s of 80/s wanted, for 60 s (leased)\n");
+    assert_eq!(
+        with("db", &["180", "--id", "me", "--priority", "-3"]).await,
+        "db: 100/s of 180/s wanted, for 60 s (leased)\n"
+    );
+    assert_eq!(with("db/slots", &["7", "--gauge"]).await, "db/slots: 7 of 7 wanted, for 60 s (leased)\n");
+    for resource in ["db", "db/slots"] {
+        assert_eq!(
+            house.metric(&format!("lessor_leased{{resource=\"{resource}\"}}")).await,
+            0.0,
+            "{resource}"
+        );
+    }
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn get_with_hold_prints_changes() {
+    let house = House::open(&everything(100.0, 60)).await;
+    let server = house.address().to_string();
+    let mut holding = lessor(&["get", "db", "--wants", "80", "--hold", "--server", &server])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(holding.stdout.take().unwrap()).lines();
+    let mut line = async || timeout(AGES, lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert_eq!(line().await, "db: 80/s of 80/s wanted, for 60 s (leased)");
+    let mut other = Holder::new("other", Nature::Knows, "db", 60.0);
+    other.report(&mut house.capacity().await).await.unwrap();
+    let changed = line().await;
+    assert!(changed.starts_with("db: 50/s of 80/s wanted, for ") && changed.ends_with(" s"), "{changed}");
+
+    let pid = i32::try_from(holding.id().unwrap()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let status = timeout(AGES, holding.wait()).await.unwrap().unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(house.metric("lessor_leased{resource=\"db\"}").await, 20.0, "what it held is given back");
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn get_tells_what_is_wrong() {
+    let algorithm = "{kind: FAIR_SHARE, lease_length: 60, refresh_interval: 1, learning_mode_duration: 0}";
+    let house = House::open(&template("db", 100.0, algorithm)).await;
+    let server = house.address().to_string();
+    let err = fail(&["get", "bd", "--wants", "1", "--server", &server]).await;
+    assert!(err.starts_with("error: bd: refused by the server: "), "{err}");
+    assert!(err.contains("no template matches \"bd\""), "{err}");
+    for wants in ["NaN", "inf"] {
+        let err = fail(&["get", "db", "--wants", wants, "--server", &server]).await;
+        assert!(err.contains("wanted a finite number of at least 0"), "{err}");
+    }
+    house.stop().await;
+}
+
+/// An address at which nobody listens.
+fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn without_a_server_commands_say_so() {
+    let server = nobody();
+    let err = fail(&["get", "db", "--wants", "1", "--server", &server]).await;
+    assert!(err.starts_with("error: no server answers: ") && err.contains(&server), "{err}");
+    let err = fail(&["status", "--server", &server]).await;
+    assert!(err.starts_with(&format!("error: no answer from {server}")), "{err}");
+}
+
+#[tokio::test]
+async fn status_shows_who_has_and_wants_what() {
+    let house = House::open(&everything(100.0, 60)).await;
+    let address = house.address().to_string();
+    let empty = succeed(&["status", "--server", &address]).await;
+    assert!(
+        empty.starts_with("node root, ") && empty.contains("nobody holds or wants anything\n"),
+        "{empty}"
+    );
+
+    let mut server = house.capacity().await;
+    for (id, wants) in [("web-1", 33.25), ("web-2", 1000.0)] {
+        Holder::new(id, Nature::Echoes, "db/orders", wants).report(&mut server).await.unwrap();
+    }
+    Holder::new("web-1", Nature::Echoes, "other", 1.0).report(&mut server).await.unwrap();
+    for server in [address, house.http().to_string()] {
+        let text = succeed(&["status", "--server", &server]).await;
+        assert!(text.contains("\ndb/orders  (rate, FAIR_SHARE, template *)\n"), "{text}");
+        assert!(text.contains("\n  leased 100 of 100/s, wanted 1033.25, 2 clients\n"), "{text}");
+        assert!(text.contains("\nother  (rate, "), "{text}");
+        let row = |id: &str| -> Vec<String> {
+            let line = text.lines().find(|line| line.trim_start().starts_with(id)).expect(id);
+            line.split_whitespace().map(str::to_owned).collect()
+        };
+        assert_eq!(row("client")[..3], ["client", "has", "wants"]);
+        assert_eq!(row("web-1")[..3], ["web-1", "33.25", "33.25"]);
+        assert_eq!(row("web-2")[..4], ["web-2", "66.75", "1000", "66.75"]);
+
+        let one = succeed(&["status", "db/orders", "--holders", "1", "--server", &server]).await;
+        assert!(!one.contains("\nother") && one.contains("… and 1 more\n"), "{one}");
+        let json = succeed(&["status", "--json", "--server", &server]).await;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["status"]["resources"][0]["holders"][0]["client"], "web-2");
+        let err = fail(&["status", "nothing", "--server", &server]).await;
+        assert_eq!(err, format!("error: {server}: nobody holds or wants \"nothing\"\n"));
+    }
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn demo_ends_by_itself_with_a_summary() {
+    let out = succeed(&["demo", "--for", "5s", "--plain"]).await;
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines.len() >= 5, "{out}");
+    let summary: Vec<&str> = lines.last().unwrap().split(", ").collect();
+    // What stands behind a word, up to the unit.
+    let number = |begin: &str| -> f64 {
+        let part = summary.iter().find_map(|part| part.strip_prefix(begin)?.strip_prefix(' '));
+        let part = part.unwrap_or_else(|| panic!("no {begin:?} in {summary:?}"));
+        part.split(['/', ' ']).next().unwrap().parse().expect(begin)
+    };
+    let limit = number("limit");
+    let highest = number("highest second seen at the target");
+    let used = number("share used");
+    assert!(0.0 < highest && highest <= limit, "{summary:?}");
+    assert!(used > 10.0 && used <= 105.0, "{summary:?}");
+    assert_eq!(number("over-commitment"), 0.0, "{summary:?}");
+    assert_eq!(number("refused"), 0.0, "{summary:?}");
+}

@@ -1,0 +1,116 @@
+//! A server that has just started hands out what was out before, within the capacity, and nothing else.
+
+use lessor_proto::wire::{GetCapacityRequest, Lease};
+
+use crate::house::holder::{Holder, Nature, ask, claim};
+use crate::house::{House, eventually, everything, template};
+
+/// A server that learns for so many seconds.
+fn learning(seconds: u32) -> String {
+    let lease = 30.max(seconds);
+    template(
+        "*",
+        100.0,
+        &format!(
+            "{{kind: FAIR_SHARE, lease_length: {lease}, refresh_interval: 1, learning_mode_duration: {seconds}}}"
+        ),
+    )
+}
+
+fn claims(client: &str, wants: f64, has: Lease) -> GetCapacityRequest {
+    let mut resource = ask("db", wants);
+    resource.has = Some(has);
+    GetCapacityRequest { client_id: Some(client.into()), resource: vec![resource], ..Default::default() }
+}
+
+/// A lease of another reign, as a client of Lessor's earlier life shows it.
+fn old(capacity: f64) -> Lease {
+    Lease {
+        epoch: Some(1),
+        seq: Some(9),
+        token: Some(vec![1; 8]),
+        duration_ms: Some(60_000),
+        ..claim(capacity)
+    }
+}
+
+#[tokio::test]
+async fn claims_come_back_and_lies_get_no_more_than_there_is() {
+    let house = House::open(&learning(600)).await;
+    let mut server = house.capacity().await;
+    let mut granted =
+        async |request| server.get_capacity(request).await.unwrap().into_inner().response[0].gets.capacity();
+    assert_eq!(granted(claims("echoes", 60.0, old(30.0))).await, 30.0);
+    assert_eq!(granted(claims("forgets", 20.0, claim(20.0))).await, 20.0);
+    let newcomer = GetCapacityRequest {
+        client_id: Some("new".into()),
+        resource: vec![ask("db", 5.0)],
+        ..Default::default()
+    };
+    assert_eq!(granted(newcomer).await, 0.0);
+    // What is left when the honest have claimed, and then nothing.
+    assert_eq!(granted(claims("liar", 1e9, claim(1e9))).await, 50.0);
+    assert_eq!(granted(claims("another liar", 1e9, old(f64::MAX))).await, 0.0);
+
+    let resource = house.resource("db").await.unwrap();
+    assert_eq!((&resource["learning"], &resource["leased"]), (&true.into(), &100.0.into()));
+    assert_eq!(house.metric("lessor_learning{resource=\"db\"}").await, 1.0);
+    assert_eq!(house.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_liar_who_comes_first_gets_no_more_than_there_is() {
+    let house = House::open(&learning(600)).await;
+    let mut server = house.capacity().await;
+    let mut sum = 0.0;
+    for name in ["a", "b", "c"] {
+        let answer = server.get_capacity(claims(name, 1e9, claim(1e9))).await.unwrap().into_inner();
+        sum += answer.response[0].gets.capacity();
+    }
+    assert_eq!(sum, 100.0);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn clients_keep_their_leases_over_a_crash_and_newcomers_wait_until_all_are_known() {
+    let mut house = House::open(&everything(100.0, 30)).await;
+    let mut server = house.capacity().await;
+    let mut clients: Vec<Holder> = [(Nature::Echoes, 10.0), (Nature::Forgets, 200.0), (Nature::Knows, 200.0)]
+        .into_iter()
+        .map(|(nature, wants)| Holder::new(format!("{nature:?}"), nature, "db", wants))
+        .collect();
+    for _ in 0..4 {
+        for client in &mut clients {
+            client.report(&mut server).await.unwrap();
+        }
+    }
+    let before: Vec<f64> = clients.iter().map(Holder::capacity).collect();
+    assert_eq!(before, [10.0, 45.0, 45.0]);
+
+    house.crash().await;
+    // It learns for longer than it takes to ask, and not for longer than one cares to wait.
+    house.configure(&learning(5));
+    let house = house.start_again().await;
+    let mut server = house.capacity().await;
+    let mut newcomer = Holder::new("newcomer", Nature::Knows, "db", 40.0);
+    assert_eq!(newcomer.report(&mut server).await.unwrap(), 0.0);
+    for (client, before) in clients.iter_mut().zip(before) {
+        let after = client.report(&mut server).await.unwrap();
+        assert_eq!(after, before, "{client:?}");
+    }
+    assert_eq!(newcomer.report(&mut server).await.unwrap(), 0.0);
+    let learning = house.resource("db").await.unwrap()["learning"].clone();
+    assert_eq!(learning, true, "too slow: what is tested was over");
+
+    eventually("it has learnt", async || house.resource("db").await.unwrap()["learning"] == false).await;
+    clients.push(newcomer);
+    for _ in 0..6 {
+        for client in &mut clients {
+            client.report(&mut server).await.unwrap();
+        }
+    }
+    let shares: Vec<f64> = clients.iter().map(Holder::capacity).collect();
+    assert_eq!(shares, [10.0, 30.0, 30.0, 30.0]);
+    house.stop().await;
+}

@@ -1,0 +1,104 @@
+//! Everything that clients can make grow has a limit, and who passes one is told which.
+
+use lessor_proto::wire::{
+    GetCapacityRequest, GetServerCapacityRequest, PriorityBandAggregate, ServerCapacityResourceRequest,
+};
+use tonic::{Code, Status};
+
+use crate::house::holder::{Holder, Nature, ask, claim};
+use crate::house::{House, everything};
+
+const FLAGS: [&str; 12] = [
+    "--max-resources-per-request",
+    "3",
+    "--max-clients-per-resource",
+    "2",
+    "--max-resources",
+    "4",
+    "--max-priorities",
+    "2",
+    "--max-name-bytes",
+    "8",
+    "--max-lives-per-client",
+    "1",
+];
+
+#[track_caller]
+fn check_exhausted<T: std::fmt::Debug>(answer: Result<T, Status>, message: &str) {
+    let status = answer.expect_err(message);
+    assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, message));
+}
+
+fn from(client: &str, names: &[&str]) -> GetCapacityRequest {
+    GetCapacityRequest {
+        client_id: Some(client.to_owned()),
+        resource: names.iter().map(|name| ask(name, 10.0)).collect(),
+        ..GetCapacityRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn whoever_passes_a_limit_is_refused_and_nothing_is_kept() {
+    let house = House::open_with(&everything(100.0, 60), &FLAGS).await;
+    let mut server = house.capacity().await;
+
+    let answer = server.get_capacity(from("a", &["r1", "r2", "r3", "r4"])).await;
+    check_exhausted(answer, "resources in one request: 4 is over the limit of 3");
+    assert_eq!(house.metric("lessor_resources").await, 0.0);
+
+    server.get_capacity(from("a", &["r1", "r2", "r3"])).await.unwrap();
+    let answer = server.get_capacity(from("b", &["r3", "r4", "r5"])).await;
+    check_exhausted(answer, "resources in all: 5 is over the limit of 4");
+    assert_eq!(house.metric("lessor_resources").await, 3.0);
+    assert_eq!(house.metric("lessor_clients{resource=\"r3\"}").await, 1.0);
+
+    let mut second = Holder::new("b", Nature::Knows, "r1", 10.0);
+    second.report(&mut server).await.unwrap();
+    check_exhausted(
+        server.get_capacity(from("c", &["r1"])).await,
+        "clients of \"r1\": 3 is over the limit of 2",
+    );
+    // Those who are there already go on.
+    assert_eq!(second.report(&mut server).await.unwrap(), 10.0);
+    assert_eq!(house.metric("lessor_clients{resource=\"r1\"}").await, 2.0);
+
+    let mut twice = from("a", &["r2"]);
+    twice.resource[0].has = Some(claim(77.0));
+    let message =
+        "lives of \"a\" that hold \"r2\" at once, for want of an echoed lease: 2 is over the limit of 1";
+    check_exhausted(server.get_capacity(twice).await, message);
+
+    let answer = server.get_capacity(from("a", &["ninebytes"])).await;
+    let message = "resource[0].resource_id: \"ninebytes\" is 9 bytes long; wanted 1 to 8 bytes of text without control characters";
+    assert_eq!(answer.unwrap_err().message(), message);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn priorities_have_a_limit_within_a_request_and_over_all() {
+    let house = House::open_with(&everything(100.0, 60), &FLAGS).await;
+    let mut server = house.capacity().await;
+    let band = |priority| PriorityBandAggregate {
+        priority: Some(priority),
+        num_clients: Some(1),
+        wants: Some(1.0),
+        bucket: Vec::new(),
+    };
+    let node = |priorities: &[i64]| GetServerCapacityRequest {
+        server_id: Some("leaf".into()),
+        resource: vec![ServerCapacityResourceRequest {
+            resource_id: Some("r1".into()),
+            wants: priorities.iter().copied().map(band).collect(),
+            ..ServerCapacityResourceRequest::default()
+        }],
+        ..GetServerCapacityRequest::default()
+    };
+    let answer = server.get_server_capacity(node(&[1, 2, 3])).await;
+    check_exhausted(answer, "resource[0].wants: 3 is over the limit of 2");
+    server.get_server_capacity(node(&[1, 2])).await.unwrap();
+    let mut third = from("a", &["r1"]);
+    third.resource[0].priority = Some(3);
+    check_exhausted(server.get_capacity(third).await, "priorities of \"r1\": 3 is over the limit of 2");
+    assert_eq!(house.metric("lessor_clients{resource=\"r1\"}").await, 1.0);
+    house.stop().await;
+}

@@ -1,0 +1,72 @@
+//! Requests that no client library would send.
+
+use std::net::SocketAddr;
+
+use prost::bytes::{Buf, BufMut, Bytes};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+
+use crate::house::AGES;
+
+/// Bytes as they are, where a message should be.
+#[derive(Clone, Copy, Default)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Raw;
+    type Decoder = Raw;
+
+    fn encoder(&mut self) -> Raw {
+        Raw
+    }
+
+    fn decoder(&mut self) -> Raw {
+        Raw
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+}
+
+/// Calls the method at this path with these bytes for a request.
+pub(crate) async fn call(channel: &Channel, path: &str, bytes: &[u8]) -> Result<Bytes, Status> {
+    let mut grpc = tonic::client::Grpc::new(channel.clone());
+    timeout(AGES, grpc.ready()).await.expect("ready in time").expect("the connection lives");
+    let path = PathAndQuery::try_from(path).expect("a path");
+    let call = grpc.unary(Request::new(Bytes::copy_from_slice(bytes)), path, Raw);
+    timeout(AGES, call).await.expect("an answer in time").map(tonic::Response::into_inner)
+}
+
+/// Sends bytes that are not even HTTP, and waits until the other side hangs up.
+pub(crate) async fn shout(address: SocketAddr, bytes: &[u8]) {
+    let shouting = async {
+        let mut stream = TcpStream::connect(address).await.expect("it takes connections");
+        stream.write_all(bytes).await.expect("it takes bytes");
+        // It may hang up with or without a word.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    };
+    timeout(AGES, shouting).await.expect("it hangs up");
+}
