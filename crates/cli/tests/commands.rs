@@ -203,8 +203,10 @@ async fn status_shows_who_has_and_wants_what() {
         assert!(text.contains("\n  leased 100 of 100/s, wanted 1033.25, 2 clients\n"), "{text}");
         assert!(text.contains("\nother  (rate, "), "{text}");
         let row = |id: &str| -> Vec<String> {
-            let line = text.lines().find(|line| line.trim_start().starts_with(id)).expect(id);
-            line.split_whitespace().map(str::to_owned).collect()
+            let words =
+                |line: &str| line.split_whitespace().filter(|word| *word != "│").map(str::to_owned).collect();
+            let mut rows = text.lines().map(words);
+            rows.find(|row: &Vec<String>| row.first().is_some_and(|first| first == id)).expect(id)
         };
         assert_eq!(row("client")[..3], ["client", "has", "wants"]);
         assert_eq!(row("web-1")[..3], ["web-1", "33.25", "33.25"]);

@@ -3,7 +3,7 @@
 Usage: client.py MESSAGES HOST:PORT (echoes|forgets) SEED
 
 MESSAGES is the directory of doorman_pb2.py. After every answer the leases that clients hold must sum up to no more than
-there is, though those who echo miss some answers; in the end each must get its exact share within six rounds.
+there is, though they miss some answers; in the end each must get its exact share within six rounds.
 """
 
 import random
@@ -113,8 +113,7 @@ def act(server, clients, step, echoes, dice):
     else:
         client = dice.choice(clients)
         client.wants *= dice.uniform(1.0, 4.0) if lot < 0.75 else dice.uniform(0.0, 1.0)
-        # One that has forgotten which grant it has would be taken for another if it missed a raise.
-        client.ask(hears=not echoes or dice.random() < 0.8)
+        client.ask(hears=dice.random() < 0.8)
 
 
 def main():

@@ -95,7 +95,7 @@ impl Children {
         let least = counted().min_by_key(|&slot| (account(slot).charge(), account(slot).last_end(), slot))?;
         let (charge, end) = (account(least).charge(), account(least).last_end());
         let covered = |slot: Slot| charge == Amount::ZERO || account(slot).covers_until(charge) >= end;
-        counted().all(covered).then_some(least)
+        counted().filter(|&slot| slot != least).all(covered).then_some(least)
     }
 
     pub(crate) fn insert(&mut self, child: Child) -> Slot {
