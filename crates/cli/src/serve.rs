@@ -1,6 +1,6 @@
 //! `lessor serve`: a server from a configuration file, until it is told to end.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +26,10 @@ pub(crate) struct Serve {
     #[arg(long, env = "LESSOR_CONFIG", value_name = "FILE")]
     config: PathBuf,
     /// Where to serve gRPC, and HTTP on the same port
-    #[arg(long, env = "LESSOR_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:15000")]
+    #[arg(long, env = "LESSOR_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:15000", value_parser = address)]
     listen: SocketAddr,
     /// Where to serve HTTP (status, metrics, health) besides
-    #[arg(long, env = "LESSOR_HTTP", value_name = "HOST:PORT")]
+    #[arg(long, env = "LESSOR_HTTP", value_name = "HOST:PORT", value_parser = address)]
     http: Option<SocketAddr>,
     /// The name of the node
     #[arg(long, env = "LESSOR_NODE", value_name = "NAME", default_value = "root")]
@@ -157,6 +157,12 @@ impl Signals {
             hang_up: listen(SignalKind::hangup())?,
         })
     }
+}
+
+/// A name may have several addresses; the first one is bound.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut addresses = text.to_socket_addrs().map_err(|error| format!("{error}; wanted HOST:PORT"))?;
+    addresses.next().ok_or_else(|| "it has no address".to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

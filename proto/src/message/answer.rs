@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::refusal::{Limits, Malformed};
+use super::refusal::Malformed;
 use crate::name::ResourceId;
 use crate::{Amount, wire};
 
@@ -90,6 +90,9 @@ pub struct Whereabouts {
     /// The name of the node.
     pub node: Option<String>,
 }
+
+/// Bytes in the name of a resource in an answer: servers may be configured for longer ones than they are by default.
+const LONGEST_NAME: usize = 4096;
 
 // === impl WallClock ===
 
@@ -184,7 +187,7 @@ impl Grant {
     ) -> Result<Grant, Malformed> {
         let malformed =
             |field: &str, found: String| Malformed { field: format!("response[{index}].{field}"), found };
-        let resource = ResourceId::new(response.resource_id.as_str(), Limits::default().name_bytes.max(4096))
+        let resource = ResourceId::new(response.resource_id.as_str(), LONGEST_NAME)
             .map_err(|fault| malformed("resource_id", fault.to_string()))?;
         let lease = response.gets;
         let capacity = lease.capacity.ok_or_else(|| malformed("gets.capacity", "is missing".to_owned()))?;

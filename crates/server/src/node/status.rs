@@ -12,7 +12,7 @@ pub struct StatusQuery {
     pub resource: Option<String>,
     /// How many resources, in the order of their names.
     pub resources: usize,
-    /// How many holders of each.
+    /// How many holders of each; not more than ten thousand in all.
     pub holders: usize,
 }
 
@@ -52,6 +52,10 @@ pub struct Tally {
     pub reloads: u64,
 }
 
+/// Nobody is kept waiting for a lease while more holders than that are ranked by what they have, or shown.
+const MOST_RANKED: usize = 10_000;
+const MOST_ROWS: usize = 10_000;
+
 // === impl StatusQuery ===
 
 impl Default for StatusQuery {
@@ -67,17 +71,21 @@ impl Node {
     #[must_use]
     pub fn status(&self, now: Time, query: &StatusQuery) -> NodeStatus {
         let wanted = |id: &ResourceId| query.resource.as_ref().is_none_or(|wanted| wanted == id.as_str());
-        let resources = self.resources.values().filter(|resource| wanted(resource.id()));
+        let shown = self.resources.values().filter(|resource| wanted(resource.id())).take(query.resources);
+        let count = shown.clone().count().max(1);
+        let (rank, mut rows) = (MOST_RANKED / count, MOST_ROWS);
+        let resources = shown.map(|resource| {
+            let status = resource.status(now, query.holders.min(rows), rank);
+            rows -= status.holders.len();
+            status
+        });
         NodeStatus {
             node: self.config.name.clone(),
             epoch: self.config.epoch,
             leading_seconds: now.since(self.since).as_secs_f64(),
             resources_in_all: self.resources.len(),
             tally: self.tally,
-            resources: resources
-                .take(query.resources)
-                .map(|resource| resource.status(now, query.holders))
-                .collect(),
+            resources: resources.collect(),
         }
     }
 }

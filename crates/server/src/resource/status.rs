@@ -9,9 +9,6 @@ use super::answer::grain;
 use super::{Child, Policy, Resource};
 use crate::repository::Kind;
 
-/// Holders that are ranked to find those with the most; nobody waits while a million are.
-const LOOKED_AT: usize = 10_000;
-
 /// A resource as it stands.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "shell", derive(serde::Serialize))]
@@ -86,8 +83,8 @@ pub struct HolderStatus {
 // === impl Resource ===
 
 impl Resource {
-    /// Who holds how much, with at most `holders` of them one by one: those with the most first, of ten thousand.
-    pub(crate) fn status(&self, now: Time, holders: usize) -> ResourceStatus {
+    /// Who holds how much, with at most `holders` of them one by one: those with the most first, of the first `rank`.
+    pub(crate) fn status(&self, now: Time, holders: usize, rank: usize) -> ResourceStatus {
         let safe = self.safe_capacity();
         ResourceStatus {
             resource: self.id.to_string(),
@@ -112,7 +109,7 @@ impl Resource {
             safe_capacity: safe,
             safe_capacity_out: (safe >= 0.0).then_some(safe * self.children.len() as f64),
             duplicate_client_ids: self.duplicates,
-            holders: self.holder_status(now, holders),
+            holders: self.holder_status(now, holders, rank),
         }
     }
 
@@ -121,11 +118,11 @@ impl Resource {
         &self.id
     }
 
-    fn holder_status(&self, now: Time, most: usize) -> Vec<HolderStatus> {
+    fn holder_status(&self, now: Time, most: usize, rank: usize) -> Vec<HolderStatus> {
         if most == 0 {
             return Vec::new();
         }
-        let mut children: Vec<&Child> = self.children.iter().take(most.max(LOOKED_AT)).collect();
+        let mut children: Vec<&Child> = self.children.iter().take(most.max(rank)).collect();
         children
             .sort_by_cached_key(|child| (Reverse(child.account.charge()), child.name.clone(), child.session));
         children.into_iter().take(most).map(|child| self.one_status(now, child)).collect()
