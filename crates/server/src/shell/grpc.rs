@@ -11,8 +11,10 @@ use lessor_proto::message::{Ask, Refusal, Release};
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
 use tokio::sync::watch;
+use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status};
+use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -86,7 +88,7 @@ pub(super) async fn nowhere(request: axum::extract::Request) -> axum::response::
 
 /// Keeps what health says in step with whether the driver is ready, until the server stops.
 pub(super) async fn follow_health(
-    reporter: HealthReporter,
+    mut reporter: HealthReporter,
     driver: Arc<Driver>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -97,8 +99,16 @@ pub(super) async fn follow_health(
             _ = timer.tick() => {}
         }
     }
-    reporter.set_not_serving::<CapacityServer<Service>>().await;
-    reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+    let services = ["", <CapacityServer<Service> as NamedService>::NAME];
+    for service in services {
+        reporter.set_service_status(service, ServingStatus::NotServing).await;
+    }
+    // Those who watch have heard the last word; their streams end with the server, so that a drain does not wait for
+    // them. An error means that the server handle is gone, which is a stop as well.
+    let _ = stopped.wait_for(|&stop| stop).await;
+    for service in services {
+        reporter.clear_service_status(service).await;
+    }
 }
 
 fn unanswered(fault: Unanswered) -> Status {
