@@ -11,11 +11,16 @@
 //!
 //! Tokens can be *set aside*: taken out to be spent elsewhere, a little later. The bucket then fills up only to its
 //! capacity less what is aside, so that both together never exceed the capacity.
+//!
+//! Somebody else can keep the bucket for a while: from what it holds, when that was counted, its rate and its capacity
+//! all that follows can be computed elsewhere, and in the end the bucket is *charged* with what was spent there.
 
 /// Grains in a unit: millionths times nanoseconds in a second.
 const UNIT: u128 = 1_000_000 * 1_000_000_000;
 /// Grains in a millionth of a unit.
 const MICRO: u128 = 1_000_000_000;
+/// Grains in a billionth of a unit.
+pub const NANO: u64 = 1_000_000;
 
 /// A token bucket. Times are nanoseconds on any clock; times that go backwards bring nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,6 +105,44 @@ impl Bucket {
     /// Puts `tokens` back that were taken out and not spent; what does not fit is lost.
     pub fn put_back(&mut self, tokens: u64) {
         self.level = (self.level + u128::from(tokens) * UNIT).min(self.brim());
+    }
+
+    /// Takes out what was spent elsewhere, in billionths of a unit, from what is in and from the income since.
+    ///
+    /// The bucket then stands at the first moment at which all of that had come in, if it was not all in already.
+    pub fn charge(&mut self, nanos: u64) {
+        let cost = u128::from(nanos) * u128::from(NANO);
+        let owed = cost.saturating_sub(self.level);
+        self.level = self.level.saturating_sub(cost);
+        if owed > 0 && self.rate > 0 {
+            let wait = owed.div_ceil(u128::from(self.rate));
+            self.level = wait * u128::from(self.rate) - owed;
+            self.at = self.at.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// What is in, in grains, of which a unit has 10^15.
+    #[must_use]
+    pub fn grains(&self) -> u128 {
+        self.level
+    }
+
+    /// Up to when the level is counted.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Millionths of a unit a second, or grains a nanosecond.
+    #[must_use]
+    pub fn rate_micros(&self) -> u64 {
+        self.rate
+    }
+
+    /// The most that can be in, in millionths of a unit.
+    #[must_use]
+    pub fn capacity_micros(&self) -> u64 {
+        u64::try_from(self.brim() / MICRO).unwrap_or(u64::MAX)
     }
 
     /// When `tokens` would be there if nobody took any, the end did not come and the bucket had no brim: the moment for
@@ -227,6 +270,22 @@ mod tests {
         bucket.put_back(u64::MAX);
         assert_eq!(bucket.tokens(), u64::MAX / 1_000_000);
         assert!(bucket.available_at(u64::MAX).is_some());
+    }
+
+    #[test]
+    fn a_charge_is_paid_from_what_is_in_and_then_from_what_comes() {
+        let mut bucket = bucket(300_000, 5_000_000);
+        bucket.refill(10 * SECOND);
+        bucket.charge(1_500_000_000);
+        assert_eq!((bucket.at(), bucket.grains()), (10 * SECOND, UNIT * 3 / 2));
+        bucket.charge(1_500_000_001);
+        // 10^6 grains are missing, and 300,000 come in a nanosecond.
+        assert_eq!((bucket.at(), bucket.grains()), (10 * SECOND + 4, 200_000));
+        bucket.refill(20 * SECOND);
+        assert_eq!(bucket.grains(), 3 * UNIT - u128::from(NANO));
+        let mut dry = Bucket::empty();
+        dry.charge(u64::MAX);
+        assert_eq!(dry, Bucket::empty());
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! - `million`: 1,000,000 a second, asked for as fast as it goes, so that nearly all is denied, by both;
 //! - `million_paced`: the same rate on a clock that moves as fast as permits are taken, so that nearly all is granted
 //!   and the price of a batch is in the figure (ours only: governor's clock cannot be moved at the same price);
+//! - `low`: 500 a second, which is too little for shards, with bursts of six for both: hammered on the real clock, so
+//!   that nearly all is denied, and paced on one that moves by a token at each question, so that all is granted (on one
+//!   thread; on two, one that comes late may be denied);
 //! - `gauge`: a permit for something in flight, taken and given back.
 //!
 //! Two threads: both do the whole number of iterations at once; the figure is the time until the later one is done, per
@@ -14,11 +17,12 @@
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
+use governor::nanos::Nanos;
 use governor::{Quota, RateLimiter};
 use lessor_client::gauge::Gauge;
 use lessor_client::limiter::{Allowance, Limiter};
@@ -28,6 +32,7 @@ use lessor_proto::{Amount, Time};
 /// So much a second that nobody gets there.
 const PLENTY: u32 = u32::MAX;
 const MILLION: u32 = 1_000_000;
+const LOW: u32 = 500;
 
 /// The same work on one and on two threads.
 fn on_one_and_two_threads<M: criterion::measurement::Measurement<Value = Duration>>(
@@ -121,6 +126,52 @@ fn million_paced(c: &mut Criterion) {
     println!("million_paced: lessor granted {} of {}", usage.granted, usage.attempted);
 }
 
+/// A clock that costs what ours costs, and moves by a permit of [`LOW`] each time.
+#[derive(Clone, Default)]
+struct Paced(Arc<AtomicU64>);
+
+impl Paced {
+    fn nanos(&self) -> u64 {
+        black_box(clock::now());
+        self.0.fetch_add(1_000_000_000 / u64::from(LOW), Ordering::Relaxed)
+    }
+}
+
+impl governor::clock::Clock for Paced {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::from(self.nanos())
+    }
+}
+
+fn low(c: &mut Criterion) {
+    let mut group = c.benchmark_group("low");
+    let burst = NonZeroU32::MIN.saturating_add(5);
+    let quota = Quota::per_second(NonZeroU32::MIN.saturating_add(LOW - 1)).allow_burst(burst);
+    let governor = RateLimiter::direct(quota);
+    on_one_and_two_threads(&mut group, "hammered/governor", || {
+        let _ = black_box(governor.check());
+    });
+    let limiter = limiter_of(LOW);
+    on_one_and_two_threads(&mut group, "hammered/lessor", || {
+        let _ = black_box(limiter.try_acquire(black_box(1), clock::now));
+    });
+    let governor = RateLimiter::direct_with_clock(quota, Paced::default());
+    on_one_and_two_threads(&mut group, "paced/governor", || {
+        let _ = black_box(governor.check());
+    });
+    let (paced, clock) = (Limiter::default(), Paced::default());
+    paced.allow(Time::ZERO, Allowance::forever(Amount::from_units(u64::from(LOW))));
+    on_one_and_two_threads(&mut group, "paced/lessor", || {
+        let _ = black_box(paced.try_acquire(black_box(1), || Time::from_nanos(clock.nanos())));
+    });
+    group.finish();
+    for (name, usage) in [("hammered", limiter.usage()), ("paced", paced.usage())] {
+        println!("low: {name}: lessor granted {} of {}", usage.granted, usage.attempted);
+    }
+}
+
 fn gauge(c: &mut Criterion) {
     let mut group = c.benchmark_group("gauge");
     let gauge = Gauge::default();
@@ -131,5 +182,5 @@ fn gauge(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, plenty, million, million_paced, gauge);
+criterion_group!(benches, plenty, million, million_paced, low, gauge);
 criterion_main!(benches);

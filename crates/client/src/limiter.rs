@@ -8,15 +8,20 @@
 //! nothing shared. One permit in a batch goes to the bucket instead: it reads the clock and takes a mutex for some 50
 //! ns. While the bucket is empty, a permit for one unit is denied without the mutex, by the clock and one word. A batch
 //! is what the rate brings in a millisecond, at most a 32nd of the burst: 312 tokens at 1,000,000 a second with a burst
-//! of 10 ms. Below 6,400 a second (with that burst) a batch would be less than two tokens, and every permit goes to the
-//! bucket.
+//! of 10 ms.
+//!
+//! Below 6,300 a second (with that burst) a batch would be less than two tokens, and there are no shards. A *meter*
+//! keeps the bucket instead, in one word that all threads share: a permit reads the clock and is one compare-and-swap,
+//! a denial reads the clock and the word, and neither takes the mutex. The mutex is for what changes the meter: an
+//! allowance, one who waits, the end, and 18,000 units of income since it was last started. While somebody waits the
+//! meter stands still, and all go to the bucket.
 //!
 //! # What it promises
 //!
 //! In any window `w`, at most `rate * (w + burst) + 1` units: tokens in shards count against the bucket's capacity, so
 //! batches add nothing to this. A request for more than the burst is a burst of its own size; it is only granted to one
 //! who waited for it. A bucket starts empty, and what it brings is exact, so capacity that moves from one client to
-//! another is not spent twice. A rate of 0.3 a second gives three permits in ten seconds, not two and not four, to one
+//! another is not spent twice; only a bucket that ran over may lack a billionth of a unit. A rate of 0.3 a second gives three permits in ten seconds, not two and not four, to one
 //! who comes at most the burst time late for each.
 //!
 //! When [`Limiter::allow`] returns, the allowance before it is over: every shard has been emptied into the bucket, and
@@ -59,11 +64,13 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use self::central::Central;
+use self::meter::{Answer, Meter};
 use self::shards::Shards;
 pub use crate::allowance::Allowance;
 pub use crate::waiting::{Clock, Refused, Waiting};
 
 mod central;
+mod meter;
 mod shards;
 #[cfg(test)]
 mod tests;
@@ -73,7 +80,11 @@ mod wait;
 #[derive(Debug)]
 pub struct Limiter {
     shards: Shards,
-    /// Nanoseconds before which the central bucket has no token, or [`NEVER`]. It errs only towards zero.
+    /// Keeps the bucket where there are no shards and nobody waits. It stands still while the lock is held to change
+    /// something.
+    meter: Meter,
+    /// Nanoseconds before which the central bucket has no token, or [`NEVER`]. It errs only towards zero, and is zero
+    /// while the meter runs.
     ready_at: AtomicU64,
     central: Mutex<Central>,
     waiting: Waiting,
@@ -128,6 +139,7 @@ impl Limiter {
     pub const fn new(burst: Duration) -> Limiter {
         Limiter {
             shards: Shards::new(),
+            meter: Meter::new(),
             ready_at: AtomicU64::new(NEVER),
             central: Mutex::new(Central::new(burst)),
             waiting: Waiting::DEFAULT,
@@ -142,7 +154,7 @@ impl Limiter {
 
     /// Replaces what may be spent. Tokens that were brought before stay, up to the burst of the new rate.
     pub fn allow(&self, now: Time, allowance: Allowance) {
-        let mut central = self.lock();
+        let mut central = self.take_over();
         central.allow(now, allowance, &self.shards);
         self.settle(central, now);
     }
@@ -166,7 +178,7 @@ impl Limiter {
         self.lock().usage(&self.shards)
     }
 
-    #[cold]
+    #[inline(never)]
     fn try_central(&self, n: u32, now: impl Fn() -> Time) -> Result<(), Denied> {
         let drawn = self.draw(n, now);
         if drawn.is_err() {
@@ -181,14 +193,34 @@ impl Limiter {
             return Err(Denied::NothingLeased);
         }
         let now = now();
+        if let Some(answer) = self.metered(n, now) {
+            return answer;
+        }
         // The common denial, without the lock. For more than one unit the answer must be computed.
         if n == 1 && now.as_nanos() < ready_at {
             return Err(Denied::Spent { retry_after: Time::from_nanos(ready_at).since(now) });
         }
         let mut central = self.lock();
+        // Whoever had the lock before may have started the meter: to stop it again would send others here as well.
+        if let Some(answer) = self.metered(n, now) {
+            return answer;
+        }
+        self.stop_meter(&mut central);
         let drawn = central.draw(n, now, &self.shards);
         self.publish(&central, now);
         drawn
+    }
+
+    /// What the meter says, if it runs and can tell.
+    fn metered(&self, n: u32, now: Time) -> Option<Result<(), Denied>> {
+        match self.meter.spend(n, now) {
+            Answer::Granted => {
+                self.shards.count_metered(n);
+                Some(Ok(()))
+            }
+            Answer::Denied(denied) => Some(Err(denied)),
+            Answer::AskTheBucket => None,
+        }
     }
 
     /// Publishes what changed under the lock, lets go of it, and wakes who waits first.
@@ -201,9 +233,28 @@ impl Limiter {
         }
     }
 
+    /// Tells those who come without the lock how things stand, and lets the meter run if it may.
     fn publish(&self, central: &Central, now: Time) {
+        if let Some(terms) = central.terms(now) {
+            self.ready_at.store(0, Ordering::Relaxed);
+            return self.meter.start(terms);
+        }
         let ready_at = central.ready_at(now).map_or(NEVER, |at| at.as_nanos().min(NEVER - 1));
         self.ready_at.store(ready_at, Ordering::Relaxed);
+    }
+
+    /// The lock, with the bucket as it is: the meter stands still until [`Limiter::publish`].
+    fn take_over(&self) -> MutexGuard<'_, Central> {
+        let mut central = self.lock();
+        self.stop_meter(&mut central);
+        central
+    }
+
+    /// Stops the meter and takes what it counted out of the bucket.
+    fn stop_meter(&self, central: &mut Central) {
+        if let Some(spent) = self.meter.stop() {
+            central.charge(spent);
+        }
     }
 
     /// No code of others runs under this lock, so a poisoned one is as good as any.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lessor_algorithms::bucket::Bucket;
 use lessor_proto::{Amount, Time};
 
+use super::meter::Terms;
 use super::shards::{SHARDS, Shards};
 use super::{Denied, Usage};
 use crate::allowance::Allowance;
@@ -17,6 +18,8 @@ const UNLIMITED_SHARE: u64 = 1024;
 const SHARE_NANOS: u128 = 1_000_000;
 /// All shards together hold this part of the burst at most.
 const SHARDS_PART: u64 = 2;
+/// With less in a shard than this, there are none: every other permit would go to the bucket anyway.
+const MIN_SHARE: u64 = 2;
 /// A batch leaves three quarters of the bucket to others.
 const BATCH_PART: u64 = 4;
 
@@ -34,7 +37,7 @@ pub(super) struct Central {
     share: u64,
     /// At least as many tokens as are in the shards.
     lent: u64,
-    /// Tokens that left the bucket and did not come back.
+    /// Tokens that left the bucket and did not come back, without those that were metered.
     drawn: u64,
     /// Units whose waiters were refused or went away.
     given_up: u64,
@@ -145,8 +148,20 @@ impl Central {
         }
     }
 
+    /// What a meter may go by until the next change here. Where there are shards, and while somebody waits, there is
+    /// nothing to meter.
+    pub(super) fn terms(&self, now: Time) -> Option<Terms> {
+        let low = self.share == 0 && !self.unlimited && self.queue.is_empty() && self.is_open(now);
+        if low { Terms::of(&self.bucket, self.until) } else { None }
+    }
+
+    /// Takes back the bucket from a meter that counted so many billionths of a unit.
+    pub(super) fn charge(&mut self, nanos: u64) {
+        self.bucket.charge(nanos);
+    }
+
     pub(super) fn usage(&self, shards: &Shards) -> Usage {
-        let granted = self.drawn - shards.total();
+        let granted = self.drawn - shards.total() + shards.metered();
         let waiting = self.queue.units();
         Usage { attempted: granted + shards.denied() + self.given_up + waiting, granted, waiting }
     }
@@ -244,5 +259,6 @@ fn share(rate: u64, burst_micros: u64) -> u64 {
     }
     let income = u128::from(rate) * SHARE_NANOS / 1_000_000_000 / u128::from(Amount::MICROS_PER_UNIT);
     let part = burst_micros / Amount::MICROS_PER_UNIT / (SHARDS as u64 * SHARDS_PART);
-    u64::try_from(income).unwrap_or(u64::MAX).min(part)
+    let share = u64::try_from(income).unwrap_or(u64::MAX).min(part);
+    if share < MIN_SHARE { 0 } else { share }
 }

@@ -1,4 +1,5 @@
-//! Tokens near the threads that spend them: one cache line each, so that threads do not disturb each other.
+//! Tokens near the threads that spend them, and counts of what they did: one cache line each, so that threads do not
+//! disturb each other.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -18,6 +19,8 @@ struct Shard {
     tokens: AtomicU64,
     /// Units that were asked for here and denied, since the beginning.
     denied: AtomicU64,
+    /// Units that were asked for here and granted by the meter, since the beginning.
+    metered: AtomicU64,
 }
 
 static NEXT_LANE: AtomicUsize = AtomicUsize::new(0);
@@ -30,7 +33,7 @@ thread_local! {
 
 impl Shards {
     pub(super) const fn new() -> Shards {
-        Shards([const { Shard { tokens: AtomicU64::new(0), denied: AtomicU64::new(0) } }; SHARDS])
+        Shards([const { Shard::new() }; SHARDS])
     }
 
     /// Spends `n` tokens of this thread's shard if they are there: the fast path.
@@ -77,9 +80,27 @@ impl Shards {
         self.0.iter().map(|shard| shard.denied.load(Relaxed)).sum()
     }
 
+    /// Counts units that the meter granted.
+    pub(super) fn count_metered(&self, n: u32) {
+        self.mine().metered.fetch_add(u64::from(n), Relaxed);
+    }
+
+    /// Units granted by the meter so far.
+    pub(super) fn metered(&self) -> u64 {
+        self.0.iter().map(|shard| shard.metered.load(Relaxed)).sum()
+    }
+
     #[inline]
     fn mine(&self) -> &Shard {
         &self.0[lane() % SHARDS]
+    }
+}
+
+// === impl Shard ===
+
+impl Shard {
+    const fn new() -> Shard {
+        Shard { tokens: AtomicU64::new(0), denied: AtomicU64::new(0), metered: AtomicU64::new(0) }
     }
 }
 

@@ -30,6 +30,9 @@ impl Limiter {
             return Ok(());
         }
         let now = clock.now();
+        if let Some(Ok(())) = self.metered(n, now) {
+            return Ok(());
+        }
         match self.draw_or_join(n, now)? {
             None => Ok(()),
             Some(ticket) => wait(self, clock, ticket, now, self.waiting).await,
@@ -38,7 +41,7 @@ impl Limiter {
 
     /// A place in the queue where a permit cannot be had at once.
     fn draw_or_join(&self, n: u32, now: Time) -> Result<Option<Ticket>, Refused> {
-        let mut central = self.lock();
+        let mut central = self.take_over();
         let drawn: Result<(), Denied> = central.draw(n, now, &self.shards);
         let answer = match drawn {
             Ok(()) => Ok(None),
@@ -51,7 +54,7 @@ impl Limiter {
 
 impl Door for Limiter {
     fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step {
-        let mut central = self.lock();
+        let mut central = self.take_over();
         let step = central.step(ticket, now, waker, &self.shards);
         match step {
             Step::Granted => self.settle(central, now),
@@ -61,9 +64,9 @@ impl Door for Limiter {
     }
 
     fn leave(&self, ticket: Ticket) {
-        let mut central = self.lock();
+        let mut central = self.take_over();
         central.leave(ticket);
-        // Without a clock here: zero is always right, the next to ask publishes the true moment.
+        // Without a clock here: zero is always right, the next to ask publishes the true moment and starts the meter.
         self.ready_at.store(0, std::sync::atomic::Ordering::Relaxed);
         let waker = central.head_waker();
         drop(central);
