@@ -21,8 +21,8 @@
 //! In any window `w`, at most `rate * (w + burst) + 1` units: tokens in shards count against the bucket's capacity, so
 //! batches add nothing to this. A request for more than the burst is a burst of its own size; it is only granted to one
 //! who waited for it. A bucket starts empty, and what it brings is exact, so capacity that moves from one client to
-//! another is not spent twice; only a bucket that ran over may lack a billionth of a unit. A rate of 0.3 a second gives three permits in ten seconds, not two and not four, to one
-//! who comes at most the burst time late for each.
+//! another is not spent twice; only a bucket that ran over may lack a billionth of a unit. A rate of 0.3 a second gives
+//! three permits in ten seconds, not two and not four, to one who comes at most the burst time late for each.
 //!
 //! When [`Limiter::allow`] returns, the allowance before it is over: every shard has been emptied into the bucket, and
 //! the bucket truncated to the burst at the present rate. A shard is emptied by one swap of the word that permits are
