@@ -215,3 +215,19 @@ fn command_lines_are_read_as_a_shell_reads_them() {
     ];
     assert_eq!(commands(text), expected);
 }
+
+/// What the README's program does, against the README's server: nobody tells it what to want, and it does one thing after
+/// the other.
+#[tokio::test]
+async fn the_readmes_program_is_served_from_its_first_job_on() {
+    let house =
+        House::open(&std::fs::read_to_string(repository_file("configs/quickstart.yaml")).unwrap()).await;
+    let client = lessor_client::Client::builder(house.address().to_string()).connect().await.unwrap();
+    let queries = client.rate("db-orders").open().unwrap();
+    for job in 0..30 {
+        queries.acquire(1).await.unwrap_or_else(|refused| panic!("job {job}: {refused}"));
+    }
+    assert!(queries.lease().capacity > Some(lessor_proto::Amount::from_units(2)), "{:?}", queries.lease());
+    client.close().await;
+    house.stop().await;
+}

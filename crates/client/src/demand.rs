@@ -5,6 +5,9 @@
 //! fall when the last window that wanted more is forgotten. On top comes a little headroom, so that growth shows as
 //! growth.
 //!
+//! A program that does one thing after the other attempts no more than it is granted. So a window that ends with somebody
+//! waiting wanted twice what it was granted, at least: the demand grows until the limiter is not what holds it up.
+//!
 //! Noise does not travel: while the stated demand lies between what was wanted and twice the headroom above it, it
 //! stays. So a constant load leads to one statement; a step up is stated within one window, a step down one window after
 //! the windows that are remembered.
@@ -59,9 +62,13 @@ pub struct Estimator {
     peaks: VecDeque<(Time, Amount)>,
 }
 
-/// Units that were granted or denied: attempted and not waiting any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Settled(u64);
+/// Units since the beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Settled {
+    /// Granted or denied: attempted and not waiting any more.
+    all: u64,
+    granted: u64,
+}
 
 // === impl Options ===
 
@@ -108,16 +115,23 @@ impl Estimator {
     /// Learns what a limiter's counters read at `now`, and returns what to ask for. To be called about once a window;
     /// the first call only begins one.
     pub fn observe_rate(&mut self, now: Time, usage: limiter::Usage) -> Amount {
-        let settled = Settled(usage.attempted.saturating_sub(usage.waiting));
+        let all = usage.attempted.saturating_sub(usage.waiting);
+        let settled = Settled { all, granted: usage.granted };
         let Some((begun, before)) = self.begun else {
             self.begun = Some((now, settled));
             return self.wants();
         };
-        let wanted = settled.0.saturating_sub(before.0).saturating_add(usage.waiting);
+        let wanted = settled.all.saturating_sub(before.all).saturating_add(usage.waiting);
         // Of a window that still runs, what it wanted at least.
         let elapsed = now.since(begun);
-        let want = per_second(wanted, elapsed.max(self.options.window));
+        let mut want = per_second(wanted, elapsed.max(self.options.window));
         if elapsed >= self.options.window {
+            if usage.waiting > 0 {
+                // Who does one thing after the other attempts no more than it is granted, however much it could use.
+                let doubled =
+                    settled.granted.saturating_sub(before.granted).saturating_add(1).saturating_mul(2);
+                want = want.max(per_second(doubled, elapsed));
+            }
             self.begun = Some((now, settled));
             self.close_window(now, want);
         }
@@ -128,11 +142,11 @@ impl Estimator {
     /// Learns how a gauge was used until `now`, and returns what to ask for, in whole units. Every
     /// [`gauge::Gauge::usage`] must come here, since its peak begins anew each time.
     pub fn observe_gauge(&mut self, now: Time, usage: gauge::Usage) -> Amount {
-        let (begun, _) = *self.begun.get_or_insert((now, Settled(0)));
+        let (begun, _) = *self.begun.get_or_insert((now, Settled::default()));
         self.running_peak = self.running_peak.max(Amount::from_units(usage.peak));
         let want = self.running_peak;
         if now.since(begun) >= self.options.window {
-            self.begun = Some((now, Settled(0)));
+            self.begun = Some((now, Settled::default()));
             self.running_peak = Amount::from_units(usage.in_use.saturating_add(usage.waiting));
             self.close_window(now, want);
         }

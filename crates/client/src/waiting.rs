@@ -58,7 +58,7 @@ pub enum Refused {
 
 impl Waiting {
     /// A second, and 1024 waiters.
-    pub const DEFAULT: Waiting = Waiting { max_wait: Duration::from_secs(1), max_waiters: 1024 };
+    pub const DEFAULT: Waiting = Waiting { max_wait: Duration::from_secs(5), max_waiters: 1024 };
 }
 
 impl Default for Waiting {

@@ -186,3 +186,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn one_thing_after_the_other_is_not_held_up_for_long() {
+    // A program that could do 500 a second, one by one, and whose lease is what it asks for.
+    let mut demand = Estimator::new(Options::default());
+    let mut usage = limiter::Usage::default();
+    let at = |second: u64| Time::ZERO + Duration::from_secs(second);
+    demand.observe_rate(at(0), usage);
+    for second in 1..=12 {
+        let leased = demand.wants().floor_units();
+        usage.granted += leased.min(500);
+        usage.waiting = u64::from(leased < 500);
+        usage.attempted = usage.granted + usage.waiting;
+        demand.observe_rate(at(second), usage);
+    }
+    assert!(demand.wants() >= Amount::from_units(500), "{} after 12 s", demand.wants());
+    assert!(demand.wants() <= Amount::from_units(1200), "{} does not run away", demand.wants());
+}

@@ -125,7 +125,7 @@ impl<'a, E> Opening<'a, E> {
         Opening { fallback, ..self }
     }
 
-    /// The longest that `acquire` waits; a second without it.
+    /// The longest that `acquire` waits; five seconds without it.
     pub fn max_wait(self, max_wait: Duration) -> Opening<'a, E> {
         Opening { waiting: Waiting { max_wait, ..self.waiting }, ..self }
     }
