@@ -13,6 +13,7 @@
 //! | grant | one message that gives, renews, raises or lowers a lease; numbered by (epoch, seq) |
 //! | report | one message in which a holder says what it wants and which grant it keeps to |
 //! | basis | the report from which the end of a lease is counted, by both ends, each on its own clock |
+//! | stream | both ends of a lease speak when they have something to say, in order; without one, the holder polls |
 //! | charge | the most a holder may still believe it has; what the ledger counts against the capacity |
 //! | wants | the demand of a holder |
 //! | weight | how many clients a demand stands for (the wire says `num_clients`, or subclients) |

@@ -6,8 +6,13 @@
 
 mod answer;
 mod ask;
+mod field;
+mod grant;
 mod refusal;
+mod stream;
 
-pub use answer::{Answer, Grant, Leader, Order, Sharing, WallClock, Whereabouts};
+pub use answer::{Answer, Leader, Whereabouts};
 pub use ask::{Ask, Band, Bands, Has, HolderKind, Release, Report};
+pub use grant::{Grant, Order, Sharing, WallClock};
 pub use refusal::{Limits, Malformed, Refusal};
+pub use stream::{Down, Hello, StreamReport, Up, Welcome};

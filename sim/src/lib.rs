@@ -5,18 +5,38 @@
 //! what all clients believe they may use. The same seed gives the same trace, and so the same hash of it, everywhere.
 //!
 //! ```
-//! use lessor_sim::world::{TownPlan, World};
+//! use lessor_proto::Time;
+//! use lessor_sim::plan::TownPlan;
+//! use lessor_sim::town::Town;
 //!
-//! let plan = TownPlan { clients: 5, capacity: 100.0, minutes: 3, ..TownPlan::default() };
-//! let first = World::new(7, &plan).run().expect("never above the capacity");
-//! let again = World::new(7, &plan).run().expect("never above the capacity");
-//! assert_eq!(first.trace_hash, again.trace_hash);
-//! assert!(first.utilisation > 0.5, "{first:?}");
+//! // Two regions of three clients each, who want 50 of 200 each.
+//! let mut town = Town::new(7, &TownPlan::tree(&[2], 3, 200.0, 50.0));
+//! town.run_until(Time::from_nanos(60_000_000_000)).expect("no rule is broken");
+//! assert!(town.total_believed(0) <= 200_000_000);
 //! ```
 //!
-//! Deliberately absent so far: trees, several tasks, clocks that drift, scenarios and plots.
+//! Deliberately absent so far: elections, and old leaders that live on.
 
-pub mod network;
+pub mod agenda;
+pub mod big;
+mod client;
+pub mod clock;
+pub mod dice;
+pub mod doorman;
+pub mod faults;
+mod legacy;
+pub mod measure;
+#[cfg(feature = "mutations")]
+pub mod mutation;
 pub mod oracle;
+mod place;
+pub mod plan;
+mod process;
+pub mod report;
+pub mod scenario;
+mod story;
+mod stream;
+pub mod swarm;
+pub mod town;
 pub mod trace;
-pub mod world;
+pub mod workload;

@@ -1,74 +1,254 @@
-//! Who knows everything: adds up what all clients believe, after every event.
+//! Who knows everything, and looks after every event whether a rule is broken.
+//!
+//! The rules are the invariants of section 13 of the protocol, by their numbers. The first is the promise itself: what
+//! all clients together believe they may use never passes what there is. The others fail earlier, and closer to the
+//! mistake.
 
-use lessor_client::allowance::Allowance;
-use lessor_proto::{Amount, Time};
+mod beliefs;
+mod books;
+mod calm;
 
-/// What all clients believe, against what there is.
-#[derive(Clone, Debug)]
-pub struct Oracle {
-    capacity: Amount,
-    /// Belief times nanoseconds, to be divided by the time in the end.
-    area: f64,
-    since: Time,
-    believed: u128,
-    highest: u128,
+use std::any::Any;
+use std::fmt;
+
+use lessor_proto::Time;
+use lessor_proto::message::Order;
+
+use crate::clock::Clock;
+use crate::plan::Watch;
+use crate::town::{Resource, Town};
+
+pub(crate) use self::beliefs::Holding;
+use self::books::Seen;
+pub use self::calm::Target;
+
+/// A rule is broken.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("seed {seed}, event {event}, at {at}: {rule} is broken: {what}\n{story}")]
+pub struct Violation {
+    /// The seed of the town.
+    pub seed: u64,
+    /// The number of the event.
+    pub event: u64,
+    /// When.
+    pub at: Time,
+    /// Which rule.
+    pub rule: Rule,
+    /// How.
+    pub what: String,
+    /// What happened last: the real time, the time on the clock of whoever did it, who, and what.
+    pub story: String,
 }
 
-/// The law is broken: clients believe more than there is.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("clients believe {believed} of {capacity} millionths")]
-pub struct Overshoot {
-    /// What they believe together, in millionths.
-    pub believed: u128,
-    /// What there is, in millionths.
-    pub capacity: u64,
+/// An invariant, by its number in the protocol; 0 is an assertion of a mind itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Rule(pub u8);
+
+/// What the oracle remembers.
+#[derive(Debug)]
+pub(crate) struct Oracle {
+    resources: usize,
+    /// What clients believe of each resource, in millionths.
+    totals: Vec<u128>,
+    /// The same of those below each place: by place, then by resource.
+    below: Vec<u128>,
+    limits: Vec<Limit>,
+    /// What was seen of each place and resource last.
+    seen: Vec<Seen>,
+    /// The grants in the message that is being taken in.
+    pub(crate) mail: Vec<Mail>,
+    broken: Option<(Rule, String)>,
+    /// The places that an event has touched: those whose node acted, and those whose clients believe something else.
+    acted: Vec<u32>,
+    stirred: Vec<u32>,
+    until_recount: u32,
+}
+
+/// A grant in the message that is being taken in, or that everything is renewed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mail {
+    /// Which resource; absent: all of them.
+    resource: Option<u16>,
+    order: Option<Order>,
+    micros: u64,
+}
+
+/// How much of a resource there may be in use.
+#[derive(Clone, Debug, Default)]
+struct Limit {
+    first: u64,
+    now: u64,
+    /// What there was before, and until when it may still be in use.
+    past: Vec<(u64, Time)>,
 }
 
 // === impl Oracle ===
 
 impl Oracle {
-    /// Nobody believes anything yet.
-    #[must_use]
-    pub fn new(capacity: Amount) -> Oracle {
-        Oracle { capacity, area: 0.0, since: Time::ZERO, believed: 0, highest: 0 }
-    }
-
-    /// Looks at all allowances at `now`.
-    ///
-    /// # Errors
-    /// When they sum up to more than the capacity.
-    pub fn look<'a>(
-        &mut self,
-        now: Time,
-        allowances: impl Iterator<Item = &'a Allowance>,
-    ) -> Result<(), Overshoot> {
-        self.area += self.believed as f64 * now.since(self.since).as_secs_f64();
-        self.since = now;
-        self.believed = allowances.map(|allowance| believes(now, allowance)).sum();
-        self.highest = self.highest.max(self.believed);
-        if self.believed > self.capacity.as_micros().into() {
-            return Err(Overshoot { believed: self.believed, capacity: self.capacity.as_micros() });
+    pub(crate) fn new(resources: usize, places: usize) -> Oracle {
+        Oracle {
+            resources,
+            totals: vec![0; resources],
+            below: vec![0; resources * places],
+            limits: vec![Limit::default(); resources],
+            seen: std::iter::repeat_with(Seen::default).take(resources * places).collect(),
+            mail: Vec::new(),
+            broken: None,
+            acted: Vec::new(),
+            stirred: Vec::new(),
+            until_recount: 0,
         }
-        Ok(())
     }
 
-    /// The mean belief so far, as a fraction of the capacity.
-    #[must_use]
-    pub fn utilisation(&self) -> f64 {
-        self.area / self.since.since(Time::ZERO).as_secs_f64() / self.capacity.as_micros() as f64
+    /// There is so much at the beginning.
+    pub(crate) fn begin(&mut self, _now: Time, resources: &[Resource]) {
+        for (limit, resource) in self.limits.iter_mut().zip(resources) {
+            limit.first = resource.capacity.as_micros();
+            limit.now = limit.first;
+        }
     }
 
-    /// The highest belief so far, as a fraction of the capacity.
-    #[must_use]
-    pub fn highest(&self) -> f64 {
-        self.highest as f64 / self.capacity.as_micros() as f64
+    pub(crate) fn total(&self, resource: u16) -> u128 {
+        self.totals[usize::from(resource)]
+    }
+
+    pub(crate) fn first_capacity(&self, resource: usize) -> u64 {
+        self.limits[resource].first
+    }
+
+    /// There is so much from here on. What was there before may be in use until `patience`; after a succession, what was
+    /// still being taken back may be until then as well.
+    pub(crate) fn limit(&mut self, resource: usize, capacity: u64, patience: Time, succession: bool) {
+        let limit = &mut self.limits[resource];
+        if succession {
+            limit.past.iter_mut().for_each(|(_, until)| *until = patience);
+        }
+        if capacity != limit.now {
+            limit.past.push((limit.now, patience));
+            limit.now = capacity;
+        }
+    }
+
+    pub(crate) fn fail(&mut self, rule: u8, what: impl FnOnce() -> String) {
+        if self.broken.is_none() {
+            self.broken = Some((Rule(rule), what()));
+        }
+    }
+
+    pub(crate) fn dethrone(&mut self, place: u32, clock: Clock) {
+        let first = place as usize * self.resources;
+        self.seen[first..first + self.resources].iter_mut().for_each(|seen| seen.dethrone(clock));
+    }
+
+    fn at(&self, place: u32, resource: u16) -> usize {
+        place as usize * self.resources + usize::from(resource)
     }
 }
 
-fn believes(now: Time, allowance: &Allowance) -> u128 {
-    match allowance.capacity {
-        _ if now >= allowance.until => 0,
-        Some(amount) => amount.as_micros().into(),
-        None => u128::from(u64::MAX),
+// === impl Limit ===
+
+impl Limit {
+    /// The most that may be in use at `now`.
+    fn at(&mut self, now: Time) -> u64 {
+        self.past.retain(|(_, until)| *until > now);
+        self.past.iter().map(|(capacity, _)| *capacity).max().unwrap_or(0).max(self.now)
+    }
+}
+
+// === impl Town ===
+
+impl Town {
+    /// Looks whether a rule is broken.
+    pub(crate) fn look(&mut self) -> Result<(), Box<Violation>> {
+        self.check_sums();
+        match self.rules.watch {
+            Watch::Close => self.check_touched(),
+            Watch::Loose(every) => {
+                self.oracle.until_recount += 1;
+                if self.oracle.until_recount >= every {
+                    self.oracle.until_recount = 0;
+                    self.check_all();
+                }
+            }
+        }
+        self.oracle.acted.clear();
+        self.oracle.stirred.clear();
+        match self.oracle.broken.take() {
+            None => Ok(()),
+            Some((rule, what)) => Err(Box::new(self.violation(rule, what))),
+        }
+    }
+
+    /// A mind has panicked, which is a violation of whatever it asserted.
+    pub(crate) fn panicked(&self, panic: &(dyn Any + Send)) -> Violation {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+        self.violation(Rule(0), format!("panic: {text}"))
+    }
+
+    fn violation(&self, rule: Rule, what: String) -> Violation {
+        let story = self.story();
+        Violation { seed: self.seed, event: self.events(), at: self.now, rule, what, story }
+    }
+
+    /// The promise: all beliefs together are within what there is.
+    fn check_sums(&mut self) {
+        let now = self.now;
+        let Oracle { totals, limits, broken, .. } = &mut self.oracle;
+        for (index, (total, limit)) in totals.iter().zip(limits).enumerate() {
+            let bounded = self.resources[index].policy.is_bounded();
+            if bounded && *total > u128::from(limit.now) && *total > u128::from(limit.at(now)) {
+                let most = limit.at(now);
+                let what = format!("clients believe {total} of {most} millionths of r{index}");
+                broken.get_or_insert((Rule(1), what));
+            }
+        }
+    }
+
+    /// The places that an event has touched, and what they compare with.
+    fn check_touched(&mut self) {
+        self.recount_all();
+        let acted = std::mem::take(&mut self.oracle.acted);
+        for &place in &acted {
+            (0..self.resources.len() as u16).for_each(|resource| self.check_node(place, resource, true));
+            // Its holders' leases are compared with the books of their grantor.
+            let children = self.places[place as usize].children.clone();
+            for child in children {
+                (0..self.resources.len() as u16).for_each(|resource| self.check_edge(child, resource));
+            }
+            (0..self.resources.len() as u16).for_each(|resource| self.check_edge(place, resource));
+        }
+        self.oracle.acted = acted;
+        let mut stirred = std::mem::take(&mut self.oracle.stirred);
+        stirred.sort_unstable();
+        stirred.dedup();
+        for &place in &stirred {
+            let mut at = Some(place);
+            while let Some(place) = at {
+                for resource in 0..self.resources.len() as u16 {
+                    self.check_node(place, resource, false);
+                    self.check_edge(place, resource);
+                }
+                at = self.places[place as usize].parent;
+            }
+        }
+        self.oracle.stirred = stirred;
+    }
+
+    /// Everything.
+    pub(crate) fn check_all(&mut self) {
+        self.recount_all();
+        for place in 0..self.places.len() as u32 {
+            for resource in 0..self.resources.len() as u16 {
+                self.check_node(place, resource, false);
+                self.check_edge(place, resource);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "I{}", self.0)
     }
 }

@@ -91,6 +91,17 @@ impl Index {
             }
         }
     }
+
+    /// The sums of all demands whose wants per weight have the same `key`, in ascending order. A greater number must not
+    /// have a lesser key.
+    ///
+    /// Every group is added up from its own demands, so that a small one loses nothing beside a large one. Only nodes in
+    /// which a group ends are looked into: one path down for each.
+    pub(crate) fn groups<K: Copy + PartialEq>(&self, key: impl Fn(f64) -> K) -> Vec<(K, Sums)> {
+        let mut groups = Vec::new();
+        self.root.add_to_groups(None, &key, &mut groups);
+        groups
+    }
 }
 
 // === impl Sums ===

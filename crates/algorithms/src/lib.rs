@@ -1,8 +1,9 @@
 //! How to share a number, and how to spend one: numbers in, numbers out.
 //!
 //! A resource has a capacity, and clients want parts of it. [`Shares`] says how much of it each one gets, under one of
-//! four [policies](Policy), in time that hardly grows with the number of clients. A client spends what it got through a
-//! token [`bucket`].
+//! four [policies](Policy), in time that hardly grows with the number of clients. In a tree of servers a node tells its
+//! parent what all its clients want by a [`curve`]. Where units cannot be divided, clients take turns by a [`rotation`]. A
+//! client spends what it got through a token [`bucket`].
 //!
 //! ```
 //! use lessor_algorithms::{Demand, Policy, Shares};
@@ -34,13 +35,18 @@
 //!
 //! - Leases. A share is what a client *should* have. When it may have it, while others still hold what was theirs, is
 //!   for the ledger of the server to decide.
-//! - Names. A demand is a size; who wants it is known to the caller, who hands the same size back to take it out.
+//! - Names. A demand is a size; who wants it is known to the caller, who hands the same size back to take it out. Only a
+//!   rotation knows its members apart, by an id of the caller's.
 //! - Feedback. Shares follow from capacity and wants alone, never from what was granted before, so there is nothing that
-//!   could oscillate.
+//!   could oscillate. A rotation remembers whose turn it was, and that moves no share.
 //! - Dependencies, clocks, randomness.
 
 pub mod bucket;
+pub mod curve;
 mod index;
+pub mod rotation;
 pub mod share;
 
+pub use curve::Curve;
+pub use rotation::{Rotate, Rotation};
 pub use share::{Demand, Policy, Shares};

@@ -7,6 +7,7 @@ mod fair;
 mod priority;
 mod proportional;
 
+use crate::curve::Curve;
 use priority::{Band, Bands};
 
 /// Sums are kept in units of 2^128, so that they stay finite whatever finite numbers are wanted. A power of two changes no
@@ -144,14 +145,56 @@ impl Shares {
             Policy::None => demand.wants,
             Policy::Static => demand.wants.min(self.capacity),
             Policy::ProportionalShare => self.bounded_share(demand, proportional::share),
-            Policy::FairShare => self.bounded_share(demand, fair::share),
+            Policy::FairShare => {
+                let level = fair::level(&self.band_of(demand)) * UNIT;
+                demand.wants.min(level * f64::from(demand.weight))
+            }
         }
+    }
+
+    /// Under FairShare, the water level for the demands of `priority`, in units per weight: each of them gets
+    /// `wants.min(level * weight)`, to the last bit what [`Shares::share`] says. Infinite if all they want fits.
+    ///
+    /// Where no demand has the priority, it is the level that one of next to nothing would find: infinite if greater
+    /// priorities leave anything, and otherwise zero. `None` under the other policies, which know no level.
+    #[must_use]
+    pub fn level(&self, priority: i64) -> Option<f64> {
+        if self.policy != Policy::FairShare {
+            return None;
+        }
+        Some(match self.bands.band(priority, self.capacity / UNIT) {
+            Some(band) => fair::level(&band) * UNIT,
+            None if self.capacity_for(priority) > 0.0 => f64::INFINITY,
+            None => 0.0,
+        })
+    }
+
+    /// What the wants of all greater priorities leave of the capacity, in units; whether or not a demand has `priority`.
+    ///
+    /// The bounded policies divide this among the demands of the priority.
+    #[must_use]
+    pub fn capacity_for(&self, priority: i64) -> f64 {
+        self.bands.left_for(priority, self.capacity / UNIT) * UNIT
+    }
+
+    /// What the demands of one priority come to as seen from the level above, which need not know each of them. Empty if
+    /// no demand has the priority.
+    ///
+    /// Costs O(b log n) for b buckets, of which an octave of wants per weight has eight. Read off the index like every
+    /// other sum here: a function of the demands, however often they have changed.
+    #[must_use]
+    pub fn curve(&self, priority: i64) -> Curve {
+        self.bands.demands(priority).map_or_else(Curve::default, |demands| Curve::new(demands, UNIT))
     }
 
     /// By a policy that divides what is left for one band among the demands of that band.
     fn bounded_share(&self, demand: &Demand, share: fn(&Band<'_>, &Demand) -> f64) -> f64 {
+        (share(&self.band_of(demand), &demand.scaled()) * UNIT).min(demand.wants)
+    }
+
+    fn band_of(&self, demand: &Demand) -> Band<'_> {
         let band = self.bands.band(demand.priority, self.capacity / UNIT);
-        (share(&band, &demand.scaled()) * UNIT).min(demand.wants)
+        band.expect("only a demand that was inserted has a share")
     }
 
     /// What all demands want together, in units; the greatest finite number if it is more than that.
@@ -182,6 +225,11 @@ impl Shares {
     #[must_use]
     pub fn bands(&self) -> usize {
         self.bands.len()
+    }
+
+    /// The priorities that occur among the demands, the greatest first.
+    pub fn priorities(&self) -> impl Iterator<Item = i64> {
+        self.bands.priorities()
     }
 
     /// Whether a priority occurs among the demands.

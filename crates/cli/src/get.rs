@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use lessor_client::gauge::Gauge;
 use lessor_client::holding::Rung;
 use lessor_client::limiter::Limiter;
+use lessor_client::session::Transport;
 use lessor_client::shell::{LeaseView, clock};
 use lessor_client::{Client, Resource};
 
@@ -33,6 +34,18 @@ pub(crate) struct Get {
     /// The resource is a gauge: whole units in use at the same time
     #[arg(long)]
     gauge: bool,
+    /// How to speak to the server; one without streams is polled
+    #[arg(long, value_name = "WAY", default_value = "stream")]
+    transport: Way,
+}
+
+/// How to speak to a server.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Way {
+    /// Over a stream: what changes is heard at once
+    Stream,
+    /// By asking again and again
+    Poll,
 }
 
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
@@ -41,7 +54,7 @@ const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
 impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let mut builder = Client::builder(&self.server);
+        let mut builder = Client::builder(&self.server).transport(self.transport.into());
         if let Some(id) = &self.id {
             builder = builder.id(id);
         }
@@ -94,6 +107,17 @@ impl Get {
             E::UNIT,
             lease.rung.name()
         )
+    }
+}
+
+// === impl Way ===
+
+impl From<Way> for Transport {
+    fn from(way: Way) -> Transport {
+        match way {
+            Way::Stream => Transport::Stream,
+            Way::Poll => Transport::Poll,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod demo;
 mod get;
 mod log;
 mod serve;
+mod sim;
 mod status;
 
 use std::process::ExitCode;
@@ -31,6 +32,8 @@ enum Command {
     Check(check::Check),
     /// Show who has what, wants what, until when
     Status(status::Status),
+    /// Run one of Doorman's seven scenarios in simulated time
+    Sim(sim::Sim),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Get(get) => run(get.run()),
         Command::Check(check) => check.run(),
         Command::Status(status) => run(status.run()),
+        Command::Sim(sim) => sim.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

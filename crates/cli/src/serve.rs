@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use hyper::http::uri::Authority;
+use lessor_client::session::Transport;
 use lessor_client::shell::clock;
-use lessor_proto::Amount;
-use lessor_server::node::NodeConfig;
-use lessor_server::repository::{Glob, Kind, SafeCapacity, Template};
+use lessor_proto::{Amount, ClientId};
+use lessor_server::node::{NodeConfig, ParentConfig};
+use lessor_server::repository::{Glob, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
 use lessor_server::shell::source::Source;
 use lessor_server::shell::{Server, ServerOptions};
@@ -32,8 +34,11 @@ pub(crate) struct Serve {
     #[arg(long, env = "LESSOR_HTTP", value_name = "HOST:PORT", value_parser = address)]
     http: Option<SocketAddr>,
     /// The name of the node
-    #[arg(long, env = "LESSOR_NODE", value_name = "NAME", default_value = "root")]
+    #[arg(long, env = "LESSOR_NODE", value_name = "NAME", default_value = "root", value_parser = node_name)]
     node: String,
+    /// The node above, out of whose capacity this one grants: its servers, asked in turn
+    #[arg(long, env = "LESSOR_PARENT", value_name = "HOST:PORT,...", value_delimiter = ',', value_parser = server)]
+    parent: Vec<Arc<str>>,
     /// The address that clients are told, if it is not the one to listen at
     #[arg(long, env = "LESSOR_ADVERTISE", value_name = "HOST:PORT")]
     advertise: Option<String>,
@@ -57,6 +62,9 @@ struct Limits {
     /// Connections at a time; more wait until one has gone
     #[arg(long, env = "LESSOR_MAX_CONNECTIONS", value_name = "N", default_value_t = 10_000, value_parser = at_least_one)]
     max_connections: usize,
+    /// Streams at a time, all connections together; more are refused
+    #[arg(long, env = "LESSOR_MAX_STREAMS", value_name = "N", default_value_t = 100_000, value_parser = at_least_one)]
+    max_streams: usize,
     /// Resources in all
     #[arg(long, env = "LESSOR_MAX_RESOURCES", value_name = "N", default_value_t = 100_000, value_parser = at_least_one)]
     max_resources: usize,
@@ -72,6 +80,9 @@ struct Limits {
     /// Priorities of one resource
     #[arg(long, env = "LESSOR_MAX_PRIORITIES", value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     max_priorities: usize,
+    /// Buckets of the demand curves of one resource, of a node below
+    #[arg(long, env = "LESSOR_MAX_BUCKETS", value_name = "N", default_value_t = 1_024, value_parser = at_least_one)]
+    max_buckets: usize,
     /// Processes under one client id that hold a resource at once
     #[arg(long, env = "LESSOR_MAX_LIVES_PER_CLIENT", value_name = "N", default_value_t = 16, value_parser = at_least_one)]
     max_lives_per_client: usize,
@@ -90,6 +101,7 @@ impl Serve {
             advertise: self.advertise.clone(),
             drain: self.drain,
             connections: self.limits.max_connections,
+            streams: self.limits.max_streams,
             ..ServerOptions::new(self.listen)
         };
         let server = Server::start(options, self.node_config(), repository).await?;
@@ -110,7 +122,10 @@ impl Serve {
         config.message.name_bytes = self.limits.max_name_bytes;
         config.message.resources_per_request = self.limits.max_resources_per_request;
         config.message.bands_per_resource = self.limits.max_priorities;
+        config.message.buckets_per_resource = self.limits.max_buckets;
         config.hash_seed = secret();
+        config.parent = (!self.parent.is_empty())
+            .then(|| ParentConfig { servers: self.parent.clone(), transport: Transport::Stream });
         config.unknown_names = self.honour_unknown.then(|| Arc::new(whatever_is_wanted()));
         config
     }
@@ -165,6 +180,25 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     addresses.next().ok_or_else(|| "it has no address".to_owned())
 }
 
+/// The node above knows this one by its name, as it does clients.
+fn node_name(text: &str) -> Result<String, String> {
+    const BYTES: usize = 256;
+    match ClientId::new(text, BYTES) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(fault) => {
+            Err(format!("it {fault}; wanted 1 to {BYTES} bytes of text without control characters"))
+        }
+    }
+}
+
+/// Of another server. Its name need not have an address yet.
+fn server(text: &str) -> Result<Arc<str>, String> {
+    match text.parse::<Authority>() {
+        Ok(authority) if authority.port().is_some() => Ok(text.into()),
+        _ => Err("wanted HOST:PORT".to_owned()),
+    }
+}
+
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
@@ -185,14 +219,9 @@ fn secret() -> u64 {
 
 fn whatever_is_wanted() -> Template {
     Template {
-        glob: Glob::new("*").expect("a glob"),
-        capacity: Amount::ZERO,
         safe_capacity: SafeCapacity::Unlimited,
         description: "no template matches it".to_owned(),
-        kind: Kind::Rate,
         policy: lessor_server::repository::Policy::None,
-        lease_length: Duration::from_secs(60),
-        refresh_interval: Duration::from_secs(5),
-        learning: Duration::ZERO,
+        ..Template::new(Glob::new("*").expect("a glob"), Amount::ZERO)
     }
 }

@@ -114,6 +114,10 @@ async fn get_says_what_it_got_and_gives_it_back() {
     };
     assert_eq!(with("db", &["80"]).await, "db: 80/s of 80/s wanted, for 60 s (leased)\n");
     assert_eq!(
+        with("db", &["80", "--transport", "poll"]).await,
+        "db: 80/s of 80/s wanted, for 60 s (leased)\n"
+    );
+    assert_eq!(
         with("db", &["180", "--id", "me", "--priority", "-3"]).await,
         "db: 100/s of 180/s wanted, for 60 s (leased)\n"
     );

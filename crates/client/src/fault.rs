@@ -17,6 +17,9 @@ pub enum Failure {
     /// The answer makes no sense.
     #[error("the server sent a {0}")]
     Malformed(String),
+    /// The server does not know streams.
+    #[error("the server has no streams")]
+    Unimplemented,
 }
 
 /// Why a resource was not renewed when it last could have been.

@@ -87,12 +87,19 @@ pub(crate) struct Holding {
     reported: Option<Bands>,
     /// Whether the grantor waits for a report of this lease.
     ack_wanted: bool,
+    /// The most that the grantor counts as far as we know: what the last report promised, or what was granted since.
+    counted: Amount,
+    /// Whether more is to be given back of this lease than could be when the wants fell, because it was in use.
+    returning: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Lease {
     /// What was granted, or less if less was promised since.
     amount: Amount,
+    /// The least that whoever granted it was promised. A successor of theirs knows that so much may be out, and not of
+    /// anything that was promised after they had gone.
+    shown: Amount,
     end: Time,
     order: Option<Order>,
     token: Vec<u8>,
@@ -141,6 +148,8 @@ impl Holding {
             in_use: Amount::ZERO,
             reported: None,
             ack_wanted: false,
+            counted: Amount::ZERO,
+            returning: false,
         }
     }
 
@@ -219,7 +228,7 @@ impl Holding {
         let (wants, held) = (self.as_amount(self.wants()), self.held(now));
         match self.config.surplus {
             Surplus::Keep => true,
-            Surplus::Return => wants > held || wants.max(self.in_use) < held,
+            Surplus::Return => wants > held || self.keep() < held,
         }
     }
 
@@ -228,23 +237,44 @@ impl Holding {
         self.ack_wanted && self.in_use <= self.held(now)
     }
 
+    /// Whether less could be promised than the grantor counts. A node that hands out more than its lease gives frees what
+    /// comes back to it step by step, so that the nodes above need not wait for the last of it.
+    pub(crate) fn promise_fell(&self, now: Time) -> bool {
+        let held = self.held(now);
+        held.max(self.in_use) < self.counted || self.returning && self.keep() < held
+    }
+
+    /// Whether the last report said something else of the demand.
+    pub(crate) fn demand_has_changed(&self) -> bool {
+        self.reported.as_ref() != Some(&self.config.bands)
+    }
+
+    /// The reign under which something is held that has not ended.
+    pub(crate) fn reign(&self, now: Time) -> Option<u64> {
+        let live = self.lease.as_ref().filter(|lease| now < lease.end && lease.amount > Amount::ZERO);
+        live?.order.map(|order| order.epoch)
+    }
+
     /// Whether less is held than is wanted.
     pub(crate) fn is_short(&self, now: Time) -> bool {
         self.held(now) < self.as_amount(self.wants())
     }
 
-    /// What to tell the grantor at `now`. Gives back what is no longer wanted: the promise holds from here on.
-    pub(crate) fn report(&mut self, now: Time, resource: &ResourceId) -> Report {
+    /// What to tell the leader of `reign` at `now`, or whoever leads. Gives back what is no longer wanted: the promise holds
+    /// from here on. A successor of the one who granted the lease is shown what that one may count, and promised less.
+    pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, reign: Option<u64>) -> Report {
         self.give_back_surplus();
         let held = self.held(now);
+        let shown = self.shown(now, held, reign);
         if self.in_use <= held {
             self.ack_wanted = false;
         }
         self.reported = Some(self.config.bands.clone());
         // An ended lease of Lessor's is still acknowledged, which lets the grantor stop counting it at once.
         let lease = self.lease.as_ref().filter(|lease| lease.order.is_some() || held > Amount::ZERO);
-        let has = lease.map(|lease| Has { capacity: held, order: lease.order, token: lease.token.clone() });
+        let has = lease.map(|lease| Has { capacity: shown, order: lease.order, token: lease.token.clone() });
         let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
+        self.counted = promise.unwrap_or_default();
         Report { resource: resource.clone(), bands: self.config.bands.clone(), has, held: promise }
     }
 
@@ -263,9 +293,41 @@ impl Holding {
         }
         self.adopted = grant.order.or(self.adopted);
         self.safe_capacity = grant.safe_capacity;
+        self.returning = false;
         self.ack_wanted = grant.ack_wanted;
-        self.lease = Some(Lease { amount: grant.capacity, end, order: grant.order, token: grant.token });
+        // Without an order there are no promises to be made.
+        self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
+        self.lease = Some(Lease {
+            amount: grant.capacity,
+            shown: grant.capacity,
+            end,
+            order: grant.order,
+            token: grant.token,
+        });
         Ok(())
+    }
+
+    /// What a report to the leader of `reign` shows of a lease of which `held` is kept.
+    fn shown(&mut self, now: Time, held: Amount, reign: Option<u64>) -> Amount {
+        let Some(lease) = &mut self.lease else { return held };
+        let succeeded = lease.order.is_some_and(|order| reign > Some(order.epoch));
+        if !succeeded {
+            lease.shown = lease.amount;
+        }
+        if succeeded && now < lease.end { lease.shown.max(held) } else { held }
+    }
+
+    /// The grant `order` lasts until `end`, if that is later than it did. Returns whether it is the lease we have, and has
+    /// not ended: what has ended may have been reported so, and given to others.
+    pub(crate) fn extend(&mut self, now: Time, order: Order, end: Time) -> bool {
+        let live = |lease: &&mut Lease| lease.order == Some(order) && now < lease.end;
+        match self.lease.as_mut().filter(live) {
+            Some(lease) => {
+                lease.end = lease.end.max(end);
+                true
+            }
+            None => false,
+        }
     }
 
     /// Brings the end of the lease forward by time that passed unseen.
@@ -275,15 +337,43 @@ impl Holding {
         }
     }
 
+    /// Which grant the lease is.
+    pub(crate) fn order(&self) -> Option<Order> {
+        self.lease.as_ref().and_then(|lease| lease.order)
+    }
+
+    /// What the lease gives, whether it has ended or not.
+    pub(crate) fn amount(&self) -> Amount {
+        self.lease.as_ref().map_or(Amount::ZERO, |lease| lease.amount)
+    }
+
+    /// Takes back what was given back: a rule taken out.
+    pub(crate) fn break_promise(&mut self, amount: Amount) {
+        if let Some(lease) = &mut self.lease {
+            lease.amount = amount;
+        }
+    }
+
+    /// Forgets what was adopted: a rule taken out.
+    pub(crate) fn forget_order(&mut self) {
+        self.adopted = None;
+    }
+
     /// Only a *fall* of the wants gives anything back: an algorithm may well grant more than is wanted, and would again.
     fn give_back_surplus(&mut self) {
         let fell = self.reported.as_ref().is_some_and(|reported| self.wants() < sum(reported));
-        if fell && self.config.surplus == Surplus::Return {
-            let keep = self.as_amount(self.wants()).max(self.in_use);
+        if (fell || self.returning) && self.config.surplus == Surplus::Return {
+            let keep = self.keep();
+            self.returning = keep > self.as_amount(self.wants());
             if let Some(lease) = &mut self.lease {
                 lease.amount = lease.amount.min(keep);
             }
         }
+    }
+
+    /// What cannot be given back: what is wanted, and what is in use or handed out.
+    fn keep(&self) -> Amount {
+        self.as_amount(self.wants()).max(self.in_use)
     }
 
     fn as_amount(&self, wants: f64) -> Amount {

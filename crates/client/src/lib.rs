@@ -26,11 +26,12 @@
 //!
 //! ```
 //! use lessor_client::holding::{HoldingConfig, Kind, Rung};
-//! use lessor_client::session::{Action, Session, SessionConfig};
+//! use lessor_client::session::{Action, Session, SessionConfig, Transport};
 //! use lessor_proto::{ClientId, ResourceId, Time, message::Answer};
 //!
 //! let id = ClientId::new("web-1", 256)?;
-//! let mut session = Session::new(SessionConfig::new(id, 1, vec!["127.0.0.1:15000".into()]));
+//! let config = SessionConfig::new(id, 1, vec!["127.0.0.1:15000".into()]);
+//! let mut session = Session::new(SessionConfig { transport: Transport::Poll, ..config });
 //! let db = ResourceId::new("db", 256)?;
 //! session.add(Time::ZERO, db.clone(), HoldingConfig::new(Kind::Rate, 100.0, 0));
 //! let Some(Action::Ask { id, to, ask }) = session.poll(Time::ZERO) else { panic!("it asks at once") };
@@ -58,6 +59,7 @@ pub mod fault;
 pub mod gauge;
 pub mod holding;
 pub mod limiter;
+pub mod mutation;
 pub mod session;
 pub mod waiting;
 

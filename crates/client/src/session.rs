@@ -1,20 +1,28 @@
 //! How a holder keeps its leases: which resources, from which server, when to report, to refresh and to back off.
 //!
 //! A session is a value without clock, network or dice. Whoever drives it reads the clock once, hands in what happened
-//! ([`Session::on_answer`], [`Session::on_failure`], …) and then takes actions out of [`Session::poll`] until there are
-//! none, and comes back at [`Session::deadline`] at the latest. At most one request is in flight; it speaks of every
-//! resource that is due, and of those that soon will be. A node is a client of its parent and uses the same session.
+//! ([`Session::on_down`], [`Session::on_answer`], …) and then takes actions out of [`Session::poll`] until there are none,
+//! and comes back at [`Session::deadline`] at the latest. A node is a client of its parent and uses the same session.
 //!
-//! The lease is counted from the `now` handed to the `poll` that returned the request, so that sample must be taken
-//! before the request is given to the network.
+//! It speaks over a stream, of each resource when there is something to say of it; or it polls, where a server has no
+//! streams. Then at most one request is in flight, and it speaks of every resource that is due, and of those that soon
+//! will be. The leases are the same, and outlast the way in which they came.
+//!
+//! A lease is counted from the `now` handed to the `poll` that returned the report, so that sample must be taken before
+//! the report is given to the network.
 
 mod action;
 mod asking;
 mod config;
 mod entry;
+mod line;
+mod pushed;
 mod releasing;
+mod reporting;
 mod route;
+mod sent;
 mod spread;
+mod stream;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,10 +34,13 @@ use lessor_proto::{Amount, ResourceId, Time};
 use crate::allowance::Allowance;
 pub use crate::fault::{Failure, Fault};
 use crate::holding::{HoldingConfig, Rung, earlier};
+use crate::mutation::Mutation;
 pub use action::{Action, Change, Counts};
-pub use config::SessionConfig;
+pub use config::{SessionConfig, Transport};
 use entry::{Entry, Stage};
+use line::Streams;
 use route::{Astray, Route};
+use sent::Sent;
 use spread::Spread;
 
 /// Releases sent before the rest is left to the end of the lease.
@@ -43,12 +54,13 @@ pub struct Session {
     route: Route,
     /// Sorted by resource.
     entries: Vec<Entry>,
+    /// What is polled for.
     in_flight: Option<Exchange>,
-    /// The last number given to a request: the report id of asks.
+    streams: Streams,
+    /// The last number given to a request or a stream: the report id of asks.
     last_id: u64,
     last_ask: Option<Time>,
-    /// When the last asks were sent, the latest last.
-    sent: VecDeque<(u64, Time)>,
+    sent: Sent,
     /// The highest reign heard of: nothing of an earlier one is adopted any more.
     fence: Option<u64>,
     changes: VecDeque<Change>,
@@ -88,12 +100,13 @@ impl Session {
         Session {
             route: Route::new(std::mem::take(&mut config.servers), spread),
             spread,
+            streams: Streams::new(config.transport),
             config,
             entries: Vec::new(),
             in_flight: None,
             last_id: 0,
             last_ask: None,
-            sent: VecDeque::new(),
+            sent: Sent::default(),
             fence: None,
             changes: VecDeque::new(),
             outbox: None,
@@ -136,10 +149,10 @@ impl Session {
         self.settle(now);
     }
 
-    /// Whether there is no resource, and no release to be sent or answered.
+    /// Whether there is no resource, no release to be sent or answered, and no stream to be closed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_empty() && self.streams.is_down()
     }
 
     /// So much is wanted from here on, in units (a second); NaN and negative numbers are taken for 0.
@@ -154,7 +167,9 @@ impl Session {
 
     /// What cannot be given up at this moment: units of a gauge in use, what a node has handed out.
     pub fn set_in_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount) {
-        self.update(now, resource, |entry| entry.holding.set_in_use(in_use));
+        if !self.config.breaks(Mutation::HeldIsLease) {
+            self.update(now, resource, |entry| entry.holding.set_in_use(in_use));
+        }
     }
 
     /// What may be used of `resource`; nothing if it is not there.
@@ -175,7 +190,7 @@ impl Session {
         self.find(resource).ok().and_then(|place| self.entries[place].fault.as_ref())
     }
 
-    /// Whom the next request goes to.
+    /// Whom the next request or stream goes to.
     #[must_use]
     pub fn server(&self) -> &Arc<str> {
         self.route.target()
@@ -193,19 +208,27 @@ impl Session {
         if !self.changes.is_empty() || self.outbox.is_some() {
             return Time::ZERO;
         }
-        let work = match self.in_flight {
-            Some(exchange) => exchange.deadline,
-            None => self.next_due().max(self.route.not_before()),
+        let work = match (self.streams.transport, self.in_flight) {
+            (Transport::Stream, _) => self.stream_deadline(),
+            (Transport::Poll, Some(exchange)) => exchange.deadline,
+            (Transport::Poll, None) => {
+                self.next_due().max(self.route.not_before()).min(self.streams.tried_again_at())
+            }
         };
         work.min(self.next_end)
     }
 
+    /// The next change for the program at `now`, before anything is sent: what [`Session::poll`] would give out as well.
+    pub fn next_change(&mut self, now: Time) -> Option<Change> {
+        if now >= self.next_end {
+            self.settle(now);
+        }
+        self.changes.pop_front()
+    }
+
     /// The next thing to do at `now`; nothing if all is done until [`Session::deadline`].
     pub fn poll(&mut self, now: Time) -> Option<Action> {
-        if let Some(exchange) = self.in_flight.filter(|exchange| exchange.deadline <= now) {
-            let waited = u64::try_from(exchange.timeout.as_millis()).unwrap_or(u64::MAX);
-            self.on_failure(now, exchange.id, Failure::Timeout(waited));
-        }
+        self.time_out(now);
         if now >= self.next_end {
             self.settle(now);
         }
@@ -215,10 +238,13 @@ impl Session {
         if self.outbox.is_some() {
             return self.outbox.take();
         }
-        if self.in_flight.is_some() || now < self.route.not_before() || now < self.next_due() {
-            return None;
+        if self.in_flight.is_none() {
+            self.streams.try_again(now, self.route.target());
         }
-        let request = self.release(now).or_else(|| self.ask(now));
+        let request = match self.streams.transport {
+            Transport::Stream => self.next_message(now),
+            Transport::Poll => self.next_request(now),
+        };
         // What the request gives back must not be used when it leaves: the program hears of that first.
         match self.changes.pop_front() {
             None => request,
@@ -246,15 +272,20 @@ impl Session {
         self.settle(now);
     }
 
+    /// The way in which it speaks to servers, which is polling after it has met one without streams.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.streams.transport
+    }
+
     /// Time has passed that the clock of `now` did not show: the wall clock ran ahead of it by `lost`, as after a virtual
     /// machine was stopped. Everything held ends that much earlier.
     pub fn lose_time(&mut self, now: Time, lost: Duration) {
         for entry in &mut self.entries {
             entry.holding.lose_time(lost);
         }
-        for (_, sent) in &mut self.sent {
-            *sent = earlier(*sent, lost);
-        }
+        self.sent.lose_time(lost);
+        self.streams.lose_time(|time| earlier(time, lost));
         if let Some(exchange) = &mut self.in_flight {
             exchange.sent = earlier(exchange.sent, lost);
         }
@@ -286,11 +317,31 @@ impl Session {
     }
 
     fn expedite(&mut self, now: Time, place: usize) {
-        let spaced = self.last_ask.map_or(now, |sent| sent + self.config.spacing);
+        let since = self.last_ask;
+        let spaced = |spacing| since.map_or(now, |sent| sent + spacing);
         let entry = &mut self.entries[place];
-        if entry.is_open() {
-            entry.expedite(now, spaced);
+        match self.streams.transport {
+            _ if !entry.is_open() => {}
+            Transport::Stream => entry.hasten(now, spaced(self.config.stream_spacing)),
+            Transport::Poll => entry.expedite(now, spaced(self.config.spacing), self.config.kind),
         }
+    }
+
+    /// Gives up what has not been answered in time.
+    fn time_out(&mut self, now: Time) {
+        if let Some(exchange) = self.in_flight.filter(|exchange| exchange.deadline <= now) {
+            let waited = u64::try_from(exchange.timeout.as_millis()).unwrap_or(u64::MAX);
+            self.on_failure(now, exchange.id, Failure::Timeout(waited));
+        }
+        self.hear_nothing(now);
+    }
+
+    /// What to poll for, if anything is due.
+    fn next_request(&mut self, now: Time) -> Option<Action> {
+        if self.in_flight.is_some() || now < self.route.not_before() || now < self.next_due() {
+            return None;
+        }
+        self.release(now).or_else(|| self.ask(now))
     }
 
     fn start(&mut self, now: Time, id: u64, kind: ExchangeKind, timeout: Duration) {
@@ -332,10 +383,11 @@ impl Session {
         });
     }
 
-    /// The shortest refresh interval, but not above what is configured.
+    /// The shortest refresh interval, or the time between heartbeats, but not above what is configured.
     fn longest_back_off(&self) -> Duration {
         let refresh = self.entries.iter().filter_map(Entry::refresh).min();
-        self.config.longest_back_off.min(refresh.unwrap_or(Duration::MAX))
+        let heard = refresh.into_iter().chain(self.streams.heartbeat).min();
+        self.config.longest_back_off.min(heard.unwrap_or(Duration::MAX))
     }
 
     /// Collects what has changed for the program.

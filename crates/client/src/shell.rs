@@ -6,12 +6,15 @@ pub mod clock;
 
 mod client;
 mod driver;
+mod line;
 mod link;
 mod metrics;
 mod opening;
 mod resource;
+mod stream;
 
 pub use client::{BuildError, Builder, Client, ConnectError};
+pub use line::{Heard, Line};
 pub use metrics::{Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};
 pub use resource::{Closed, LeaseView, Resource};

@@ -2,11 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "laws/grantor.rs"]
+mod grantor;
+#[path = "laws/stream.rs"]
+mod stream;
+#[path = "laws/town.rs"]
+mod town;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::holding::{Fallback, HoldingConfig, Kind, Rung};
-use lessor_client::session::{Action, Failure, Session, SessionConfig};
+use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Answer, Ask, Grant, Leader, Order};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use proptest::prelude::*;
@@ -110,7 +117,8 @@ impl Town {
     fn new() -> Town {
         let holder = ClientId::new("c", 256).unwrap();
         let servers = vec!["a".into(), "b".into()];
-        let session = Session::new(SessionConfig::new(holder, 1, servers));
+        let transport = Transport::Poll;
+        let session = Session::new(SessionConfig { transport, ..SessionConfig::new(holder, 1, servers) });
         let mut town = Town {
             now: Time::ZERO,
             session,
@@ -132,6 +140,9 @@ impl Town {
                 Action::Ask { ask, .. } => {
                     self.counter.hear(self.now, &ask);
                     self.asked = Some(ask);
+                }
+                Action::Connect { .. } | Action::Send { .. } | Action::Disconnect { .. } => {
+                    panic!("it polls")
                 }
                 Action::Release { id, release, .. } => {
                     // The grantor hears at once, and stops counting.

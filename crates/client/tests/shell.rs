@@ -2,177 +2,31 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::net::SocketAddr;
+#[path = "shell/town.rs"]
+mod town;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lessor_client::holding::{Fallback, Kind, Rung};
-use lessor_client::session::{Failure, Fault};
-use lessor_client::shell::{ConnectError, LeaseView, OpenError, clock};
+use lessor_client::session::{Failure, Fault, Transport};
+use lessor_client::shell::{ConnectError, OpenError, clock};
 use lessor_client::{Client, Resource};
 use lessor_proto::Amount;
-use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
-use lessor_proto::wire::{
-    DiscoveryRequest, DiscoveryResponse, GetCapacityRequest, GetCapacityResponse, GetServerCapacityRequest,
-    GetServerCapacityResponse, Lease, Mastership, ReleaseCapacityRequest, ReleaseCapacityResponse,
-    ResourceRequest, ResourceResponse,
-};
+use lessor_proto::wire::{GetCapacityResponse, Lease, Mastership, ResourceResponse};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{Request, Response, Status};
+use tonic::Status;
 
-/// How a server answers the n-th request, counted from 0; nothing is to hang for ever.
-type Script = dyn Fn(usize, &GetCapacityRequest) -> Option<Result<GetCapacityResponse, Status>> + Send + Sync;
-
-struct Fake {
-    script: Box<Script>,
-    heard: mpsc::UnboundedSender<Heard>,
-    count: std::sync::atomic::AtomicUsize,
-}
-
-#[derive(Debug)]
-enum Heard {
-    Ask(GetCapacityRequest),
-    Release(ReleaseCapacityRequest),
-}
-
-/// A server that runs, and what it hears.
-struct Town {
-    address: SocketAddr,
-    heard: mpsc::UnboundedReceiver<Heard>,
-}
-
-#[tonic::async_trait]
-impl Capacity for Fake {
-    async fn discovery(&self, _: Request<DiscoveryRequest>) -> Result<Response<DiscoveryResponse>, Status> {
-        Ok(Response::new(DiscoveryResponse { is_master: true, ..DiscoveryResponse::default() }))
-    }
-
-    async fn get_capacity(
-        &self,
-        request: Request<GetCapacityRequest>,
-    ) -> Result<Response<GetCapacityResponse>, Status> {
-        let number = self.count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let answer = (self.script)(number, request.get_ref());
-        let _ = self.heard.send(Heard::Ask(request.into_inner()));
-        match answer {
-            Some(answer) => answer.map(Response::new),
-            None => std::future::pending().await,
-        }
-    }
-
-    async fn get_server_capacity(
-        &self,
-        _: Request<GetServerCapacityRequest>,
-    ) -> Result<Response<GetServerCapacityResponse>, Status> {
-        Err(Status::unimplemented("no nodes here"))
-    }
-
-    async fn release_capacity(
-        &self,
-        request: Request<ReleaseCapacityRequest>,
-    ) -> Result<Response<ReleaseCapacityResponse>, Status> {
-        let _ = self.heard.send(Heard::Release(request.into_inner()));
-        Ok(Response::new(ReleaseCapacityResponse::default()))
-    }
-}
-
-// === the town ===
-
-impl Town {
-    async fn start(
-        script: impl Fn(usize, &GetCapacityRequest) -> Option<Result<GetCapacityResponse, Status>>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Town {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (sender, heard) = mpsc::unbounded_channel();
-        let fake = Fake { script: Box::new(script), heard: sender, count: Default::default() };
-        let server = tonic::transport::Server::builder().add_service(CapacityServer::new(fake));
-        tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
-        Town { address, heard }
-    }
-
-    /// A server that grants everything.
-    async fn generous() -> Town {
-        Town::start(|number, request| Some(Ok(answer(number, request, grant)))).await
-    }
-
-    fn client(&self) -> Client {
-        Client::builder(self.address.to_string()).id("web-1").build().unwrap()
-    }
-
-    async fn hear(&mut self) -> Heard {
-        soon(self.heard.recv()).await.expect("the server runs")
-    }
-
-    async fn hear_ask(&mut self) -> GetCapacityRequest {
-        match self.hear().await {
-            Heard::Ask(request) => request,
-            Heard::Release(request) => panic!("a release: {request:?}"),
-        }
-    }
-
-    async fn hear_release(&mut self) -> ReleaseCapacityRequest {
-        loop {
-            if let Heard::Release(request) = self.hear().await {
-                return request;
-            }
-        }
-    }
-}
-
-fn answer(
-    number: usize,
-    request: &GetCapacityRequest,
-    grant: impl Fn(usize, &ResourceRequest) -> ResourceResponse,
-) -> GetCapacityResponse {
-    let response = request.resource.iter().map(|resource| grant(number, resource)).collect();
-    GetCapacityResponse { response, ..GetCapacityResponse::default() }
-}
-
-/// All that is wanted for a minute, in Lessor's own fields; dates from long ago are not looked at.
-fn grant(number: usize, resource: &ResourceRequest) -> ResourceResponse {
-    ResourceResponse {
-        resource_id: resource.resource_id.clone().unwrap(),
-        gets: Lease {
-            expiry_time: Some(1),
-            refresh_interval: Some(5),
-            capacity: resource.wants,
-            epoch: Some(1),
-            seq: Some(number as u64 + 1),
-            duration_ms: Some(60_000),
-            ..Lease::default()
-        },
-        safe_capacity: None,
-    }
-}
-
-async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("within 20 s")
-}
-
-async fn until<E>(resource: &mut Resource<E>, done: impl Fn(&LeaseView) -> bool) -> LeaseView {
-    soon(async {
-        loop {
-            let lease = resource.lease();
-            if done(&lease) {
-                return lease;
-            }
-            resource.changed().await.expect("the client is open");
-        }
-    })
-    .await
-}
+use crate::town::{Town, answer, grant, soon, until};
 
 // === the tests ===
 
 #[tokio::test]
 async fn a_rate_is_leased_spent_and_released() {
     let mut town = Town::generous().await;
-    let client = soon(Client::builder(town.address.to_string()).id("web-1").connect()).await.unwrap();
+    let builder = Client::builder(town.address.to_string()).id("web-1").transport(Transport::Poll);
+    let client = soon(builder.connect()).await.unwrap();
     let mut db = client.rate("db").wants(1_000.0).priority(3).fallback(Fallback::Pessimistic).open().unwrap();
     soon(db.acquire(1)).await.unwrap();
 
@@ -290,6 +144,52 @@ async fn doormans_server_is_understood() {
     town.hear_ask().await;
     let has = town.hear_ask().await.resource[0].has.clone().unwrap();
     assert_eq!((has.capacity, has.epoch, has.seq, has.token), (Some(42.0), None, None, None));
+}
+
+/// What is logged in this thread while the guard lives.
+fn listen() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&log);
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || Writer(writer.clone()));
+    (log, tracing::subscriber::set_default(subscriber.finish()))
+}
+
+struct Writer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_streams_is_polled() {
+    let (log, _guard) = listen();
+    // Everything is to be renewed at once, so that it is polled again and again.
+    let mut town = Town::start(|number, request| {
+        Some(Ok(answer(number, request, |number, resource| {
+            let mut response = grant(number, resource);
+            response.gets.ack_wanted = Some(number < 5);
+            response
+        })))
+    })
+    .await;
+    let client = town.client();
+    assert_eq!(client.metrics().transport, Transport::Stream, "until it knows better");
+    let mut db = client.rate("db").wants(10.0).open().unwrap();
+    until(&mut db, |lease| lease.rung == Rung::Leased).await;
+    for _ in 0..3 {
+        town.hear_ask().await;
+        assert_eq!((db.lease().rung, db.lease().last_error), (Rung::Leased, None));
+    }
+    let metrics = client.metrics();
+    assert_eq!((metrics.transport, metrics.counts.streams), (Transport::Poll, 1));
+    let log = String::from_utf8(log.lock().unwrap().clone()).unwrap();
+    assert_eq!(log.matches("the server has no streams: polling").count(), 1, "{log}");
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 //! anew; the difference is to be reviewed.
 //!
 //! Each line is a moment and an event, or several; between two lines the session does by itself what its deadlines say. A story
-//! starts with `session`, which may name servers; `run` goes on with it. The numbers in `has 60 (1,2)` are the epoch and
-//! the sequence number.
+//! starts with `session`, which may name servers, say `stream`, and say `node`; `run` goes on with it. The numbers in
+//! `has 60 (1,2)` are the epoch and the sequence number. What happens on a stream is `down`, what comes of it `up`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,17 +13,24 @@ use std::time::Duration;
 
 use lessor_client::allowance::Allowance;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{Action, Failure, Session, SessionConfig};
-use lessor_proto::message::{Answer, Ask, Grant, Leader, Order, Report};
+use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Leader, Order, Report, Up, Welcome};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 
 #[test]
 fn stories_are_told_as_written() {
     datadriven::walk("tests/stories", |file| {
-        let mut story = Story::new(&[]);
+        let mut story = Story::new(&[], Transport::Poll, HolderKind::Client);
         file.run(|case| {
             match case.directive.as_str() {
-                "session" => story = Story::new(&case.take_args("servers").unwrap_or_default()),
+                "session" => {
+                    let servers = case.take_args("servers").unwrap_or_default();
+                    let stream = case.take_flag("stream").unwrap();
+                    let node = case.take_flag("node").unwrap();
+                    let transport = if stream { Transport::Stream } else { Transport::Poll };
+                    let kind = if node { HolderKind::Node } else { HolderKind::Client };
+                    story = Story::new(&servers, transport, kind);
+                }
                 "run" => {}
                 other => panic!("what is {other:?}?"),
             }
@@ -37,6 +44,8 @@ struct Story {
     now: Time,
     /// The number of the request in flight.
     id: u64,
+    /// The number of the last stream.
+    stream: u64,
     said: String,
 }
 
@@ -46,14 +55,14 @@ struct Words<'a>(std::iter::Peekable<std::str::SplitWhitespace<'a>>);
 // === impl Story ===
 
 impl Story {
-    fn new(servers: &[String]) -> Story {
+    fn new(servers: &[String], transport: Transport, kind: HolderKind) -> Story {
         let mut servers: Vec<Arc<str>> = servers.iter().map(|server| server.as_str().into()).collect();
         if servers.is_empty() {
             servers.push("a".into());
         }
         let holder = ClientId::new("web-1", 256).unwrap();
-        let session = Session::new(SessionConfig::new(holder, 7, servers));
-        Story { session, now: Time::ZERO, id: 0, said: String::new() }
+        let config = SessionConfig { transport, kind, ..SessionConfig::new(holder, 7, servers) };
+        Story { session: Session::new(config), now: Time::ZERO, id: 0, stream: 0, said: String::new() }
     }
 
     fn tell(&mut self, events: &str) -> String {
@@ -92,6 +101,16 @@ impl Story {
                     self.id = id;
                     writeln!(self.said, "{now} ask {id} to {to}: {}", text_of_ask(&ask)).unwrap();
                 }
+                Action::Connect { id, to, hello } => {
+                    self.stream = id;
+                    assert_eq!((hello.holder.as_str(), hello.incarnation), ("web-1", 7));
+                    writeln!(self.said, "{now} connect {id} to {to}").unwrap();
+                }
+                Action::Send { id, up } => {
+                    assert_eq!(id, self.stream, "there is one stream");
+                    writeln!(self.said, "{now} up {id}: {}", text_of_up(&up)).unwrap();
+                }
+                Action::Disconnect { id } => writeln!(self.said, "{now} disconnect {id}").unwrap(),
                 Action::Release { id, to, release } => {
                     self.id = id;
                     writeln!(self.said, "{now} release {id} to {to}: {:?}", release.resources).unwrap();
@@ -122,6 +141,14 @@ impl Story {
             }
             "released" => session.on_released(now, id, None),
             "fail" => session.on_failure(now, id, Failure::Unreachable("connection refused".into())),
+            "down" => {
+                let stream = words.after("of").map_or(self.stream, |stream| stream.parse().unwrap());
+                session.on_down(now, stream, words.down());
+            }
+            "breaks" => {
+                session.on_closed(now, self.stream, Failure::Unreachable("connection reset".into()));
+            }
+            "streamless" => session.on_closed(now, self.stream, Failure::Unimplemented),
             "refuse" => session.on_failure(now, id, Failure::Refused(words.rest())),
             other => panic!("what is {other:?}?"),
         }
@@ -167,6 +194,28 @@ impl<'a> Words<'a> {
             Some(other) => panic!("what is {other:?}?"),
         };
         HoldingConfig { fallback, ..HoldingConfig::new(kind, wants, priority) }
+    }
+
+    /// `welcome 2 [closed] [beat 10s]`, `grant …`, `renewed 7 after 3`, `released 5`, `refused 5 why`, `redirect [to a]`.
+    fn down(&mut self) -> Down {
+        match self.next() {
+            "welcome" => {
+                let epoch = self.next().parse().unwrap();
+                let claims_open = self.0.next_if_eq(&"closed").is_none();
+                let heartbeat = self.after("beat").map_or(Duration::from_secs(10), duration);
+                Down::Welcome(Welcome { epoch, claims_open, heartbeat })
+            }
+            "grant" => Down::Grants(self.answer().grants),
+            "renewed" => {
+                let basis = self.next().parse().unwrap();
+                let grants = self.after("after").expect("after").parse().unwrap();
+                Down::Renewed { basis, grants }
+            }
+            "released" => Down::Released { id: self.next().parse().unwrap() },
+            "refused" => Down::Refused { id: self.next().parse().unwrap(), why: self.rest() },
+            "redirect" => Down::Redirect(Leader { address: self.after("to").map(str::to_owned) }),
+            other => panic!("what is {other:?}?"),
+        }
     }
 
     /// `[epoch 2] [retry 1s] db 60 for 60s refresh 5s [seq 1] [basis 3] [safe 5] [ack] db2 …`: a grant without `seq` is one
@@ -218,8 +267,26 @@ fn text_of_allowance(allowance: Allowance) -> String {
 }
 
 fn text_of_ask(ask: &Ask) -> String {
-    let reports: Vec<_> = ask.reports.iter().map(text_of_report).collect();
-    let epoch = ask.target_epoch.map_or(String::new(), |epoch| format!(" [of reign {epoch}]"));
+    text_of_reports(&ask.reports, ask.target_epoch)
+}
+
+fn text_of_up(up: &Up) -> String {
+    match up {
+        Up::Hello(_) => panic!("the driver says hello"),
+        Up::Report(report) => {
+            let kind = if report.renew_all { "heartbeat" } else { "report" };
+            let colon = if report.reports.is_empty() { "" } else { ": " };
+            let reports = text_of_reports(&report.reports, report.target_epoch);
+            format!("{kind} {}{colon}{reports}", report.id)
+        }
+        Up::Release { id, resources } => format!("release {id}: {resources:?}"),
+        Up::Bye => "bye".to_owned(),
+    }
+}
+
+fn text_of_reports(reports: &[Report], epoch: Option<u64>) -> String {
+    let reports: Vec<_> = reports.iter().map(text_of_report).collect();
+    let epoch = epoch.map_or(String::new(), |epoch| format!(" [of reign {epoch}]"));
     reports.join("; ") + &epoch
 }
 

@@ -1,10 +1,14 @@
 //! What a node is told at its start.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use lessor_proto::Drift;
+use lessor_client::session::Transport;
 use lessor_proto::message::Limits;
+use lessor_proto::{Amount, Drift, ResourceId, Time};
 
+use crate::mutation::Rules;
 use crate::repository::Template;
 
 /// What a node is told at its start. Everything that clients can make grow has its limit here.
@@ -28,6 +32,33 @@ pub struct NodeConfig {
     pub hash_seed: u64,
     /// The template for names that the repository does not cover; absent: they are refused.
     pub unknown_names: Option<Arc<Template>>,
+    /// The node above, for all but the root.
+    pub parent: Option<ParentConfig>,
+    /// What the leaders before this one may have left out; absent: nobody knows, and the node learns.
+    pub record: Option<Record>,
+    /// All of them, except where a test shows what each is for.
+    pub rules: Rules,
+}
+
+/// Where the capacity of a node comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ParentConfig {
+    /// `host:port` of the tasks of the node above, asked in turn; at least one.
+    pub servers: Vec<Arc<str>>,
+    /// The way to speak to them.
+    pub transport: Transport,
+}
+
+/// What a leader must know of those before it: the most that may be out under them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Record {
+    /// Of each resource; of those that are not mentioned nothing is out.
+    pub outstanding: BTreeMap<ResourceId, Amount>,
+    /// How long any of it may last, by the clock of whoever holds it.
+    pub longest_lease: Duration,
+    /// For how long, at the least, nobody had led when this leader began, by its own clock. It need not wait again for what
+    /// has ended meanwhile.
+    pub vacant: Duration,
 }
 
 // === impl NodeConfig ===
@@ -46,6 +77,19 @@ impl NodeConfig {
             lives_per_client: 16,
             hash_seed: 0,
             unknown_names: None,
+            parent: None,
+            record: None,
+            rules: Rules::default(),
         }
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    /// When nothing of it is in use any more, by the clock of a leader that began at `since`.
+    pub(crate) fn ends(&self, since: Time, drift: Drift) -> Time {
+        let over = drift.grantor_end(since, self.longest_lease);
+        Time::from_nanos(over.as_nanos().saturating_sub(u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX)))
     }
 }

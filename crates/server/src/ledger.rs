@@ -8,7 +8,11 @@
 //! When the limit is cut below what is out the ledger is in *debt*: until the sum fits again nobody grows, and the grants
 //! made since the cut must fit the limit by themselves, or renewals at the old amounts would never let it fit.
 //!
-//! Amounts are integers, and the sum is kept in passing; [`Ledger::total`] is what [`Account::charge`] sums up to.
+//! What may be out under earlier leaders is a *ghost*: a charge without a holder. It counts until the last of those
+//! leases has certainly ended, and holders who show what they have claim their part of it.
+//!
+//! Amounts are integers, and the sum is kept in passing; [`Ledger::total`] is what [`Account::charge`] sums up to, and
+//! the ghost.
 
 mod account;
 
@@ -18,8 +22,10 @@ use lessor_proto::{Amount, Drift, Time};
 
 pub use account::{Account, Entry};
 
+use crate::mutation::{Mutation, Rules};
+
 /// The sum of all charges of one resource against its limit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ledger {
     /// What the sum may not pass; absent for resources whose sum is not limited.
     limit: Option<Amount>,
@@ -30,6 +36,11 @@ pub struct Ledger {
     /// How many debts there have been.
     cut: u32,
     debt: bool,
+    /// What may be out under earlier leaders, and is not known to whom; part of the sum.
+    ghost: Amount,
+    /// When that is certainly over.
+    ghost_end: Time,
+    rules: Rules,
 }
 
 /// What somebody should get, and how it is counted.
@@ -39,14 +50,23 @@ pub struct Offer {
     pub target: Amount,
     /// Nothing may be granted in fractions of this: a unit for gauges, a millionth for rates.
     pub grain: Amount,
+    /// No more than this, whatever there is room for.
+    pub most: Amount,
+    /// How long it counts.
+    pub term: Term,
+    /// The number of the grant.
+    pub seq: u32,
+}
+
+/// How long a grant lasts, for the two who count.
+#[derive(Clone, Copy, Debug)]
+pub struct Term {
     /// When the report was received on which the end of the grant is counted.
     pub basis: Time,
     /// How long the holder may use it, counted from when it sent that report.
     pub length: Duration,
     /// How much clocks may err.
     pub drift: Drift,
-    /// The number of the grant.
-    pub seq: u32,
 }
 
 /// What was written into the ledger.
@@ -63,8 +83,62 @@ pub struct Granted {
 impl Ledger {
     /// A ledger in which nothing is out.
     #[must_use]
-    pub fn new(limit: Option<Amount>) -> Ledger {
-        Ledger { limit, total: 0, since_cut: 0, cut: 0, debt: false }
+    pub fn new(limit: Option<Amount>, rules: Rules) -> Ledger {
+        Ledger {
+            limit,
+            total: 0,
+            since_cut: 0,
+            cut: 0,
+            debt: false,
+            ghost: Amount::ZERO,
+            ghost_end: Time::ZERO,
+            rules,
+        }
+    }
+
+    /// Counts `ghost` until `end`: what may be out under earlier leaders. Once, before anything is granted.
+    pub fn haunt(&mut self, ghost: Amount, end: Time) {
+        assert!(self.total == 0, "a ghost is older than every grant: {self:?}");
+        if self.rules.lack(Mutation::NoGhost) {
+            return;
+        }
+        self.total += micros(ghost);
+        self.ghost = ghost;
+        self.ghost_end = end;
+        self.set_limit(self.limit);
+    }
+
+    /// Forgets the ghost when its time is over.
+    pub fn advance(&mut self, now: Time) {
+        if self.ghost > Amount::ZERO && now >= self.ghost_end {
+            self.total -= micros(self.ghost);
+            self.ghost = Amount::ZERO;
+            self.settle_debt();
+        }
+    }
+
+    /// What may be out under earlier leaders and was not claimed.
+    #[must_use]
+    pub fn ghost(&self) -> Amount {
+        self.ghost
+    }
+
+    /// When that is over.
+    #[must_use]
+    pub fn ghost_end(&self) -> Time {
+        self.ghost_end
+    }
+
+    /// What is charged to grants since the debt began, in millionths; nothing without a debt.
+    #[must_use]
+    pub fn since_cut(&self) -> u128 {
+        if self.debt { self.since_cut } else { 0 }
+    }
+
+    /// The sum that grants can still reach: the limit without the ghost.
+    #[must_use]
+    pub fn shareable(&self) -> Option<Amount> {
+        self.limit.map(|limit| limit.saturating_sub(self.ghost))
     }
 
     /// What the sum may not pass.
@@ -89,6 +163,12 @@ impl Ledger {
     #[must_use]
     pub fn total(&self) -> u128 {
         self.total
+    }
+
+    /// The sum without the ghost: what is charged to holders, in millionths.
+    #[must_use]
+    pub fn lent(&self) -> u128 {
+        self.total - micros(self.ghost)
     }
 
     /// Whether more is out than the limit since it was cut.
@@ -122,25 +202,56 @@ impl Ledger {
 
     /// The holder has promised to use no more than `held` under all grants up to `seq`.
     pub fn acknowledge(&mut self, account: &mut Account, seq: u64, held: Amount) {
+        let seq = if self.rules.lack(Mutation::AckWithoutSeq) { u64::MAX } else { seq };
         self.change(account, |account| account.acknowledge(seq, held));
     }
 
-    /// Charges `amount`, which the holder has from an earlier reign, until `end`; as much of it as there is room for.
-    pub fn claim(&mut self, account: &mut Account, claimed: Amount, end: Time) -> Amount {
+    /// Charges `claimed`, which the holder has from before the start, until `end`; as much of it as there is room for.
+    pub fn take_up(&mut self, account: &mut Account, claimed: Amount, end: Time) -> Amount {
         let room = claimed.min(self.headroom());
         let cut = self.cut;
         self.change(account, |account| account.add(Entry { amount: room, end, seq: 0, cut }));
         room
     }
 
+    /// Charges `claimed`, which the holder has from an earlier leader, out of the ghost; as much of it as that has left.
+    /// The sum stays the same. It is not counted as granted since a cut.
+    pub fn claim(&mut self, account: &mut Account, claimed: Amount) -> Amount {
+        let limited = !self.rules.lack(Mutation::ClaimsUnlimited);
+        let amount = if limited { claimed.min(self.ghost) } else { claimed };
+        let (end, taken) = (self.ghost_end, amount.min(self.ghost));
+        self.ghost = self.ghost.saturating_sub(taken);
+        self.total -= micros(taken);
+        self.change(account, |account| account.add(Entry { amount, end, seq: 0, cut: 0 }));
+        amount
+    }
+
+    /// The grant that the account was last given lasts as long as `term` says, if that is longer.
+    pub fn extend(&mut self, account: &mut Account, term: Term) {
+        account.extend(self.end(term));
+    }
+
+    /// Everything that the account is charged for lasts as long as `term` says, if that is longer. So it is with units in
+    /// flight: those that were recalled may be used as long as the lease is renewed, until their holder says that it has
+    /// done with them.
+    pub fn prolong(&mut self, account: &mut Account, term: Term) {
+        let end = self.end(term);
+        self.change(account, |account| account.prolong(end));
+    }
+
     /// Grants what is offered, as far as there is room, and charges it.
     pub fn grant(&mut self, account: &mut Account, offer: &Offer) -> Granted {
         let charged = account.charge();
-        let amount = self.room(account, offer.target).round_down(offer.grain);
-        let end = offer.drift.grantor_end(offer.basis, offer.length);
-        let cut = self.cut;
+        let amount = self.room(account, offer.target).min(offer.most).round_down(offer.grain);
+        let (end, cut) = (self.end(offer.term), self.cut);
+        if self.rules.lack(Mutation::CreditAtDecision) {
+            self.change(account, Account::clear);
+        }
         self.change(account, |account| account.add(Entry { amount, end, seq: offer.seq, cut }));
-        assert!(self.overcommitment() == Amount::ZERO, "granted {amount} beyond the limit: {self:?}");
+        assert!(
+            self.overcommitment() == Amount::ZERO || self.rules.lack(Mutation::ClaimsUnlimited),
+            "granted {amount} beyond the limit: {self:?}"
+        );
         Granted { amount, ack_wanted: charged > amount }
     }
 
@@ -157,7 +268,10 @@ impl Ledger {
             let growth = target.saturating_sub(charged).min(self.headroom());
             return target.min(charged.saturating_add(growth));
         }
-        let others = self.since_cut - micros(account.charge_since(self.cut));
+        let mut others = self.since_cut - micros(account.charge_since(self.cut));
+        if self.rules.lack(Mutation::NoPostCut) {
+            others = 0;
+        }
         target.min(charged).min(amount(micros(limit).saturating_sub(others)))
     }
 
@@ -168,8 +282,23 @@ impl Ledger {
         self.total = self.total + micros(account.charge()) - micros(charge);
         if self.debt {
             self.since_cut = self.since_cut + micros(account.charge_since(self.cut)) - micros(since);
-            self.debt = self.limit.is_some_and(|limit| self.total > micros(limit));
+            self.settle_debt();
         }
+    }
+
+    fn settle_debt(&mut self) {
+        self.debt = self.debt && self.limit.is_some_and(|limit| self.total > micros(limit));
+    }
+
+    /// When a grant is certainly over.
+    fn end(&self, term: Term) -> Time {
+        if self.rules.lack(Mutation::ShortCharge) {
+            return term.basis + term.length / 10 * 9;
+        }
+        if self.rules.lack(Mutation::NoDriftMargin) {
+            return term.basis + term.length;
+        }
+        term.drift.grantor_end(term.basis, term.length)
     }
 }
 

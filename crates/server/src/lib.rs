@@ -5,21 +5,12 @@
 //!
 //! ```
 //! use std::time::Duration;
+//!
 //! use lessor_proto::{Amount, Time, message::{Ask, Limits}, wire};
 //! use lessor_server::node::{Node, NodeConfig};
-//! use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+//! use lessor_server::repository::{Glob, Repository, Template};
 //!
-//! let repository = Repository::new(vec![Template {
-//!     glob: Glob::new("db-*")?,
-//!     capacity: Amount::from_units(120),
-//!     safe_capacity: SafeCapacity::Dynamic,
-//!     description: "queries per second".into(),
-//!     kind: Kind::Rate,
-//!     policy: lessor_algorithms::Policy::FairShare,
-//!     lease_length: Duration::from_secs(60),
-//!     refresh_interval: Duration::from_secs(5),
-//!     learning: Duration::ZERO,
-//! }])?;
+//! let repository = Repository::new(vec![Template::new(Glob::new("db-*")?, Amount::from_units(120))])?;
 //! let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository);
 //!
 //! let ask = |client: &str, wants: f64| {
@@ -50,6 +41,7 @@
 
 pub mod config;
 pub mod ledger;
+pub mod mutation;
 pub mod node;
 pub mod repository;
 pub mod resource;

@@ -3,22 +3,31 @@
 //! Every call takes `now`, sampled once after the request was read, and changes nothing but the node. A request is taken
 //! whole or refused whole: all of it is checked before any of it counts.
 
+mod books;
+mod parent;
+mod peers;
 mod status;
+mod stream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release};
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{ClientId, ResourceId, Time};
 
-pub use crate::config::NodeConfig;
+pub use crate::config::{NodeConfig, ParentConfig, Record};
 use crate::repository::{Repository, Template};
-use crate::resource::{Holder, Life, Reign, Resource, SOON};
+use crate::resource::{Holder, Life, Reign, Resource, SOON, admit_legacy};
 
+pub use self::books::{Books, ChildBook};
+use self::parent::Above;
+pub(crate) use self::peers::Peers;
 pub use self::status::{NodeStatus, StatusQuery, Tally};
+pub use self::stream::{FromParent, Output, Peer};
 
 /// A node that leads: it grants out of what its repository says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
     config: NodeConfig,
     repository: Repository,
@@ -26,8 +35,18 @@ pub struct Node {
     since: Time,
     /// The number of the last session begun by a client that draws no incarnation.
     sessions: u64,
+    parent: Option<Above>,
+    peers: Peers,
+    by_holder: BTreeMap<(HolderKind, ClientId, u64), Peer>,
+    /// When resources have to be looked at, with their names.
+    timeline: BTreeSet<(Time, ResourceId)>,
+    /// How often streams should be heard of.
+    heartbeat: Duration,
     tally: Tally,
 }
+
+/// The shortest time between heartbeats, and the longest.
+const HEARTBEATS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(60)];
 
 // === impl Node ===
 
@@ -36,11 +55,16 @@ impl Node {
     #[must_use]
     pub fn new(now: Time, config: NodeConfig, repository: Repository) -> Node {
         Node {
+            heartbeat: heartbeat(&repository),
+            parent: Above::new(&config),
             config,
             repository,
             resources: BTreeMap::new(),
             since: now,
             sessions: 0,
+            peers: Peers::default(),
+            by_holder: BTreeMap::new(),
+            timeline: BTreeSet::new(),
             tally: Tally::default(),
         }
     }
@@ -67,19 +91,30 @@ impl Node {
 
     /// Frees what a holder has promised not to use any more. What it never had is no fault.
     pub fn release(&mut self, now: Time, release: &Release) {
+        self.release_as(now, HolderKind::Client, release);
+    }
+
+    fn release_as(&mut self, now: Time, kind: HolderKind, release: &Release) {
         self.tally.releases += 1;
-        let life = release.incarnation.map_or(Life::New, Life::Incarnation);
-        let holder = Holder { kind: HolderKind::Client, name: release.holder.as_str(), life };
+        let life = match (kind, release.incarnation) {
+            (HolderKind::Client, Some(incarnation)) => Life::Incarnation(incarnation),
+            (HolderKind::Node, Some(reign)) => Life::Reign(reign),
+            (_, None) => Life::New,
+        };
+        let holder = Holder { kind, name: release.holder.as_str(), life };
         for id in &release.resources {
             if let Some(resource) = self.resources.get_mut(id) {
                 resource.advance(now);
                 resource.release(holder);
             }
+            self.sync_above(now, id);
+            self.book(id);
         }
     }
 
     /// Puts another repository in force. What is out stays charged until it is given back or has ended.
     pub fn reload(&mut self, now: Time, repository: Repository) {
+        self.heartbeat = heartbeat(&repository);
         self.repository = repository;
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
@@ -88,6 +123,8 @@ impl Node {
                 resource.advance(now);
                 resource.set_template(template);
             }
+            self.sync_above(now, &id);
+            self.book(&id);
         }
         self.tally.reloads += 1;
     }
@@ -95,10 +132,19 @@ impl Node {
     /// Lets end what has ended, and forgets resources that nobody uses. Gives back when to call it again, if nothing
     /// else happens before.
     pub fn advance(&mut self, now: Time) -> Option<Time> {
-        for resource in self.resources.values_mut() {
+        let mut idle = Vec::new();
+        for (id, resource) in &mut self.resources {
             resource.advance(now);
+            if resource.is_idle(now) {
+                idle.push(id.clone());
+            }
         }
-        self.resources.retain(|_, resource| !resource.is_idle(now));
+        for id in idle {
+            self.leave_above(now, &id);
+            if let Some(at) = self.resources.remove(&id).and_then(|resource| resource.booked) {
+                self.timeline.remove(&(at, id));
+            }
+        }
         let deadlines =
             self.resources.values().map(|resource| resource.deadline().unwrap_or(resource.idle_from()));
         deadlines.min()
@@ -117,7 +163,7 @@ impl Node {
     }
 
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
-        let reign = Reign { config: &self.config, since: self.since, session: self.sessions + 1 };
+        let reign = reign(&self.config, self.since, self.sessions + 1);
         let mut fresh = 0;
         for (index, report) in ask.reports.iter().enumerate() {
             match self.resources.get_mut(&report.resource) {
@@ -126,10 +172,12 @@ impl Node {
                     resource.admit(ask, report, reign)?;
                 }
                 Some(_) => return Err(unknown(index, &report.resource)),
-                None if covering(&self.repository, &self.config, &report.resource).is_none() => {
-                    return Err(unknown(index, &report.resource));
+                None => {
+                    let template = covering(&self.repository, &self.config, &report.resource);
+                    let Some(template) = template else { return Err(unknown(index, &report.resource)) };
+                    admit_legacy(&template, ask)?;
+                    fresh += 1;
                 }
-                None => fresh += 1,
             }
         }
         let (count, limit) = (self.resources.len() + fresh, self.config.resources);
@@ -141,29 +189,57 @@ impl Node {
 
     fn answer(&mut self, now: Time, ask: &Ask) -> Answer {
         self.sessions += 1;
-        let reign = Reign { config: &self.config, since: self.since, session: self.sessions };
         let mut grants = Vec::with_capacity(ask.reports.len());
-        let mut short = false;
+        let mut retry: Option<Duration> = None;
         for report in &ask.reports {
-            let resource = match self.resources.get_mut(&report.resource) {
+            let id = &report.resource;
+            let reign = reign(&self.config, self.since, self.sessions);
+            let resource = match self.resources.get_mut(id) {
                 Some(resource) => resource,
                 None => {
-                    let template = covering(&self.repository, &self.config, &report.resource);
-                    let template = template.expect("admitted, so a template covers it");
-                    let resource = Resource::new(now, report.resource.clone(), template, reign);
-                    self.resources.entry(report.resource.clone()).or_insert(resource)
+                    let resource = open(now, id, &self.repository, reign);
+                    self.resources.entry(id.clone()).or_insert(resource)
                 }
             };
             let reply = resource.report(now, ask, report, reign);
-            short |= reply.short;
-            grants.push(reply.grant);
+            let displaced = resource.wake() != resource.booked;
+            match reply {
+                Some(reply) => {
+                    retry = retry.into_iter().chain(reply.retry).min();
+                    grants.push(reply.grant);
+                }
+                // There is nothing yet to grant from.
+                None => retry = Some(SOON),
+            }
+            self.sync_above(now, id);
+            if displaced {
+                self.book(id);
+            }
         }
-        Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry: short.then_some(SOON) }
+        Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry }
     }
 
     fn template(&self, id: &ResourceId) -> Option<Arc<Template>> {
         covering(&self.repository, &self.config, id)
     }
+}
+
+fn reign(config: &NodeConfig, since: Time, session: u64) -> Reign<'_> {
+    Reign { config, since, session }
+}
+
+/// The books of a resource that was admitted and has none.
+fn open(now: Time, id: &ResourceId, repository: &Repository, reign: Reign<'_>) -> Resource {
+    let template = covering(repository, reign.config, id).expect("admitted, so a template covers it");
+    Resource::new(now, id.clone(), template, reign)
+}
+
+/// How often a stream should be heard of so that everything on it is renewed in time.
+fn heartbeat(repository: &Repository) -> Duration {
+    let terms = repository.templates().iter();
+    let shortest = terms.map(|template| template.refresh_interval.min(template.lease_length / 6)).min();
+    let [least, most] = HEARTBEATS;
+    shortest.unwrap_or(most).clamp(least, most)
 }
 
 /// The template that covers a resource: one of the repository's or, by Doorman's rule where that is switched on, the one

@@ -9,20 +9,13 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use lessor_algorithms::Policy;
 //! use lessor_proto::{Amount, ResourceId};
-//! use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+//! use lessor_server::repository::{Glob, Repository, Template};
 //!
 //! let repository = Repository::new(vec![Template {
-//!     glob: Glob::new("db-*")?,
-//!     capacity: Amount::from_units(500),
-//!     safe_capacity: SafeCapacity::Dynamic,
 //!     description: "queries per second".into(),
-//!     kind: Kind::Rate,
-//!     policy: Policy::FairShare,
-//!     lease_length: Duration::from_secs(60),
-//!     refresh_interval: Duration::from_secs(5),
-//!     learning: Duration::from_secs(60),
+//!     refresh_interval: Duration::from_secs(8),
+//!     ..Template::new(Glob::new("db-*")?, Amount::from_units(500))
 //! }])?;
 //! let orders = ResourceId::new("db-orders", 256)?;
 //! assert_eq!(repository.find(&orders).unwrap().capacity, Amount::from_units(500));
@@ -30,6 +23,8 @@
 //! ```
 
 mod glob;
+mod legacy;
+mod problem;
 mod template;
 
 use std::collections::BTreeMap;
@@ -39,8 +34,10 @@ use std::sync::Arc;
 use lessor_proto::ResourceId;
 
 pub use self::glob::{BadGlob, Glob, GlobFault};
-pub use self::template::{Field, Kind, Problem, SafeCapacity, Template};
-pub use lessor_algorithms::Policy;
+pub use self::legacy::{Fraction, LEGACY_HOLD, Legacy};
+pub use self::problem::{Field, Problem};
+pub use self::template::{Kind, SafeCapacity, Template};
+pub use lessor_algorithms::{Policy, Rotate};
 
 /// All templates, in their order. The default has none, so that no resource is known.
 #[derive(Clone, PartialEq, Eq, Default)]

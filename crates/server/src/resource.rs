@@ -4,6 +4,8 @@
 //! report updates the wants, credits what it promises, and is answered in the same step, in O(log n) of the number of
 //! holders.
 //!
+//! Holders that listen on a stream are told what changes for them; the others find out when they ask.
+//!
 //! While it is *learning*, after a start, whatever may still be out from before counts as charged: holders get back what
 //! they show, within the capacity, and nobody else gets anything.
 
@@ -11,28 +13,42 @@ mod agenda;
 mod answer;
 mod child;
 mod children;
+mod legacy;
+mod push;
+mod rotate;
 mod slab;
 mod status;
+mod streaming;
+mod supply;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lessor_algorithms::{Policy, Shares};
-use lessor_proto::message::{Ask, Has, Refusal, Report};
+use lessor_proto::message::{Ask, Has, HolderKind, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use self::child::{Child, Demands};
 use self::children::Children;
-use self::slab::Slot;
+use self::legacy::Crowd;
+use self::rotate::Rota;
+use self::streaming::Streaming;
+use self::supply::Supply;
 use crate::config::NodeConfig;
-use crate::ledger::{Account, Ledger};
+use crate::ledger::Ledger;
+use crate::mutation::Mutation;
+use crate::node::Peer;
 use crate::repository::Template;
 
 pub(crate) use self::answer::{Reply, SOON};
 pub(crate) use self::children::{Holder, Life};
+pub(crate) use self::legacy::admit as admit_legacy;
+pub(crate) use self::push::Renewal;
+pub(crate) use self::slab::Slot;
 pub use self::status::{HolderStatus, ResourceStatus};
 
 /// One resource and everybody who holds or wants some of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Resource {
     id: ResourceId,
     /// Absent when the repository does not cover it any more: nothing is granted, and it goes when its leases have.
@@ -42,7 +58,25 @@ pub struct Resource {
     shares: Shares,
     ledger: Ledger,
     children: Children,
+    supply: Supply,
+    /// Whether the node above was asked for it.
+    asked_above: bool,
+    /// What is charged to holders that draw no incarnation.
+    legacy: Crowd,
+    streaming: Streaming,
+    /// Who takes turns.
+    rota: Rota,
+    /// Something has moved shares or freed capacity since those who listen were last told what that means for them.
+    unsettled: bool,
+    /// Not before then are they told again.
+    next_look: Time,
+    /// The node above has not been told what is wanted since that changed.
+    wants_news: bool,
+    /// Where it stands on the timeline of its node.
+    pub(crate) booked: Option<Time>,
     learning_until: Time,
+    /// That is over, and those who listen have been told.
+    learned: bool,
     /// When it was last asked for.
     touched: Time,
     duplicates: u64,
@@ -62,18 +96,50 @@ pub(crate) struct Reign<'a> {
 
 impl Resource {
     pub(crate) fn new(now: Time, id: ResourceId, template: Arc<Template>, reign: Reign<'_>) -> Resource {
-        let learning = reign.config.drift.stretch(template.learning);
-        Resource {
+        let drift = reign.config.drift;
+        let leased = reign.config.parent.is_some() && template.policy.is_bounded();
+        let limit = if leased { Some(Amount::ZERO) } else { limit(&template) };
+        let mut ledger = Ledger::new(limit, reign.config.rules);
+        let (mut learning, mut supply) = (drift.stretch(template.learning), Supply::Configured);
+        let mut longest = template.lease_length;
+        if let Some(record) = &reign.config.record {
+            let out = record.outstanding.get(&id).copied().unwrap_or_default();
+            let end = match reign.config.rules.lack(Mutation::ShortGhost) {
+                true => reign.since + record.longest_lease / 2,
+                false => record.ends(reign.since, drift),
+            };
+            ledger.haunt(out, end);
+            ledger.advance(now);
+            (learning, longest) = (Duration::ZERO, record.longest_lease);
+        }
+        if leased {
+            learning = Duration::ZERO;
+            supply = Supply::leased(reign, &ledger, longest);
+        }
+        let mut resource = Resource {
             id,
             shares: Shares::new(template.policy, template.capacity.as_f64()),
-            ledger: Ledger::new(limit(&template)),
+            ledger,
             children: Children::new(reign.config.hash_seed),
+            supply,
+            asked_above: false,
+            legacy: Crowd::default(),
+            streaming: Streaming::default(),
+            rota: Rota::new(&template),
+            unsettled: false,
+            next_look: now,
+            wants_news: true,
+            booked: None,
             learning_until: reign.since + learning,
+            learned: learning.is_zero(),
             touched: now,
             duplicates: 0,
             terms: Arc::clone(&template),
             template: Some(template),
-        }
+        };
+        resource.share_part();
+        resource.reshare();
+        resource
     }
 
     /// Changes the template; absent: the repository does not cover the resource any more.
@@ -81,18 +147,27 @@ impl Resource {
         if let Some(template) = &template {
             self.shares.set_policy(template.policy);
             self.shares.set_capacity(template.capacity.as_f64());
-            self.ledger.set_limit(limit(template));
+            if !self.is_leased() {
+                self.ledger.set_limit(limit(template));
+            }
+            self.rota.configure(template);
             self.terms = Arc::clone(template);
         } else {
             self.shares.set_policy(Policy::FairShare);
-            self.shares.set_capacity(0.0);
             self.ledger.set_limit(Some(Amount::ZERO));
         }
         self.template = template;
+        self.share_part();
+        self.reshare();
+        for slot in self.streaming.slots() {
+            self.rank(slot);
+        }
+        self.unsettled = true;
     }
 
     /// Whether the report would be taken, with nothing changed if not.
     pub(crate) fn admit(&self, ask: &Ask, report: &Report, reign: Reign<'_>) -> Result<(), Refusal> {
+        legacy::admit(&self.terms, ask)?;
         let holder = holder(ask, report, reign.config.epoch);
         let demands = Demands::from_bands(&report.bands);
         let bands = self.shares.bands()
@@ -110,35 +185,91 @@ impl Resource {
         exhausted(what, lives, reign.config.lives_per_client)
     }
 
-    /// Takes a report and answers it.
-    pub(crate) fn report(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> Reply {
+    /// Takes a report and answers it; not if nothing can be granted.
+    pub(crate) fn report(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        reign: Reign<'_>,
+    ) -> Option<Reply> {
+        let slot = self.hear(now, ask, report, reign)?;
+        let reply = self.answer(now, slot, reign);
+        self.children.schedule(slot, self.terms.refresh_interval);
+        self.rank(slot);
+        reply
+    }
+
+    /// Takes a report; not that of a leader who has been succeeded.
+    pub(crate) fn hear(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> Option<Slot> {
         self.touched = now;
         let holder = holder(ask, report, reign.config.epoch);
+        let before = (self.ledger.total(), self.ledger.ghost());
         let slot = match self.children.locate(holder) {
             Some(slot) => {
+                if !self.succeed(slot, holder.life, reign) {
+                    return None;
+                }
+                let lent = self.ledger.lent();
                 self.heard(now, slot, ask, report, reign);
+                self.note_lent(self.children.at(slot).incarnated, lent);
                 slot
             }
             None => self.welcome(now, holder, ask, report, reign),
         };
-        let reply = self.answer(now, slot, reign);
+        if before != (self.ledger.total(), self.ledger.ghost()) {
+            self.reshare();
+            self.unsettled = true;
+        }
         self.children.schedule(slot, self.terms.refresh_interval);
-        reply
+        self.rank(slot);
+        self.take_turns(now);
+        Some(slot)
     }
 
     /// The holder has promised to use nothing any more.
     pub(crate) fn release(&mut self, holder: Holder<'_>) {
         let slot = match holder.life {
             Life::Incarnation(_) => self.children.locate(holder),
+            // Of a node, only its leader gives back.
+            Life::Reign(reign) => {
+                self.children.locate(holder).filter(|&slot| self.children.at(slot).session == reign)
+            }
             _ => self.children.dispensable(holder),
         };
-        if let Some(slot) = slot {
-            self.forget(slot);
+        let Some(slot) = slot else { return };
+        self.unsettled = true;
+        if self.children.at(slot).claimed && self.ledger.ghost() > Amount::ZERO {
+            // It stays known as long as it could claim again.
+            let before = self.ledger.lent();
+            let child = self.children.at_mut(slot);
+            self.ledger.acknowledge(&mut child.account, u64::MAX, Amount::ZERO);
+            let incarnated = child.incarnated;
+            self.note_lent(incarnated, before);
+            self.withdraw(slot);
+            self.streaming.remove(slot);
+            self.children.schedule(slot, self.terms.refresh_interval);
+            return;
         }
+        self.forget(slot);
     }
 
     /// Lets end what has ended.
     pub(crate) fn advance(&mut self, now: Time) {
+        let before = self.ledger.total();
+        self.ledger.advance(now);
+        self.let_end(now);
+        if self.ledger.total() != before {
+            self.reshare();
+            self.unsettled = true;
+        }
+        if !self.learned && !self.is_learning(now) {
+            (self.learned, self.unsettled) = (true, true);
+        }
+        self.take_turns(now);
+    }
+
+    fn let_end(&mut self, now: Time) {
         while let Some(slots) = self.children.due(now) {
             for slot in slots {
                 self.look_after(now, slot);
@@ -148,7 +279,7 @@ impl Resource {
 
     /// When there is something to let end.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.children.deadline()
+        self.children.deadline().into_iter().chain(self.rota.wake()).min()
     }
 
     /// Whether it can be forgotten: nobody holds or wants any of it, and it was not asked for during a whole lease.
@@ -164,9 +295,53 @@ impl Resource {
         self.template.as_ref()
     }
 
+    /// What its template says, or said last.
+    pub(crate) fn terms(&self) -> &Template {
+        &self.terms
+    }
+
+    /// Who is charged for what.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The holder that listens on `peer`.
+    pub(crate) fn listener(&self, peer: Peer) -> Option<Slot> {
+        self.streaming.slot(peer)
+    }
+
+    /// The holder at `slot` said with heartbeat `id`, which came at `at`, that it keeps what it has.
+    pub(crate) fn beat(&mut self, at: Time, slot: Slot, id: u64) {
+        self.touched = at;
+        let child = self.children.at_mut(slot);
+        child.hear(at, Some(id), None);
+        child.provisional = false;
+    }
+
+    /// Whether those who listen are to be told what has changed for them.
+    pub(crate) fn is_unsettled(&self, now: Time) -> bool {
+        self.unsettled && self.next_look <= now
+    }
+
     /// Whether what is out from before the start may still be in use.
     pub(crate) fn is_learning(&self, now: Time) -> bool {
         now < self.learning_until && self.shares.policy().is_bounded()
+    }
+
+    /// Whether the leader of a node that reports as the child at `slot` is the latest heard of. All of them share one
+    /// charge.
+    fn succeed(&mut self, slot: Slot, life: Life<'_>, reign: Reign<'_>) -> bool {
+        let Life::Reign(number) = life else { return true };
+        let Resource { children, ledger, streaming, .. } = self;
+        let child = children.at_mut(slot);
+        if number > child.session {
+            child.succeed(number);
+            streaming.remove(slot);
+            if reign.config.rules.lack(Mutation::LeaderFreesOld) {
+                ledger.close(&mut child.account);
+            }
+        }
+        number == child.session
     }
 
     /// A report of a known child: credit what it promises, then take its wants.
@@ -174,7 +349,7 @@ impl Resource {
         let Resource { children, ledger, .. } = self;
         let child = children.at_mut(slot);
         ledger.expire(&mut child.account, now);
-        if let Some((seq, held)) = promise(report, &child.account, reign.config.epoch) {
+        if let Some((seq, held)) = promise(report, child, reign.config.epoch) {
             ledger.acknowledge(&mut child.account, seq, held);
         }
         child.provisional = false;
@@ -202,29 +377,59 @@ impl Resource {
         for &slot in &others {
             self.children.at_mut(slot).superseded = true;
             self.children.schedule(slot, refresh);
+            if reign.config.rules.lack(Mutation::IncarnationFreesOld) {
+                let before = self.ledger.lent();
+                self.ledger.close(&mut self.children.at_mut(slot).account);
+                self.note_lent(self.children.at(slot).incarnated, before);
+            }
         }
         let session = match holder.life {
-            Life::Incarnation(incarnation) => incarnation,
+            Life::Incarnation(incarnation) | Life::Reign(incarnation) => incarnation,
             _ => reign.session,
         };
         let mut child = Child::new(now, holder, session, Demands::from_bands(&report.bands));
         child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
         child.provisional = !others.is_empty();
+        // It was forgotten and comes back: what it adopts must be above what it adopted before.
+        if let Some(order) = report.has.as_ref().and_then(|has| has.order)
+            && order.epoch == reign.config.epoch
+        {
+            child.go_on_after(order.seq);
+        }
         let slot = self.children.insert(child);
-        for demand in self.children.at(slot).demands.iter() {
+        let child = self.children.at(slot);
+        for demand in child.demands.iter() {
             self.shares.insert(&demand);
+            self.legacy.enter(child.incarnated, &demand);
         }
-        if let Some(has) = report.has.as_ref().filter(|_| self.is_learning(now)) {
-            self.claim(slot, has, reign.config.epoch);
+        if let Some(has) = &report.has {
+            let lent = self.ledger.lent();
+            self.claim(now, slot, has, report.held, reign.config.epoch);
+            self.note_lent(self.children.at(slot).incarnated, lent);
         }
+        (self.unsettled, self.wants_news) = (true, true);
+        self.rota.spoil();
         slot
     }
 
-    /// What a holder has from an earlier reign is charged to it, as far as the capacity goes.
-    fn claim(&mut self, slot: Slot, has: &Has, epoch: u64) {
-        if has.order.is_none_or(|order| order.epoch != epoch) {
-            let child = self.children.at_mut(slot);
-            self.ledger.claim(&mut child.account, has.capacity, self.learning_until);
+    /// What a holder has from an earlier reign is charged to it: out of what is known to be out, or while learning as far
+    /// as the capacity goes.
+    fn claim(&mut self, now: Time, slot: Slot, has: &Has, held: Option<Amount>, epoch: u64) {
+        let earlier = has.order.is_none_or(|order| order.epoch != epoch);
+        if !earlier {
+            return;
+        }
+        let learning = self.is_learning(now);
+        let child = self.children.at_mut(slot);
+        if learning {
+            let held = held.unwrap_or(has.capacity);
+            self.ledger.take_up(&mut child.account, held, self.learning_until);
+        } else if now < self.ledger.ghost_end() && has.order.is_some() {
+            // All that it may have used so far is known from here on, and what it gives back of it is free.
+            let held = held.unwrap_or(has.capacity);
+            self.ledger.claim(&mut child.account, has.capacity.max(held));
+            self.ledger.acknowledge(&mut child.account, 0, held);
+            child.claimed = true;
         }
     }
 
@@ -233,42 +438,67 @@ impl Resource {
         if child.demands == demands && !child.withdrawn {
             return;
         }
+        (self.unsettled, self.wants_news) = (true, true);
+        self.rota.spoil();
         if !child.withdrawn {
             for demand in child.demands.iter() {
                 self.shares.remove(&demand);
+                self.legacy.leave(child.incarnated, &demand);
             }
         }
         child.withdrawn = false;
         child.demands = demands;
         for demand in child.demands.iter() {
             self.shares.insert(&demand);
+            self.legacy.enter(child.incarnated, &demand);
         }
     }
 
     /// A child whose time on the agenda has come.
     fn look_after(&mut self, now: Time, slot: Slot) {
-        let refresh = self.terms.refresh_interval;
+        let (refresh, before) = (self.terms.refresh_interval, self.ledger.lent());
         let child = self.children.at_mut(slot);
         self.ledger.expire(&mut child.account, now);
+        let incarnated = child.incarnated;
+        self.note_lent(incarnated, before);
+        let child = self.children.at(slot);
         if child.account.is_empty() {
             self.forget(slot);
             return;
         }
         if child.superseded && !child.withdrawn && now >= child.basis + refresh * 2 {
-            child.withdrawn = true;
-            for demand in child.demands.iter() {
-                self.shares.remove(&demand);
-            }
+            self.withdraw(slot);
         }
         self.children.schedule(slot, refresh);
     }
 
+    /// The wants of the child at `slot` do not count until it is heard of again.
+    fn withdraw(&mut self, slot: Slot) {
+        let child = self.children.at_mut(slot);
+        if !child.withdrawn {
+            child.withdrawn = true;
+            for demand in child.demands.iter() {
+                self.shares.remove(&demand);
+                self.legacy.leave(child.incarnated, &demand);
+            }
+            (self.unsettled, self.wants_news) = (true, true);
+            self.rota.spoil();
+            self.rank(slot);
+        }
+    }
+
     fn forget(&mut self, slot: Slot) {
-        let mut child = self.children.remove(slot);
+        (self.unsettled, self.wants_news) = (true, true);
+        self.rota.spoil();
+        self.streaming.remove(slot);
+        self.rota.leave(slot);
+        let (mut child, before) = (self.children.remove(slot), self.ledger.lent());
         self.ledger.close(&mut child.account);
+        self.note_lent(child.incarnated, before);
         if !child.withdrawn {
             for demand in child.demands.iter() {
                 self.shares.remove(&demand);
+                self.legacy.leave(child.incarnated, &demand);
             }
         }
     }
@@ -277,6 +507,7 @@ impl Resource {
 /// Who sends `report`, and which life of it.
 pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, epoch: u64) -> Holder<'a> {
     let life = match (ask.incarnation, &report.has) {
+        (Some(reign), _) if ask.kind == HolderKind::Node => Life::Reign(reign),
         (Some(incarnation), _) => Life::Incarnation(incarnation),
         (None, None) => Life::New,
         (None, Some(has)) => match (has.order, <[u8; 8]>::try_from(has.token.as_slice())) {
@@ -288,13 +519,15 @@ pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, epoch: u64) -> Holder
 }
 
 /// What a report promises: to use no more than so much under all grants up to that one.
-fn promise(report: &Report, account: &Account, epoch: u64) -> Option<(u64, Amount)> {
+fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> {
     let has = report.has.as_ref()?;
     let held = report.held.unwrap_or(has.capacity);
     match has.order {
         Some(order) if order.epoch == epoch => Some((order.seq, held)),
+        // Of an earlier reign: it keeps to less of what it has claimed.
+        Some(order) if order.epoch < epoch && child.claimed => Some((0, held)),
         Some(_) => None,
-        None => Some((account.oldest_of(has.capacity)?.into(), held)),
+        None => Some((child.account.oldest_of(has.capacity)?.into(), held)),
     }
 }
 

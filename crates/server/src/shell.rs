@@ -8,7 +8,9 @@ pub mod driver;
 pub mod grpc;
 pub mod http;
 pub mod metrics;
+mod parent;
 pub mod source;
+mod stream;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,6 +40,8 @@ pub struct ServerOptions {
     pub drain: Duration,
     /// Connections at a time, all ports together; more wait until one has gone.
     pub connections: usize,
+    /// Streams at a time, all connections together; more are refused.
+    pub streams: usize,
 }
 
 /// A server that runs.
@@ -62,7 +66,7 @@ pub struct StartError {
 // === impl ServerOptions ===
 
 impl ServerOptions {
-    /// A server at `listen`, with ten seconds to drain, for ten thousand connections.
+    /// A server at `listen`, with ten seconds to drain, for ten thousand connections and a hundred thousand streams.
     #[must_use]
     pub fn new(listen: SocketAddr) -> ServerOptions {
         ServerOptions {
@@ -71,6 +75,7 @@ impl ServerOptions {
             advertise: None,
             drain: Duration::from_secs(10),
             connections: 10_000,
+            streams: 100_000,
         }
     }
 }
@@ -94,7 +99,8 @@ impl Server {
             None => None,
         };
         let advertise = options.advertise.unwrap_or_else(|| address.to_string());
-        let driver = Arc::new(Driver::new(config, repository, advertise));
+        let has_parent = config.parent.is_some();
+        let driver = Arc::new(Driver::new(config, repository, advertise, options.streams));
         let (stop, stopped) = watch::channel(false);
         let places = Arc::new(Semaphore::new(options.connections));
 
@@ -105,7 +111,11 @@ impl Server {
             tokio::spawn(serve_all(Door::new(listener, &places), routes, stopped.clone())),
             tokio::spawn(grpc::follow_health(health, Arc::clone(&driver), stopped.clone())),
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
+            tokio::spawn(Arc::clone(&driver).keep_time(stopped.clone())),
         ];
+        if has_parent {
+            tasks.push(tokio::spawn(parent::follow(Arc::clone(&driver), stopped.clone())));
+        }
         let http = match http {
             Some((listener, wanted)) => {
                 let address = local(&listener, wanted)?;
@@ -136,11 +146,12 @@ impl Server {
         &self.driver
     }
 
-    /// Takes no more connections, answers what is in flight, and ends. Holders live on their leases meanwhile. Gives back
+    /// Takes no more connections, answers what is in flight, closes streams, and ends. Holders live on their leases meanwhile. Gives back
     /// whether everything had ended in time.
     pub async fn drain(mut self) -> bool {
         self.driver.start_draining();
         self.stop.send_replace(true);
+        self.driver.close_streams();
         let tasks = std::mem::take(&mut self.tasks);
         let handles: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
         let ended = tokio::time::timeout(self.drain, async {
@@ -183,6 +194,7 @@ async fn serve_all(door: Door, routes: Routes, stopped: watch::Receiver<bool>) {
         .accept_http1(true)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+        // Of one connection: requests and streams. A proxy may carry those of many clients.
         .max_concurrent_streams(Some(1_000))
         .add_routes(routes)
         .serve_with_incoming_shutdown(door.connections(), stopping(stopped));

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use lessor_proto::ResourceId;
-use lessor_server::repository::{Repository, Template};
+use lessor_server::repository::{Fraction, Legacy, Repository, Template};
 use lessor_server::shell::source::{self, LoadError};
 use proptest::prelude::*;
 
@@ -17,9 +17,15 @@ fn shown(template: &Template) -> String {
     let Template { glob, capacity, safe_capacity, kind, policy, .. } = template;
     let [lease, refresh, learning] =
         [template.lease_length, template.refresh_interval, template.learning].map(|time| time.as_secs());
+    let turns = template.turns().map(|(rotate, quantum)| format!(" rotate={rotate:?} quantum={quantum:?}"));
+    let usual = (Legacy::Expire, Fraction::ALL);
+    let legacy = (template.legacy, template.legacy_max_fraction);
+    let legacy = (legacy != usual).then(|| format!(" legacy={:?} most={}", legacy.0, legacy.1.as_f64()));
     format!(
         "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \
-         lease={lease} refresh={refresh} learning={learning} {:?}",
+         lease={lease} refresh={refresh} learning={learning}{}{} {:?}",
+        turns.unwrap_or_default(),
+        legacy.unwrap_or_default(),
         template.description
     )
 }

@@ -13,6 +13,8 @@ pub struct Limits {
     pub resources_per_request: usize,
     /// Priority bands of one resource in one request of a server.
     pub bands_per_resource: usize,
+    /// Buckets of demand curves, all priorities together, of one resource in one request of a server.
+    pub buckets_per_resource: usize,
 }
 
 /// Why a request is refused. Nothing of it has been kept.
@@ -62,7 +64,12 @@ pub struct Malformed {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { name_bytes: 256, resources_per_request: 1_000, bands_per_resource: 64 }
+        Limits {
+            name_bytes: 256,
+            resources_per_request: 1_000,
+            bands_per_resource: 64,
+            buckets_per_resource: 1_024,
+        }
     }
 }
 

@@ -112,6 +112,35 @@ impl Node {
         sums
     }
 
+    /// Appends the groups of this node to those of all before it (see [`Index::groups`](super::Index::groups)); `next` is
+    /// the key of the demand that follows the node, if one does.
+    pub(super) fn add_to_groups<K: Copy + PartialEq>(
+        &self,
+        next: Option<K>,
+        key: &impl Fn(f64) -> K,
+        groups: &mut Vec<(K, Sums)>,
+    ) {
+        match self {
+            Node::Leaf(entries) => {
+                entries
+                    .iter()
+                    .for_each(|entry| add_to_last(groups, key(entry.wants_per_weight()), entry.sums()));
+            }
+            Node::Inner(children) => {
+                let mut begin = key(children[0].first.wants_per_weight());
+                for (at, child) in children.iter().enumerate() {
+                    let end = children.get(at + 1).map(|right| key(right.first.wants_per_weight())).or(next);
+                    if end == Some(begin) {
+                        add_to_last(groups, begin, child.sums);
+                    } else {
+                        child.node.add_to_groups(end, key, groups);
+                    }
+                    begin = end.unwrap_or(begin);
+                }
+            }
+        }
+    }
+
     pub(super) fn first(&self) -> Entry {
         match self {
             Node::Leaf(entries) => entries[0],
@@ -204,6 +233,14 @@ impl Entry {
 }
 
 // === vectors ===
+
+/// To the last group if that has the same key, and else to one that follows it.
+fn add_to_last<K: PartialEq>(groups: &mut Vec<(K, Sums)>, key: K, sums: Sums) {
+    match groups.last_mut() {
+        Some((last, all)) if *last == key => *all += sums,
+        _ => groups.push((key, sums)),
+    }
+}
 
 /// The upper half, if there are more than `max`.
 fn split<T>(items: &mut Vec<T>, max: usize) -> Option<Vec<T>> {

@@ -3,20 +3,14 @@
 //! Every demand is a vessel as wide as its weight and as tall as its wants per weight. The capacity is poured in, and the
 //! level is the same everywhere: whoever is not full has the same amount per weight, and the full have less.
 
-use super::Demand;
 use super::priority::Band;
-
-/// What `demand`, one of the band's, gets.
-pub(super) fn share(band: &Band<'_>, demand: &Demand) -> f64 {
-    demand.wants.min(level(band) * f64::from(demand.weight))
-}
 
 /// The level in units per weight at which min(wants, level * weight), summed over all demands, is the capacity; infinite
 /// if they all fit.
 ///
 /// The full demands come first in the order of the index. The next one is full as well if the level may rise to its top
 /// before the capacity is used up.
-fn level(band: &Band<'_>) -> f64 {
+pub(super) fn level(band: &Band<'_>) -> f64 {
     let all = band.demands.sums();
     if all.wants <= band.capacity {
         return f64::INFINITY;

@@ -53,12 +53,26 @@ impl Bands {
         }
     }
 
-    /// The band of a priority that some demand has.
-    pub(super) fn band(&self, priority: i64, capacity: f64) -> Band<'_> {
-        let at = self.position(priority).expect("only a demand that was inserted has a share");
-        let (above, from_here) = self.bands.split_at(at);
-        let capacity = above.iter().fold(capacity, |left, (_, demands)| left - demands.sums().wants);
-        Band { demands: &from_here[0].1, capacity: capacity.max(0.0) }
+    /// The greatest first.
+    pub(super) fn priorities(&self) -> impl Iterator<Item = i64> {
+        self.bands.iter().map(|&(priority, _)| priority)
+    }
+
+    /// The demands of a priority, if there are any.
+    pub(super) fn demands(&self, priority: i64) -> Option<&Index> {
+        self.position(priority).ok().map(|at| &self.bands[at].1)
+    }
+
+    /// The band of a priority, if any demand has it.
+    pub(super) fn band(&self, priority: i64, capacity: f64) -> Option<Band<'_>> {
+        let demands = self.demands(priority)?;
+        Some(Band { demands, capacity: self.left_for(priority, capacity) })
+    }
+
+    /// What all greater priorities leave of the capacity.
+    pub(super) fn left_for(&self, priority: i64, capacity: f64) -> f64 {
+        let greater = self.bands.iter().take_while(|&&(held, _)| held > priority);
+        greater.fold(capacity, |left, (_, demands)| left - demands.sums().wants).max(0.0)
     }
 
     fn position(&self, priority: i64) -> Result<usize, usize> {

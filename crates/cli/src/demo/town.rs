@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::shell::clock;
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{NodeConfig, StatusQuery};
-use lessor_server::repository::{Glob, Kind, Policy, Repository, SafeCapacity, Template};
+use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::{Server, ServerOptions};
 
 use super::target::{Judge, Target};
@@ -156,16 +156,13 @@ fn appetite(number: u32, clients: u32, capacity: f64, start: Time, length: Durat
 
 fn repository(capacity: f64) -> anyhow::Result<Repository> {
     let repository = Repository::new(vec![Template {
-        glob: Glob::new("target")?,
-        capacity: Amount::from_f64(capacity),
         safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
         description: "requests a second".to_owned(),
-        kind: Kind::Rate,
-        policy: Policy::FairShare,
         lease_length: Duration::from_secs(10),
         refresh_interval: Duration::from_secs(1),
         // The server is as old as its clients: nothing is out from before.
         learning: Duration::ZERO,
+        ..Template::new(Glob::new("target")?, Amount::from_f64(capacity))
     }])?;
     Ok(repository)
 }

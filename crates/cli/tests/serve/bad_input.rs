@@ -283,6 +283,17 @@ async fn bytes_that_are_no_request_are_refused() {
             scene.check_undisturbed(what).await;
         }
     }
+    // The same on a stream, in place of a hello and after one.
+    let hello = b"\x0a\x0c\x0a\x01a\x11\x01\0\0\0\0\0\0\0".as_slice();
+    for bytes in [b"\x0a\xff".as_slice(), b"\x02\x01a", b"", b"\x7a\0"] {
+        for messages in [[bytes].as_slice(), &[hello, bytes]] {
+            let status =
+                raw::stream(&scene.channel, "/doorman.Capacity/Session", messages).await.unwrap_err();
+            let refused = matches!(status.code(), Code::Internal | Code::InvalidArgument);
+            assert!(refused && !status.message().is_empty(), "{messages:?}: {status:?}");
+            scene.check_undisturbed("garbage on a stream").await;
+        }
+    }
     // Longer than the longest message.
     let status =
         raw::call(&scene.channel, "/doorman.Capacity/GetCapacity", &vec![b'x'; 5 << 20]).await.unwrap_err();

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::house::{AGES, House, everything};
 
 /// Waits until the lease is as wanted.
-async fn until<E>(resource: &mut Resource<E>, what: &str, wanted: impl Fn(&LeaseView) -> bool) {
+pub(crate) async fn until<E>(resource: &mut Resource<E>, what: &str, wanted: impl Fn(&LeaseView) -> bool) {
     let waiting = async {
         while !wanted(&resource.lease()) {
             resource.changed().await.expect("the client is open");
@@ -19,7 +19,7 @@ async fn until<E>(resource: &mut Resource<E>, what: &str, wanted: impl Fn(&Lease
     }
 }
 
-fn is(lease: &LeaseView, rung: Rung, units: u64) -> bool {
+pub(crate) fn is(lease: &LeaseView, rung: Rung, units: u64) -> bool {
     lease.rung == rung && lease.capacity.is_some_and(|capacity| capacity.floor_units() == units)
 }
 

@@ -14,3 +14,4 @@ mod monitors;
 mod raw;
 mod reload;
 mod town;
+mod tree;

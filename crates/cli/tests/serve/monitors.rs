@@ -1,5 +1,6 @@
 //! What an operator's tools see, and how a server ends.
 
+use lessor_client::Client;
 use rustix::process::Signal;
 use tokio::time::timeout;
 use tonic::Code;
@@ -70,6 +71,10 @@ fn check_metrics(page: &page::Page) {
         "lessor_asks_total 2",
         "lessor_grants_total 2",
         "lessor_reloads_failed_total 0",
+        "lessor_streams 0.0",
+        "lessor_stream_messages_sent_total 0",
+        "lessor_stream_messages_received_total 0",
+        "lessor_stream_reports_refused_total 0",
         "lessor_capacity{resource=\"db/orders\"} 100.0",
         "lessor_leased{resource=\"db/orders\"} 42.5",
         "lessor_wants{resource=\"db/orders\"} 42.5",
@@ -155,6 +160,17 @@ async fn a_server_ends_at_once_when_nothing_is_in_flight() {
 }
 
 #[tokio::test]
+async fn a_server_that_ends_does_not_wait_for_streams() {
+    let mut house = House::open_with(&everything(100.0, 60), &["--drain", "1h"]).await;
+    let client = Client::builder(house.address().to_string()).build().unwrap();
+    let _held = client.rate("db").wants(10.0).open().unwrap();
+    eventually("there is a stream", async || house.metric("lessor_streams").await == 1.0).await;
+    house.signal(Signal::TERM);
+    assert!(house.ended().await.success());
+    eventually("it says that it has drained", async || house.has_logged("drained")).await;
+}
+
+#[tokio::test]
 async fn reflection_tells_doormans_service() {
     let house = House::open(&everything(100.0, 60)).await;
     let mut reflection = ServerReflectionClient::new(house.connect().await);
@@ -177,6 +193,9 @@ async fn reflection_tells_doormans_service() {
     let Some(MessageResponse::FileDescriptorResponse(files)) = answer.message_response else {
         panic!("{answer:?}")
     };
-    assert!(!files.file_descriptor_proto.is_empty());
+    let [file] = &files.file_descriptor_proto[..] else { panic!("{files:?}") };
+    for name in ["GetCapacity", "Session", "SessionUpRequest", "DemandBucket"] {
+        assert!(file.windows(name.len()).any(|bytes| bytes == name.as_bytes()), "no {name}");
+    }
     house.stop().await;
 }

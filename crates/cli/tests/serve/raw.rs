@@ -6,6 +6,7 @@ use prost::bytes::{Buf, BufMut, Bytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_stream::StreamExt as _;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
@@ -58,6 +59,20 @@ pub(crate) async fn call(channel: &Channel, path: &str, bytes: &[u8]) -> Result<
     let path = PathAndQuery::try_from(path).expect("a path");
     let call = grpc.unary(Request::new(Bytes::copy_from_slice(bytes)), path, Raw);
     timeout(AGES, call).await.expect("an answer in time").map(tonic::Response::into_inner)
+}
+
+/// Sends these messages on a stream, and gives back with what it ends.
+pub(crate) async fn stream(channel: &Channel, path: &str, messages: &[&[u8]]) -> Result<(), Status> {
+    let mut grpc = tonic::client::Grpc::new(channel.clone());
+    timeout(AGES, grpc.ready()).await.expect("ready in time").expect("the connection lives");
+    let path = PathAndQuery::try_from(path).expect("a path");
+    let messages: Vec<Bytes> = messages.iter().map(|bytes| Bytes::copy_from_slice(bytes)).collect();
+    // The stream stays open for as long as the other side likes.
+    let messages = tokio_stream::iter(messages).chain(tokio_stream::pending());
+    let call = grpc.streaming(Request::new(messages), path, Raw);
+    let mut answers = timeout(AGES, call).await.expect("an answer in time")?.into_inner();
+    while timeout(AGES, answers.message()).await.expect("an answer in time")?.is_some() {}
+    Ok(())
 }
 
 /// Sends bytes that are not even HTTP, and waits until the other side hangs up.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lessor_proto::ResourceId;
-use lessor_proto::message::{Ask, Release};
+use lessor_proto::message::{Ask, Hello, Release, Up};
 
 use super::Fault;
 use crate::allowance::Allowance;
@@ -31,6 +31,27 @@ pub enum Action {
         to: Arc<str>,
         /// The release.
         release: Release,
+    },
+    /// Open a stream and send its first message, [`Up::Hello`]; hand in what comes down, and its end, with its number.
+    Connect {
+        /// The number of the stream.
+        id: u64,
+        /// `host:port`.
+        to: Arc<str>,
+        /// Who we are.
+        hello: Hello,
+    },
+    /// Send on a stream, after what was sent on it before.
+    Send {
+        /// The number of the stream.
+        id: u64,
+        /// What to send.
+        up: Up,
+    },
+    /// Drop a stream: nothing that still comes from it may be handed in. What was sent on it should still leave.
+    Disconnect {
+        /// The number of the stream.
+        id: u64,
     },
 }
 
@@ -60,4 +81,10 @@ pub struct Counts {
     pub failures: u64,
     /// Releases sent.
     pub releases: u64,
+    /// Streams opened.
+    pub streams: u64,
+    /// Messages sent on streams, the hello of each among them.
+    pub sent: u64,
+    /// Messages that came down on streams.
+    pub received: u64,
 }

@@ -7,7 +7,8 @@ use lessor_proto::message::{Answer, Ask, Grant};
 
 use super::entry::{Entry, Plan};
 use super::route::back_off;
-use super::{Action, Exchange, ExchangeKind, Failure, Fault, Session};
+use super::{Action, Exchange, ExchangeKind, Fault, Session};
+use crate::mutation::Mutation;
 
 /// Reports whose time of sending is remembered.
 const REMEMBERED: usize = 8;
@@ -27,6 +28,7 @@ impl Session {
         self.counts.answers += 1;
         self.route.served();
         let plan = Plan {
+            kind: self.config.kind,
             refresh: self.config.longest_back_off,
             retry: answer.retry,
             spacing: self.config.spacing,
@@ -57,10 +59,11 @@ impl Session {
         }
         let id = self.next_id();
         let shortest = places.iter().filter_map(|&place| self.entries[place].holding.end(now)).min();
+        let (config, fence) = (&self.config, self.fence);
         let reports = places.iter().map(|&place| {
             let entry = &mut self.entries[place];
             entry.exchanged(now, id);
-            entry.holding.report(now, &entry.resource)
+            entry.report(now, fence, config)
         });
         let ask = Ask {
             kind: self.config.kind,
@@ -72,10 +75,7 @@ impl Session {
         };
         self.counts.asks += 1;
         self.last_ask = Some(now);
-        if self.sent.len() == REMEMBERED {
-            self.sent.pop_front();
-        }
-        self.sent.push_back((id, now));
+        self.sent.note(id, now, ask.reports.len(), REMEMBERED);
         self.start(now, id, ExchangeKind::Ask, self.timeout(now, shortest));
         self.settle(now);
         Some(Action::Ask { id, to: self.route.target().clone(), ask })
@@ -112,9 +112,10 @@ impl Session {
         }
         self.entries[place].exchange = None;
         let plan = plan.with(&grant);
-        let adopted = self.end_of(exchange, &grant).and_then(|end| {
+        let basis = grant.basis.unwrap_or(exchange.id);
+        let adopted = self.end_of(now, &grant, basis).and_then(|end| {
             self.fence = self.fence.max(grant.order.map(|order| order.epoch));
-            self.entries[place].holding.adopt(now, grant, end)
+            self.adopt(now, place, grant, end)
         });
         let entry = &mut self.entries[place];
         entry.fault = adopted.err();
@@ -122,31 +123,38 @@ impl Session {
     }
 
     /// When `grant` ends: counted from the sending of its basis.
-    fn end_of(&self, exchange: Exchange, grant: &Grant) -> Result<Time, Fault> {
+    pub(super) fn end_of(&self, now: Time, grant: &Grant, basis: u64) -> Result<Time, Fault> {
         if let (Some(found), Some(fence)) = (grant.order, self.fence)
-            && found.epoch < fence
+            && self.is_fenced_from(found.epoch)
         {
             return Err(Fault::Deposed { found, fence });
         }
-        let basis = grant.basis.unwrap_or(exchange.id);
-        let sent = self.sent.iter().find(|(id, _)| *id == basis).ok_or(Fault::UnknownBasis(basis))?.1;
-        Ok(self.config.drift.holder_end(sent, grant.length))
+        let sent = self.sent.at(basis).ok_or(Fault::UnknownBasis(basis))?;
+        let from = if self.config.breaks(Mutation::FromReceipt) { now } else { sent };
+        Ok(self.config.drift.holder_end(from, grant.length))
+    }
+
+    pub(super) fn adopt(&mut self, now: Time, place: usize, grant: Grant, end: Time) -> Result<(), Fault> {
+        let holding = &mut self.entries[place].holding;
+        if self.config.breaks(Mutation::NoOrder) {
+            holding.forget_order();
+        }
+        holding.adopt(now, grant, end)
     }
 
     /// Somebody in the request spoiled it for all: each goes alone until an answer comes, the one refused alone waits.
     pub(super) fn on_refused(&mut self, now: Time, id: u64, why: &str) {
         self.route.served();
-        let longest = self.longest_back_off();
-        let alone = self.entries.iter().filter(|entry| entry.exchange == Some(id)).count() == 1;
-        for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(id)) {
-            entry.exchange = None;
-            entry.due = now;
-            entry.alone = true;
-            if alone {
-                let wait = back_off(self.spread, entry.refusals, id, longest);
-                entry.due = now + wait;
-                entry.refusals = entry.refusals.saturating_add(1);
-                entry.fault = Some(Fault::Failed(Failure::Refused(why.to_owned())));
+        self.refuse(now, id, why, |entry| entry.exchange.take_if(|exchange| *exchange == id).is_some());
+    }
+
+    /// Report `id` was refused; `spoken` says of whom it spoke.
+    pub(super) fn refuse(&mut self, now: Time, id: u64, why: &str, spoken: impl Fn(&mut Entry) -> bool) {
+        let (alone, longest, spread) = (self.sent.was_alone(id), self.longest_back_off(), self.spread);
+        for entry in &mut self.entries {
+            if spoken(entry) {
+                let wait = alone.then(|| back_off(spread, entry.refusals, id, longest));
+                entry.refused(now, wait, why);
             }
         }
     }

@@ -6,6 +6,16 @@ use std::time::Duration;
 use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, Drift};
 
+/// The way a session speaks to servers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Transport {
+    /// Over a stream; by polling where a server has none.
+    #[default]
+    Stream,
+    /// By polling.
+    Poll,
+}
+
 /// How a session is set up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionConfig {
@@ -27,6 +37,13 @@ pub struct SessionConfig {
     pub longest_back_off: Duration,
     /// Resources in one request.
     pub batch: usize,
+    /// The way to speak to servers.
+    pub transport: Transport,
+    /// The least time between two reports on a stream of which the second was not due.
+    pub stream_spacing: Duration,
+    /// A rule taken out, in tests.
+    #[cfg(feature = "mutations")]
+    pub mutation: Option<crate::mutation::Mutation>,
 }
 
 // === impl SessionConfig ===
@@ -46,6 +63,10 @@ impl SessionConfig {
             spacing: Duration::from_secs(1),
             longest_back_off: Duration::from_secs(30),
             batch: 500,
+            transport: Transport::Poll,
+            stream_spacing: Duration::from_millis(5),
+            #[cfg(feature = "mutations")]
+            mutation: None,
         }
     }
 }

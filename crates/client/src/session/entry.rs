@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::Grant;
+use lessor_proto::message::{Grant, HolderKind, Order, Report};
 use lessor_proto::{ResourceId, Time};
 
-use super::{Change, Fault};
+use super::{Change, Failure, Fault, SessionConfig};
 use crate::allowance::Allowance;
 use crate::holding::{Holding, HoldingConfig, Rung};
+use crate::mutation::Mutation;
 
 /// The shortest time after which a short grant is asked about again, whatever the server says.
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
@@ -32,8 +33,21 @@ pub(super) struct Entry {
     /// Whether the last report was hurried by `ack_wanted`: the next one may not be.
     hurried: bool,
     refresh: Option<Duration>,
+    /// What it is to the stream.
+    pub(super) streamed: Streamed,
     /// What the program was told last.
     told: (Allowance, Rung, Option<Fault>),
+}
+
+/// What a resource is to the stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Streamed {
+    /// The last report that spoke of it.
+    pub(super) said: u64,
+    /// No grant of it counts from a report before this one; absent until something was reported.
+    pub(super) floor: Option<u64>,
+    /// The last grant of it that came down this stream, adopted or not, and its length: what a renewal is about.
+    pub(super) granted: Option<(Order, Duration)>,
 }
 
 /// The life of an entry.
@@ -69,6 +83,7 @@ impl Entry {
             known: false,
             hurried: false,
             refresh: None,
+            streamed: Streamed::default(),
             told: (Allowance::NOTHING, Rung::Waiting, None),
         }
     }
@@ -86,11 +101,75 @@ impl Entry {
     }
 
     /// Brings the next report forward if there is something to say; `spaced` is when the least spacing allows one.
-    pub(super) fn expedite(&mut self, now: Time, spaced: Time) {
+    /// What a node frees step by step is news to those above it; a client frees its units all the time, and tells of them
+    /// when it is asked to.
+    pub(super) fn expedite(&mut self, now: Time, spaced: Time, kind: HolderKind) {
         if self.holding.ack_is_due(now) {
             self.due = self.due.min(if self.hurried { spaced.max(now) } else { now });
-        } else if self.holding.demand_is_news(now) {
+        } else if self.holding.demand_is_news(now)
+            || kind == HolderKind::Node && self.holding.promise_fell(now)
+        {
             self.due = self.due.min(spaced.max(now));
+        }
+    }
+
+    /// Brings the next report on a stream forward if there is something to say, and it is not being refused.
+    pub(super) fn hasten(&mut self, now: Time, spaced: Time) {
+        let holding = &self.holding;
+        if self.refusals > 0 {
+            return;
+        }
+        if holding.ack_is_due(now) || holding.demand_is_news(now) || holding.promise_fell(now) {
+            self.due = self.due.min(spaced.max(now));
+        }
+    }
+
+    /// It is spoken of in report `id` on a stream, and again when there is something to say.
+    pub(super) fn told_up(&mut self, id: u64) {
+        self.known = true;
+        self.due = Time::MAX;
+        self.streamed.said = id;
+        self.streamed.floor.get_or_insert(id);
+    }
+
+    /// The grantor has taken up report `basis`, and will count from no older one.
+    pub(super) fn taken_up(&mut self, basis: u64) {
+        self.streamed.floor = self.streamed.floor.map(|floor| floor.max(basis));
+        // A report that was refused is due again.
+        if self.streamed.said <= basis && self.due == Time::MAX {
+            self.alone = false;
+            self.refusals = 0;
+        }
+    }
+
+    /// The grantor renews what it granted, counted from report `basis`. What it does not renew is to be reported in full,
+    /// if it was reported before.
+    pub(super) fn renewed_up(&mut self, now: Time, basis: u64, renewed: bool, spaced: Time) {
+        self.taken_up(basis);
+        if renewed {
+            self.fault.take_if(|_| self.refusals == 0);
+        } else if self.streamed.said <= basis && !self.alone {
+            self.due = self.due.min(spaced.max(now));
+        }
+    }
+
+    /// What to tell the grantor at `now`; the promise holds from here on.
+    pub(super) fn report(&mut self, now: Time, reign: Option<u64>, config: &SessionConfig) -> Report {
+        let before = self.holding.amount();
+        let report = self.holding.report(now, &self.resource, reign);
+        if config.breaks(Mutation::KeepAfterPromise) {
+            self.holding.break_promise(before);
+        }
+        report
+    }
+
+    /// The report that spoke of it was refused: it goes alone, and after a wait if it went alone.
+    pub(super) fn refused(&mut self, now: Time, wait: Option<Duration>, why: &str) {
+        self.due = now + wait.unwrap_or_default();
+        self.alone = true;
+        if wait.is_some() {
+            self.refusals = self.refusals.saturating_add(1);
+            self.fault = Some(Fault::Failed(Failure::Refused(why.to_owned())));
         }
     }
 
@@ -118,7 +197,7 @@ impl Entry {
         {
             self.due = self.due.min(now + retry.max(SHORTEST_RETRY));
         }
-        self.expedite(now, sent + plan.spacing);
+        self.expedite(now, sent + plan.spacing, plan.kind);
     }
 
     /// Nothing is used from here on. Returns whether a release is due.
@@ -160,6 +239,7 @@ impl Entry {
 /// What an answer says about the next report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
+    pub(super) kind: HolderKind,
     pub(super) refresh: Duration,
     pub(super) retry: Option<Duration>,
     pub(super) spacing: Duration,

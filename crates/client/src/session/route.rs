@@ -12,6 +12,8 @@ use super::spread::Spread;
 const MAX_HOPS: usize = 5;
 /// The wait after the first failure, before it is spread.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(250);
+/// The longest wait after a stream broke.
+const SOON: Duration = Duration::from_millis(100);
 
 /// The way to the leader.
 #[derive(Clone, Debug)]
@@ -77,16 +79,31 @@ impl Route {
         Ok(())
     }
 
+    /// The stream to one that had served us for a while broke: the next in turn, or the one that named it, almost at once.
+    pub(super) fn lost(&mut self, now: Time, attempt: u64) {
+        self.turn_away();
+        self.not_before = now + SOON.mul_f64(self.spread.fraction(attempt));
+    }
+
+    /// The one asked is right, but not ready.
+    pub(super) fn wait(&mut self, until: Time) {
+        self.not_before = until;
+    }
+
     /// The one asked did not answer: the next in turn, after a wait that doubles with every round over the servers, up to
     /// `longest`, and is spread over its upper half.
     pub(super) fn failed(&mut self, now: Time, longest: Duration) {
+        self.turn_away();
+        let rounds = self.failures / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = now + back_off(self.spread, rounds, self.failures.into(), longest);
+    }
+
+    fn turn_away(&mut self) {
         self.hops.clear();
         if self.leader.take().is_none() {
             self.turn = (self.turn + 1) % self.servers.len();
         }
-        let rounds = self.failures / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
-        self.failures = self.failures.saturating_add(1);
-        self.not_before = now + back_off(self.spread, rounds, self.failures.into(), longest);
     }
 }
 
@@ -128,6 +145,17 @@ mod tests {
         for (wait, longest) in waits.iter().zip([0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0]) {
             assert!((longest / 2.0..=longest).contains(wait), "{waits:?}");
         }
+    }
+
+    #[test]
+    fn a_broken_stream_is_replaced_almost_at_once() {
+        let mut route = route(&["a:1", "b:1"]);
+        let now = Time::ZERO + LONGEST;
+        route.lost(now, 1);
+        assert_eq!(&**route.target(), "b:1");
+        assert!(route.not_before.since(now) < SOON);
+        route.failed(now, LONGEST);
+        assert!(route.not_before.since(now) >= FIRST_BACK_OFF / 2);
     }
 
     #[test]

@@ -8,14 +8,16 @@ use lessor_proto::ClientId;
 use lessor_proto::name::BadName;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tracing::{Instrument, info_span};
 
 use super::driver::{Command, Driver};
+use super::line::Line;
 use super::link::{Link, endpoint};
 use super::metrics::Metrics;
 use super::opening::{Opening, Registry};
 use crate::gauge::Gauge;
 use crate::limiter::Limiter;
-use crate::session::{Failure, Session, SessionConfig};
+use crate::session::{Counts, Failure, Session, SessionConfig, Transport};
 
 /// Bytes in a client's id.
 const ID_BYTES: usize = 256;
@@ -38,6 +40,7 @@ pub struct Builder {
     servers: Vec<Arc<str>>,
     id: Option<String>,
     timeout: Duration,
+    transport: Transport,
 }
 
 /// Why a client was not built.
@@ -75,7 +78,12 @@ pub enum ConnectError {
 impl Client {
     /// A client of the server at `host:port`.
     pub fn builder(server: impl AsRef<str>) -> Builder {
-        Builder { servers: vec![server.as_ref().into()], id: None, timeout: Duration::from_secs(5) }
+        Builder {
+            servers: vec![server.as_ref().into()],
+            id: None,
+            timeout: Duration::from_secs(5),
+            transport: Transport::default(),
+        }
     }
 
     /// Its id, as servers know it.
@@ -97,7 +105,8 @@ impl Client {
     /// What has happened so far, and what is open.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        Metrics { counts: self.registry.counts(), resources: self.registry.metrics() }
+        let (counts, transport) = self.registry.counts();
+        Metrics { counts, transport, resources: self.registry.metrics() }
     }
 
     /// Stops: nothing is allowed any more, all leases are released, up to two seconds are spent on that. Handles that are
@@ -131,6 +140,11 @@ impl Builder {
         Builder { timeout, ..self }
     }
 
+    /// The way to speak to servers: over a stream without it, and by polling where a server has none.
+    pub fn transport(self, transport: Transport) -> Builder {
+        Builder { transport, ..self }
+    }
+
     /// Builds the client. No server needs to answer yet: resources wait for their first lease.
     ///
     /// # Errors
@@ -144,13 +158,15 @@ impl Builder {
         let id = self.id.unwrap_or_else(|| format!("client-{}-{incarnation:016x}", std::process::id()));
         let id = ClientId::new(id.as_str(), ID_BYTES).map_err(|fault| BuildError::Id { id, fault })?;
         let registry = Arc::new(Registry::default());
+        registry.count(Counts::default(), self.transport);
         let (commands, inbox) = mpsc::unbounded_channel();
         let config = SessionConfig {
             timeout: self.timeout,
+            transport: self.transport,
             ..SessionConfig::new(id.clone(), incarnation, self.servers)
         };
-        let driver = Driver::new(Session::new(config), Link::new(self.timeout), registry.clone(), inbox);
-        runtime.spawn(driver.run());
+        let driver = Driver::new(Session::new(config), Line::new(self.timeout), registry.clone(), inbox);
+        runtime.spawn(driver.run().instrument(info_span!("client", %id)));
         Ok(Client { id, registry, commands })
     }
 

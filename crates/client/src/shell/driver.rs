@@ -1,11 +1,9 @@
 //! The task behind a client: session x clock x link.
 //!
-//! It waits for whichever comes first of the session's deadline, an answer and a command, reads the clock once, and hands
+//! It waits for whichever comes first of the session's deadline, something heard from a server and a command, reads the clock once, and hands
 //! the session what happened. So a lease ends in time while a request hangs. No lock is held while it waits.
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +12,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
 use super::clock;
-use super::link::{Link, Outcome};
+use super::line::{Heard, Line};
 use super::opening::Registry;
 use super::resource::{Enforce, LeaseView};
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
 use crate::holding::{HoldingConfig, Kind, Rung};
-use crate::session::{Action, Change, Session};
+use crate::session::{Action, Change, Session, Transport};
 
 /// How often the use of a rate is looked at.
 const RATE_TICK: Duration = Duration::from_secs(1);
@@ -62,11 +60,14 @@ pub(super) struct Open {
 /// The state of the task.
 pub(super) struct Driver {
     session: Session,
-    link: Link,
+    line: Line,
     registry: Arc<Registry>,
     commands: mpsc::UnboundedReceiver<Command>,
     open: BTreeMap<ResourceId, Held>,
-    in_flight: Option<InFlight>,
+    /// The way in use when it was last looked at.
+    transport: Transport,
+    /// It has been said that a server has no streams.
+    has_polled: bool,
     clocks: clock::Watch,
     next_tick: Time,
     stopping: Option<Stopping>,
@@ -80,11 +81,6 @@ struct Held {
     leaving: bool,
 }
 
-struct InFlight {
-    id: u64,
-    outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
-}
-
 struct Stopping {
     until: Time,
     done: Vec<oneshot::Sender<()>>,
@@ -94,7 +90,7 @@ enum Event {
     Deadline,
     Command(Command),
     Alone,
-    Outcome(u64, Outcome),
+    Heard(Heard),
 }
 
 // === impl Driver ===
@@ -102,17 +98,18 @@ enum Event {
 impl Driver {
     pub(super) fn new(
         session: Session,
-        link: Link,
+        line: Line,
         registry: Arc<Registry>,
         commands: mpsc::UnboundedReceiver<Command>,
     ) -> Driver {
         Driver {
+            transport: session.transport(),
+            has_polled: false,
             session,
-            link,
+            line,
             registry,
             commands,
             open: BTreeMap::new(),
-            in_flight: None,
             clocks: clock::Watch::start(),
             next_tick: Time::MAX,
             stopping: None,
@@ -141,9 +138,8 @@ impl Driver {
     async fn next_event(&mut self) -> Event {
         let deadline = self.deadline();
         tokio::select! {
-            biased;
             () = clock::sleep_until(deadline) => Event::Deadline,
-            outcome = outcome(&mut self.in_flight) => outcome,
+            heard = self.line.hear() => Event::Heard(heard),
             command = self.commands.recv(), if !self.alone => command.map_or(Event::Alone, Event::Command),
         }
     }
@@ -160,7 +156,7 @@ impl Driver {
                 self.alone = true;
                 self.stop(now, None);
             }
-            Event::Outcome(id, outcome) => self.take(now, id, outcome),
+            Event::Heard(heard) => self.take(now, heard),
             Event::Command(command) => {
                 self.obey(now, command);
                 // What was said in one breath is asked for in one request.
@@ -202,20 +198,26 @@ impl Driver {
         self.open.insert(opening.resource.clone(), Held { opening, leaving: false });
     }
 
-    fn take(&mut self, now: Time, id: u64, outcome: Outcome) {
-        match outcome {
-            Outcome::Answered(answer) => {
-                debug!(id, grants = answer.grants.len(), redirect = ?answer.redirect, "answered");
-                self.session.on_answer(now, id, answer);
-            }
-            Outcome::Released(redirect) => {
-                debug!(id, ?redirect, "released");
-                self.session.on_released(now, id, redirect.as_ref());
-            }
-            Outcome::Failed(failure) => {
-                debug!(id, %failure, "failed");
-                self.session.on_failure(now, id, failure);
-            }
+    fn take(&mut self, now: Time, heard: Heard) {
+        match heard {
+            Heard::Answered { id, answer } => self.session.on_answer(now, id, answer),
+            Heard::Released { id, redirect } => self.session.on_released(now, id, redirect.as_ref()),
+            Heard::Failed { id, failure } => self.session.on_failure(now, id, failure),
+            Heard::Down { id, down } => self.session.on_down(now, id, down),
+            Heard::Closed { id, failure } => self.session.on_closed(now, id, failure),
+        }
+        self.look_at_transport();
+    }
+
+    fn look_at_transport(&mut self) {
+        let transport = self.session.transport();
+        if std::mem::replace(&mut self.transport, transport) == transport || transport == Transport::Stream {
+            return;
+        }
+        let server = self.session.server();
+        match std::mem::replace(&mut self.has_polled, true) {
+            false => info!(%server, "the server has no streams: polling"),
+            true => debug!(%server, "the server still has no streams"),
         }
     }
 
@@ -268,18 +270,10 @@ impl Driver {
                         held.apply(now, change);
                     }
                 }
-                Action::Ask { id, to, ask } => {
-                    debug!(id, %to, resources = ask.reports.len(), "asking");
-                    self.in_flight = Some(InFlight { id, outcome: Box::pin(self.link.ask(&to, &ask)) });
-                }
-                Action::Release { id, to, release } => {
-                    debug!(id, %to, resources = release.resources.len(), "releasing");
-                    self.in_flight =
-                        Some(InFlight { id, outcome: Box::pin(self.link.release(&to, &release)) });
-                }
+                action => self.line.perform(action),
             }
         }
-        self.registry.count(self.session.counts());
+        self.registry.count(self.session.counts(), self.transport);
     }
 
     fn stop(&mut self, now: Time, done: Option<oneshot::Sender<()>>) {
@@ -301,13 +295,6 @@ impl Driver {
     fn held(&mut self, resource: &ResourceId, generation: u64) -> Option<&mut Held> {
         self.open.get_mut(resource).filter(|held| held.opening.generation == generation)
     }
-}
-
-async fn outcome(in_flight: &mut Option<InFlight>) -> Event {
-    let Some(request) = in_flight else { return std::future::pending().await };
-    let (id, outcome) = (request.id, request.outcome.as_mut().await);
-    *in_flight = None;
-    Event::Outcome(id, outcome)
 }
 
 // === impl Held ===
@@ -332,7 +319,7 @@ impl Held {
         let (Open { enforcer, view, .. }, allowance) = (&self.opening, change.allowance);
         enforcer.allow(now, allowance);
         let before = view.borrow().rung;
-        log(before, &change);
+        log(now, before, &change);
         view.send_if_modified(|view| {
             let news = view.capacity != allowance.capacity
                 || view.rung != change.rung
@@ -346,14 +333,17 @@ impl Held {
     }
 }
 
-fn log(before: Rung, change: &Change) {
+fn log(now: Time, before: Rung, change: &Change) {
     let Change { resource, allowance, rung, fault } = change;
     let (capacity, rung) = (allowance.capacity.map(Amount::as_f64), rung.name());
+    let lasts_ms = u64::try_from(allowance.until.since(now).as_millis()).unwrap_or(u64::MAX);
     match (before == change.rung, change.rung, fault) {
-        (true, _, None) => debug!(%resource, capacity, rung, "allowance changed"),
-        (true, _, Some(fault)) => warn!(%resource, capacity, rung, %fault, "not renewed"),
-        (false, Rung::Leased | Rung::Waiting, _) => info!(%resource, capacity, rung, "allowance changed"),
-        (false, _, _) => warn!(%resource, capacity, rung, "the lease has ended"),
+        (true, _, None) => debug!(%resource, capacity, rung, lasts_ms, "allowance changed"),
+        (true, _, Some(fault)) => warn!(%resource, capacity, rung, lasts_ms, %fault, "not renewed"),
+        (false, Rung::Leased | Rung::Waiting, _) => {
+            info!(%resource, capacity, rung, lasts_ms, "allowance changed");
+        }
+        (false, _, _) => warn!(%resource, capacity, rung, lasts_ms, "the lease has ended"),
     }
 }
 

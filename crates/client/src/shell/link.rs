@@ -7,13 +7,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Ask, Leader, Release, Whereabouts};
-use lessor_proto::wire::DiscoveryRequest;
+use lessor_proto::message::{Answer, Ask, Hello, HolderKind, Leader, Release, Whereabouts};
 use lessor_proto::wire::capacity_client::CapacityClient;
+use lessor_proto::wire::{DiscoveryRequest, GetCapacityRequest, GetServerCapacityRequest};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use super::clock;
+use super::stream::Stream;
 use crate::session::Failure;
 
 /// Channels kept open at most: redirects may name any number of addresses over the months.
@@ -46,21 +47,13 @@ impl Link {
     }
 
     pub(super) fn ask(&mut self, to: &Arc<str>, ask: &Ask) -> impl Future<Output = Outcome> + Send + use<> {
-        let (client, request, timeout) = (self.client(to), ask.to_wire(), self.timeout);
+        let (client, question, timeout) = (self.client(to), Question::of(ask), self.timeout);
         async move {
-            // Before the request leaves: a Doorman server's dates are counted from here.
-            let sent = clock::wall();
             let answer = match client {
-                Ok(mut client) => {
-                    client.get_capacity(request).await.map_err(|status| failure(&status, timeout))
-                }
+                Ok(client) => question.put(client, timeout).await,
                 Err(failure) => Err(failure),
             };
-            let checked = answer.and_then(|answer| {
-                Answer::from_wire(answer.into_inner(), sent)
-                    .map_err(|malformed| Failure::Malformed(malformed.to_string()))
-            });
-            checked.map_or_else(Outcome::Failed, Outcome::Answered)
+            answer.map_or_else(Outcome::Failed, Outcome::Answered)
         }
     }
 
@@ -84,6 +77,11 @@ impl Link {
         }
     }
 
+    /// Opens a stream to `to`, on which it says hello.
+    pub(super) fn open(&mut self, id: u64, to: &Arc<str>, hello: Hello) -> Stream {
+        Stream::open(id, self.client(to), hello, self.timeout)
+    }
+
     /// Who leads, says the server at `to`.
     pub(super) async fn discover(&mut self, to: &Arc<str>) -> Result<Whereabouts, Failure> {
         let timeout = self.timeout;
@@ -103,6 +101,40 @@ impl Link {
         }
         self.channels.insert(to.clone(), client.clone());
         Ok(client)
+    }
+}
+
+/// A request as clients put it, or as nodes do.
+enum Question {
+    Client(GetCapacityRequest),
+    Node(GetServerCapacityRequest),
+}
+
+// === impl Question ===
+
+impl Question {
+    fn of(ask: &Ask) -> Question {
+        match ask.kind {
+            HolderKind::Client => Question::Client(ask.to_wire()),
+            HolderKind::Node => Question::Node(ask.to_node_wire()),
+        }
+    }
+
+    async fn put(self, mut server: CapacityClient<Channel>, timeout: Duration) -> Result<Answer, Failure> {
+        // Before the request leaves: a Doorman server's dates are counted from here.
+        let sent = clock::wall();
+        let fault = |status| failure(&status, timeout);
+        let answer = match self {
+            Question::Client(request) => {
+                let answer = server.get_capacity(request).await.map_err(fault)?;
+                Answer::from_wire(answer.into_inner(), sent)
+            }
+            Question::Node(request) => {
+                let answer = server.get_server_capacity(request).await.map_err(fault)?;
+                Answer::from_node_wire(answer.into_inner(), sent)
+            }
+        };
+        answer.map_err(|malformed| Failure::Malformed(malformed.to_string()))
     }
 }
 
@@ -131,6 +163,15 @@ fn failure(status: &Status, timeout: Duration) -> Failure {
             Failure::Refused(status.message().to_owned())
         }
         _ => Failure::Unreachable(with_causes(status)),
+    }
+}
+
+/// The same of a stream, which a server may not have. What is no gRPC server at all says so too: tonic takes its 404 for
+/// that.
+pub(super) fn stream_failure(status: &Status, timeout: Duration) -> Failure {
+    match status.code() {
+        Code::Unimplemented => Failure::Unimplemented,
+        _ => failure(status, timeout),
     }
 }
 
@@ -163,6 +204,9 @@ mod tests {
         assert_eq!(refused, Failure::Refused("no template matches \"x\"".into()));
         assert_eq!(failure(&Status::cancelled("Timeout expired")), Failure::Timeout(5_000));
         assert_eq!(failure(&Status::internal("oh")), Failure::Unreachable("Internal: oh".into()));
+        let stream_failure = |status: &Status| stream_failure(status, Duration::from_secs(5));
+        assert_eq!(stream_failure(&Status::unimplemented("no")), Failure::Unimplemented);
+        assert_eq!(stream_failure(&Status::invalid_argument("no")), Failure::Refused("no".into()));
     }
 
     #[test]

@@ -3,13 +3,15 @@
 use lessor_proto::{Amount, ResourceId};
 
 use crate::holding::{Kind, Rung};
-use crate::session::Counts;
+use crate::session::{Counts, Transport};
 
 /// A client at one moment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Metrics {
     /// Requests, answers, redirects, failures and releases since the client was built.
     pub counts: Counts,
+    /// The way in which it speaks to servers: polling, too, after it has met one without streams.
+    pub transport: Transport,
     /// The open resources, by name.
     pub resources: Vec<ResourceMetrics>,
 }

@@ -16,7 +16,7 @@ use crate::demand::{self, Estimator};
 use crate::gauge::Gauge;
 use crate::holding::{Fallback, HoldingConfig, Kind};
 use crate::limiter::Limiter;
-use crate::session::Counts;
+use crate::session::{Counts, Transport};
 use crate::waiting::Waiting;
 
 /// Bytes in a resource's name.
@@ -72,7 +72,7 @@ pub enum OpenError {
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     open: Mutex<BTreeMap<ResourceId, Registered>>,
-    counts: Mutex<Counts>,
+    counts: Mutex<(Counts, Transport)>,
     generations: AtomicU64,
 }
 
@@ -244,11 +244,11 @@ impl Registry {
         }
     }
 
-    pub(super) fn count(&self, counts: Counts) {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    pub(super) fn count(&self, counts: Counts, transport: Transport) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = (counts, transport);
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> (Counts, Transport) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

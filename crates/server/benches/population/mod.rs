@@ -1,12 +1,9 @@
 //! A node with so many holders of one resource, which want one and a half times what there is.
 
-use std::time::Duration;
-
-use lessor_algorithms::Policy;
 use lessor_proto::message::{Ask, Band, Bands, HolderKind, Order, Report};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig};
-use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+use lessor_server::repository::{Glob, Repository, Template};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -92,16 +89,6 @@ pub(crate) fn ask(number: usize, wants: f64) -> Ask {
 }
 
 pub(crate) fn repository(capacity: Amount) -> Repository {
-    Repository::new(vec![Template {
-        glob: Glob::new("*").expect("a glob"),
-        capacity,
-        safe_capacity: SafeCapacity::Dynamic,
-        description: String::new(),
-        kind: Kind::Rate,
-        policy: Policy::FairShare,
-        lease_length: Duration::from_secs(60),
-        refresh_interval: Duration::from_secs(5),
-        learning: Duration::ZERO,
-    }])
+    Repository::new(vec![Template::new(Glob::new("*").expect("a glob"), capacity)])
     .expect("one template that holds together")
 }

@@ -58,6 +58,12 @@ impl Account {
         &self.entries
     }
 
+    /// The grant that was made last, if it has not ended. No later one can cover it, so it is there.
+    #[must_use]
+    pub fn last(&self) -> Option<&Entry> {
+        self.entries.last()
+    }
+
     /// When the next of them ends.
     #[must_use]
     pub fn next_end(&self) -> Option<Time> {
@@ -104,6 +110,22 @@ impl Account {
             next.end = next.end.max(oldest.end);
             next.cut = next.cut.min(oldest.cut);
         }
+    }
+
+    /// The last grant lasts until `end`, if that is later.
+    pub(super) fn extend(&mut self, end: Time) {
+        if let Some(last) = self.entries.last_mut() {
+            last.end = last.end.max(end);
+        }
+        self.prune();
+    }
+
+    /// All grants last until `end`, if that is later.
+    pub(super) fn prolong(&mut self, end: Time) {
+        for entry in &mut self.entries {
+            entry.end = entry.end.max(end);
+        }
+        self.prune();
     }
 
     pub(super) fn clear(&mut self) {

@@ -18,16 +18,15 @@ fn offer(target: u64, basis: u64, seq: u32) -> Offer {
     Offer {
         target: units(target),
         grain: Amount::from_micros(1),
-        basis: at(basis),
-        length: SECOND * 60,
-        drift: Drift::NONE,
+        most: Amount::MAX,
+        term: Term { basis: at(basis), length: SECOND * 60, drift: Drift::NONE },
         seq,
     }
 }
 
 #[test]
 fn a_decrease_counts_when_it_is_acknowledged() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let (mut a, mut b) = (Account::default(), Account::default());
     ledger.grant(&mut a, &offer(100, 0, 1));
     let lowered = ledger.grant(&mut a, &offer(50, 1, 2));
@@ -39,7 +38,7 @@ fn a_decrease_counts_when_it_is_acknowledged() {
 
 #[test]
 fn a_decrease_counts_when_the_larger_grant_has_ended() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let mut a = Account::default();
     ledger.grant(&mut a, &offer(100, 0, 1));
     ledger.grant(&mut a, &offer(50, 1, 2));
@@ -51,7 +50,7 @@ fn a_decrease_counts_when_the_larger_grant_has_ended() {
 
 #[test]
 fn a_late_report_lowers_only_what_it_promised_about() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let mut a = Account::default();
     ledger.grant(&mut a, &offer(10, 0, 1));
     ledger.grant(&mut a, &offer(100, 1, 2));
@@ -61,7 +60,7 @@ fn a_late_report_lowers_only_what_it_promised_about() {
 
 #[test]
 fn a_repeated_grant_costs_one_entry() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let mut a = Account::default();
     for seq in 1..50 {
         ledger.grant(&mut a, &offer(40, u64::from(seq), seq));
@@ -71,7 +70,7 @@ fn a_repeated_grant_costs_one_entry() {
 
 #[test]
 fn entries_of_a_silent_shrinking_holder_are_bounded() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let mut a = Account::default();
     for seq in 1..90 {
         ledger.grant(&mut a, &offer(100 - u64::from(seq), 0, seq));
@@ -83,7 +82,7 @@ const MOST_ENTRIES_SEEN: usize = 16;
 
 #[test]
 fn in_debt_nobody_grows_and_renewals_fit_the_new_limit() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let (mut a, mut b) = (Account::default(), Account::default());
     ledger.grant(&mut a, &offer(50, 0, 1));
     ledger.grant(&mut b, &offer(50, 0, 1));
@@ -100,7 +99,7 @@ fn in_debt_nobody_grows_and_renewals_fit_the_new_limit() {
 
 #[test]
 fn a_raised_limit_ends_the_debt() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let mut a = Account::default();
     ledger.grant(&mut a, &offer(100, 0, 1));
     ledger.set_limit(Some(units(60)));
@@ -111,15 +110,15 @@ fn a_raised_limit_ends_the_debt() {
 
 #[test]
 fn a_claim_gets_what_there_is_room_for() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let (mut honest, mut liar) = (Account::default(), Account::default());
-    assert_eq!(ledger.claim(&mut honest, units(40), at(60)), units(40));
-    assert_eq!(ledger.claim(&mut liar, units(1_000_000_000), at(60)), units(60));
+    assert_eq!(ledger.take_up(&mut honest, units(40), at(60)), units(40));
+    assert_eq!(ledger.take_up(&mut liar, units(1_000_000_000), at(60)), units(60));
 }
 
 #[test]
 fn gauges_are_granted_in_whole_units() {
-    let mut ledger = Ledger::new(Some(units(10)));
+    let mut ledger = Ledger::new(Some(units(10)), Rules::default());
     let mut a = Account::default();
     let offer = Offer { target: Amount::from_f64(3.7), grain: units(1), ..offer(0, 0, 1) };
     assert_eq!(ledger.grant(&mut a, &offer).amount, units(3));
@@ -184,7 +183,7 @@ proptest! {
     // except on the way down after a cut, which takes one lease.
     #[test]
     fn belief_never_passes_the_limit(steps in prop::collection::vec(step(), 1..120)) {
-        let mut ledger = Ledger::new(Some(units(100)));
+        let mut ledger = Ledger::new(Some(units(100)), Rules::default());
         let mut holders = vec![Holder::default(); 4];
         let (mut now, mut limits) = (0u64, vec![(0u64, 100u64)]);
         for step in steps {
@@ -229,7 +228,7 @@ proptest! {
 
 #[test]
 fn two_cuts_in_one_debt_do_not_add_up() {
-    let mut ledger = Ledger::new(Some(units(100)));
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let (mut a, mut b) = (Account::default(), Account::default());
     ledger.grant(&mut b, &offer(16, 0, 1));
     ledger.grant(&mut a, &offer(81, 0, 1));

@@ -48,6 +48,12 @@ pub struct Tally {
     pub misdirected: u64,
     /// Releases.
     pub releases: u64,
+    /// Streams opened.
+    pub streams: u64,
+    /// Messages that came up streams.
+    pub received: u64,
+    /// Messages sent down streams.
+    pub sent: u64,
     /// Repositories put in force since the start.
     pub reloads: u64,
 }

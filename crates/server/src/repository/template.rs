@@ -1,12 +1,14 @@
 //! What is configured for the resources whose names match a glob, and what numbers it may hold.
 
-use std::fmt;
 use std::time::Duration;
 
 use lessor_algorithms::Policy;
+use lessor_algorithms::rotation::Rotate;
 use lessor_proto::Amount;
 
-use super::{BadGlob, Glob};
+use super::Glob;
+use super::legacy::{Fraction, Legacy};
+use super::problem::{Field, Problem};
 
 /// What is configured for the resources whose names match a glob.
 ///
@@ -31,6 +33,14 @@ pub struct Template {
     pub refresh_interval: Duration,
     /// How long after its start a server hands out only what was out before. Zero: not at all.
     pub learning: Duration,
+    /// Of a gauge: how units that cannot be divided are taken in turns; absent: as [`Rotate::Fair`] says.
+    pub rotate: Option<Rotate>,
+    /// Of a gauge: how long a turn lasts; absent: a refresh interval.
+    pub quantum: Option<Duration>,
+    /// What becomes of holders that draw no incarnation, as Doorman's clients do.
+    pub legacy: Legacy,
+    /// How much of the capacity all of them together may have.
+    pub legacy_max_fraction: Fraction,
 }
 
 /// What a client may use once its lease has ended and no server answers.
@@ -55,83 +65,58 @@ pub enum Kind {
     Gauge,
 }
 
-/// A field of a template, by its name in a configuration.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Field {
-    /// [`Template::glob`].
-    IdentifierGlob,
-    /// [`Template::capacity`].
-    Capacity,
-    /// [`Template::safe_capacity`].
-    SafeCapacity,
-    /// [`Template::lease_length`].
-    LeaseLength,
-    /// [`Template::refresh_interval`].
-    RefreshInterval,
-    /// [`Template::learning`].
-    LearningModeDuration,
-}
-
-/// What is wrong with a template.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum Problem {
-    /// The glob is malformed.
-    #[error("identifier_glob {text:?} is malformed: {bad}")]
-    Glob {
-        /// The glob.
-        text: String,
-        /// Why.
-        bad: BadGlob,
-    },
-    /// An earlier template has the same glob, so this one would never be used.
-    #[error("identifier_glob is that of template {} already", first + 1)]
-    Duplicate {
-        /// The index of that template.
-        first: usize,
-    },
-    /// A number is out of bounds.
-    #[error("{field} {value} {found}; wanted {wanted}")]
-    Number {
-        /// Whose number.
-        field: Field,
-        /// The number.
-        value: f64,
-        /// What is wrong with it: `is negative`.
-        found: &'static str,
-        /// What would be right.
-        wanted: &'static str,
-    },
-    /// A lease would end before the client asks for the next.
-    #[error("lease_length {} is shorter than refresh_interval {}", .lease.as_secs_f64(), .refresh.as_secs_f64())]
-    LeaseShorterThanRefresh {
-        /// The lease length.
-        lease: Duration,
-        /// The refresh interval.
-        refresh: Duration,
-    },
-    /// A gauge has a fraction of a unit.
-    #[error("{field} {amount} of a gauge is not whole; wanted whole units, or kind: rate")]
-    Fraction {
-        /// Whose amount.
-        field: Field,
-        /// The amount.
-        amount: Amount,
-    },
-}
-
 /// The largest number of units that an [`Amount`] can hold.
 const MAX_UNITS: f64 = (u64::MAX / Amount::MICROS_PER_UNIT) as f64;
+/// The shortest turn: a unit has to get from one holder to the next meanwhile.
+const LEAST_QUANTUM: Duration = Duration::from_millis(100);
 /// A year: longer is a mistake, and sums of so long times are far from overflowing.
 const MAX_SECONDS: f64 = 365.0 * 86_400.0;
 
 const UNITS_WANTED: &str = "a number from 0 to 18446744073709";
 const SAFE_WANTED: &str = "a number from 0 to 18446744073709, or -1 for no limit";
 const SECONDS_WANTED: &str = "whole seconds from 1 to 31536000 (a year)";
+const QUANTUM_WANTED: &str = "at least 100ms, and no more than a lease";
+const HOLD_WANTED: &str = "at most a year";
 const LEARNING_WANTED: &str = "whole seconds from 0 (no learning) to 31536000 (a year)";
 
 // === impl Template ===
 
 impl Template {
+    /// So much of each resource that `glob` matches: a rate, shared fairly by leases of a minute that are renewed every
+    /// five seconds. Nothing is out when a server starts, so that it need not learn.
+    #[must_use]
+    pub fn new(glob: Glob, capacity: Amount) -> Template {
+        Template {
+            glob,
+            capacity,
+            safe_capacity: SafeCapacity::default(),
+            description: String::new(),
+            kind: Kind::default(),
+            policy: Policy::FairShare,
+            lease_length: Duration::from_secs(60),
+            refresh_interval: Duration::from_secs(5),
+            learning: Duration::ZERO,
+            rotate: None,
+            quantum: None,
+            legacy: Legacy::default(),
+            legacy_max_fraction: Fraction::ALL,
+        }
+    }
+
+    /// How units that cannot be divided are taken in turns, and how long a turn lasts; absent where there are none: of a
+    /// rate, and where the sum of all shares is not limited.
+    #[must_use]
+    pub fn turns(&self) -> Option<(Rotate, Duration)> {
+        let quantum = self.quantum.unwrap_or(self.refresh_interval);
+        self.has_turns().then(|| (self.rotate.unwrap_or(Rotate::Fair), quantum.max(LEAST_QUANTUM)))
+    }
+
+    /// The longest that a grant may count: after so long without a word all that was granted is over.
+    #[must_use]
+    pub fn longest_charge(&self) -> Duration {
+        self.legacy.counted(self.lease_length)
+    }
+
     /// The amount of a `capacity` of so many units.
     ///
     /// # Errors
@@ -180,6 +165,64 @@ impl Template {
                 problems.extend(fraction(Field::SafeCapacity, amount));
             }
         }
+        problems.extend(self.turn_problems());
+        problems.extend(self.legacy_problems());
+        problems
+    }
+
+    fn has_turns(&self) -> bool {
+        self.kind == Kind::Gauge && self.policy.is_bounded()
+    }
+
+    /// What is wrong with how units are taken in turns.
+    fn turn_problems(&self) -> Vec<Problem> {
+        let given = [(Field::Rotate, self.rotate.is_some()), (Field::Quantum, self.quantum.is_some())];
+        let given = given.into_iter().filter(|&(_, given)| given);
+        if self.kind == Kind::Rate {
+            let (found, wanted) = ("is about whole units, and this is a rate", "kind: gauge");
+            return given.map(|(field, _)| Problem::Misplaced { field, found, wanted }).collect();
+        }
+        if !self.policy.is_bounded() {
+            let (found, wanted) =
+                ("is about units that have to be shared", "FAIR_SHARE or PROPORTIONAL_SHARE");
+            return given.map(|(field, _)| Problem::Misplaced { field, found, wanted }).collect();
+        }
+        match (self.quantum, self.rotate) {
+            (Some(_), Some(Rotate::None)) => {
+                let (found, wanted) = ("is how long a turn lasts", "rotate: fair or sticky");
+                vec![Problem::Misplaced { field: Field::Quantum, found, wanted }]
+            }
+            (Some(value), _) if value < LEAST_QUANTUM => {
+                let (found, wanted) = ("is too short", QUANTUM_WANTED);
+                vec![Problem::Time { field: Field::Quantum, value, found, wanted }]
+            }
+            (Some(quantum), _) if quantum > self.lease_length => {
+                vec![Problem::QuantumLongerThanLease { quantum, lease: self.lease_length }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is wrong with what is said about Doorman's clients.
+    fn legacy_problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        match self.legacy {
+            Legacy::Sticky { hold } if hold < self.lease_length => {
+                problems.push(Problem::HoldShorterThanLease { hold, lease: self.lease_length });
+            }
+            Legacy::Sticky { hold } if hold.as_secs_f64() > MAX_SECONDS => {
+                let (field, found) = (Field::LegacyHold, "is too large");
+                problems.push(Problem::Time { field, value: hold, found, wanted: HOLD_WANTED });
+            }
+            _ => {}
+        }
+        if self.legacy_max_fraction < Fraction::ALL && !self.policy.is_bounded() {
+            problems.push(Problem::Misplaced {
+                field: Field::LegacyMaxFraction,
+                found: "is a part of what all share",
+                wanted: "FAIR_SHARE or PROPORTIONAL_SHARE",
+            });
+        }
         problems
     }
 }
@@ -213,42 +256,5 @@ impl SafeCapacity {
         let problem =
             |found| Problem::Number { field: Field::SafeCapacity, value: units, found, wanted: SAFE_WANTED };
         bounded(units, 0.0, MAX_UNITS).map(Amount::from_f64).map(SafeCapacity::Fixed).map_err(problem)
-    }
-}
-
-// === impl Field ===
-
-impl Field {
-    /// Its name in a configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Field::IdentifierGlob => "identifier_glob",
-            Field::Capacity => "capacity",
-            Field::SafeCapacity => "safe_capacity",
-            Field::LeaseLength => "lease_length",
-            Field::RefreshInterval => "refresh_interval",
-            Field::LearningModeDuration => "learning_mode_duration",
-        }
-    }
-}
-
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-// === impl Problem ===
-
-impl Problem {
-    /// The field to look at.
-    #[must_use]
-    pub fn field(&self) -> Field {
-        match self {
-            Problem::Glob { .. } | Problem::Duplicate { .. } => Field::IdentifierGlob,
-            Problem::Number { field, .. } | Problem::Fraction { field, .. } => *field,
-            Problem::LeaseShorterThanRefresh { .. } => Field::LeaseLength,
-        }
     }
 }

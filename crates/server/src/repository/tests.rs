@@ -1,22 +1,11 @@
 use std::time::Duration;
 
-use lessor_algorithms::Policy;
 use lessor_proto::Amount;
 
 use super::*;
 
 fn template(glob: &str) -> Template {
-    Template {
-        glob: Glob::new(glob).unwrap(),
-        capacity: Amount::from_units(100),
-        safe_capacity: SafeCapacity::Dynamic,
-        description: String::new(),
-        kind: Kind::Rate,
-        policy: Policy::FairShare,
-        lease_length: Duration::from_secs(60),
-        refresh_interval: Duration::from_secs(5),
-        learning: Duration::from_secs(60),
-    }
+    Template::new(Glob::new(glob).unwrap(), Amount::from_units(100))
 }
 
 #[track_caller]

@@ -16,7 +16,7 @@ pub(crate) struct Tick(u32);
 
 const TICK_BITS: u32 = 26;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Agenda {
     ticks: BTreeMap<Tick, Vec<Slot>>,
 }

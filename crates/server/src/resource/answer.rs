@@ -2,54 +2,102 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::Policy;
+use lessor_algorithms::{Demand, Policy};
 use lessor_proto::message::{Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
+use super::child::Demands;
 use super::slab::Slot;
+use super::streaming::Told;
 use super::{Reign, Resource};
-use crate::ledger::{Granted, Offer};
+use crate::ledger::{Granted, Offer, Term};
+use crate::mutation::Mutation;
 use crate::repository::{Kind, SafeCapacity};
 
 /// How soon Doorman's clients are told to come back when something waits for them: they poll by a timer only.
 pub(crate) const SOON: Duration = Duration::from_secs(1);
 
+/// When the holder should come back.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    /// As always.
+    Usual,
+    /// Something waits for it, or it for something.
+    Hurry,
+    /// When the next turn is taken, in so long.
+    Turn(Duration),
+}
+
 /// The answer to a report.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) grant: Grant,
-    /// More is due to the holder than there was room for.
-    pub(crate) short: bool,
+    /// When to ask again, if more is due to the holder than there was room for, or soon will be.
+    pub(crate) retry: Option<Duration>,
+    /// What a stream remembers of it.
+    pub(super) told: Told,
 }
 
 // === impl Resource ===
 
 impl Resource {
-    /// Grants what is due to the child at `slot`, counted from its last report.
-    pub(super) fn answer(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Reply {
-        let target = self.target(now, slot);
+    /// Grants what is due to the child at `slot`, counted from its last report; nothing if nothing can be granted: the
+    /// report is too old, or the node has no lease of its own.
+    pub(super) fn answer(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Reply> {
+        let length = self.length(now, slot, reign)?;
+        let (target, most) = self.within_part(slot, self.target(now, slot));
         let config = reign.config;
+        let (grain, before) = (grain(self.terms.kind), self.ledger.lent());
         let child = self.children.at_mut(slot);
-        let length = if child.provisional {
-            self.terms.lease_length.min(self.terms.refresh_interval * 2)
-        } else {
-            self.terms.lease_length
-        };
         let seq = child.next_seq;
         child.next_seq += 1;
-        let grain = grain(self.terms.kind);
-        let offer = Offer { target, grain, basis: child.basis, length, drift: config.drift, seq };
+        let counted = if child.incarnated { length } else { self.terms.legacy.counted(length) };
+        let term = Term { basis: child.basis, length: counted, drift: config.drift };
+        let offer = Offer { target, grain, most, term, seq };
         let granted = self.ledger.grant(&mut child.account, &offer);
+        // What a client was granted before it may go on with for ever if this answer is lost, where that is provided for.
+        if self.terms.kind == Kind::Gauge || counted > length {
+            self.ledger.prolong(&mut child.account, term);
+        }
+        if !child.incarnated {
+            self.note_lent(false, before);
+            self.check_lent();
+        }
         let short = granted.amount < target && target.saturating_sub(granted.amount) >= grain;
-        let hurry = granted.ack_wanted || short;
-        Reply { grant: self.grant(slot, length, granted, hurry, config.epoch), short }
+        let turn = self.until_turn(now, slot);
+        let pace = match granted.ack_wanted || short {
+            true => Pace::Hurry,
+            false => turn.map_or(Pace::Usual, Pace::Turn),
+        };
+        let retry = match short {
+            true => Some(SOON),
+            false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
+        };
+        let grant = self.grant(slot, length, granted, pace, config.epoch);
+        Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
-    fn grant(&self, slot: Slot, length: Duration, granted: Granted, hurry: bool, epoch: u64) -> Grant {
+    /// How long a lease would be that counts from the last report of the child at `slot`; nothing if it would be over.
+    pub(super) fn length(&self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
+        let child = self.children.at(slot);
+        let full = match child.provisional {
+            true => self.terms.lease_length.min(self.terms.refresh_interval * 2),
+            false => self.terms.lease_length,
+        };
+        let drift = reign.config.drift;
+        let length = match reign.config.rules.lack(Mutation::NoNestedEnd) {
+            true => full,
+            false => self.supply.length(now, child.basis, full, drift)?,
+        };
+        (child.basis + length > now).then_some(length)
+    }
+
+    fn grant(&self, slot: Slot, length: Duration, granted: Granted, pace: Pace, epoch: u64) -> Grant {
         let child = self.children.at(slot);
         // Our clients are told more exactly: by `ack_wanted` and by when to try again.
-        let refresh_interval = match (hurry, child.incarnated) {
-            (true, false) => SOON.min(self.terms.refresh_interval),
+        let refresh_interval = match pace {
+            Pace::Hurry if !child.incarnated => SOON.min(self.terms.refresh_interval),
+            Pace::Turn(turn) if self.streaming.peer(slot).is_none() => turn.min(self.terms.refresh_interval),
             _ => self.terms.refresh_interval,
         };
         Grant {
@@ -67,18 +115,28 @@ impl Resource {
     }
 
     /// What is due to the child at `slot`.
-    fn target(&self, now: Time, slot: Slot) -> Amount {
+    pub(super) fn target(&self, now: Time, slot: Slot) -> Amount {
         let child = self.children.at(slot);
-        let amount = if self.is_learning(now) {
-            child.account.charge().min(Amount::from_f64(child.demands.wants()))
-        } else {
-            Amount::from_f64(child.demands.iter().map(|demand| self.shares.share(&demand)).sum())
-        };
-        // With fewer units than clients every share is a fraction: then the first to come have one each.
-        if self.terms.kind == Kind::Gauge && Amount::ZERO < amount && amount < grain(Kind::Gauge) {
-            return if child.demands.wants() < 1.0 { Amount::ZERO } else { grain(Kind::Gauge) };
+        if self.is_learning(now) {
+            return child.account.charge().min(Amount::from_f64(child.demands.wants()));
         }
-        amount
+        if self.terms.kind == Kind::Gauge {
+            return self.whole_units(slot);
+        }
+        Amount::from_f64(self.share(&child.demands))
+    }
+
+    /// By the policy. The level of a priority is found once for all demands of it.
+    pub(super) fn share(&self, demands: &Demands) -> f64 {
+        let mut level = None;
+        let share = |demand: Demand| match level.filter(|&(priority, _)| priority == demand.priority) {
+            Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
+            None => {
+                level = self.shares.level(demand.priority).map(|level| (demand.priority, level));
+                self.shares.share(&demand)
+            }
+        };
+        demands.iter().map(share).sum()
     }
 
     /// What clients are told to fall back to, in units: -1 is without limit. It may be used for ever once they are cut

@@ -11,7 +11,7 @@ use super::agenda::Tick;
 use super::children::{Holder, Life};
 use crate::ledger::Account;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Child {
     /// The id of the client or node.
     pub(crate) name: CompactString,
@@ -37,6 +37,8 @@ pub(crate) struct Child {
     pub(crate) withdrawn: bool,
     /// It appeared beside another life of the same id and has reported only once: its leases are short.
     pub(crate) provisional: bool,
+    /// It was charged for what it has from an earlier leader, which happens once.
+    pub(crate) claimed: bool,
 }
 
 /// What a holder wants: nearly always one demand, from a node one a band.
@@ -78,10 +80,11 @@ impl Child {
             next_seq: 1,
             due: Tick::default(),
             kind: holder.kind,
-            incarnated: matches!(holder.life, Life::Incarnation(_)),
+            incarnated: matches!(holder.life, Life::Incarnation(_) | Life::Reign(_)),
             superseded: false,
             withdrawn: false,
             provisional: false,
+            claimed: false,
         }
     }
 
@@ -102,6 +105,18 @@ impl Child {
         }
         self.basis = now;
         true
+    }
+
+    /// It has adopted grant `seq` of this reign.
+    pub(crate) fn go_on_after(&mut self, seq: u64) {
+        let next = u32::try_from(seq).ok().and_then(|seq| seq.checked_add(1));
+        self.next_seq = self.next_seq.max(next.unwrap_or(1));
+    }
+
+    /// Another leader speaks for the node from here on; its reports are numbered anew.
+    pub(crate) fn succeed(&mut self, reign: u64) {
+        self.session = reign;
+        self.heard = 0;
     }
 
     /// Whether it may be the one that shows a lease of `amount` and nothing else: it was granted that much, or has shown

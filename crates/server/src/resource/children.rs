@@ -12,7 +12,7 @@ use super::agenda::{Agenda, Tick};
 use super::child::Child;
 use super::slab::{Slab, Slot};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Children {
     slab: Slab<Child>,
     by_name: HashTable<Slot>,
@@ -25,6 +25,9 @@ pub(crate) struct Children {
 pub(crate) enum Life<'a> {
     /// The incarnation that our clients send.
     Incarnation(u64),
+    /// The leader of a node in its reign of that number. All leaders of a node are one holder: the next one takes over
+    /// what the one before had.
+    Reign(u64),
     /// The session in the token that Doorman's clients echo without knowing.
     Session(u64),
     /// A lease without a token of this reign: the client forgets what it does not know, or comes from elsewhere.
@@ -70,10 +73,16 @@ impl Children {
         self.slab.iter().map(|(_, child)| child)
     }
 
+    /// All of them, with where they are.
+    pub(crate) fn iter_slots(&self) -> impl Iterator<Item = (Slot, &Child)> {
+        self.slab.iter()
+    }
+
     /// The child that a request comes from, if it is known.
     pub(crate) fn locate(&self, holder: Holder<'_>) -> Option<Slot> {
         match holder.life {
             Life::Incarnation(incarnation) => self.find(holder, incarnation, true),
+            Life::Reign(_) => self.lives(holder).find(|&slot| self.slab.at(slot).incarnated),
             Life::Session(session) => self.find(holder, session, false),
             Life::Unnamed(has) => self.recognise(holder, has.capacity),
             Life::New => None,

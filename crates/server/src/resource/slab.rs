@@ -9,14 +9,14 @@ const CHUNK_BITS: u32 = 10;
 /// The place of a child. It is used again after the child has been removed.
 pub(crate) type Slot = u32;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
     chunks: Vec<Chunk<T>>,
     with_room: BTreeSet<usize>,
     len: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Chunk<T> {
     places: Vec<Option<T>>,
     free: Vec<u16>,

@@ -6,7 +6,8 @@ use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::answer::grain;
-use super::{Child, Policy, Resource};
+use super::{Child, Policy, Resource, Slot};
+use crate::node::ChildBook;
 use crate::repository::Kind;
 
 /// A resource as it stands.
@@ -113,6 +114,22 @@ impl Resource {
         }
     }
 
+    /// Who is charged for what, one by one.
+    pub(crate) fn child_books(&self, now: Time) -> Vec<ChildBook> {
+        let book = |(slot, child): (Slot, &Child)| ChildBook {
+            kind: child.kind,
+            holder: child.name.to_string(),
+            incarnation: child.incarnated.then_some(child.session),
+            charge: child.account.charge(),
+            ends: child.account.last_end(),
+            wants: child.demands.wants(),
+            weight: child.demands.weight(),
+            share: if child.withdrawn { Amount::ZERO } else { self.target(now, slot) },
+            entries: child.account.entries().len(),
+        };
+        self.children.iter_slots().map(book).collect()
+    }
+
     /// The name.
     pub(crate) fn id(&self) -> &ResourceId {
         &self.id
@@ -157,7 +174,7 @@ impl Resource {
         match has.cmp(&share) {
             _ if child.withdrawn => "gone",
             _ if self.is_learning(now) => "keeps",
-            Ordering::Greater => "gives back",
+            Ordering::Greater if has.saturating_sub(share) >= grain(self.terms.kind) => "gives back",
             // A gauge has no use for a part of a unit.
             Ordering::Less if share.saturating_sub(has) >= grain(self.terms.kind) => "waits",
             _ => "settled",

@@ -1,26 +1,46 @@
 //! Clock and lock around the node: each call reads the clock once, takes the lock once, and calls the mind once.
+//!
+//! What comes out of the node then goes into the outboxes of streams, which have room for it: the node gives out one
+//! message a stream, and the next when that has been taken. So nobody waits under the lock, and whoever reads slowly
+//! makes nothing grow.
+
+mod house;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use lessor_client::session::Action;
 use lessor_client::shell::clock;
-use lessor_proto::message::{Answer, Ask, Leader, Limits, Refusal, Release, Whereabouts};
-use tokio::sync::watch;
+use lessor_proto::Time;
+use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, Whereabouts};
+use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
-use crate::node::{Node, NodeConfig, NodeStatus, StatusQuery};
+use self::house::House;
+use crate::node::{FromParent, Node, NodeConfig, NodeStatus, Peer, StatusQuery};
 use crate::repository::Repository;
 
 /// A node with a clock.
 pub struct Driver {
-    node: Mutex<Node>,
+    house: Mutex<House>,
+    /// When the node is to be polled if nothing else happens.
+    alarm: watch::Sender<Time>,
     /// What never changes is kept outside the lock.
     limits: Limits,
     whereabouts: Whereabouts,
     draining: AtomicBool,
     failed_reloads: AtomicU64,
+    traffic: Traffic,
+}
+
+/// What has passed through streams since the start.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) sent: AtomicU64,
+    pub(super) received: AtomicU64,
+    pub(super) refused: AtomicU64,
 }
 
 /// Why a request was not answered.
@@ -32,17 +52,22 @@ pub enum Unanswered {
     /// An earlier request broke something that must hold, and the books cannot be trusted any more.
     #[error("the node has failed one of its own checks and answers nothing until it is started again")]
     Broken,
+    /// No more streams are opened.
+    #[error("the server is ending")]
+    Ending,
 }
 
+/// The least time between two looks at a node that nothing else happens to.
+const TICK: Duration = Duration::from_millis(1);
 /// How often memory is given back. What has ended stops counting when it is asked for, whether or not this has run.
 const CLEAN_UP: Duration = Duration::from_secs(1);
 
 // === impl Driver ===
 
 impl Driver {
-    /// Starts the reign of a node that tells clients it is at `advertise`.
+    /// Starts the reign of a node that tells clients it is at `advertise`. At most so many streams are open at a time.
     #[must_use]
-    pub fn new(config: NodeConfig, repository: Repository, advertise: String) -> Driver {
+    pub fn new(config: NodeConfig, repository: Repository, advertise: String, streams: usize) -> Driver {
         let whereabouts = Whereabouts {
             leader: Leader::at(advertise),
             is_leader: true,
@@ -51,11 +76,13 @@ impl Driver {
         };
         let limits = config.message.clone();
         Driver {
-            node: Mutex::new(Node::new(clock::now(), config, repository)),
+            house: Mutex::new(House::new(Node::new(clock::now(), config, repository), streams)),
+            alarm: watch::Sender::new(Time::MAX),
             limits,
             whereabouts,
             draining: AtomicBool::new(false),
             failed_reloads: AtomicU64::new(0),
+            traffic: Traffic::default(),
         }
     }
 
@@ -76,7 +103,7 @@ impl Driver {
     /// # Errors
     /// When the request is refused, or the node is broken.
     pub fn ask(&self, ask: &Ask) -> Result<Answer, Unanswered> {
-        let answer = self.node()?.ask(clock::now(), ask);
+        let answer = self.call(|node, now| node.ask(now, ask))?;
         match &answer {
             Ok(answer) => debug!(holder = %ask.holder, grants = answer.grants.len(), "answered"),
             Err(refusal) => debug!(holder = %ask.holder, %refusal, "refused"),
@@ -90,8 +117,7 @@ impl Driver {
     /// When the node is broken.
     pub fn release(&self, release: &Release) -> Result<(), Unanswered> {
         debug!(holder = %release.holder, resources = release.resources.len(), "released");
-        self.node()?.release(clock::now(), release);
-        Ok(())
+        self.call(|node, now| node.release(now, release))
     }
 
     /// Puts another repository in force.
@@ -100,8 +126,7 @@ impl Driver {
     /// When the node is broken.
     pub fn reload(&self, repository: Repository) -> Result<(), Unanswered> {
         info!(templates = repository.templates().len(), "repository in force");
-        self.node()?.reload(clock::now(), repository);
-        Ok(())
+        self.call(|node, now| node.reload(now, repository))
     }
 
     /// Counts a repository that could not be put in force; the old one stays.
@@ -120,13 +145,13 @@ impl Driver {
     /// # Errors
     /// When the node is broken.
     pub fn status(&self, query: &StatusQuery) -> Result<NodeStatus, Unanswered> {
-        Ok(self.node()?.status(clock::now(), query))
+        Ok(self.house()?.node.status(clock::now(), query))
     }
 
     /// Whether it takes requests.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed) && !self.node.is_poisoned()
+        !self.draining.load(Ordering::Relaxed) && !self.house.is_poisoned()
     }
 
     /// From here on it is not ready, though it answers what still comes.
@@ -143,16 +168,119 @@ impl Driver {
                 _ = stopped.wait_for(|&stop| stop) => return,
                 _ = timer.tick() => {}
             }
-            let Ok(mut node) = self.node() else {
+            if self.call(Node::advance).is_err() {
                 warn!("clean-up ends: the node is broken");
                 return;
-            };
-            node.advance(clock::now());
+            }
         }
     }
 
-    fn node(&self) -> Result<MutexGuard<'_, Node>, Unanswered> {
-        self.node.lock().map_err(|_| Unanswered::Broken)
+    /// Polls the node when it is time to, until stopped.
+    pub(crate) async fn keep_time(self: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+        let mut alarm = self.alarm.subscribe();
+        loop {
+            let at = *alarm.borrow_and_update();
+            tokio::select! {
+                _ = stopped.wait_for(|&stop| stop) => return,
+                // It never errs: the sender is ours.
+                _ = alarm.changed() => continue,
+                () = clock::sleep_until(at) => {}
+            }
+            if self.call(|_, _| ()).is_err() {
+                warn!("nothing comes out any more: the node is broken");
+                return;
+            }
+        }
+    }
+
+    /// One call of the node, and what comes out of it.
+    fn call<R>(&self, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
+        self.visit(|house, now| call(&mut house.node, now))
+    }
+
+    fn visit<R>(&self, visit: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
+        let mut house = self.house()?;
+        let now = clock::now();
+        let result = visit(&mut house, now);
+        house.hand_out(now);
+        // A deadline that has passed must not keep a processor busy.
+        let deadline = house.node.deadline().map_or(Time::MAX, |deadline| deadline.max(now + TICK));
+        // Under the lock, or an older deadline could take the place of this one.
+        self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
+        Ok(result)
+    }
+
+    fn house(&self) -> Result<MutexGuard<'_, House>, Unanswered> {
+        self.house.lock().map_err(|_| Unanswered::Broken)
+    }
+}
+
+// === streams ===
+
+impl Driver {
+    /// Somebody has opened a stream. What is due to it comes out of the receiver; each message that has been taken out is
+    /// to be followed by [`Driver::ready`]. The receiver ends when the node or a drain has closed the stream.
+    pub(super) fn connect(&self, hello: &Hello) -> Result<(Peer, mpsc::Receiver<Down>), Unanswered> {
+        let connected = self.visit(|house, now| {
+            // Looked at under the lock: a stream is closed by a drain, or not opened.
+            if self.draining.load(Ordering::Relaxed) {
+                return Err(Unanswered::Ending);
+            }
+            house.connect(now, hello.clone()).map_err(Unanswered::Refused)
+        });
+        let (peer, outbox) = connected??;
+        debug!(stream = %peer, holder = %hello.holder, incarnation = hello.incarnation, "connected");
+        Ok((peer, outbox))
+    }
+
+    /// Something came up a stream.
+    pub(super) fn receive(&self, peer: Peer, up: Up) -> Result<(), Unanswered> {
+        self.call(|node, now| node.receive(now, peer, up))
+    }
+
+    /// The message that came out last for a stream has been taken.
+    pub(super) fn ready(&self, peer: Peer) -> Result<(), Unanswered> {
+        self.call(|node, now| node.ready(now, peer))
+    }
+
+    /// A stream has ended. May be said twice.
+    pub(super) fn disconnect(&self, peer: Peer) {
+        // Of a broken node nothing is expected.
+        if let Ok(true) = self.visit(|house, now| house.disconnect(now, peer)) {
+            debug!(stream = %peer, "disconnected");
+        }
+    }
+
+    /// Ends all streams, after what has come out for them. Whoever is draining opens no others.
+    pub(super) fn close_streams(&self) {
+        // Of a broken node nothing is expected.
+        let _ = self.visit(House::disconnect_all);
+    }
+
+    /// Streams that are open.
+    pub(super) fn streams(&self) -> usize {
+        self.house().map_or(0, |house| house.streams())
+    }
+
+    /// What has passed through streams.
+    pub(super) fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+}
+
+// === the node above ===
+
+impl Driver {
+    /// What the node wants of the one above, from here on.
+    pub(super) fn parent_actions(&self) -> Result<mpsc::UnboundedReceiver<Action>, Unanswered> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.visit(|house, _| house.upward = Some(sender))?;
+        Ok(receiver)
+    }
+
+    /// Something came from the node above.
+    pub(super) fn on_parent(&self, event: FromParent) -> Result<(), Unanswered> {
+        self.call(|node, now| node.on_parent(now, event))
     }
 }
 

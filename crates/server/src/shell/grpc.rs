@@ -19,6 +19,7 @@ use tonic_health::server::HealthReporter;
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::driver::{Driver, Unanswered};
+use super::stream::{self, Downs};
 
 /// `doorman.Capacity` over a driver.
 #[derive(Clone, Debug)]
@@ -60,6 +61,15 @@ impl Capacity for Service {
         let release = Release::from_wire(request.into_inner(), self.driver.limits()).map_err(refused)?;
         self.driver.release(&release).map_err(unanswered)?;
         Ok(Response::new(Release::answer(None)))
+    }
+
+    type SessionStream = Downs;
+
+    async fn session(
+        &self,
+        request: Request<tonic::Streaming<wire::SessionUpRequest>>,
+    ) -> Result<Response<Downs>, Status> {
+        stream::open(Arc::clone(&self.driver), request.into_inner()).await.map(Response::new)
     }
 }
 
@@ -111,14 +121,15 @@ pub(super) async fn follow_health(
     }
 }
 
-fn unanswered(fault: Unanswered) -> Status {
+pub(super) fn unanswered(fault: Unanswered) -> Status {
     match fault {
         Unanswered::Refused(refusal) => refused(refusal),
         Unanswered::Broken => Status::internal(fault.to_string()),
+        Unanswered::Ending => Status::unavailable(fault.to_string()),
     }
 }
 
-fn refused(refusal: Refusal) -> Status {
+pub(super) fn refused(refusal: Refusal) -> Status {
     let message = refusal.to_string();
     match refusal {
         Refusal::Invalid { field, found, wanted } => {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -66,6 +67,7 @@ impl Collector for Figures {
             "Repositories that could not be put in force",
             reloads,
         )?;
+        streams(&mut encoder, &self.driver)?;
         let query = StatusQuery { resource: None, resources: MOST_RESOURCES, holders: 0 };
         match self.driver.status(&query) {
             Ok(status) => {
@@ -76,6 +78,25 @@ impl Collector for Figures {
             Err(_) => Ok(()),
         }
     }
+}
+
+fn streams(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {
+    let traffic = driver.traffic();
+    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    gauge(encoder, "lessor_streams", "Streams that are open", driver.streams() as f64)?;
+    counter(encoder, "lessor_stream_messages_sent", "Messages sent on streams", of(&traffic.sent))?;
+    counter(
+        encoder,
+        "lessor_stream_messages_received",
+        "Messages that came up streams",
+        of(&traffic.received),
+    )?;
+    counter(
+        encoder,
+        "lessor_stream_reports_refused",
+        "Reports on streams that were refused",
+        of(&traffic.refused),
+    )
 }
 
 fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result {

@@ -7,6 +7,11 @@
 //!     safe_capacity: 5               # absent: capacity / number of clients; -1: no limit; 0: stop
 //!     description: "orders database, queries per second"
 //!     kind: rate                     # rate (default) or gauge: things in flight, whole units
+//!     # rotate: fair                 # gauges only, when there are too few units: fair (default), sticky or none
+//!     # quantum: 5s                  # gauges only: how long a turn lasts, from 100ms; absent: refresh_interval
+//!     legacy: expire                 # clients without incarnation: deny, expire (default), sticky
+//!     legacy_hold: 1h                # with sticky: how long their leases count at most
+//!     legacy_max_fraction: 1         # how much of the capacity they may have together
 //!     algorithm:
 //!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
 //!       lease_length: 60             # seconds

@@ -1,13 +1,11 @@
 //! Holders that poll a node as Doorman's clients and ours do, and believe what they are told until it ends.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use lessor_algorithms::Policy;
 use lessor_proto::message::{Answer, Ask, Band, Bands, Grant, Has, HolderKind, Refusal, Release, Report};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, StatusQuery};
-use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+use lessor_server::repository::{Glob, Repository, Template};
 use lessor_server::resource::ResourceStatus;
 
 /// What a client keeps of its answers.
@@ -59,17 +57,7 @@ pub(crate) struct Town {
 }
 
 pub(crate) fn template(capacity: f64) -> Template {
-    Template {
-        glob: Glob::new("*").expect("a glob"),
-        capacity: Amount::from_f64(capacity),
-        safe_capacity: SafeCapacity::Dynamic,
-        description: String::new(),
-        kind: Kind::Rate,
-        policy: Policy::FairShare,
-        lease_length: Duration::from_secs(60),
-        refresh_interval: Duration::from_secs(5),
-        learning: Duration::ZERO,
-    }
+    Template::new(Glob::new("*").expect("a glob"), Amount::from_f64(capacity))
 }
 
 pub(crate) fn repository(template: Template) -> Repository {

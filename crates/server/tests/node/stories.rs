@@ -42,7 +42,7 @@ fn stories() {
     });
 }
 
-fn run(town: &mut Town, case: &TestCase) -> String {
+pub(super) fn run(town: &mut Town, case: &TestCase) -> String {
     match case.directive.as_str() {
         "node" => {
             *town = Town::new(shape(template(0.0), case), number(case, "epoch").unwrap_or(1.0) as u64);

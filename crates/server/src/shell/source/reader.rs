@@ -11,17 +11,31 @@ use lessor_proto::Amount;
 use super::fields::{Fields, Schema};
 use super::node::{Node, Place, Value};
 use super::scalar;
-use crate::repository::{Field, Glob, Kind, Problem, Repository, SafeCapacity, Template};
+use crate::repository::{
+    Field, Fraction, Glob, Kind, LEGACY_HOLD, Legacy, Problem, Repository, SafeCapacity, Template,
+};
 
 pub(super) const TOP: &[&str] = &["resources"];
-const TEMPLATE: &[&str] =
-    &["identifier_glob", "capacity", "safe_capacity", "description", "kind", "algorithm"];
+const TEMPLATE: &[&str] = &[
+    "identifier_glob",
+    "capacity",
+    "safe_capacity",
+    "description",
+    "kind",
+    "rotate",
+    "quantum",
+    "legacy",
+    "legacy_hold",
+    "legacy_max_fraction",
+    "algorithm",
+];
 const ALGORITHM: &[&str] =
     &["kind", "lease_length", "refresh_interval", "learning_mode_duration", "parameters"];
 const PARAMETER: &[&str] = &["name", "value"];
 
 const UNITS: &str = "a number, as in 500";
 const SAFE_UNITS: &str = "a number, or -1 for no limit";
+const FRACTION: &str = "a number from 0 to 1, as in 0.25";
 const SECONDS: &str = "whole seconds, as in 60";
 /// What a time is taken for that cannot be read: no lease is shorter than the one, nor longer than the other.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -120,10 +134,24 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
     let safe_capacity = notes.number(&at, Field::SafeCapacity, SAFE_UNITS, SafeCapacity::from_units);
     let description = notes.read(&at, "description", |node| scalar::text("description", node));
     let kind = notes.read(&at, "kind", scalar::kind);
+    let rotate = notes.read(&at, "rotate", scalar::rotate);
+    let quantum = notes.read(&at, "quantum", |node| scalar::time("quantum", node));
     let algorithm = algorithm(notes, &at);
+    let legacy = legacy(notes, &at, algorithm.lease_length);
+    let fraction = notes.number(&at, Field::LegacyMaxFraction, FRACTION, Fraction::check);
 
+    let kind_is_known = !matches!(kind, Reading::Bad);
     let mut places = algorithm.places;
-    let own = [Field::IdentifierGlob, Field::Capacity, Field::SafeCapacity];
+    let own = [
+        Field::IdentifierGlob,
+        Field::Capacity,
+        Field::SafeCapacity,
+        Field::Rotate,
+        Field::Quantum,
+        Field::Legacy,
+        Field::LegacyHold,
+        Field::LegacyMaxFraction,
+    ];
     places.extend(own.map(|field| (field, at.place(field.as_str()))));
     Some(Draft {
         subject: notes.subject.clone(),
@@ -138,6 +166,11 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             lease_length: algorithm.lease_length,
             refresh_interval: algorithm.refresh_interval,
             learning: algorithm.learning,
+            // Whatever kind of resource was meant, it is not said twice that this is not it.
+            rotate: rotate.is().filter(|_| kind_is_known),
+            quantum: quantum.is().filter(|_| kind_is_known),
+            legacy,
+            legacy_max_fraction: fraction.or(Fraction::ALL),
         },
         places,
     })
@@ -181,6 +214,29 @@ fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {
     let fields = [Field::LeaseLength, Field::RefreshInterval, Field::LearningModeDuration];
     algorithm.places.extend(fields.map(|field| (field, at.place(field.as_str()))));
     algorithm
+}
+
+/// What becomes of Doorman's clients.
+fn legacy(notes: &mut Notes, template: &Fields<'_>, lease: Duration) -> Legacy {
+    let legacy = notes.read(template, "legacy", scalar::legacy);
+    let hold = notes.read(template, "legacy_hold", |node| scalar::time("legacy_hold", node));
+    let is_bad = matches!(legacy, Reading::Bad);
+    let legacy = legacy.or(Legacy::Expire);
+    match (legacy, hold) {
+        // No hold is too short for a lease that cannot be read.
+        (Legacy::Sticky { .. }, Reading::Is(hold)) if lease < LONGEST => Legacy::Sticky { hold },
+        (Legacy::Sticky { .. }, _) => Legacy::Sticky { hold: LEGACY_HOLD.max(lease) },
+        (legacy, Reading::Is(_)) if !is_bad => {
+            let problem = Problem::Misplaced {
+                field: Field::LegacyHold,
+                found: "is how long sticky leases count",
+                wanted: "legacy: sticky",
+            };
+            notes.add(template.place("legacy_hold"), problem.to_string());
+            legacy
+        }
+        (legacy, _) => legacy,
+    }
 }
 
 /// Doorman has named parameters, of which no algorithm of its uses any: they are checked and left alone.
@@ -278,6 +334,13 @@ impl Notes {
 // === impl Reading ===
 
 impl<T> Reading<T> {
+    fn is(self) -> Option<T> {
+        match self {
+            Reading::Is(value) => Some(value),
+            Reading::Absent | Reading::Bad => None,
+        }
+    }
+
     fn or(self, default: T) -> T {
         match self {
             Reading::Is(value) => value,

@@ -1,9 +1,11 @@
 //! What a single value in the file says: a number, a text, one of several words; and what was meant if it is none.
 
-use lessor_algorithms::Policy;
+use std::time::Duration;
+
+use lessor_algorithms::{Policy, Rotate};
 
 use super::node::{Node, Value};
-use crate::repository::Kind;
+use crate::repository::{Kind, LEGACY_HOLD, Legacy};
 
 /// How much of a value is repeated in a message.
 const SHOWN: usize = 60;
@@ -88,6 +90,34 @@ pub(super) fn kind(node: &Node) -> Result<Kind, String> {
             Err(format!("kind {} is not a kind of resource; {wanted}", written(node)))
         }
     }
+}
+
+/// How units are taken in turns.
+pub(super) fn rotate(node: &Node) -> Result<Rotate, String> {
+    one_of("rotate", node, &[("fair", Rotate::Fair), ("sticky", Rotate::Sticky), ("none", Rotate::None)])
+}
+
+/// What becomes of Doorman's clients; sticky with the usual hold.
+pub(super) fn legacy(node: &Node) -> Result<Legacy, String> {
+    let sticky = Legacy::Sticky { hold: LEGACY_HOLD };
+    one_of("legacy", node, &[("deny", Legacy::Deny), ("expire", Legacy::Expire), ("sticky", sticky)])
+}
+
+/// A time with its unit, as in `1h 30m`.
+pub(super) fn time(name: &str, node: &Node) -> Result<Duration, String> {
+    const WANTED: &str = "a time with its unit, as in 500ms, 5s or 1h 30m";
+    let text = text(name, node)?;
+    humantime::parse_duration(text)
+        .map_err(|fault| format!("{name} {} is not a time: {fault}; wanted {WANTED}", written(node)))
+}
+
+fn one_of<T: Copy>(name: &str, node: &Node, known: &[(&str, T)]) -> Result<T, String> {
+    let text = text(name, node)?;
+    let found = known.iter().find(|(word, _)| *word == text);
+    let words: Vec<&str> = known.iter().map(|&(word, _)| word).collect();
+    found
+        .map(|&(_, value)| value)
+        .ok_or_else(|| format!("{name} {} means nothing; {}", written(node), wanted(text, &words)))
 }
 
 /// A single value as it stands in the file: in quotes if it is.

@@ -1,0 +1,95 @@
+//! `lessor sim`: one of the seven scenarios, by our nodes and sessions or by Doorman's rules, and how it went.
+
+mod range;
+mod summary;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use lessor_client::shell::clock;
+use lessor_sim::measure::Recording;
+use lessor_sim::report::{self, Line, Run};
+use lessor_sim::scenario::{self, Mode};
+use lessor_sim::workload::{Scenario, Workload, trace};
+
+use self::range::Seeds;
+
+/// Runs one of Doorman's seven scenarios in simulated time and prints its figures.
+#[derive(Debug, Args)]
+pub(crate) struct Sim {
+    /// one, two, three (one server, whose master is lost), four (two levels), five, six, seven (three levels: calm, with two
+    /// clients that want very much, with a mishap a minute for an hour)
+    scenario: Scenario,
+    /// What is drawn is drawn from this number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// A run for each of these seeds, the last one included: 1..8 is 1 to 8
+    #[arg(long, value_name = "A..B", conflicts_with = "seed")]
+    seeds: Option<Seeds>,
+    /// Take the wants from this file, X.trace.csv or X.trace.csv.gz, and the mishaps from X.mishaps.csv beside it; the seed
+    /// then draws only what a trace leaves open
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Who shares the capacity: stream and poll are our nodes and sessions, doorman is Doorman's own simulated system
+    #[arg(long, value_name = "stream|poll|doorman", default_value_t = Mode::Stream)]
+    mode: Mode,
+    /// One line of JSON for each run: shares as fractions of 1, times in seconds
+    #[arg(long)]
+    json: bool,
+    /// Write a table of every second and a picture of each run here, as SCENARIO_SEED_MODE.csv and .svg
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+// === impl Sim ===
+
+impl Sim {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let mut lines = Vec::new();
+        for seed in self.seeds() {
+            let workload = self.workload(seed)?;
+            let begun = clock::now();
+            let recording = scenario::run(&workload, self.mode)?;
+            let wall = clock::now().since(begun);
+            let run = Run { scenario: self.scenario, plan: &workload.plan, seed, mode: self.mode };
+            if let Some(directory) = &self.out {
+                write(directory, &run, &recording)?;
+            }
+            let line = Line::new(&run, &recording, &recording.figures(), wall);
+            if self.json {
+                println!("{}", line.json());
+            }
+            lines.push(line);
+        }
+        if !self.json {
+            print!("{}", summary::text(&lines));
+        }
+        Ok(())
+    }
+
+    fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
+        match self.seeds {
+            Some(Seeds { first, last }) => first..=last,
+            None => self.seed..=self.seed,
+        }
+    }
+
+    fn workload(&self, seed: u64) -> anyhow::Result<Workload> {
+        match &self.trace {
+            Some(path) => Ok(trace::open(path, self.scenario, seed)?),
+            None => Ok(Workload::draw(self.scenario, seed)),
+        }
+    }
+}
+
+fn write(directory: &Path, run: &Run<'_>, recording: &Recording) -> anyhow::Result<()> {
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    let name = format!("{}_{}_{}", run.scenario, run.seed, run.mode);
+    for (ending, text) in [("csv", report::csv(run, recording)), ("svg", report::svg(run, recording))] {
+        let path = directory.join(format!("{name}.{ending}"));
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Servers below a server: what clients of one give up, clients of another get.
+
+use lessor_client::holding::Rung;
+use lessor_client::limiter::Limiter;
+use lessor_client::{Client, Resource};
+use tokio::time::timeout;
+
+use crate::crash;
+use crate::house::{AGES, House, eventually, run, template};
+
+/// Nobody who polls would hear of anything within the test.
+const PUSHED: &str =
+    "{kind: FAIR_SHARE, lease_length: 7200, refresh_interval: 3600, learning_mode_duration: 0}";
+
+async fn leaf(name: &str, parents: &str) -> House {
+    House::open_with(&template("*", 100.0, PUSHED), &["--node", name, "--parent", parents]).await
+}
+
+async fn open(house: &House, id: &str, wants: f64) -> (Client, Resource<Limiter>) {
+    let client = Client::builder(house.address().to_string()).id(id).connect().await.unwrap();
+    let resource = client.rate("db").wants(wants).open().unwrap();
+    (client, resource)
+}
+
+async fn until(resource: &mut Resource<Limiter>, units: u64) {
+    crash::until(resource, &format!("{units} units"), |lease| crash::is(lease, Rung::Leased, units)).await;
+}
+
+#[tokio::test]
+async fn capacity_moves_from_one_leaf_to_another() {
+    let root = House::open(&template("*", 100.0, PUSHED)).await;
+    // The first of the servers above is not there; the next is asked.
+    let parents = format!("127.0.0.1:1,{}", root.address());
+    let (left, right) = (leaf("left", &parents).await, leaf("right", &root.address().to_string()).await);
+    let (first_client, mut first) = open(&left, "a", 80.0).await;
+    until(&mut first, 80).await;
+    let (second_client, mut second) = open(&right, "b", 80.0).await;
+    until(&mut second, 50).await;
+    until(&mut first, 50).await;
+
+    first.set_wants(30.0);
+    until(&mut first, 30).await;
+    until(&mut second, 70).await;
+    second.set_wants(10.0);
+    first.set_wants(95.0);
+    until(&mut second, 10).await;
+    until(&mut first, 90).await;
+
+    let resource = root.resource("db").await.unwrap();
+    let holders = resource["holders"].as_array().unwrap();
+    let known: Vec<_> =
+        holders.iter().map(|holder| (holder["client"].as_str().unwrap(), &holder["kind"])).collect();
+    assert_eq!(known, [("left", &"node".into()), ("right", &"node".into())]);
+    assert_eq!(root.metric("lessor_streams").await, 2.0);
+    for house in [&root, &left, &right] {
+        assert_eq!(house.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
+    }
+
+    timeout(AGES, first_client.close()).await.unwrap();
+    second.set_wants(100.0);
+    until(&mut second, 100).await;
+    timeout(AGES, second_client.close()).await.unwrap();
+    eventually("all is given back", async || root.metric("lessor_leased{resource=\"db\"}").await == 0.0)
+        .await;
+    for house in [left, right, root] {
+        house.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_leaf_says_that_nobody_is_above_it() {
+    let leaf = leaf("leaf", "127.0.0.1:1").await;
+    let (client, resource) = open(&leaf, "a", 80.0).await;
+    eventually("it says so", async || leaf.has_logged("the node above does not serve")).await;
+    assert_ne!(resource.lease().rung, Rung::Leased, "there is nothing to grant");
+    timeout(AGES, client.close()).await.unwrap();
+    leaf.stop().await;
+}
+
+#[tokio::test]
+async fn flags_that_cannot_be_meant_are_refused() {
+    for (flags, wanted) in [
+        (["--parent", "10.0.0.1"], "wanted HOST:PORT"),
+        (["--parent", "two words:1"], "wanted HOST:PORT"),
+        (["--node", ""], "wanted 1 to 256 bytes"),
+    ] {
+        let outcome = run(&["serve", "--config", "none.yaml", flags[0], flags[1]]).await;
+        assert_eq!(outcome.code, Some(2), "{flags:?}");
+        assert!(outcome.err.contains(wanted), "{flags:?}: {}", outcome.err);
+    }
+}

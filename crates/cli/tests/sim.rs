@@ -1,0 +1,213 @@
+//! `lessor sim` as people and scripts run it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod house;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use crate::house::{Outcome, run};
+
+const FIELDS: [&str; 14] = [
+    "scenario",
+    "seed",
+    "mode",
+    "capacity",
+    "b_mean_conv",
+    "b_mean_whole",
+    "b_p5_conv",
+    "below95_total_s",
+    "below95_longest_s",
+    "allocation_error_conv",
+    "overshoot_events",
+    "overshoot_max",
+    "calls_per_client_minute",
+    "wall_s",
+];
+
+/// Five clients whose wants double in the middle, and a root that is lost for a while.
+const WANTS: &str = "t,client:1,client:2,client:3,client:4,client:5
+0,50,50,50,50,50
+100,100,100,100,100,100
+";
+const MISHAPS: &str = "t,kind,target
+150,lose,root
+160,restore,root
+";
+
+async fn sim(arguments: &[&str]) -> Outcome {
+    let arguments: Vec<&str> = [&["sim"], arguments].concat();
+    run(&arguments).await
+}
+
+async fn succeed(arguments: &[&str]) -> String {
+    let Outcome { code, out, err } = sim(arguments).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{arguments:?} printed {out}");
+    out
+}
+
+async fn fail(arguments: &[&str]) -> String {
+    let Outcome { code, out, err } = sim(arguments).await;
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{arguments:?} complained {err}");
+    err
+}
+
+async fn json(arguments: &[&str]) -> Vec<Value> {
+    let out = succeed(&[arguments, &["--mode", "doorman", "--json"]].concat()).await;
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Everything but how long it took.
+fn timeless(mut line: Value) -> Value {
+    line.as_object_mut().unwrap().remove("wall_s");
+    line
+}
+
+/// Writes a trace and returns its path.
+fn trace(directory: &Path, wants: &str, mishaps: &str) -> PathBuf {
+    let path = directory.join("x.trace.csv");
+    fs::write(&path, wants).unwrap();
+    fs::write(directory.join("x.mishaps.csv"), mishaps).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn a_run_is_one_line_of_json() {
+    let lines = json(&["one", "--seed", "7"]).await;
+    let [line] = lines.as_slice() else { panic!("{lines:?}") };
+    for field in FIELDS {
+        assert!(line.get(field).is_some(), "no {field} in {line}");
+    }
+    assert_eq!(
+        (&line["scenario"], &line["seed"], &line["mode"]),
+        (&"one".into(), &7.into(), &"doorman".into())
+    );
+    let used = line["b_mean_conv"].as_f64().unwrap();
+    assert!((0.9..1.1).contains(&used), "{line}");
+    let again = json(&["one", "--seed", "7"]).await.remove(0);
+    assert_eq!(timeless(line.clone()), timeless(again));
+}
+
+#[tokio::test]
+async fn seeds_run_from_the_first_to_the_last() {
+    let seeds: Vec<Value> =
+        json(&["four", "--seeds", "2..4"]).await.iter().map(|line| line["seed"].clone()).collect();
+    assert_eq!(seeds, [2, 3, 4]);
+    let table = succeed(&["four", "--seeds", "2..4", "--mode", "doorman"]).await;
+    assert!(table.starts_with("scenario four, mode doorman, capacity 500\n"), "{table}");
+    let first = |line: &str| line.split_whitespace().find(|word| *word != "│").unwrap_or_default().to_owned();
+    let rows: Vec<String> = table.lines().map(first).collect();
+    for row in ["seed", "2", "3", "4", "median"] {
+        assert!(rows.iter().any(|found| found == row), "no {row} in\n{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_trace_is_taken_plain_and_gzipped() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain = trace(directory.path(), WANTS, MISHAPS);
+    let packed = directory.path().join("x.trace.csv.gz");
+    let mut encoder = GzEncoder::new(fs::File::create(&packed).unwrap(), Compression::default());
+    encoder.write_all(WANTS.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    let mut runs = Vec::new();
+    for path in [&plain, &packed] {
+        runs.extend(json(&["two", "--trace", path.to_str().unwrap()]).await.into_iter().map(timeless));
+    }
+    assert_eq!(runs[0], runs[1]);
+    assert_ne!(runs[0]["trace_hash"], timeless(json(&["two"]).await.remove(0))["trace_hash"]);
+}
+
+#[tokio::test]
+async fn out_gets_a_table_and_a_picture() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = trace(directory.path(), WANTS, MISHAPS);
+    let out = directory.path().join("made/by/it");
+    let arguments = ["two", "--seed", "3", "--trace", path.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    json(&arguments).await;
+    let table = fs::read_to_string(out.join("two_3_doorman.csv")).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        lines[0],
+        "t,wants_root,has_root,capacity_root,wants_clients,has_clients,capacity_clients,b,allocation_error,mishap"
+    );
+    assert_eq!(lines.len(), 302);
+    let wants = |second: usize| lines[second + 1].split(',').nth(4).unwrap().parse::<f64>().unwrap();
+    assert_eq!((wants(99), wants(100)), (250.0, 500.0));
+    assert!(lines[151].ends_with(",lose root") && lines[161].ends_with(",restore root"), "{table}");
+    let picture = fs::read_to_string(out.join("two_3_doorman.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("Scenario two, seed 3, mode doorman"));
+}
+
+#[tokio::test]
+async fn a_bad_trace_is_refused_with_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let cases = [
+        (
+            WANTS.replace("100,100", "100,x"),
+            MISHAPS.to_owned(),
+            "x.trace.csv:3: client:1: found \"x\", wanted a finite number of at least 0",
+        ),
+        (
+            WANTS.replace("client:5", "client:6"),
+            MISHAPS.to_owned(),
+            "x.trace.csv:1: column 6: found \"client:6\", wanted \"client:5\"",
+        ),
+        (
+            WANTS.to_owned(),
+            MISHAPS.replace("lose", "loose"),
+            "x.mishaps.csv:2: kind: found \"loose\", wanted spike, lose, restore, elect or noelect",
+        ),
+        (
+            WANTS.to_owned(),
+            MISHAPS.replace("160", "60"),
+            "x.mishaps.csv:3: t: found \"60\", wanted a whole number of seconds from 150 to 300",
+        ),
+    ];
+    for (wants, mishaps, wanted) in cases {
+        let path = trace(directory.path(), &wants, &mishaps);
+        let err = fail(&["two", "--trace", path.to_str().unwrap(), "--mode", "doorman"]).await;
+        assert!(err.starts_with("error: ") && err.trim_end().ends_with(wanted), "{err}, wanted {wanted}");
+    }
+
+    let path = trace(directory.path(), WANTS, MISHAPS);
+    let err = fail(&["five", "--trace", path.to_str().unwrap(), "--mode", "doorman"]).await;
+    assert!(err.contains("x.trace.csv:1: column 2: found \"client:1\", wanted \"client:1:1:1\""), "{err}");
+    fs::remove_file(directory.path().join("x.mishaps.csv")).unwrap();
+    let err = fail(&["two", "--trace", path.to_str().unwrap(), "--mode", "doorman"]).await;
+    assert!(err.contains("x.mishaps.csv: "), "{err}");
+    let err = fail(&["two", "--trace", "x.csv", "--mode", "doorman"]).await;
+    assert!(err.starts_with("error: x.csv: the name of a trace ends with .trace.csv"), "{err}");
+}
+
+#[tokio::test]
+async fn a_broken_archive_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    trace(directory.path(), WANTS, MISHAPS);
+    let packed = directory.path().join("x.trace.csv.gz");
+    fs::write(&packed, [0x1f, 0x8b, 8, 0, 0, 0]).unwrap();
+    let err = fail(&["two", "--trace", packed.to_str().unwrap(), "--mode", "doorman"]).await;
+    assert!(err.contains("x.trace.csv.gz: "), "{err}");
+}
+
+#[tokio::test]
+async fn a_wrong_word_is_named_with_what_was_wanted() {
+    for (arguments, wanted) in [
+        (
+            ["eight", "--seed", "1"],
+            "scenario \"eight\" is not one of one, two, three, four, five, six, seven",
+        ),
+        (["one", "--mode", "push"], "mode \"push\" is not one of stream, poll, doorman"),
+        (["one", "--seeds", "8..1"], "found \"8..1\", wanted two whole numbers as in 1..8"),
+    ] {
+        let Outcome { code, err, .. } = sim(&arguments).await;
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains(wanted), "{err}, wanted {wanted}");
+    }
+}

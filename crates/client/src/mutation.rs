@@ -1,0 +1,39 @@
+//! Rules of a holder that can be taken out one by one, to see that a test notices.
+//!
+//! Without the feature `mutations` nothing can be taken out, and every question about it is the constant `false`.
+
+use crate::session::SessionConfig;
+
+/// A rule taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutation {
+    /// Grants are adopted in whatever order they come.
+    NoOrder,
+    /// A lease is counted from the receipt of its grant.
+    FromReceipt,
+    /// A renewal extends a lease also if the last grant was not adopted.
+    RenewAnyway,
+    /// What a report gives back is still used.
+    KeepAfterPromise,
+    /// Grants of reigns below the fence are adopted, and leases are shown to a reign before the fence is raised to it.
+    NoFence,
+    /// A node reports that it holds its lease, instead of all that it has handed out.
+    HeldIsLease,
+}
+
+// === impl SessionConfig ===
+
+impl SessionConfig {
+    /// Whether the rule of `mutation` is taken out.
+    #[cfg(feature = "mutations")]
+    pub(crate) fn breaks(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    /// Whether the rule of `mutation` is taken out: never.
+    #[cfg(not(feature = "mutations"))]
+    #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
+    pub(crate) const fn breaks(&self, _: Mutation) -> bool {
+        false
+    }
+}

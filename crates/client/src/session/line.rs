@@ -1,0 +1,136 @@
+//! The state of the stream: none, opened, or open; since when, and how long to wait for what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+use super::Transport;
+
+/// The way to speak to servers, and the stream if there is one.
+#[derive(Clone, Debug)]
+pub(super) struct Streams {
+    /// The way in use.
+    pub(super) transport: Transport,
+    /// The stream.
+    pub(super) line: Line,
+    /// A stream that the driver is still to be told to drop.
+    pub(super) dropped: Option<u64>,
+    /// The server that has no streams, and until when that is believed.
+    streamless: Option<(Arc<str>, Time)>,
+    /// How often the last one who welcomed us wanted to hear from us.
+    pub(super) heartbeat: Option<Duration>,
+}
+
+/// The stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Line {
+    /// None: the route says when and where to open one.
+    Down,
+    /// Opened, and not welcomed yet.
+    Opening {
+        /// Its number.
+        id: u64,
+        /// When it was opened.
+        since: Time,
+        /// How long to wait for the welcome.
+        timeout: Duration,
+    },
+    /// Welcomed.
+    Open(Open),
+}
+
+/// A stream on which we are welcome.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) id: u64,
+    /// The reign of the one who welcomed us.
+    pub(super) epoch: u64,
+    pub(super) heartbeat: Duration,
+    /// When we were welcomed.
+    pub(super) since: Time,
+    /// When something came last.
+    pub(super) heard: Time,
+    pub(super) next_beat: Time,
+    /// The report that was the last heartbeat; 0 before the first.
+    pub(super) last_beat: u64,
+    /// Single grants that have come.
+    pub(super) grants: u64,
+    /// When the releases sent must have been confirmed.
+    pub(super) released_by: Time,
+}
+
+// === impl Streams ===
+
+impl Streams {
+    pub(super) fn new(transport: Transport) -> Streams {
+        Streams { transport, line: Line::Down, dropped: None, streamless: None, heartbeat: None }
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        matches!(self.line, Line::Down) && self.dropped.is_none()
+    }
+
+    /// The server has no streams: it is polled until then, or until another takes its place.
+    pub(super) fn poll(&mut self, server: Arc<str>, until: Time) {
+        self.transport = Transport::Poll;
+        self.streamless = Some((server, until));
+    }
+
+    /// Goes back to streams if the server is another, or has been polled for long enough.
+    pub(super) fn try_again(&mut self, now: Time, target: &Arc<str>) {
+        if self.streamless.take_if(|(server, until)| *until <= now || server != target).is_some() {
+            self.transport = Transport::Stream;
+        }
+    }
+
+    /// When a server without streams is believed to have none no longer.
+    pub(super) fn tried_again_at(&self) -> Time {
+        self.streamless.as_ref().map_or(Time::MAX, |(_, until)| *until)
+    }
+
+    /// Makes every moment earlier by time that passed unseen.
+    pub(super) fn lose_time(&mut self, earlier: impl Fn(Time) -> Time) {
+        match &mut self.line {
+            Line::Down => {}
+            Line::Opening { since, .. } => *since = earlier(*since),
+            Line::Open(open) => {
+                open.since = earlier(open.since);
+                open.heard = earlier(open.heard);
+                open.next_beat = earlier(open.next_beat);
+                if open.released_by < Time::MAX {
+                    open.released_by = earlier(open.released_by);
+                }
+            }
+        }
+        if let Some((_, until)) = &mut self.streamless {
+            *until = earlier(*until);
+        }
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    pub(super) fn id(&self) -> Option<u64> {
+        match self {
+            Line::Down => None,
+            Line::Opening { id, .. } | Line::Open(Open { id, .. }) => Some(*id),
+        }
+    }
+}
+
+// === impl Open ===
+
+impl Open {
+    /// When to give it up if nothing more comes. Every heartbeat is answered, so two of them and something for the way
+    /// are enough.
+    pub(super) fn silent_at(&self) -> Time {
+        self.heard + self.heartbeat * 2 + self.heartbeat.min(Duration::from_secs(2)) / 2
+    }
+
+    /// When something is to be done if nothing is said.
+    pub(super) fn deadline(&self) -> Time {
+        self.silent_at().min(self.next_beat).min(self.released_by)
+    }
+}

@@ -1,0 +1,146 @@
+//! What comes down a stream: grants, renewals, and answers to what went up.
+//!
+//! A renewal is one number for everything held: the grantor extends, in its books, the last grant that it sent of each
+//! resource on this stream. So we extend a lease only if it is that very grant. The count of grants shows that none is
+//! missing between us; a stream with a gap is given up.
+
+use lessor_proto::Time;
+use lessor_proto::message::{Down, Grant};
+
+use super::entry::Stage;
+use super::line::{Line, Open};
+use super::{Failure, Session};
+use crate::mutation::Mutation;
+
+// === impl Session ===
+
+impl Session {
+    /// Something came down stream `id`. What comes from a stream that was given up is passed over.
+    pub fn on_down(&mut self, now: Time, id: u64, down: Down) {
+        if self.streams.line.id() != Some(id) {
+            return;
+        }
+        self.counts.received += 1;
+        if let Line::Open(open) = &mut self.streams.line {
+            open.heard = now;
+        }
+        match down {
+            Down::Welcome(welcome) => self.on_welcome(now, welcome),
+            Down::Grants(grants) => self.on_grants(now, grants),
+            Down::Renewed { basis, grants } => self.on_renewed(now, basis, grants),
+            Down::Released { id } => self.on_released_up(now, id),
+            Down::Refused { id, why } => self.on_refused_up(now, id, why),
+            Down::Redirect(leader) => self.on_redirected(now, &leader),
+        }
+        self.settle(now);
+    }
+
+    /// Stream `id` has ended, or could not be opened.
+    pub fn on_closed(&mut self, now: Time, id: u64, failure: Failure) {
+        self.streams.dropped.take_if(|dropped| *dropped == id);
+        if self.streams.line.id() != Some(id) {
+            return;
+        }
+        match failure {
+            Failure::Unimplemented => self.without_streams(now),
+            failure => self.broken(now, failure),
+        }
+        self.streams.dropped = None;
+        self.settle(now);
+    }
+
+    fn on_grants(&mut self, now: Time, grants: Vec<Grant>) {
+        let Line::Open(open) = &mut self.streams.line else {
+            return self.contradicted(now, "grant before its welcome".to_owned());
+        };
+        open.grants += grants.len() as u64;
+        let epoch = open.epoch;
+        for grant in grants {
+            if let Err(what) = self.take_up(now, grant, epoch) {
+                return self.contradicted(now, what);
+            }
+        }
+        self.forget_reports();
+    }
+
+    /// One grant, adopted or not. It fails when it cannot have come down a stream of reign `epoch`.
+    fn take_up(&mut self, now: Time, grant: Grant, epoch: u64) -> Result<(), String> {
+        let (Some(order), Some(basis)) = (grant.order, grant.basis) else {
+            return Err("grant without an order or a basis".to_owned());
+        };
+        if order.epoch > epoch {
+            return Err(format!("grant of reign {} in reign {epoch}", order.epoch));
+        }
+        let Ok(place) = self.find(&grant.resource) else { return Ok(()) };
+        if !self.entries[place].is_open() {
+            return Ok(());
+        }
+        let length = grant.length;
+        let adopted = self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, end));
+        let spaced = self.spaced(now);
+        let entry = &mut self.entries[place];
+        entry.streamed.granted = Some((order, length));
+        entry.taken_up(basis);
+        entry.fault = adopted.err();
+        entry.hasten(now, spaced);
+        Ok(())
+    }
+
+    fn on_renewed(&mut self, now: Time, basis: u64, grants: u64) {
+        let Line::Open(open) = self.streams.line else {
+            return self.contradicted(now, "renewal before its welcome".to_owned());
+        };
+        if open.grants != grants {
+            let came = open.grants;
+            return self.contradicted(now, format!("renewal after {grants} grants, of which {came} came"));
+        }
+        let (sent, spaced) = (self.sent.at(basis), self.spaced(now));
+        let (drift, anyway) = (self.config.drift, self.config.breaks(Mutation::RenewAnyway));
+        for entry in self.entries.iter_mut().filter(|entry| entry.is_open()) {
+            let granted = entry.streamed.granted.zip(sent);
+            let renewed = granted.is_some_and(|((order, length), sent)| {
+                let order = if anyway { entry.holding.order().unwrap_or(order) } else { order };
+                entry.holding.extend(now, order, drift.holder_end(sent, length))
+            });
+            entry.renewed_up(now, basis, renewed, spaced);
+        }
+        self.forget_reports();
+    }
+
+    fn on_released_up(&mut self, now: Time, id: u64) {
+        self.finish_releases(now, |entry| entry.exchange == Some(id));
+        let waiting = self.entries.iter().any(|entry| !entry.is_open() && entry.exchange.is_some());
+        if let Line::Open(open) = &mut self.streams.line {
+            open.released_by = if waiting { now + self.config.timeout } else { Time::MAX };
+        }
+    }
+
+    /// Report or release `id` was refused, and nothing of it counts. A heartbeat is said again without what spoiled it.
+    fn on_refused_up(&mut self, now: Time, id: u64, why: String) {
+        if self.entries.iter().any(|entry| !entry.is_open() && entry.exchange == Some(id)) {
+            return self.on_released_up(now, id);
+        }
+        if let Line::Open(Open { last_beat, next_beat, .. }) = &mut self.streams.line
+            && *last_beat == id
+        {
+            *next_beat = now;
+            if self.sent.said_nothing(id) {
+                return self.broken(now, Failure::Refused(why));
+            }
+        }
+        self.refuse(now, id, &why, |entry| entry.is_open() && entry.streamed.said == id);
+    }
+
+    /// Forgets the reports from which no grant counts any more.
+    fn forget_reports(&mut self) {
+        let open = self.entries.iter().filter(|entry| entry.stage == Stage::Open);
+        if let Some(floor) = open.filter_map(|entry| entry.streamed.floor).min() {
+            self.sent.forget_before(floor);
+        }
+    }
+
+    /// When the next report on a stream may go out.
+    pub(super) fn spaced(&self, now: Time) -> Time {
+        self.last_ask.map_or(now, |sent| sent + self.config.stream_spacing)
+    }
+}

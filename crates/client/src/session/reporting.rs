@@ -1,0 +1,105 @@
+//! What goes up a stream: reports of what is news, heartbeats, and releases.
+//!
+//! Each resource is due when there is something to say of it, and not otherwise. A heartbeat speaks for all that is as
+//! it was, and takes along what has changed a little.
+
+use lessor_proto::message::{StreamReport, Up};
+use lessor_proto::{ResourceId, Time};
+
+use super::line::{Line, Open};
+use super::{Action, Session};
+
+/// Reports whose time of sending is remembered, at the most: twenty seconds of reports without a pause.
+const REMEMBERED: usize = 4_096;
+
+/// What a report speaks of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scope {
+    /// Everything held is to be renewed. What must go alone does not ride along: a refusal would cost the renewal.
+    Heartbeat,
+    /// What is due.
+    Due,
+    /// One resource that must go alone.
+    Alone,
+}
+
+// === impl Session ===
+
+impl Session {
+    /// When some resource is due that is not on its way out.
+    pub(super) fn next_report(&self) -> Time {
+        let open = self.entries.iter().filter(|entry| entry.is_open());
+        open.map(|entry| entry.due).min().unwrap_or(Time::MAX)
+    }
+
+    /// A heartbeat if it is time for one, or a report of what is due.
+    pub(super) fn speak(&mut self, now: Time, open: Open) -> Option<Action> {
+        if now < open.next_beat {
+            return self.report_due(now, open.id, Some(open.epoch));
+        }
+        let beat = self.report_up(now, open.id, Some(open.epoch), Scope::Heartbeat);
+        if let Line::Open(open) = &mut self.streams.line {
+            open.next_beat = now + open.heartbeat;
+            open.last_beat = self.last_id;
+        }
+        Some(beat)
+    }
+
+    /// A report of everything that is due, or of one resource that must go alone.
+    pub(super) fn report_due(&mut self, now: Time, stream: u64, epoch: Option<u64>) -> Option<Action> {
+        let due = self.entries.iter().filter(|entry| entry.is_open() && entry.due <= now);
+        let scope = due.map(|entry| if entry.alone { Scope::Alone } else { Scope::Due });
+        // What goes together goes first.
+        let scope = scope.reduce(|a, b| if a == Scope::Due { a } else { b })?;
+        Some(self.report_up(now, stream, epoch, scope))
+    }
+
+    fn report_up(&mut self, now: Time, stream: u64, epoch: Option<u64>, scope: Scope) -> Action {
+        let id = self.next_id();
+        let config = &self.config;
+        let most = if scope == Scope::Alone { 1 } else { config.batch };
+        let spoken_of = self.entries.iter_mut().filter(|entry| {
+            entry.is_open()
+                && entry.alone == (scope == Scope::Alone)
+                && (entry.due <= now || scope == Scope::Heartbeat && entry.holding.demand_has_changed())
+        });
+        let reports = spoken_of.take(most).map(|entry| {
+            entry.told_up(id);
+            entry.report(now, epoch, config)
+        });
+        let report = StreamReport {
+            id,
+            target_epoch: epoch,
+            renew_all: scope == Scope::Heartbeat,
+            reports: reports.collect(),
+        };
+        self.sent.note(id, now, report.reports.len(), REMEMBERED);
+        self.last_ask = Some(now);
+        if !report.reports.is_empty() {
+            self.settle(now);
+        }
+        self.send(stream, Up::Report(report))
+    }
+
+    /// A release of what is on its way out and was not released on this stream.
+    pub(super) fn release_up(&mut self, now: Time, open: Open) -> Option<Action> {
+        let id = self.last_id + 1;
+        let leaving = self.entries.iter_mut().filter(|entry| !entry.is_open() && entry.exchange.is_none());
+        let resources: Vec<ResourceId> = leaving
+            .take(self.config.batch)
+            .map(|entry| {
+                entry.exchange = Some(id);
+                entry.due = Time::MAX;
+                entry.resource.clone()
+            })
+            .collect();
+        if resources.is_empty() {
+            return None;
+        }
+        self.last_id = id;
+        self.counts.releases += 1;
+        let released_by = open.released_by.min(now + self.config.timeout);
+        self.streams.line = Line::Open(Open { released_by, ..open });
+        Some(self.send(open.id, Up::Release { id, resources }))
+    }
+}

@@ -1,0 +1,106 @@
+//! When reports were sent, for as long as a grant may count from them.
+//!
+//! Polling, a grant answers the last report, or one of the few before. Over a stream reports go out many to the second,
+//! and a grant pushed much later may still count from any that the grantor has taken up since the one it counted from
+//! before. So what is forgotten is forgotten by number, not by age; with a bound, because numbers are given by us and
+//! confirmed by others.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+/// The reports sent, in the order of their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sent(VecDeque<Sending>);
+
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    id: u64,
+    at: Time,
+    /// How many resources it spoke of.
+    resources: u32,
+}
+
+// === impl Sent ===
+
+impl Sent {
+    /// Report `id`, above all before it, leaves at `at`. Of all reports at most `most` are remembered, the last.
+    pub(super) fn note(&mut self, id: u64, at: Time, resources: usize, most: usize) {
+        assert!(self.0.back().is_none_or(|last| last.id < id), "report numbers grow");
+        while self.0.len() >= most {
+            self.0.pop_front();
+        }
+        let resources = u32::try_from(resources).unwrap_or(u32::MAX);
+        self.0.push_back(Sending { id, at, resources });
+    }
+
+    /// When report `id` was sent, if that is remembered.
+    pub(super) fn at(&self, id: u64) -> Option<Time> {
+        self.find(id).map(|sending| sending.at)
+    }
+
+    /// Whether report `id` spoke of one resource only.
+    pub(super) fn was_alone(&self, id: u64) -> bool {
+        self.find(id).is_some_and(|sending| sending.resources == 1)
+    }
+
+    /// Whether report `id` spoke of nothing.
+    pub(super) fn said_nothing(&self, id: u64) -> bool {
+        self.find(id).is_some_and(|sending| sending.resources == 0)
+    }
+
+    /// No grant counts from a report before `floor` any more.
+    pub(super) fn forget_before(&mut self, floor: u64) {
+        while self.0.front().is_some_and(|first| first.id < floor) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Time has passed unseen. What was sent before the zero of the clock is forgotten: it cannot be counted from.
+    pub(super) fn lose_time(&mut self, lost: Duration) {
+        let lost = u64::try_from(lost.as_nanos()).unwrap_or(u64::MAX);
+        self.0.retain_mut(|sending| {
+            let at = sending.at.as_nanos().checked_sub(lost);
+            sending.at = Time::from_nanos(at.unwrap_or_default());
+            at.is_some()
+        });
+    }
+
+    fn find(&self, id: u64) -> Option<&Sending> {
+        self.0.binary_search_by_key(&id, |sending| sending.id).ok().map(|place| &self.0[place])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn what_no_grant_counts_from_is_forgotten() {
+        let mut sent = Sent::default();
+        (1..=10).for_each(|id| sent.note(2 * id, second(id), 1, 100));
+        sent.forget_before(7);
+        assert_eq!((sent.at(6), sent.at(7), sent.at(8)), (None, None, Some(second(4))));
+    }
+
+    #[test]
+    fn there_is_a_bound() {
+        let mut sent = Sent::default();
+        (1..=1_000).for_each(|id| sent.note(id, second(id), 1, 8));
+        assert_eq!((sent.0.len(), sent.at(992), sent.at(993)), (8, None, Some(second(993))));
+    }
+
+    #[test]
+    fn lost_time_makes_everything_older() {
+        let mut sent = Sent::default();
+        sent.note(1, second(1), 1, 8);
+        sent.note(2, second(9), 1, 8);
+        sent.lose_time(Duration::from_secs(5));
+        assert_eq!((sent.at(1), sent.at(2)), (None, Some(second(4))));
+    }
+}

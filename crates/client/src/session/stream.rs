@@ -1,0 +1,211 @@
+//! The stream of a session: whether there is one, with whom, and when it is given up.
+//!
+//! A session has one stream at the most. It is opened when there is something to hold, and replaced when it breaks, when
+//! it says nothing for too long, or when it contradicts itself. None of that touches a lease: a lease lasts until its own
+//! end, and the first thing said on the next stream is all that is held. What still comes from a stream that was given up
+//! bears another number, and is passed over.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+use lessor_proto::message::{Hello, Leader, Up, Welcome};
+
+use super::entry::Entry;
+use super::line::{Line, Open};
+use super::route::Astray;
+use super::{Action, Failure, Fault, RELEASES, Session};
+use crate::mutation::Mutation;
+
+/// How long a server that has no streams is polled before a stream is tried again.
+const STREAMLESS: Duration = Duration::from_secs(600);
+/// How long to wait for a leader that does not take claims yet, about.
+const CLAIMS_CLOSED: Duration = Duration::from_millis(100);
+/// No heartbeats faster than that, whatever a server wants.
+const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
+/// How long nobody may lead, at the longest, before those who hold something ask again: a fail-over takes seconds.
+const LEADERLESS: Duration = Duration::from_secs(1);
+
+// === impl Session ===
+
+impl Session {
+    /// When to speak, to listen no longer, or to open a stream.
+    pub(super) fn stream_deadline(&self) -> Time {
+        let streams = &self.streams;
+        if streams.dropped.is_some() {
+            return Time::ZERO;
+        }
+        match streams.line {
+            Line::Down if self.entries.is_empty() => Time::MAX,
+            Line::Down => self.route.not_before(),
+            _ if self.entries.is_empty() => Time::ZERO,
+            Line::Opening { since, timeout, .. } if self.fence.is_some() => since + timeout,
+            Line::Opening { since, timeout, .. } => self.next_report().min(since + timeout),
+            Line::Open(open) => self.next_due().min(open.deadline()),
+        }
+    }
+
+    /// What to say, or to drop, or to open.
+    pub(super) fn next_message(&mut self, now: Time) -> Option<Action> {
+        if let Some(id) = self.streams.dropped.take() {
+            return Some(Action::Disconnect { id });
+        }
+        match self.streams.line {
+            Line::Down if self.entries.is_empty() || now < self.route.not_before() => None,
+            Line::Down => Some(self.connect(now)),
+            Line::Opening { id, .. } if self.entries.is_empty() => {
+                self.streams.line = Line::Down;
+                Some(Action::Disconnect { id })
+            }
+            // Whom we have never heard of cannot be the wrong one: nothing is held that it would have to know of first.
+            Line::Opening { id, .. } if self.fence.is_none() => self.report_due(now, id, None),
+            Line::Opening { .. } => None,
+            Line::Open(open) if self.entries.is_empty() => {
+                self.streams.line = Line::Down;
+                self.streams.dropped = Some(open.id);
+                Some(self.send(open.id, Up::Bye))
+            }
+            Line::Open(open) => self.release_up(now, open).or_else(|| self.speak(now, open)),
+        }
+    }
+
+    pub(super) fn send(&mut self, id: u64, up: Up) -> Action {
+        self.counts.sent += 1;
+        Action::Send { id, up }
+    }
+
+    fn connect(&mut self, now: Time) -> Action {
+        let id = self.next_id();
+        self.entries.iter_mut().for_each(|entry| entry.due = now);
+        let shortest = self.entries.iter().filter_map(|entry| entry.holding.end(now)).min();
+        let timeout = self.timeout(now, shortest);
+        self.streams.line = Line::Opening { id, since: now, timeout };
+        self.counts.streams += 1;
+        self.counts.sent += 1;
+        let config = &self.config;
+        let hello =
+            Hello { kind: config.kind, holder: config.holder.clone(), incarnation: config.incarnation };
+        Action::Connect { id, to: self.route.target().clone(), hello }
+    }
+
+    /// Whoever is welcome fences itself from earlier reigns first, and then shows what it holds of them.
+    pub(super) fn on_welcome(&mut self, now: Time, welcome: Welcome) {
+        let Line::Opening { id, .. } = self.streams.line else {
+            return self.contradicted(now, "second welcome".to_owned());
+        };
+        let Welcome { epoch, claims_open, heartbeat } = welcome;
+        if self.is_fenced_from(epoch) {
+            return self.contradicted(now, format!("welcome to reign {epoch}, which is over"));
+        }
+        self.route.served();
+        let earlier =
+            |entry: &Entry| entry.is_open() && entry.holding.reign(now).is_some_and(|of| of < epoch);
+        if !claims_open && self.entries.iter().any(earlier) {
+            // What is held can be used until its end, but not shown yet.
+            let wait = CLAIMS_CLOSED.mul_f64(0.75 + self.spread.fraction(id) / 2.0);
+            self.drop_stream();
+            return self.route.wait(now + wait);
+        }
+        self.raise_fence(epoch);
+        let heartbeat = heartbeat.max(SHORTEST_HEARTBEAT);
+        self.streams.heartbeat = Some(heartbeat);
+        self.streams.line = Line::Open(Open {
+            id,
+            epoch,
+            heartbeat,
+            since: now,
+            heard: now,
+            next_beat: now + heartbeat.mul_f64(0.5 + self.spread.fraction(id) / 2.0),
+            last_beat: 0,
+            grants: 0,
+            released_by: Time::MAX,
+        });
+    }
+
+    /// Not they: there. Follows as polling does.
+    pub(super) fn on_redirected(&mut self, now: Time, leader: &Leader) {
+        self.counts.redirects += 1;
+        self.drop_stream();
+        let alive = self.entries.iter().any(|entry| entry.is_open() && entry.holding.end(now).is_some());
+        let longest = self.longest_back_off();
+        let longest = if alive { longest.min(LEADERLESS) } else { longest };
+        match self.route.redirected(now, leader, longest) {
+            Ok(()) => {}
+            Err(Astray::NoLeader) => self.blame(&Fault::NoLeader),
+            Err(Astray::Circle) => self.blame(&Fault::Circle),
+        }
+    }
+
+    /// Gives the stream up when nothing came for too long.
+    pub(super) fn hear_nothing(&mut self, now: Time) {
+        let (since, until) = match self.streams.line {
+            Line::Opening { since, timeout, .. } => (since, since + timeout),
+            Line::Open(open) => (open.heard, open.silent_at().min(open.released_by)),
+            Line::Down => return,
+        };
+        if until <= now {
+            let waited = u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX);
+            self.broken(now, Failure::Timeout(waited));
+            self.settle(now);
+        }
+    }
+
+    /// What came down cannot be: the stream is given up.
+    pub(super) fn contradicted(&mut self, now: Time, what: String) {
+        self.broken(now, Failure::Malformed(what));
+    }
+
+    /// The stream is of no use any more, and its server may not be either.
+    ///
+    /// A break after a good while says nothing about the server: the next attempt is made almost at once. Whoever breaks
+    /// off at once is left alone for longer and longer.
+    pub(super) fn broken(&mut self, now: Time, failure: Failure) {
+        self.counts.failures += 1;
+        let line = self.streams.line;
+        self.drop_stream();
+        self.entries.retain_mut(|entry| entry.may_still_release(now, RELEASES));
+        match line {
+            Line::Open(open) if now.since(open.since) >= self.config.spacing => {
+                self.route.lost(now, open.id);
+            }
+            _ => {
+                self.route.failed(now, self.longest_back_off());
+                self.blame(&Fault::Failed(failure));
+            }
+        }
+    }
+
+    /// The server has no streams: it is polled.
+    pub(super) fn without_streams(&mut self, now: Time) {
+        self.drop_stream();
+        self.streams.poll(self.route.target().clone(), now + STREAMLESS);
+        self.entries.iter_mut().for_each(|entry| entry.due = now);
+    }
+
+    /// Forgets the stream; what was to be sent on it is said again on the next.
+    fn drop_stream(&mut self) {
+        self.streams.dropped = self.streams.line.id();
+        self.streams.line = Line::Down;
+        self.outbox = None;
+        for entry in &mut self.entries {
+            entry.streamed.granted = None;
+            entry.exchange = None;
+        }
+    }
+
+    /// Whether `epoch` is a reign before one that we have heard of.
+    pub(super) fn is_fenced_from(&self, epoch: u64) -> bool {
+        self.fence > Some(epoch) && !self.config.breaks(Mutation::NoFence)
+    }
+
+    fn raise_fence(&mut self, epoch: u64) {
+        if !self.config.breaks(Mutation::NoFence) {
+            self.fence = self.fence.max(Some(epoch));
+        }
+    }
+
+    fn blame(&mut self, fault: &Fault) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.is_open()) {
+            entry.fault = Some(fault.clone());
+        }
+    }
+}

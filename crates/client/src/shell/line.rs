@@ -1,0 +1,210 @@
+//! The line to the servers of one node: carries out what a session says, and tells what came of it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use lessor_proto::message::{Answer, Down, Leader};
+use tracing::debug;
+
+use super::link::{Link, Outcome};
+use super::stream::Stream;
+use crate::session::{Action, Failure};
+
+/// The line of one session: at most one request and one stream.
+#[derive(Debug)]
+pub struct Line {
+    link: Link,
+    request: Option<Request>,
+    stream: Option<Stream>,
+    /// How a stream ended that was told nothing more.
+    broken: Option<(u64, Failure)>,
+}
+
+/// What is heard on a line, to be handed to the session.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Heard {
+    /// The answer to ask `id`.
+    Answered {
+        /// Its number.
+        id: u64,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Release `id` was answered.
+    Released {
+        /// Its number.
+        id: u64,
+        /// Who leads, if not the one asked.
+        redirect: Option<Leader>,
+    },
+    /// Ask or release `id` got no usable answer.
+    Failed {
+        /// Its number.
+        id: u64,
+        /// Why.
+        failure: Failure,
+    },
+    /// Something came down stream `id`.
+    Down {
+        /// The number of the stream.
+        id: u64,
+        /// What came.
+        down: Down,
+    },
+    /// Stream `id` has ended, or could not be opened.
+    Closed {
+        /// The number of the stream.
+        id: u64,
+        /// Why.
+        failure: Failure,
+    },
+}
+
+struct Request {
+    id: u64,
+    outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+}
+
+// === impl Line ===
+
+impl Line {
+    /// A line on which nobody waits for an answer for longer than `timeout`.
+    #[must_use]
+    pub fn new(timeout: Duration) -> Line {
+        Line { link: Link::new(timeout), request: None, stream: None, broken: None }
+    }
+
+    /// Does what a session says, in the background. A [`Action::Change`] is not for a line.
+    pub fn perform(&mut self, action: Action) {
+        match action {
+            Action::Change(_) => {}
+            Action::Ask { id, to, ask } => {
+                debug!(id, %to, resources = ask.reports.len(), "asking");
+                self.request = Some(Request { id, outcome: Box::pin(self.link.ask(&to, &ask)) });
+            }
+            Action::Release { id, to, release } => {
+                debug!(id, %to, resources = release.resources.len(), "releasing");
+                self.request = Some(Request { id, outcome: Box::pin(self.link.release(&to, &release)) });
+            }
+            Action::Connect { id, to, hello } => {
+                debug!(stream = id, %to, "connecting");
+                self.broken = None;
+                self.stream = Some(self.link.open(id, &to, hello));
+            }
+            Action::Send { id, up } => {
+                let Some(stream) = self.stream.take_if(|stream| stream.id == id) else { return };
+                match stream.say(&up) {
+                    Ok(()) => self.stream = Some(stream),
+                    Err(failure) => self.broken = Some((id, failure)),
+                }
+            }
+            Action::Disconnect { id } => {
+                debug!(stream = id, "disconnecting");
+                self.stream.take_if(|stream| stream.id == id);
+                self.broken.take_if(|(broken, _)| *broken == id);
+            }
+        }
+    }
+
+    /// The next thing heard; never, while nothing is under way. Nothing is lost when the future is dropped.
+    pub async fn hear(&mut self) -> Heard {
+        if let Some((id, failure)) = self.broken.take() {
+            return Heard::Closed { id, failure };
+        }
+        tokio::select! {
+            heard = answer(&mut self.request) => heard,
+            heard = down(&mut self.stream) => heard,
+        }
+    }
+}
+
+async fn answer(request: &mut Option<Request>) -> Heard {
+    let Some(asked) = request else { return std::future::pending().await };
+    let (id, outcome) = (asked.id, asked.outcome.as_mut().await);
+    *request = None;
+    match outcome {
+        Outcome::Answered(answer) => {
+            debug!(id, grants = answer.grants.len(), redirect = ?answer.redirect, "answered");
+            Heard::Answered { id, answer }
+        }
+        Outcome::Released(redirect) => {
+            debug!(id, ?redirect, "released");
+            Heard::Released { id, redirect }
+        }
+        Outcome::Failed(failure) => {
+            debug!(id, %failure, "failed");
+            Heard::Failed { id, failure }
+        }
+    }
+}
+
+async fn down(stream: &mut Option<Stream>) -> Heard {
+    let Some(open) = stream else { return std::future::pending().await };
+    let id = open.id;
+    match open.hear().await {
+        Ok(down) => {
+            debug!(stream = id, ?down, "heard");
+            Heard::Down { id, down }
+        }
+        Err(failure) => {
+            debug!(stream = id, %failure, "the stream has ended");
+            *stream = None;
+            Heard::Closed { id, failure }
+        }
+    }
+}
+
+// === impl Request ===
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Request").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lessor_proto::ClientId;
+    use lessor_proto::message::{Hello, HolderKind, Up};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn connect(id: u64, to: &str) -> Action {
+        let holder = ClientId::new("web", 256).unwrap();
+        Action::Connect {
+            id,
+            to: to.into(),
+            hello: Hello { kind: HolderKind::Client, holder, incarnation: 1 },
+        }
+    }
+
+    async fn hear(line: &mut Line) -> Heard {
+        tokio::time::timeout(Duration::from_secs(20), line.hear()).await.expect("within 20 s")
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_takes_nothing_more_is_broken() {
+        // Connections are made, and nobody ever speaks.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut line = Line::new(Duration::from_secs(3_600));
+        line.perform(connect(1, &silent.local_addr().unwrap().to_string()));
+        for _ in 0..100 {
+            line.perform(Action::Send { id: 1, up: Up::Bye });
+        }
+        let heard = hear(&mut line).await;
+        assert!(matches!(&heard, Heard::Closed { id: 1, failure: Failure::Unreachable(_) }), "{heard:?}");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_heard_of_a_stream_that_was_dropped() {
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
+        let mut line = Line::new(Duration::from_secs(20));
+        line.perform(connect(1, &gone));
+        line.perform(Action::Disconnect { id: 1 });
+        line.perform(connect(2, "no address"));
+        let heard = hear(&mut line).await;
+        assert!(matches!(&heard, Heard::Closed { id: 2, .. }), "{heard:?}");
+    }
+}

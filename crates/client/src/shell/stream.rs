@@ -1,0 +1,106 @@
+//! A stream to a server: what is said goes into a bounded queue, what is heard comes out of another.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Down, Hello, HolderKind, Up};
+use lessor_proto::wire::capacity_client::CapacityClient;
+use lessor_proto::wire::{SessionDown, SessionUpRequest};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::Channel;
+
+use super::clock;
+use super::link::stream_failure;
+use crate::session::Failure;
+
+/// Messages said that have not left. A holder says little; when so much waits, the other end has stopped reading.
+const UNSENT: usize = 64;
+/// Messages heard that have not been looked at. Beyond that the server is held back.
+const UNREAD: usize = 16;
+/// How long a stream that was dropped may take to send what was said on it.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// One end of a stream. Dropping it ends the stream, after what was said on it.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) id: u64,
+    kind: HolderKind,
+    unsent: mpsc::Sender<SessionUpRequest>,
+    heard: mpsc::Receiver<Result<Down, Failure>>,
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Opens a stream in the background, and says hello on it.
+    pub(super) fn open(
+        id: u64,
+        client: Result<CapacityClient<Channel>, Failure>,
+        hello: Hello,
+        patience: Duration,
+    ) -> Stream {
+        let (unsent, to_send) = mpsc::channel(UNSENT);
+        let (tell, heard) = mpsc::channel(UNREAD);
+        let stream = Stream { id, kind: hello.kind, unsent, heard };
+        // There is room for the first.
+        let _ = stream.say(&Up::Hello(hello));
+        tokio::spawn(async move {
+            if let Err(failure) = run(client, to_send, &tell, patience).await {
+                // Whoever has dropped the stream does not care how it ended.
+                let _ = tell.send(Err(failure)).await;
+            }
+        });
+        stream
+    }
+
+    /// Says something, after everything said before. How a stream ended that takes nothing any more is still to be heard.
+    pub(super) fn say(&self, up: &Up) -> Result<(), Failure> {
+        match self.unsent.try_send(up.to_wire(self.kind)) {
+            Ok(()) | Err(TrySendError::Closed(_)) => Ok(()),
+            Err(TrySendError::Full(_)) => {
+                Err(Failure::Unreachable(format!("it does not read; {UNSENT} messages wait for it")))
+            }
+        }
+    }
+
+    /// The next thing heard, or how the stream ended. Nothing is lost when the future is dropped.
+    pub(super) async fn hear(&mut self) -> Result<Down, Failure> {
+        let ended = || Err(Failure::Unreachable("the stream has ended".to_owned()));
+        self.heard.recv().await.unwrap_or_else(ended)
+    }
+}
+
+/// Until the stream ends or is dropped.
+async fn run(
+    client: Result<CapacityClient<Channel>, Failure>,
+    to_send: mpsc::Receiver<SessionUpRequest>,
+    tell: &mpsc::Sender<Result<Down, Failure>>,
+    patience: Duration,
+) -> Result<(), Failure> {
+    let fault = |status: &tonic::Status| stream_failure(status, patience);
+    let opened = client?.session(ReceiverStream::new(to_send)).await;
+    let mut downs = opened.map_err(|status| fault(&status))?.into_inner();
+    loop {
+        let down = tokio::select! {
+            down = downs.message() => down.map_err(|status| fault(&status))?,
+            () = tell.closed() => break,
+        };
+        let down = down.ok_or_else(|| Failure::Unreachable("the server has ended the stream".to_owned()))?;
+        let down = Down::from_wire(down, clock::wall());
+        let down = down.map_err(|malformed| Failure::Malformed(malformed.to_string()))?;
+        if tell.send(Ok(down)).await.is_err() {
+            break;
+        }
+    }
+    linger(downs).await;
+    Ok(())
+}
+
+/// To let go of a stream at once would take back what has not left yet: the server is waited for, which ends its side
+/// when it has read the end of ours.
+async fn linger(mut downs: Streaming<SessionDown>) {
+    let drain = async { while let Ok(Some(_)) = downs.message().await {} };
+    let _ = timeout(LINGER, drain).await;
+}

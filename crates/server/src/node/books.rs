@@ -1,0 +1,96 @@
+//! The books of a resource, laid open for whoever checks them.
+
+use std::collections::BTreeMap;
+
+use lessor_client::session::Session;
+use lessor_proto::message::HolderKind;
+use lessor_proto::{Amount, ResourceId, Time};
+
+use super::Node;
+use super::parent::Above;
+use crate::resource::Resource;
+
+/// What is counted of one resource.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Books {
+    /// What the sum may not pass.
+    pub limit: Option<Amount>,
+    /// The sum as kept in passing, with the ghost, in millionths.
+    pub total: u128,
+    /// What may be out under earlier leaders and is not known to whom.
+    pub ghost: Amount,
+    /// Whether more is out than the limit since that was cut.
+    pub in_debt: bool,
+    /// What was granted since, in millionths.
+    pub since_cut: u128,
+    /// Who is charged.
+    pub children: Vec<ChildBook>,
+}
+
+/// What is counted of one holder.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChildBook {
+    /// Whether a client or a node.
+    pub kind: HolderKind,
+    /// Who.
+    pub holder: String,
+    /// Which life of it, if it says so.
+    pub incarnation: Option<u64>,
+    /// The most that it may still use.
+    pub charge: Amount,
+    /// When the last of it ends.
+    pub ends: Option<Time>,
+    /// What it wants, in units (a second).
+    pub wants: f64,
+    /// How many clients it stands for.
+    pub weight: u64,
+    /// What is due to it.
+    pub share: Amount,
+    /// Grants that count.
+    pub entries: usize,
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The books of a resource at `now`.
+    #[must_use]
+    pub fn books(&self, now: Time, resource: &ResourceId) -> Option<Books> {
+        self.resources.get(resource).map(|resource| resource.books(now))
+    }
+
+    /// What a successor must be told: at most so much is out.
+    #[must_use]
+    pub fn outstanding(&self, now: Time) -> BTreeMap<ResourceId, Amount> {
+        let before = self
+            .config
+            .record
+            .iter()
+            .filter(|record| now < record.ends(self.since, self.config.drift));
+        let mut out: BTreeMap<_, _> =
+            before.flat_map(|record| &record.outstanding).map(|(id, &amount)| (id.clone(), amount)).collect();
+        out.extend(self.resources.iter().map(|(id, resource)| (id.clone(), resource.outstanding())));
+        out
+    }
+
+    /// The session with the node above.
+    #[must_use]
+    pub fn parent_session(&self) -> Option<&Session> {
+        self.parent.as_ref().map(Above::session)
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    fn books(&self, now: Time) -> Books {
+        Books {
+            limit: self.ledger().limit(),
+            total: self.ledger().total(),
+            ghost: self.ledger().ghost(),
+            in_debt: self.ledger().in_debt(),
+            since_cut: self.ledger().since_cut(),
+            children: self.child_books(now),
+        }
+    }
+}

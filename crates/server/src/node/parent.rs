@@ -1,0 +1,117 @@
+//! The way up: a node is a client of the node above it, by the same session as any client.
+
+use lessor_client::holding::{Fallback, HoldingConfig, Kind, Surplus};
+use lessor_client::session::{Action, Change, Session, SessionConfig};
+use lessor_proto::message::HolderKind;
+use lessor_proto::{ClientId, ResourceId, Time};
+
+use super::stream::FromParent;
+use super::{Node, NodeConfig};
+use crate::repository;
+
+/// The session with the node above.
+#[derive(Clone, Debug)]
+pub(crate) struct Above {
+    session: Session,
+}
+
+// === impl Above ===
+
+impl Above {
+    /// As `config` says; nothing for a root.
+    ///
+    /// # Panics
+    /// When the name of the node cannot be that of a holder.
+    pub(crate) fn new(config: &NodeConfig) -> Option<Above> {
+        let parent = config.parent.as_ref()?;
+        let holder = ClientId::new(config.name.as_str(), usize::MAX).expect("the name of a node is a name");
+        let session = Session::new(SessionConfig {
+            kind: HolderKind::Node,
+            drift: config.drift,
+            transport: parent.transport,
+            ..SessionConfig::new(holder, config.epoch, parent.servers.clone())
+        });
+        Some(Above { session })
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(crate) fn deadline(&self) -> Time {
+        self.session.deadline()
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Something came from the node above.
+    pub fn on_parent(&mut self, now: Time, event: FromParent) {
+        let Some(Above { session }) = &mut self.parent else { return };
+        match event {
+            FromParent::Answered { id, answer } => session.on_answer(now, id, answer),
+            FromParent::Failed { id, failure } => session.on_failure(now, id, failure),
+            FromParent::Released { id, redirect } => session.on_released(now, id, redirect.as_ref()),
+            FromParent::Down { id, down } => session.on_down(now, id, down),
+            FromParent::Closed { id, failure } => session.on_closed(now, id, failure),
+        }
+    }
+
+    /// The next thing to do with the node above. What changes by it is taken up.
+    pub(super) fn poll_parent(&mut self, now: Time) -> Option<Action> {
+        while let Some(action) = self.parent.as_mut()?.session.poll(now) {
+            let Action::Change(change) = action else { return Some(action) };
+            self.take_up(now, &change);
+        }
+        None
+    }
+
+    /// Takes up what the node above allows from here on.
+    pub(super) fn take_up_changes(&mut self, now: Time) {
+        while let Some(change) = self.parent.as_mut().and_then(|above| above.session.next_change(now)) {
+            self.take_up(now, &change);
+        }
+    }
+
+    fn take_up(&mut self, now: Time, change: &Change) {
+        if let Some(resource) = self.resources.get_mut(&change.resource) {
+            resource.advance(now);
+            resource.lease(change.allowance);
+        }
+        self.sync_above(now, &change.resource);
+        self.book(&change.resource);
+    }
+
+    /// Lets the session know what is wanted of a resource, and what of it is out.
+    pub(super) fn sync_above(&mut self, now: Time, id: &ResourceId) {
+        let Some(Above { session }) = &mut self.parent else { return };
+        let Some(resource) = self.resources.get_mut(id).filter(|resource| resource.speaks(now)) else {
+            return;
+        };
+        let in_use = resource.outstanding();
+        if resource.ask_above() {
+            let kind = match resource.terms().kind {
+                repository::Kind::Rate => Kind::Rate,
+                repository::Kind::Gauge => Kind::Gauge,
+            };
+            let config = HoldingConfig {
+                kind,
+                bands: resource.bands(),
+                fallback: Fallback::Pessimistic,
+                surplus: Surplus::Return,
+            };
+            session.add(now, id.clone(), config);
+        } else if resource.take_wants_news() {
+            session.set_bands(now, id, resource.bands());
+        }
+        session.set_in_use(now, id, in_use);
+    }
+
+    /// Nobody below uses a resource any more.
+    pub(super) fn leave_above(&mut self, now: Time, id: &ResourceId) {
+        if let Some(Above { session }) = &mut self.parent {
+            session.remove(now, id);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The streams of a node: who is at the other end, and what waits to be sent.
+//!
+//! Of every stream at most one message is outside the node at a time. What is due to a holder whose stream does not take
+//! it is not computed, only noted; when the stream takes something again the holder gets what is due to it then. So a slow
+//! reader makes nothing grow, and what reaches it is never older than the last message it took.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use lessor_proto::message::{Down, Grant, Hello};
+use lessor_proto::{ResourceId, Time};
+
+use super::stream::{Output, Peer};
+
+/// All streams.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peers {
+    peers: BTreeMap<Peer, Stream>,
+    /// Streams with something to send that take it.
+    sendable: BTreeSet<Peer>,
+    /// Dropped, and not said so yet.
+    closing: VecDeque<Peer>,
+    last: u64,
+}
+
+/// One stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    pub(crate) hello: Hello,
+    /// What is granted on it: resources with a listener.
+    pub(crate) attached: BTreeSet<ResourceId>,
+    queue: VecDeque<Down>,
+    /// A message is on its way out.
+    busy: bool,
+    /// Resources to look at when it takes something again.
+    noted: BTreeSet<ResourceId>,
+    /// A heartbeat to be answered then: its number, and when it came.
+    heartbeat: Option<(u64, Time)>,
+    /// Grants given to it so far.
+    grants: u64,
+}
+
+/// Messages that may wait on a stream whose other end sends without reading; with more it is dropped.
+const MOST_WAITING: usize = 64;
+
+// === impl Peers ===
+
+impl Peers {
+    pub(crate) fn open(&mut self, hello: Hello) -> Peer {
+        self.last += 1;
+        let peer = Peer::from_number(self.last);
+        let stream = Stream {
+            hello,
+            attached: BTreeSet::new(),
+            queue: VecDeque::new(),
+            busy: false,
+            noted: BTreeSet::new(),
+            heartbeat: None,
+            grants: 0,
+        };
+        self.peers.insert(peer, stream);
+        peer
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    pub(crate) fn get(&self, peer: Peer) -> Option<&Stream> {
+        self.peers.get(&peer)
+    }
+
+    pub(crate) fn get_mut(&mut self, peer: Peer) -> Option<&mut Stream> {
+        self.peers.get_mut(&peer)
+    }
+
+    /// The other end is gone.
+    pub(crate) fn remove(&mut self, peer: Peer) -> Option<Stream> {
+        self.sendable.remove(&peer);
+        self.peers.remove(&peer)
+    }
+
+    /// The stream is dropped by this end.
+    pub(crate) fn close(&mut self, peer: Peer) -> Option<Stream> {
+        let stream = self.remove(peer)?;
+        self.closing.push_back(peer);
+        Some(stream)
+    }
+
+    /// Whether `peer` takes a grant of `resource`. If not, it is asked for again when it does.
+    pub(crate) fn takes(&mut self, peer: Peer, resource: &ResourceId) -> bool {
+        let Some(stream) = self.peers.get_mut(&peer) else { return false };
+        if stream.busy {
+            stream.noted.insert(resource.clone());
+        }
+        !stream.busy
+    }
+
+    pub(crate) fn is_busy(&self, peer: Peer) -> bool {
+        self.peers.get(&peer).is_some_and(|stream| stream.busy)
+    }
+
+    pub(crate) fn grant(&mut self, peer: Peer, grant: Grant) {
+        let Some(stream) = self.peers.get_mut(&peer) else { return };
+        stream.grants += 1;
+        match stream.queue.back_mut() {
+            Some(Down::Grants(grants)) => grants.push(grant),
+            _ => stream.queue.push_back(Down::Grants(vec![grant])),
+        }
+        if !stream.busy {
+            self.sendable.insert(peer);
+        }
+    }
+
+    /// Everything granted on the stream lasts longer, counted from heartbeat `basis`.
+    pub(crate) fn renewed(&mut self, peer: Peer, basis: u64) {
+        if let Some(grants) = self.peers.get(&peer).map(|stream| stream.grants) {
+            self.say(peer, Down::Renewed { basis, grants });
+        }
+    }
+
+    /// Sends something. Returns whether the stream is still there: one that sends and never reads is dropped.
+    pub(crate) fn say(&mut self, peer: Peer, down: Down) -> bool {
+        let Some(stream) = self.peers.get_mut(&peer) else { return false };
+        if stream.queue.len() >= MOST_WAITING {
+            return false;
+        }
+        stream.queue.push_back(down);
+        if !stream.busy {
+            self.sendable.insert(peer);
+        }
+        true
+    }
+
+    /// The stream takes something again. Returns what was noted for it, if nothing waits before that.
+    pub(crate) fn ready(&mut self, peer: Peer) -> Option<Noted> {
+        let stream = self.peers.get_mut(&peer)?;
+        stream.busy = false;
+        if !stream.queue.is_empty() {
+            self.sendable.insert(peer);
+            return None;
+        }
+        let resources = std::mem::take(&mut stream.noted);
+        Some(Noted { resources, heartbeat: stream.heartbeat.take() })
+    }
+
+    /// A heartbeat that cannot be answered now. An earlier one need not be answered any more.
+    pub(crate) fn note_heartbeat(&mut self, peer: Peer, id: u64, at: Time) {
+        if let Some(stream) = self.peers.get_mut(&peer) {
+            stream.heartbeat = Some((id, at));
+        }
+    }
+
+    /// The next thing to send, or to end.
+    pub(crate) fn poll(&mut self) -> Option<Output> {
+        if let Some(peer) = self.sendable.pop_first() {
+            let stream = self.peers.get_mut(&peer).expect("what is sendable is there");
+            let down = stream.queue.pop_front().expect("what is sendable has something to send");
+            stream.busy = true;
+            return Some(Output::Send { peer, down });
+        }
+        self.closing.pop_front().map(|peer| Output::Close { peer })
+    }
+}
+
+/// What was put off while a stream took nothing.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    pub(crate) resources: BTreeSet<ResourceId>,
+    pub(crate) heartbeat: Option<(u64, Time)>,
+}

@@ -1,0 +1,350 @@
+//! Streams: who is connected, what is due to them, and what comes out for them.
+
+use std::fmt;
+
+use lessor_client::session::{Action, Failure};
+use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Report, StreamReport, Up, Welcome};
+use lessor_proto::{ResourceId, Time};
+
+use super::parent::Above;
+use super::peers::Stream;
+use super::{Node, open, reign};
+use crate::resource::Renewal;
+
+/// The number of a stream at a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Peer(u64);
+
+/// What comes out of a node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Output {
+    /// Send down a stream. Nothing more comes out for it until [`Node::ready`].
+    Send {
+        /// Which stream.
+        peer: Peer,
+        /// What to send.
+        down: Down,
+    },
+    /// The node has dropped the stream: end it after what was sent before.
+    Close {
+        /// Which stream.
+        peer: Peer,
+    },
+    /// Do this with the node above.
+    Parent(Action),
+}
+
+/// What comes from the node above.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FromParent {
+    /// The answer to ask `id`.
+    Answered {
+        /// Its number.
+        id: u64,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Ask or release `id` failed.
+    Failed {
+        /// Its number.
+        id: u64,
+        /// Why.
+        failure: Failure,
+    },
+    /// Release `id` was answered.
+    Released {
+        /// Its number.
+        id: u64,
+        /// Who leads, if not the one asked.
+        redirect: Option<Leader>,
+    },
+    /// Something came down stream `id`.
+    Down {
+        /// The number of the stream.
+        id: u64,
+        /// What came.
+        down: Down,
+    },
+    /// Stream `id` ended.
+    Closed {
+        /// The number of the stream.
+        id: u64,
+        /// Why.
+        failure: Failure,
+    },
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    pub(crate) fn from_number(number: u64) -> Peer {
+        Peer(number)
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Somebody has opened a stream. Another one of the same life of the same holder is dropped.
+    pub fn connect(&mut self, now: Time, hello: Hello) -> Peer {
+        let name = (hello.kind, hello.holder.clone());
+        let peer = self.peers.open(hello);
+        if let Some(before) = self.by_holder.insert((name.0, name.1, self.incarnation(peer)), peer) {
+            self.drop_stream(now, before);
+        }
+        let welcome = self.welcome();
+        self.peers.say(peer, Down::Welcome(welcome));
+        self.tally.streams += 1;
+        peer
+    }
+
+    /// Something came up a stream.
+    pub fn receive(&mut self, now: Time, peer: Peer, up: Up) {
+        if self.peers.get(peer).is_none() {
+            return;
+        }
+        self.tally.received += 1;
+        let goes_on = match up {
+            Up::Hello(_) => false,
+            Up::Report(report) => self.on_report(now, peer, report),
+            Up::Release { id, resources } => {
+                self.release_on(now, peer, resources);
+                self.peers.say(peer, Down::Released { id })
+            }
+            Up::Bye => {
+                self.on_bye(now, peer);
+                false
+            }
+        };
+        if !goes_on {
+            self.drop_stream(now, peer);
+        }
+    }
+
+    /// A stream has ended. What was granted on it stays charged.
+    pub fn disconnect(&mut self, now: Time, peer: Peer) {
+        if let Some(stream) = self.peers.remove(peer) {
+            self.forget_stream(now, peer, stream);
+        }
+    }
+
+    /// What came out for a stream last has left.
+    pub fn ready(&mut self, now: Time, peer: Peer) {
+        let Some(noted) = self.peers.ready(peer) else { return };
+        for id in &noted.resources {
+            let reign = reign(&self.config, self.since, self.sessions);
+            if let Some(resource) = self.resources.get_mut(id)
+                && let Some(slot) = resource.listener(peer)
+            {
+                resource.advance(now);
+                resource.respond(now, slot, reign, &mut self.peers);
+            }
+            self.sync_above(now, id);
+            self.book(id);
+        }
+        if let Some((id, at)) = noted.heartbeat {
+            self.on_heartbeat(now, peer, id, at);
+        }
+    }
+
+    /// The next thing to do at `now`; nothing if all is done until [`Node::deadline`].
+    pub fn poll(&mut self, now: Time) -> Option<Output> {
+        loop {
+            if let Some(output) = self.peers.poll() {
+                self.tally.sent += u64::from(matches!(output, Output::Send { .. }));
+                return Some(output);
+            }
+            // What the node above allows comes before what is told below.
+            self.take_up_changes(now);
+            if let Some(id) = self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone()) {
+                self.look_at(now, &id);
+                continue;
+            }
+            match self.poll_parent(now) {
+                Some(action) => return Some(Output::Parent(action)),
+                // What has changed above may have to be told below.
+                None if self.timeline.first().is_some_and(|(at, _)| *at <= now) => {}
+                None => return None,
+            }
+        }
+    }
+
+    /// When to poll again if nothing else happens.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        let resources = self.timeline.first().map(|&(at, _)| at);
+        let parent = self.parent.as_ref().map(Above::deadline);
+        resources.into_iter().chain(parent).min()
+    }
+
+    /// How many streams are open.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Puts a resource where it belongs on the timeline.
+    pub(super) fn book(&mut self, id: &ResourceId) {
+        let Some(resource) = self.resources.get_mut(id) else { return };
+        let wake = resource.wake();
+        if resource.booked == wake {
+            return;
+        }
+        let before = std::mem::replace(&mut resource.booked, wake);
+        if let Some(at) = before {
+            self.timeline.remove(&(at, id.clone()));
+        }
+        if let Some(at) = wake {
+            self.timeline.insert((at, id.clone()));
+        }
+    }
+
+    /// The time of a resource on the timeline has come.
+    fn look_at(&mut self, now: Time, id: &ResourceId) {
+        let reign = reign(&self.config, self.since, self.sessions);
+        if let Some(resource) = self.resources.get_mut(id) {
+            resource.advance(now);
+            if resource.is_unsettled(now) {
+                resource.settle(now, reign, &mut self.peers);
+            }
+        }
+        self.sync_above(now, id);
+        self.book(id);
+    }
+
+    fn on_report(&mut self, now: Time, peer: Peer, report: StreamReport) -> bool {
+        let Some(stream) = self.peers.get(peer) else { return false };
+        let (id, renew_all) = (report.id, report.renew_all);
+        let ask = report.into_ask(&stream.hello);
+        if ask.target_epoch.is_some_and(|epoch| epoch != self.config.epoch) {
+            self.tally.misdirected += 1;
+            let welcome = self.welcome();
+            return self.peers.say(peer, Down::Welcome(welcome));
+        }
+        if let Err(refusal) = self.admit(now, &ask) {
+            self.tally.refused += 1;
+            return self.peers.say(peer, Down::Refused { id, why: refusal.to_string() });
+        }
+        for report in &ask.reports {
+            self.hear(now, peer, &ask, report);
+        }
+        if renew_all {
+            self.on_heartbeat(now, peer, id, now);
+        }
+        true
+    }
+
+    /// One report of a stream's holder.
+    fn hear(&mut self, now: Time, peer: Peer, ask: &Ask, report: &Report) {
+        let reign = reign(&self.config, self.since, self.sessions);
+        let resource = match self.resources.get_mut(&report.resource) {
+            Some(resource) => resource,
+            None => {
+                let resource = open(now, &report.resource, &self.repository, reign);
+                self.resources.entry(report.resource.clone()).or_insert(resource)
+            }
+        };
+        if let Some(slot) = resource.hear(now, ask, report, reign) {
+            resource.attach(now, slot, peer, report.has.as_ref());
+            if let Some(stream) = self.peers.get_mut(peer) {
+                stream.attached.insert(report.resource.clone());
+            }
+            resource.respond(now, slot, reign, &mut self.peers);
+        }
+        self.sync_above(now, &report.resource);
+        self.book(&report.resource);
+    }
+
+    /// The holder at the other end keeps what it has. Everything granted on the stream is renewed, either by one message
+    /// for all of it, or by a grant for what has to be granted anew.
+    fn on_heartbeat(&mut self, now: Time, peer: Peer, id: u64, at: Time) {
+        let busy = self.peers.is_busy(peer);
+        if busy {
+            self.peers.note_heartbeat(peer, id, at);
+        }
+        let attached: Vec<ResourceId> =
+            self.peers.get(peer).into_iter().flat_map(|stream| stream.attached.iter().cloned()).collect();
+        let mut all = true;
+        for resource_id in &attached {
+            let listener = self.resources.get_mut(resource_id).and_then(|resource| {
+                resource.advance(now);
+                Some((resource.listener(peer)?, resource))
+            });
+            let Some((slot, resource)) = listener else {
+                // It has been silent for so long that it was forgotten: it has to say everything again.
+                return self.drop_stream(now, peer);
+            };
+            resource.beat(at, slot, id);
+            if busy {
+                continue;
+            }
+            let reign = reign(&self.config, self.since, self.sessions);
+            let renewed = resource.renew(now, at, reign, slot);
+            all &= renewed.renewal != Renewal::None;
+            if let Some(grant) = renewed.grant {
+                self.peers.grant(peer, grant);
+            }
+            self.sync_above(now, resource_id);
+            self.book(resource_id);
+        }
+        if !busy {
+            // Without grants it still has to be heard that somebody is there.
+            match all {
+                true => self.peers.renewed(peer, id),
+                false => _ = self.peers.say(peer, Down::Grants(Vec::new())),
+            }
+        }
+    }
+
+    fn release_on(&mut self, now: Time, peer: Peer, resources: Vec<ResourceId>) {
+        let Some(stream) = self.peers.get_mut(peer) else { return };
+        for id in &resources {
+            stream.attached.remove(id);
+        }
+        let hello = &stream.hello;
+        let (kind, incarnation) = (hello.kind, Some(hello.incarnation));
+        let release = Release { holder: hello.holder.clone(), incarnation, resources };
+        self.release_as(now, kind, &release);
+    }
+
+    fn on_bye(&mut self, now: Time, peer: Peer) {
+        let resources = self.peers.get(peer).map(|stream| stream.attached.iter().cloned().collect());
+        self.release_on(now, peer, resources.unwrap_or_default());
+    }
+
+    /// This end ends the stream.
+    fn drop_stream(&mut self, now: Time, peer: Peer) {
+        if let Some(stream) = self.peers.close(peer) {
+            self.forget_stream(now, peer, stream);
+        }
+    }
+
+    fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream) {
+        let Stream { hello, attached, .. } = stream;
+        let key = (hello.kind, hello.holder, hello.incarnation);
+        if self.by_holder.get(&key) == Some(&peer) {
+            self.by_holder.remove(&key);
+        }
+        for id in attached {
+            if let Some(resource) = self.resources.get_mut(&id) {
+                resource.advance(now);
+                resource.detach(peer);
+            }
+            self.book(&id);
+        }
+    }
+
+    fn incarnation(&self, peer: Peer) -> u64 {
+        self.peers.get(peer).map_or(0, |stream| stream.hello.incarnation)
+    }
+
+    fn welcome(&self) -> Welcome {
+        Welcome { epoch: self.config.epoch, claims_open: true, heartbeat: self.heartbeat }
+    }
+}

@@ -1,0 +1,169 @@
+//! What can be wrong with a template, and which field to look at.
+
+use std::fmt;
+use std::time::Duration;
+
+use lessor_proto::Amount;
+
+use super::BadGlob;
+#[cfg(doc)]
+use super::Template;
+
+/// A field of a template, by its name in a configuration.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Field {
+    /// [`Template::glob`].
+    IdentifierGlob,
+    /// [`Template::capacity`].
+    Capacity,
+    /// [`Template::safe_capacity`].
+    SafeCapacity,
+    /// [`Template::lease_length`].
+    LeaseLength,
+    /// [`Template::refresh_interval`].
+    RefreshInterval,
+    /// [`Template::learning`].
+    LearningModeDuration,
+    /// [`Template::rotate`].
+    Rotate,
+    /// [`Template::quantum`].
+    Quantum,
+    /// [`Template::legacy`].
+    Legacy,
+    /// How long [`Legacy::Sticky`](super::Legacy::Sticky) holds.
+    LegacyHold,
+    /// [`Template::legacy_max_fraction`].
+    LegacyMaxFraction,
+}
+
+/// What is wrong with a template.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Problem {
+    /// The glob is malformed.
+    #[error("identifier_glob {text:?} is malformed: {bad}")]
+    Glob {
+        /// The glob.
+        text: String,
+        /// Why.
+        bad: BadGlob,
+    },
+    /// An earlier template has the same glob, so this one would never be used.
+    #[error("identifier_glob is that of template {} already", first + 1)]
+    Duplicate {
+        /// The index of that template.
+        first: usize,
+    },
+    /// A number is out of bounds.
+    #[error("{field} {value} {found}; wanted {wanted}")]
+    Number {
+        /// Whose number.
+        field: Field,
+        /// The number.
+        value: f64,
+        /// What is wrong with it: `is negative`.
+        found: &'static str,
+        /// What would be right.
+        wanted: &'static str,
+    },
+    /// A lease would end before the client asks for the next.
+    #[error("lease_length {} is shorter than refresh_interval {}", .lease.as_secs_f64(), .refresh.as_secs_f64())]
+    LeaseShorterThanRefresh {
+        /// The lease length.
+        lease: Duration,
+        /// The refresh interval.
+        refresh: Duration,
+    },
+    /// A gauge has a fraction of a unit.
+    #[error("{field} {amount} of a gauge is not whole; wanted whole units, or kind: rate")]
+    Fraction {
+        /// Whose amount.
+        field: Field,
+        /// The amount.
+        amount: Amount,
+    },
+    /// A field of our own that holds a time holds one out of bounds.
+    #[error("{field} {value:?} {found}; wanted {wanted}")]
+    Time {
+        /// Whose time.
+        field: Field,
+        /// The time.
+        value: Duration,
+        /// What is wrong with it: `is too short`.
+        found: &'static str,
+        /// What would be right.
+        wanted: &'static str,
+    },
+    /// A turn would outlast the lease.
+    #[error("quantum {quantum:?} is longer than lease_length {lease:?}; wanted no more than a lease")]
+    QuantumLongerThanLease {
+        /// How long a turn lasts.
+        quantum: Duration,
+        /// The lease length.
+        lease: Duration,
+    },
+    /// What is cut off would count for less than a lease.
+    #[error("legacy_hold {hold:?} is shorter than lease_length {lease:?}; wanted at least a lease")]
+    HoldShorterThanLease {
+        /// How long it counts.
+        hold: Duration,
+        /// The lease length.
+        lease: Duration,
+    },
+    /// A field says something about what this template has not.
+    #[error("{field} {found}; wanted {wanted}")]
+    Misplaced {
+        /// The field.
+        field: Field,
+        /// Why it means nothing here: `is about whole units, and this is a rate`.
+        found: &'static str,
+        /// With what it would mean something.
+        wanted: &'static str,
+    },
+}
+
+// === impl Field ===
+
+impl Field {
+    /// Its name in a configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Field::IdentifierGlob => "identifier_glob",
+            Field::Capacity => "capacity",
+            Field::SafeCapacity => "safe_capacity",
+            Field::LeaseLength => "lease_length",
+            Field::RefreshInterval => "refresh_interval",
+            Field::LearningModeDuration => "learning_mode_duration",
+            Field::Rotate => "rotate",
+            Field::Quantum => "quantum",
+            Field::Legacy => "legacy",
+            Field::LegacyHold => "legacy_hold",
+            Field::LegacyMaxFraction => "legacy_max_fraction",
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Problem ===
+
+impl Problem {
+    /// The field to look at.
+    #[must_use]
+    pub fn field(&self) -> Field {
+        match self {
+            Problem::Glob { .. } | Problem::Duplicate { .. } => Field::IdentifierGlob,
+            Problem::Number { field, .. }
+            | Problem::Fraction { field, .. }
+            | Problem::Time { field, .. }
+            | Problem::Misplaced { field, .. } => *field,
+            Problem::QuantumLongerThanLease { .. } => Field::Quantum,
+            Problem::HoldShorterThanLease { .. } => Field::LegacyHold,
+            Problem::LeaseShorterThanRefresh { .. } => Field::LeaseLength,
+        }
+    }
+}

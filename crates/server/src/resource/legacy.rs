@@ -1,0 +1,128 @@
+//! Holders that draw no incarnation, as Doorman's clients and servers: who may hold, for how long it counts, and how much
+//! all of them together may have.
+//!
+//! What they are charged for is summed up in passing: whatever changes the ledger for one of them is bracketed by
+//! [`Ledger::lent`] before and [`Resource::note_lent`] after it. Where they may have a part of the capacity only, that
+//! part is shared among them as the whole is among all; each gets the lesser of its two shares, and none of it before
+//! others have given theirs back.
+//!
+//! [`Ledger::lent`]: crate::ledger::Ledger::lent
+
+use lessor_algorithms::{Demand, Shares};
+use lessor_proto::Amount;
+use lessor_proto::message::{Ask, HolderKind, Refusal};
+
+use super::Resource;
+use super::child::Child;
+use super::slab::Slot;
+use crate::repository::{Fraction, Kind, Legacy, Template};
+
+/// All of them together.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Crowd {
+    /// What they are charged for, in millionths.
+    lent: u128,
+    /// The shares of their part of the capacity; absent if that is all of it.
+    part: Option<Box<Shares>>,
+}
+
+/// Resources with more holders than that are not counted again in passing, in debug builds.
+const MOST_RECOUNTED: usize = 256;
+
+/// Whether `template` lets the one who asks hold anything.
+pub(crate) fn admit(template: &Template, ask: &Ask) -> Result<(), Refusal> {
+    if ask.incarnation.is_some() || template.legacy != Legacy::Deny {
+        return Ok(());
+    }
+    let field = match ask.kind {
+        HolderKind::Client => "incarnation",
+        HolderKind::Node => "holder_epoch",
+    };
+    Err(Refusal::Invalid {
+        field: field.to_owned(),
+        found: "is missing".to_owned(),
+        wanted: format!(
+            "a number drawn when the process starts: {:?} is legacy: deny",
+            template.glob.as_str()
+        ),
+    })
+}
+
+// === impl Crowd ===
+
+impl Crowd {
+    /// A holder, which draws an incarnation or not, wants this.
+    pub(super) fn enter(&mut self, incarnated: bool, demand: &Demand) {
+        if let Some(part) = self.part.as_mut().filter(|_| !incarnated) {
+            part.insert(demand);
+        }
+    }
+
+    /// It wants it no more.
+    pub(super) fn leave(&mut self, incarnated: bool, demand: &Demand) {
+        if let Some(part) = self.part.as_mut().filter(|_| !incarnated) {
+            part.remove(demand);
+        }
+    }
+
+    /// Their part has become so much.
+    pub(super) fn set_capacity(&mut self, capacity: Amount) {
+        if let Some(part) = &mut self.part {
+            part.set_capacity(capacity.as_f64());
+        }
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// Shares the part of the capacity that they may have as the template says.
+    pub(super) fn share_part(&mut self) {
+        self.legacy.part = None;
+        if self.terms.legacy_max_fraction == Fraction::ALL || !self.shares.policy().is_bounded() {
+            return;
+        }
+        let mut part = Shares::new(self.shares.policy(), 0.0);
+        for child in self.children.iter().filter(|child| !child.incarnated && !child.withdrawn) {
+            child.demands.iter().for_each(|demand| part.insert(&demand));
+        }
+        self.legacy.part = Some(Box::new(part));
+    }
+
+    /// What is due to the holder at `slot`, to which `target` of all there is would be due, and the most that may be granted to
+    /// it.
+    pub(super) fn within_part(&self, slot: Slot, target: Amount) -> (Amount, Amount) {
+        let child = self.children.at(slot);
+        let Some(part) = self.legacy.part.as_ref().filter(|_| !child.incarnated) else {
+            return (target, Amount::MAX);
+        };
+        let Some(limit) = self.ledger.limit() else { return (target, Amount::MAX) };
+        let others = self.legacy.lent - u128::from(child.account.charge().as_micros());
+        let others = Amount::from_micros(u64::try_from(others).unwrap_or(u64::MAX));
+        let most = self.terms.legacy_max_fraction.of(limit).saturating_sub(others);
+        match self.terms.kind {
+            Kind::Rate => {
+                let share = child.demands.iter().map(|demand| part.share(&demand)).sum();
+                (target.min(Amount::from_f64(share)), most)
+            }
+            // Units go to the first to come, until their turn is over.
+            Kind::Gauge => (target.min(most), most),
+        }
+    }
+
+    /// What is charged to a holder, which draws an incarnation or not, has changed; `before` was lent to all before that.
+    pub(super) fn note_lent(&mut self, incarnated: bool, before: u128) {
+        if !incarnated {
+            self.legacy.lent = self.legacy.lent + self.ledger.lent() - before;
+        }
+    }
+
+    /// The sum that is kept in passing is the sum.
+    pub(super) fn check_lent(&self) {
+        if cfg!(debug_assertions) && self.children.len() <= MOST_RECOUNTED {
+            let charge = |child: &Child| u128::from(child.account.charge().as_micros());
+            let counted: u128 = self.children.iter().filter(|child| !child.incarnated).map(charge).sum();
+            assert!(counted == self.legacy.lent, "{counted} lent to legacy holders, not {:?}", self.legacy);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What is told to those who listen without their asking: smaller grants to those who hold more than their share, larger
+//! ones to those who can have more as soon as there is room.
+//!
+//! Whatever moves a share or frees capacity leaves the resource *unsettled*. It is settled at the next look at it, which
+//! comes at once, but not sooner after the last one than that one was worth: a resource with many listeners is looked at
+//! less often. A share that has moved by less than the *tolerance* is not worth a message by itself, and is told with
+//! the next heartbeat. The tolerance grows with the number of listeners, one millionth of the share for each, as does
+//! what it costs to tell them all: with ten thousand, one per cent.
+
+use std::time::Duration;
+
+use lessor_algorithms::Policy;
+use lessor_proto::message::{Has, HolderKind};
+use lessor_proto::{Amount, Time};
+
+use super::answer::grain;
+use super::child::Demands;
+use super::slab::Slot;
+use super::streaming::{Rank, Told};
+use super::{Reign, Resource};
+use crate::mutation::Mutation;
+use crate::node::{Peer, Peers};
+use crate::repository::Kind;
+
+/// The least time between two looks at a resource.
+const LEAST_PACE: Duration = Duration::from_micros(200);
+/// What one grant adds to that, and one holder that was looked at.
+const PACE_PER_GRANT: Duration = Duration::from_micros(20);
+const PACE_PER_LOOK: Duration = Duration::from_micros(1);
+
+/// By how much a share may move untold, as a fraction of it, for each listener, and at most.
+const TOLERANCE_PER_LISTENER: f64 = 1e-6;
+const MOST_TOLERANCE: f64 = 0.01;
+
+/// For so long a grant and a report may have crossed.
+const CROSSING: Duration = Duration::from_secs(1);
+
+/// What has come of a heartbeat for one resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Renewal {
+    /// The last grant lasts longer.
+    Extended,
+    /// It was granted anew.
+    Granted,
+    /// It lasts as long as it did.
+    None,
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// When it has to be looked at, if nothing else happens: to settle it, or because something ends.
+    pub(crate) fn wake(&self) -> Option<Time> {
+        let unsettled = self.unsettled.then_some(self.next_look);
+        let ghost = (self.ledger.ghost() > Amount::ZERO).then(|| self.ledger.ghost_end());
+        let ends = self.children.deadline().filter(|_| self.is_watched());
+        let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
+        [unsettled, ghost, ends, learned, self.rota.wake(), self.due_above()].into_iter().flatten().min()
+    }
+
+    /// Whether somebody has to be told when something ends.
+    fn is_watched(&self) -> bool {
+        !self.streaming.is_empty() || self.is_leased()
+    }
+
+    /// The holder at `slot` listens on `peer`, and shows the lease that it has. If that is not what it was told long ago it
+    /// has not adopted that, and is told again.
+    pub(crate) fn attach(&mut self, now: Time, slot: Slot, peer: Peer, has: Option<&Has>) {
+        self.streaming.attach(slot, peer);
+        if let Some(told) = self.streaming.told(slot)
+            && now >= told.at + CROSSING
+            && has.and_then(|has| has.order).is_none_or(|order| order.seq < told.seq.into())
+        {
+            self.streaming.owe(slot);
+        }
+        self.rank(slot);
+    }
+
+    /// Nobody listens on `peer` any more.
+    pub(crate) fn detach(&mut self, peer: Peer) {
+        if let Some(slot) = self.streaming.slot(peer) {
+            self.streaming.remove(slot);
+        }
+    }
+
+    /// Tells the holder at `slot`, which has just reported, what is due to it, if that is news.
+    pub(crate) fn respond(&mut self, now: Time, slot: Slot, reign: Reign<'_>, peers: &mut Peers) {
+        let (holds, target) = (self.holds(slot), self.target(now, slot));
+        let news = match self.streaming.is_owed(slot) {
+            true => true,
+            false if target < holds => self.is_worth_telling(holds, target),
+            false => self.is_worth_telling(holds, self.reachable(slot, target)),
+        };
+        if news {
+            self.push(now, slot, reign, peers);
+        }
+    }
+
+    /// Tells everybody what is worth telling.
+    pub(crate) fn settle(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) {
+        self.unsettled = false;
+        let mut told = 0_u32;
+        for slot in self.streaming.owed() {
+            told += u32::from(self.push(now, slot, reign, peers));
+        }
+        let others = self.streaming.others();
+        for slot in self.too_full(now, &others) {
+            told += u32::from(self.push(now, slot, reign, peers));
+        }
+        told += self.feed_others(now, &others, reign, peers);
+        told += self.feed_ranked(now, reign, peers);
+        let looks = u32::try_from(others.len()).unwrap_or(u32::MAX);
+        self.next_look = now + LEAST_PACE.max(PACE_PER_GRANT * told + PACE_PER_LOOK * looks);
+    }
+
+    /// The holder that listens on `peer` wants to keep what it has: `basis` is when it said so.
+    pub(crate) fn renew(&mut self, now: Time, basis: Time, reign: Reign<'_>, slot: Slot) -> Renewed {
+        if let Some(length) = self.extendable(now, slot, reign) {
+            let term = crate::ledger::Term { basis, length, drift: reign.config.drift };
+            let Resource { children, ledger, terms, .. } = self;
+            let account = &mut children.at_mut(slot).account;
+            match terms.kind {
+                Kind::Rate => ledger.extend(account, term),
+                Kind::Gauge => ledger.prolong(account, term),
+            }
+            return Renewed { renewal: Renewal::Extended, grant: None };
+        }
+        match self.answer(now, slot, reign) {
+            Some(reply) => {
+                self.note(slot, reply.told);
+                Renewed { renewal: Renewal::Granted, grant: Some(reply.grant) }
+            }
+            None => Renewed { renewal: Renewal::None, grant: None },
+        }
+    }
+
+    /// Where the holder at `slot` stands among those who listen.
+    pub(super) fn rank(&mut self, slot: Slot) {
+        if self.streaming.peer(slot).is_none() {
+            return;
+        }
+        let child = self.children.at(slot);
+        let ranked = self.shares.policy() == Policy::FairShare
+            && self.terms.kind == Kind::Rate
+            && child.kind == HolderKind::Client
+            && !child.withdrawn;
+        let rank = match &child.demands {
+            &Demands::One { wants, weight, priority } if ranked => Some(Rank {
+                priority: priority.into(),
+                weight: weight.get(),
+                wants: Amount::from_f64(wants),
+                holds: self.holds(slot),
+            }),
+            _ => None,
+        };
+        self.streaming.rank(slot, rank);
+    }
+
+    /// What the holder at `slot` was granted last, or less if it has promised less since.
+    pub(super) fn holds(&self, slot: Slot) -> Amount {
+        self.children.at(slot).account.last().map_or(Amount::ZERO, |entry| entry.amount)
+    }
+
+    /// Grants what is due to the holder at `slot`, and gives it to its stream; unless that takes nothing, and will be
+    /// asked again when it does.
+    pub(crate) fn push(&mut self, now: Time, slot: Slot, reign: Reign<'_>, peers: &mut Peers) -> bool {
+        let Some(peer) = self.streaming.peer(slot) else { return false };
+        if !peers.takes(peer, &self.id) {
+            return false;
+        }
+        let Some(reply) = self.answer(now, slot, reign) else { return false };
+        self.note(slot, reply.told);
+        peers.grant(peer, reply.grant);
+        true
+    }
+
+    fn note(&mut self, slot: Slot, told: Told) {
+        self.streaming.tell(slot, told);
+        self.rank(slot);
+        self.children.schedule(slot, self.terms.refresh_interval);
+    }
+
+    /// How long the last grant would last from the last report on, if there is nothing to change about it.
+    fn extendable(&self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
+        let told = self.streaming.told(slot)?;
+        let last = self.children.at(slot).account.last()?;
+        let settled = !self.ledger.in_debt() || reign.config.rules.lack(Mutation::RenewInDebt);
+        let length = self.length(now, slot, reign)?;
+        let same = told.seq == last.seq && told.length == length && last.end > now;
+        let target = self.reachable(slot, self.target(now, slot));
+        (settled && same && !self.differs(last.amount, target)).then_some(length)
+    }
+
+    /// As much of `target` as there is room for.
+    fn reachable(&self, slot: Slot, target: Amount) -> Amount {
+        let charge = self.children.at(slot).account.charge();
+        target.min(charge.saturating_add(self.ledger.headroom()))
+    }
+
+    /// Of all that listen, those who hold more than their share, as far as that is worth telling.
+    fn too_full(&self, now: Time, others: &[Slot]) -> Vec<Slot> {
+        let mut found = Vec::new();
+        for priority in self.streaming.priorities() {
+            let level = self.shares.level(priority).unwrap_or(f64::INFINITY);
+            let excess = Amount::from_f64(level.min(self.terms.capacity.as_f64()) * self.tolerance());
+            found.extend(self.streaming.above(priority, level * (1.0 + self.tolerance()), excess));
+        }
+        found.extend_from_slice(others);
+        found.retain(|&slot| {
+            let (holds, target) = (self.holds(slot), self.target(now, slot));
+            target < holds && self.is_worth_telling(holds, target)
+        });
+        found
+    }
+
+    /// Raises those without a rank, the hungriest first.
+    fn feed_others(&mut self, now: Time, others: &[Slot], reign: Reign<'_>, peers: &mut Peers) -> u32 {
+        let mut hungry: Vec<(f64, Slot)> = Vec::new();
+        for &slot in others {
+            let (holds, target) = (self.holds(slot), self.target(now, slot));
+            if target > holds {
+                hungry.push((holds.as_f64() / target.as_f64(), slot));
+            }
+        }
+        hungry.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut told = 0;
+        for (_, slot) in hungry {
+            let reachable = self.reachable(slot, self.target(now, slot));
+            if reachable > self.holds(slot) && self.is_worth_telling(self.holds(slot), reachable) {
+                told += u32::from(self.push(now, slot, reign, peers));
+            }
+        }
+        told
+    }
+
+    /// Raises clients, those of the greatest priority first and of these the hungriest.
+    fn feed_ranked(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) -> u32 {
+        let mut told = 0;
+        for priority in self.streaming.priorities() {
+            let level = self.shares.level(priority).unwrap_or(f64::INFINITY) * (1.0 - self.tolerance());
+            let mut last = None;
+            while let Some(hungry) = self.streaming.next_below(priority, level, last) {
+                if self.ledger.headroom() == Amount::ZERO {
+                    return told;
+                }
+                last = Some(hungry);
+                let (slot, holds) = (hungry.slot(), self.holds(hungry.slot()));
+                let target = self.target(now, slot);
+                let reachable = self.reachable(slot, target);
+                if reachable > holds && self.is_worth_telling(holds, reachable) {
+                    told += u32::from(self.push(now, slot, reign, peers));
+                } else if self.is_worth_telling(holds, target) {
+                    // What is left is too little for the hungriest, and so for all.
+                    return told;
+                }
+            }
+        }
+        told
+    }
+
+    fn tolerance(&self) -> f64 {
+        (self.streaming.len() as f64 * TOLERANCE_PER_LISTENER).min(MOST_TOLERANCE)
+    }
+
+    /// Whether a holder of `holds` should hear of `target` at once.
+    fn is_worth_telling(&self, holds: Amount, target: Amount) -> bool {
+        let moved = holds.as_f64() - target.as_f64();
+        self.differs(holds, target) && moved.abs() >= holds.max(target).as_f64() * self.tolerance()
+    }
+
+    /// Whether two amounts are not the same grant.
+    fn differs(&self, one: Amount, other: Amount) -> bool {
+        let moved = one.max(other).saturating_sub(one.min(other));
+        moved >= grain(self.terms.kind) && moved.as_micros() > one.max(other).as_micros() / 10_000_000
+    }
+}
+
+/// What has come of a heartbeat for one resource, and the grant to be sent if it is a new one.
+#[derive(Debug)]
+pub(crate) struct Renewed {
+    pub(crate) renewal: Renewal,
+    pub(crate) grant: Option<lessor_proto::message::Grant>,
+}

@@ -1,0 +1,296 @@
+//! The holders of a resource that listen on a stream, in the order in which they are to be told something.
+//!
+//! When one demand changes the share of everybody moves, but only those need to hear of it who hold more than their share
+//! or could hold more. Under FairShare the share of a client is a level times its weight, or its wants; so ordered by
+//! what each holds per weight those above the level are at one end, and of those who want more the ones below it are at
+//! the other. Telling m of n costs O(m log n). Others, whose share is no such product, are looked at one by one: nodes,
+//! which stand for many demands at once, and everybody under other policies.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use lessor_proto::{Amount, Time};
+
+use super::slab::Slot;
+use crate::node::Peer;
+
+/// All that listen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streaming {
+    listeners: BTreeMap<Slot, Listener>,
+    by_peer: BTreeMap<Peer, Slot>,
+    /// Those who have not been told anything on their stream.
+    owed: BTreeSet<Slot>,
+    /// The greatest priority first.
+    ranks: BTreeMap<Reverse<i64>, Ranks>,
+    /// Those without a rank.
+    others: BTreeSet<Slot>,
+}
+
+#[derive(Clone, Debug)]
+struct Listener {
+    peer: Peer,
+    told: Option<Told>,
+    rank: Option<Rank>,
+}
+
+/// The last grant sent on a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Told {
+    pub(crate) seq: u32,
+    pub(crate) length: Duration,
+    pub(crate) at: Time,
+}
+
+/// The clients of one priority.
+#[derive(Clone, Debug, Default)]
+struct Ranks {
+    /// By what they hold per weight.
+    holding: BTreeSet<(Level, Slot)>,
+    /// The same, of those who want more than they hold.
+    hungry: BTreeSet<(Level, Slot)>,
+    /// Those who hold more than they want, by how much more.
+    full: BTreeSet<(u64, Slot)>,
+}
+
+/// What decides where a client stands.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Rank {
+    pub(crate) priority: i64,
+    pub(crate) weight: u32,
+    pub(crate) wants: Amount,
+    /// What it was granted last, or less if it has promised less since.
+    pub(crate) holds: Amount,
+}
+
+/// Units per weight, ordered: the bits of a double that is not negative.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Level(u64);
+
+// === impl Streaming ===
+
+impl Streaming {
+    pub(crate) fn len(&self) -> usize {
+        self.listeners.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.listeners.is_empty()
+    }
+
+    pub(crate) fn slot(&self, peer: Peer) -> Option<Slot> {
+        self.by_peer.get(&peer).copied()
+    }
+
+    pub(crate) fn peer(&self, slot: Slot) -> Option<Peer> {
+        self.listeners.get(&slot).map(|listener| listener.peer)
+    }
+
+    pub(crate) fn told(&self, slot: Slot) -> Option<Told> {
+        self.listeners.get(&slot)?.told
+    }
+
+    /// The holder at `slot` listens on `peer` from here on, and on nothing else.
+    pub(crate) fn attach(&mut self, slot: Slot, peer: Peer) {
+        if self.peer(slot) == Some(peer) {
+            return;
+        }
+        self.remove(slot);
+        self.listeners.insert(slot, Listener { peer, told: None, rank: None });
+        self.by_peer.insert(peer, slot);
+        self.owed.insert(slot);
+        self.others.insert(slot);
+    }
+
+    /// The holder at `slot` listens no more.
+    pub(crate) fn remove(&mut self, slot: Slot) {
+        let Some(listener) = self.listeners.remove(&slot) else { return };
+        self.by_peer.remove(&listener.peer);
+        self.owed.remove(&slot);
+        self.others.remove(&slot);
+        if let Some(rank) = listener.rank {
+            self.leave(slot, rank);
+        }
+    }
+
+    pub(crate) fn tell(&mut self, slot: Slot, told: Told) {
+        self.owed.remove(&slot);
+        if let Some(listener) = self.listeners.get_mut(&slot) {
+            listener.told = Some(told);
+        }
+    }
+
+    /// The holder at `slot` shows that it did not adopt what it was told last: it has to be told again.
+    pub(crate) fn owe(&mut self, slot: Slot) {
+        if self.listeners.contains_key(&slot) {
+            self.owed.insert(slot);
+        }
+    }
+
+    pub(crate) fn is_owed(&self, slot: Slot) -> bool {
+        self.owed.contains(&slot)
+    }
+
+    pub(crate) fn is_anybody_owed(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    pub(crate) fn owed(&self) -> Vec<Slot> {
+        self.owed.iter().copied().collect()
+    }
+
+    pub(crate) fn others(&self) -> Vec<Slot> {
+        self.others.iter().copied().collect()
+    }
+
+    /// All that listen.
+    pub(crate) fn slots(&self) -> Vec<Slot> {
+        self.listeners.keys().copied().collect()
+    }
+
+    /// Where the holder at `slot` stands from here on; nowhere: it is looked at one by one.
+    pub(crate) fn rank(&mut self, slot: Slot, rank: Option<Rank>) {
+        let Some(listener) = self.listeners.get_mut(&slot) else { return };
+        let before = std::mem::replace(&mut listener.rank, rank);
+        if before == rank {
+            return;
+        }
+        match before {
+            Some(before) => self.leave(slot, before),
+            None => _ = self.others.remove(&slot),
+        }
+        match rank {
+            Some(rank) => self.enter(slot, rank),
+            None => _ = self.others.insert(slot),
+        }
+    }
+
+    /// The priorities of those who have a rank, the greatest first.
+    pub(crate) fn priorities(&self) -> Vec<i64> {
+        self.ranks.keys().map(|&Reverse(priority)| priority).collect()
+    }
+
+    /// Who holds more than `level` per weight, or at least `excess` more than it wants.
+    pub(crate) fn above(&self, priority: i64, level: f64, excess: Amount) -> Vec<Slot> {
+        let Some(ranks) = self.ranks.get(&Reverse(priority)) else { return Vec::new() };
+        let above = ranks.holding.range((Level::new(level), Slot::MAX)..).map(|&(_, slot)| slot);
+        let full = ranks.full.range((excess.as_micros().max(1), 0)..).map(|&(_, slot)| slot);
+        above.chain(full).collect()
+    }
+
+    /// Of those who want more, the one who holds the least per weight, below `level`; after `last`, if that is given.
+    pub(crate) fn next_below(&self, priority: i64, level: f64, last: Option<Hungry>) -> Option<Hungry> {
+        let hungry = &self.ranks.get(&Reverse(priority))?.hungry;
+        let next = match last {
+            Some(Hungry(level, slot)) => {
+                hungry.range((std::ops::Bound::Excluded((level, slot)), std::ops::Bound::Unbounded)).next()
+            }
+            None => hungry.first(),
+        };
+        next.filter(|(holds, _)| *holds < Level::new(level)).map(|&(level, slot)| Hungry(level, slot))
+    }
+
+    fn enter(&mut self, slot: Slot, rank: Rank) {
+        let ranks = self.ranks.entry(Reverse(rank.priority)).or_default();
+        ranks.holding.insert((rank.level(), slot));
+        if rank.wants > rank.holds {
+            ranks.hungry.insert((rank.level(), slot));
+        }
+        if rank.excess() > 0 {
+            ranks.full.insert((rank.excess(), slot));
+        }
+    }
+
+    fn leave(&mut self, slot: Slot, rank: Rank) {
+        let Some(ranks) = self.ranks.get_mut(&Reverse(rank.priority)) else { return };
+        ranks.holding.remove(&(rank.level(), slot));
+        ranks.hungry.remove(&(rank.level(), slot));
+        ranks.full.remove(&(rank.excess(), slot));
+        if ranks.holding.is_empty() {
+            self.ranks.remove(&Reverse(rank.priority));
+        }
+    }
+}
+
+/// A place among those who want more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hungry(Level, Slot);
+
+// === impl Hungry ===
+
+impl Hungry {
+    pub(crate) fn slot(self) -> Slot {
+        self.1
+    }
+}
+
+// === impl Rank ===
+
+impl Rank {
+    fn level(&self) -> Level {
+        Level::new(self.holds.as_f64() / f64::from(self.weight))
+    }
+
+    fn excess(&self) -> u64 {
+        self.holds.saturating_sub(self.wants).as_micros()
+    }
+}
+
+// === impl Level ===
+
+impl Level {
+    fn new(level: f64) -> Level {
+        Level(level.max(0.0).to_bits())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(wants: u64, holds: u64, weight: u32) -> Option<Rank> {
+        Some(Rank { priority: 0, weight, wants: Amount::from_units(wants), holds: Amount::from_units(holds) })
+    }
+
+    fn streaming(ranks: &[Option<Rank>]) -> Streaming {
+        let mut streaming = Streaming::default();
+        for (slot, rank) in (0..).zip(ranks) {
+            streaming.attach(slot, Peer::from_number(slot.into()));
+            streaming.rank(slot, *rank);
+        }
+        streaming
+    }
+
+    #[test]
+    fn those_above_the_level_and_those_with_too_much_are_found() {
+        let streaming = streaming(&[rank(50, 50, 1), rank(50, 50, 2), rank(10, 20, 1), rank(20, 20, 1)]);
+        assert_eq!(streaming.above(0, 30.0, Amount::from_units(1)), [0, 2]);
+        assert_eq!(streaming.above(0, 20.0, Amount::from_units(11)), [1, 0]);
+        assert!(streaming.above(1, 0.0, Amount::ZERO).is_empty());
+    }
+
+    #[test]
+    fn the_hungriest_come_first_and_the_contented_not_at_all() {
+        let streaming = streaming(&[rank(50, 40, 1), rank(50, 20, 1), rank(10, 10, 1), rank(100, 30, 2)]);
+        let mut order = Vec::new();
+        let mut last = None;
+        while let Some(hungry) = streaming.next_below(0, 40.0, last) {
+            order.push(hungry.slot());
+            last = Some(hungry);
+        }
+        assert_eq!(order, [3, 1]);
+    }
+
+    #[test]
+    fn who_leaves_leaves_nothing_behind() {
+        let mut streaming = streaming(&[rank(50, 40, 1), None, rank(10, 20, 1)]);
+        streaming.rank(0, rank(50, 45, 1));
+        for slot in 0..3 {
+            streaming.remove(slot);
+        }
+        let Streaming { listeners, by_peer, owed, ranks, others } = streaming;
+        assert!(listeners.is_empty() && by_peer.is_empty() && owed.is_empty());
+        assert!(ranks.is_empty() && others.is_empty());
+    }
+}

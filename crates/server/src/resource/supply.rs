@@ -1,0 +1,153 @@
+//! Where the capacity of a resource comes from: the configuration at a root, a lease from the node above elsewhere.
+//!
+//! What a node hands out ends before its own lease does. It asks for the demand curve of all below it and reports as held
+//! what it has out. A leader that succeeds another does not ask before those who hold from its predecessor have claimed
+//! what they have, or some time has passed: the node above still counts the demand of its predecessor, and would take
+//! away what seems not to be wanted any more.
+
+use std::time::Duration;
+
+use lessor_client::allowance::Allowance;
+use lessor_proto::message::{Band, Bands};
+use lessor_proto::{Amount, Drift, Time};
+
+use super::{Reign, Resource};
+use crate::ledger::Ledger;
+
+/// The longest that a successor waits for claims.
+const LONGEST_SILENCE: Duration = Duration::from_secs(2);
+/// Claims are complete enough when so much of the ghost is left, as a fraction.
+const UNCLAIMED: u64 = 32;
+
+/// Where the capacity comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Supply {
+    /// From the template.
+    Configured,
+    /// From the node above.
+    Leased {
+        /// When the lease ends.
+        until: Time,
+        /// Until when the node above is not asked, unless most of the ghost is claimed before.
+        silent_until: Time,
+        /// What is left of the ghost when it is.
+        unclaimed: Amount,
+    },
+}
+
+// === impl Supply ===
+
+impl Supply {
+    pub(super) fn leased(reign: Reign<'_>, ledger: &Ledger, longest_lease: Duration) -> Supply {
+        let silence = match ledger.ghost() {
+            Amount::ZERO => Duration::ZERO,
+            _ => LONGEST_SILENCE.min(longest_lease / 4),
+        };
+        Supply::Leased {
+            until: Time::ZERO,
+            silent_until: reign.since + silence,
+            unclaimed: Amount::from_micros(ledger.ghost().as_micros() / UNCLAIMED),
+        }
+    }
+
+    /// How long a lease of `length` may be that counts from `basis`; nothing if there is nothing to hand out.
+    ///
+    /// A shorter one is cut to whole eighths of `length`, so that the same is granted for a while and renewals need not
+    /// say how long they are.
+    pub(super) fn length(&self, now: Time, basis: Time, length: Duration, drift: Drift) -> Option<Duration> {
+        let Supply::Leased { until, .. } = *self else { return Some(length) };
+        if until <= now {
+            return None;
+        }
+        let longest = drift.length_until(basis, until);
+        if longest >= length {
+            return Some(length);
+        }
+        let eighth = length / 8;
+        let eighths = longest.as_nanos().checked_div(eighth.as_nanos()).unwrap_or(0);
+        let whole = eighth * u32::try_from(eighths).unwrap_or(0);
+        Some(if whole.is_zero() { longest } else { whole }).filter(|length| !length.is_zero())
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// Whether the capacity comes from the node above.
+    pub(crate) fn is_leased(&self) -> bool {
+        matches!(self.supply, Supply::Leased { .. })
+    }
+
+    /// The node above allows this much from here on.
+    pub(crate) fn lease(&mut self, allowance: Allowance) {
+        if let Supply::Leased { until, .. } = &mut self.supply {
+            *until = allowance.until;
+            let limit = Some(allowance.capacity.unwrap_or(Amount::MAX));
+            // Who was granted something is renewed with its next heartbeat; who was granted nothing waits for this.
+            self.unsettled |= self.ledger.limit() != limit || self.streaming.is_anybody_owed();
+            self.ledger.set_limit(limit);
+            self.reshare();
+        }
+    }
+
+    /// Whether the node above may be asked.
+    pub(crate) fn speaks(&self, now: Time) -> bool {
+        match self.supply {
+            Supply::Configured => false,
+            Supply::Leased { silent_until, unclaimed, .. } => {
+                now >= silent_until || self.ledger.ghost() <= unclaimed
+            }
+        }
+    }
+
+    /// When it may be asked at the latest, if that lies ahead.
+    pub(super) fn due_above(&self) -> Option<Time> {
+        match self.supply {
+            Supply::Leased { silent_until, .. } if !self.asked_above => Some(silent_until),
+            _ => None,
+        }
+    }
+
+    /// The node above is asked from here on. Returns whether it was not before.
+    pub(crate) fn ask_above(&mut self) -> bool {
+        !std::mem::replace(&mut self.asked_above, true)
+    }
+
+    /// Whether what is wanted has changed since this was last asked.
+    pub(crate) fn take_wants_news(&mut self) -> bool {
+        std::mem::take(&mut self.wants_news)
+    }
+
+    /// What all below want together, as the buckets of their demand curves.
+    pub(crate) fn bands(&self) -> Bands {
+        let mut bands = Bands::new();
+        for priority in self.shares.priorities() {
+            let curve = self.shares.curve(priority);
+            bands.extend(curve.demands(priority).map(|demand| Band {
+                priority,
+                subclients: demand.weight,
+                wants: demand.wants,
+            }));
+        }
+        if bands.is_empty() {
+            bands.push(Band { priority: 0, subclients: 1, wants: 0.0 });
+        }
+        bands
+    }
+
+    /// What may be in use below, in all.
+    pub(crate) fn outstanding(&self) -> Amount {
+        Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX))
+    }
+
+    /// Divides what can be handed out: the limit without what may be out and is not known to whom.
+    pub(super) fn reshare(&mut self) {
+        if self.shares.policy().is_bounded()
+            && let Some(amount) = self.ledger.shareable()
+        {
+            self.shares.set_capacity(amount.as_f64());
+            self.legacy.set_capacity(self.terms.legacy_max_fraction.of(amount));
+            self.rota.spoil();
+        }
+    }
+}

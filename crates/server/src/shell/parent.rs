@@ -1,0 +1,63 @@
+//! The way up: does what the node says with the one above it, and tells it what came of that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_client::shell::{Heard, Line};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::driver::Driver;
+use crate::node::FromParent;
+
+/// How long to wait for an answer, at the longest.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Until stopped.
+pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+    let Ok(mut actions) = driver.parent_actions() else { return };
+    let (mut line, mut serves) = (Line::new(TIMEOUT), None);
+    loop {
+        tokio::select! {
+            _ = stopped.wait_for(|&stop| stop) => return,
+            Some(action) = actions.recv() => line.perform(action),
+            heard = line.hear() => {
+                tell(&heard, &mut serves);
+                if driver.on_parent(heard.into()).is_err() {
+                    warn!("the node above is left alone: this one is broken");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Says when the node above begins to serve, and when it stops; not how often it does not.
+fn tell(heard: &Heard, serves: &mut Option<bool>) {
+    match heard {
+        Heard::Failed { failure, .. } | Heard::Closed { failure, .. } => {
+            if serves.replace(false) != Some(false) {
+                warn!(%failure, "the node above does not serve");
+            }
+        }
+        Heard::Answered { .. } | Heard::Released { .. } | Heard::Down { .. } => {
+            if serves.replace(true) != Some(true) {
+                info!("the node above serves");
+            }
+        }
+    }
+}
+
+// === impl FromParent ===
+
+impl From<Heard> for FromParent {
+    fn from(heard: Heard) -> FromParent {
+        match heard {
+            Heard::Answered { id, answer } => FromParent::Answered { id, answer },
+            Heard::Released { id, redirect } => FromParent::Released { id, redirect },
+            Heard::Failed { id, failure } => FromParent::Failed { id, failure },
+            Heard::Down { id, down } => FromParent::Down { id, down },
+            Heard::Closed { id, failure } => FromParent::Closed { id, failure },
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! One stream: a task that reads what comes up, and the body of the response, which takes what goes down out of the
+//! outbox when the connection has room for it.
+//!
+//! The connection asks the body for more only while the other side's window is open. So a peer that does not read leaves
+//! one message in its outbox and one refusal here, and nothing else waits.
+
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_util::Stream;
+use lessor_client::shell::clock;
+use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up};
+use lessor_proto::wire;
+use lessor_proto::wire::session_up_request::Message;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tonic::{Status, Streaming};
+use tracing::debug;
+
+use super::driver::Driver;
+use super::grpc::{refused, unanswered};
+use crate::node::Peer;
+
+/// How long somebody who has opened a stream may take to say who it is.
+const HELLO: Duration = Duration::from_secs(10);
+
+/// What goes down a stream. When it is dropped, the stream has ended.
+#[derive(Debug)]
+pub struct Downs {
+    driver: Arc<Driver>,
+    peer: Peer,
+    kind: HolderKind,
+    outbox: mpsc::Receiver<Down>,
+    /// Reports that did not reach the node.
+    refusals: mpsc::Receiver<wire::SessionDown>,
+    end: Arc<End>,
+    reader: AbortHandle,
+}
+
+/// With which fault a stream ends; without one, it ends in order.
+type End = OnceLock<Status>;
+
+/// Reads what comes up a stream.
+struct Reader {
+    driver: Arc<Driver>,
+    peer: Peer,
+    kind: HolderKind,
+    ups: Streaming<wire::SessionUpRequest>,
+    refusals: mpsc::Sender<wire::SessionDown>,
+}
+
+/// Opens a stream: waits for the hello, connects, and begins to read.
+pub(super) async fn open(
+    driver: Arc<Driver>,
+    mut ups: Streaming<wire::SessionUpRequest>,
+) -> Result<Downs, Status> {
+    let hello = hello(&driver, &mut ups).await?;
+    let (peer, outbox) = driver.connect(&hello).map_err(unanswered)?;
+    let (sender, refusals) = mpsc::channel(1);
+    let end = Arc::new(End::new());
+    let reader = Reader { driver: driver.clone(), peer, kind: hello.kind, ups, refusals: sender };
+    let reader = tokio::spawn(reader.run(end.clone())).abort_handle();
+    Ok(Downs { driver, peer, kind: hello.kind, outbox, refusals, end, reader })
+}
+
+async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> Result<Hello, Status> {
+    let first = timeout(HELLO, ups.message()).await;
+    let first = first.map_err(|_| Status::deadline_exceeded("no hello, which is the first message"))??;
+    let first = first.ok_or_else(|| Status::invalid_argument("message: is missing; wanted a hello"))?;
+    driver.traffic().received.fetch_add(1, Ordering::Relaxed);
+    match Up::from_wire(first, driver.limits(), None).map_err(refused)? {
+        Up::Hello(hello) => Ok(hello),
+        other => unreachable!("checked to be a hello: {other:?}"),
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// Until the other side has ended, or has broken the rules.
+    async fn run(mut self, end: Arc<End>) {
+        if let Err(status) = self.read().await {
+            debug!(stream = %self.peer, %status, "the stream is broken off");
+            // There is no other end yet: only the reader gives one.
+            let _ = end.set(status);
+        }
+        self.driver.disconnect(self.peer);
+    }
+
+    async fn read(&mut self) -> Result<(), Status> {
+        // Of what cannot be read its sender is told; nobody is left to be told that the connection broke.
+        while let Some(request) = self.ups.message().await? {
+            self.driver.traffic().received.fetch_add(1, Ordering::Relaxed);
+            let report = number(&request);
+            match (Up::from_wire(request, self.driver.limits(), Some(self.kind)), report) {
+                (Ok(up), _) => self.driver.receive(self.peer, up).map_err(unanswered)?,
+                (Err(refusal), Some(report)) => self.refuse(report, refusal).await,
+                (Err(refusal), None) => return Err(refused(refusal)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says so, and reads on when there is room for the next refusal: nobody can make refusals pile up.
+    async fn refuse(&self, report: u64, refusal: Refusal) {
+        debug!(stream = %self.peer, report, %refusal, "refused");
+        let status = refused(refusal);
+        let refused = wire::Refused {
+            report_id: report,
+            code: Some(status.code().into()),
+            reason: Some(status.message().to_owned()),
+        };
+        let message = wire::session_down::Message::Refused(refused);
+        // Nobody listens when the stream has ended.
+        let _ = self.refusals.send(wire::SessionDown { message: Some(message) }).await;
+    }
+}
+
+/// The number by which a report is refused; other messages cannot be.
+fn number(request: &wire::SessionUpRequest) -> Option<u64> {
+    match &request.message {
+        Some(Message::Report(report)) => report.report_id,
+        _ => None,
+    }
+}
+
+// === impl Downs ===
+
+impl Stream for Downs {
+    type Item = Result<wire::SessionDown, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if let Poll::Ready(Some(refused)) = this.refusals.poll_recv(cx) {
+            this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
+            return Poll::Ready(Some(Ok(this.count(refused))));
+        }
+        match ready!(this.outbox.poll_recv(cx)) {
+            Some(down) => {
+                if let Down::Refused { .. } = down {
+                    this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
+                }
+                let next = this.driver.ready(this.peer).map_err(unanswered);
+                Poll::Ready(Some(next.map(|()| this.count(down.to_wire(this.kind, clock::wall())))))
+            }
+            // The fault is said once; after it, the stream is not asked again.
+            None => Poll::Ready(this.end.get().cloned().map(Err)),
+        }
+    }
+}
+
+impl Downs {
+    fn count(&self, down: wire::SessionDown) -> wire::SessionDown {
+        self.driver.traffic().sent.fetch_add(1, Ordering::Relaxed);
+        down
+    }
+}
+
+impl Drop for Downs {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.driver.disconnect(self.peer);
+    }
+}

@@ -1,0 +1,222 @@
+//! Stories of streams: `REWRITE=1 cargo test -p lessor-server --test node` records them again, to be read as a diff.
+//!
+//! | directive | what it does |
+//! | --- | --- |
+//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [leaf]` | a new node; `out` may be out under earlier leaders for `longest`; a `leaf` gets its capacity from a node above |
+//! | `at` | one event a line: `SECONDS NAME EVENT`; what comes out is shown |
+//! | `until seconds=N` | time passes |
+//! | `configure capacity=N` | the template changes |
+//! | `books` | what the node has charged |
+//!
+//! Events: `hello [inc=N] [node]`, `wN [nN] [held=N]` reports, `beat` a heartbeat, `release`, `bye`, `break`, `stuck` and
+//! `unstuck` stops and begins to read. `has=N` shows a lease of an earlier leader first. From the node above:
+//! `SECONDS above lease=N for=S`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use datadriven::{TestCase, walk};
+use lessor_client::session::{Action, Transport};
+use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, Order, Up, Welcome};
+use lessor_proto::{Amount, Time};
+use lessor_server::node::{FromParent, NodeConfig, ParentConfig, Record};
+use lessor_server::repository::Template;
+
+use super::holders::{repository, resource, template, wants};
+use super::listeners::{Hall, Heard, seconds};
+
+#[test]
+fn stream_stories() {
+    walk("tests/node/streams", |file| {
+        let mut hall = Hall::new(template(0.0), NodeConfig::new("root", 1));
+        file.run(|case| run(&mut hall, case));
+    });
+}
+
+fn run(hall: &mut Hall, case: &TestCase) -> String {
+    let number = |key: &str| -> Option<f64> {
+        case.args.get(key).map(|values| values.join("").parse().expect("a number"))
+    };
+    match case.directive.as_str() {
+        "node" => {
+            *hall = Hall::new(terms(&number), config(&number, case.args.contains_key("leaf")));
+            show(hall.hear())
+        }
+        "configure" => {
+            hall.node.reload(hall.now, repository(terms(&number)));
+            show(hall.hear())
+        }
+        "until" => {
+            show(hall.until(Time::ZERO + seconds(number("seconds").expect("until takes seconds"))))
+        }
+        "at" => case.input.lines().map(|line| event(hall, line)).collect(),
+        "books" => books(hall),
+        other => panic!("no such directive: {other}"),
+    }
+}
+
+fn terms(number: &dyn Fn(&str) -> Option<f64>) -> Template {
+    let mut terms = template(number("capacity").unwrap_or(0.0));
+    terms.lease_length = seconds(number("lease").unwrap_or(60.0));
+    terms.refresh_interval = seconds(number("refresh").unwrap_or(5.0));
+    terms
+}
+
+fn config(number: &dyn Fn(&str) -> Option<f64>, leaf: bool) -> NodeConfig {
+    let mut config = NodeConfig::new("root", number("epoch").unwrap_or(1.0) as u64);
+    config.record = number("out").map(|out| Record {
+        outstanding: [(resource(), Amount::from_f64(out))].into(),
+        longest_lease: seconds(number("longest").expect("out takes longest")),
+        vacant: Duration::ZERO,
+    });
+    config.parent =
+        leaf.then(|| ParentConfig { servers: vec!["above:1".into()], transport: Transport::Stream });
+    config
+}
+
+fn event(hall: &mut Hall, line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let at = words.next().and_then(|at| at.strip_suffix('s')?.parse().ok()).expect("a line begins with seconds");
+    let mut said = show(hall.until(Time::ZERO + seconds(at)));
+    let name = words.next().expect("then who");
+    let words: Vec<&str> = words.collect();
+    writeln!(said, "{name} {}", words.join(" ")).expect("a string takes it");
+    let number = |key: &str| -> Option<f64> {
+        let word = words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        word.map(|number| number.parse().expect("a number"))
+    };
+    match words[0] {
+        _ if name == "above" => from_above(hall, &number),
+        "hello" => {
+            let kind = if words.contains(&"node") { HolderKind::Node } else { HolderKind::Client };
+            hall.hello(name, kind, number("inc").map(|number| number as u64));
+        }
+        "beat" => hall.report(name, None, None, true),
+        "release" => hall.say(name, Up::Release { id: 9, resources: vec![resource()] }),
+        "bye" => hall.say(name, Up::Bye),
+        "break" => hall.break_off(name),
+        "stuck" => hall.listeners.get_mut(name).expect("a listener").stuck = true,
+        "unstuck" => hall.unstick(name),
+        _ => report(hall, name, &words, &number),
+    }
+    said + &show(hall.hear())
+}
+
+fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> Option<f64>) {
+    let listener = hall.listeners.get_mut(name).expect("a listener");
+    if let Some(has) = number("has") {
+        let grant = Grant {
+            resource: resource(),
+            capacity: Amount::from_f64(has),
+            length: Duration::from_secs(60),
+            refresh_interval: Duration::from_secs(5),
+            order: Some(Order { epoch: 0, seq: 7 }),
+            basis: None,
+            token: Vec::new(),
+            ack_wanted: false,
+            safe_capacity: None,
+            sharing: None,
+        };
+        listener.lease = Some((grant, Time::MAX));
+    }
+    let of = |letter: char| words.iter().find_map(|word| word.strip_prefix(letter)?.parse::<f64>().ok());
+    let amount = of('w').expect("wN");
+    let subclients = of('n').map_or(1, |n| n as u32);
+    let bands: Bands = match listener.is_node() {
+        true => [Band { priority: 0, subclients, wants: amount }].into_iter().collect(),
+        false => wants(amount).bands,
+    };
+    hall.report(name, Some(bands), number("held").map(Amount::from_f64), words.contains(&"beat"));
+}
+
+/// The node above welcomes, or grants.
+fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
+    let session = hall.node.parent_session().expect("a leaf");
+    let (stream, received) = (session.counts().streams, session.counts().received);
+    let welcome = Welcome { epoch: 1, claims_open: true, heartbeat: Duration::from_secs(5) };
+    let down = match number("lease") {
+        None => Down::Welcome(welcome),
+        Some(lease) => Down::Grants(vec![Grant {
+            resource: resource(),
+            capacity: Amount::from_f64(lease),
+            length: seconds(number("for").unwrap_or(60.0)),
+            refresh_interval: Duration::from_secs(5),
+            order: Some(Order { epoch: 1, seq: received }),
+            basis: number("basis").map(|basis| basis as u64),
+            token: Vec::new(),
+            ack_wanted: number("ack").is_some(),
+            safe_capacity: None,
+            sharing: None,
+        }]),
+    };
+    hall.node.on_parent(hall.now, FromParent::Down { id: stream, down });
+}
+
+fn show(heard: Vec<(Time, Heard)>) -> String {
+    let mut said = String::new();
+    for (at, heard) in heard {
+        let line = match heard {
+            Heard::Closed(name) => format!("{name}: closed"),
+            Heard::Down(name, down) => format!("{name}: {}", what(&down)),
+            Heard::Parent(action) => format!("above: {}", up(&action)),
+        };
+        writeln!(said, "  {at} {line}").expect("a string takes it");
+    }
+    said
+}
+
+fn what(down: &Down) -> String {
+    match down {
+        Down::Welcome(Welcome { epoch, heartbeat, .. }) => {
+            format!("welcome to epoch {epoch}, a heartbeat every {heartbeat:?}")
+        }
+        Down::Grants(grants) if grants.is_empty() => "no grants".to_owned(),
+        Down::Grants(grants) => grants.iter().map(grant).collect::<Vec<_>>().join(", "),
+        Down::Renewed { basis, grants } => format!("renewed from #{basis} after {grants}"),
+        Down::Released { id } => format!("released {id}"),
+        Down::Refused { id, why } => format!("#{id} refused: {why}"),
+        Down::Redirect(leader) => format!("ask {leader:?}"),
+    }
+}
+
+fn grant(grant: &Grant) -> String {
+    let basis = grant.basis.unwrap_or(0);
+    let ack = if grant.ack_wanted { ", ack wanted" } else { "" };
+    let seq = grant.order.map_or(0, |order| order.seq);
+    format!("g{} as {seq} for {}s from #{basis}{ack}", grant.capacity, grant.length.as_secs_f64())
+}
+
+fn up(action: &Action) -> String {
+    match action {
+        Action::Connect { to, hello, .. } => format!("connect to {to} as {}", hello.holder),
+        Action::Send { up: Up::Report(report), .. } => {
+            let beat = if report.renew_all { " beat" } else { "" };
+            let reports = report.reports.iter().map(|report| {
+                let bands = report.bands.iter().map(|band| format!("{}x{}", band.wants, band.subclients));
+                let has = report.has.as_ref().map_or("nothing".to_owned(), |has| has.capacity.to_string());
+                let held = report.held.map_or(String::new(), |held| format!(" held {held}"));
+                format!(" wants {} has {has}{held}", bands.collect::<Vec<_>>().join("+"))
+            });
+            format!("report #{}{beat}{}", report.id, reports.collect::<String>())
+        }
+        Action::Send { up, .. } => format!("{up:?}"),
+        Action::Disconnect { .. } => "disconnect".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn books(hall: &Hall) -> String {
+    let Some(books) = hall.node.books(hall.now, &resource()) else { return "nobody\n".to_owned() };
+    let limit = books.limit.map_or("none".to_owned(), |limit| limit.to_string());
+    let mut said = format!("limit {limit} out {}", Amount::from_micros(books.total as u64));
+    if books.ghost > Amount::ZERO {
+        write!(said, " of which to nobody known {}", books.ghost).expect("a string takes it");
+    }
+    said += if books.in_debt { " in debt\n" } else { "\n" };
+    for child in &books.children {
+        let line = format!("{} has {} wants {} share {}", child.holder, child.charge, child.wants, child.share);
+        let ends = child.ends.map_or(Duration::ZERO, |end| end.since(hall.now));
+        writeln!(said, "{line} ends in {:.1}s", ends.as_secs_f64()).expect("a string takes it");
+    }
+    said
+}

@@ -1,0 +1,127 @@
+//! What a report says of one resource, to and from the wire.
+
+use smallvec::smallvec;
+
+use super::{Band, Has, Report, bands};
+use crate::message::field::{self, Place};
+use crate::message::{Limits, Order, Refusal};
+use crate::{Amount, wire};
+
+/// Checks what a client says of the resources in the field `list`.
+pub(crate) fn from_client(
+    list: &str,
+    resources: Vec<wire::ResourceRequest>,
+    limits: &Limits,
+) -> Result<Vec<Report>, Refusal> {
+    check(list, resources, limits, client_report)
+}
+
+/// Checks what a node says of the resources in the field `list`.
+pub(crate) fn from_node(
+    list: &str,
+    resources: Vec<wire::ServerCapacityResourceRequest>,
+    limits: &Limits,
+) -> Result<Vec<Report>, Refusal> {
+    check(list, resources, limits, node_report)
+}
+
+fn check<R>(
+    list: &str,
+    resources: Vec<R>,
+    limits: &Limits,
+    report: fn(Place<'_>, R, &Limits) -> Result<Report, Refusal>,
+) -> Result<Vec<Report>, Refusal> {
+    field::check_count(resources.len(), limits)?;
+    let mut reports = Vec::with_capacity(resources.len());
+    for (index, resource) in resources.into_iter().enumerate() {
+        reports.push(report(Place { list, index }, resource, limits)?);
+    }
+    field::check_distinct(list, &reports)?;
+    Ok(reports)
+}
+
+fn client_report(
+    place: Place<'_>,
+    resource: wire::ResourceRequest,
+    limits: &Limits,
+) -> Result<Report, Refusal> {
+    let id = field::resource(|| place.path("resource_id"), resource.resource_id, limits)?;
+    let priority = bands::priority(|| place.path("priority"), resource.priority)?;
+    let wants = field::amount(|| place.path("wants"), resource.wants)?;
+    let has = resource.has.map(|lease| has(place, lease)).transpose()?;
+    let held = field::held(place, resource.held)?;
+    Ok(Report { resource: id, bands: smallvec![Band { priority, subclients: 1, wants }], has, held })
+}
+
+fn node_report(
+    place: Place<'_>,
+    resource: wire::ServerCapacityResourceRequest,
+    limits: &Limits,
+) -> Result<Report, Refusal> {
+    let id = field::resource(|| place.path("resource_id"), resource.resource_id, limits)?;
+    let bands = bands::from_wire(place, &resource.wants, limits)?;
+    let has = resource.has.map(|lease| has(place, lease)).transpose()?;
+    let held = field::held(place, resource.held)?;
+    Ok(Report { resource: id, bands, has, held })
+}
+
+fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
+    let capacity = field::amount(|| place.path("has.capacity"), lease.capacity)?;
+    if lease.expiry_time.is_none() {
+        return Err(Refusal::missing(place.path("has.expiry_time"), "the expiry_time of the lease"));
+    }
+    if lease.refresh_interval.is_none() {
+        return Err(Refusal::missing(
+            place.path("has.refresh_interval"),
+            "the refresh_interval of the lease",
+        ));
+    }
+    let order = lease.epoch.zip(lease.seq).map(|(epoch, seq)| Order { epoch, seq });
+    Ok(Has { capacity: Amount::from_f64(capacity), order, token: lease.token.unwrap_or_default() })
+}
+
+// === impl Report ===
+
+impl Report {
+    /// As a client says it.
+    pub(crate) fn to_client_wire(&self) -> wire::ResourceRequest {
+        let band = self.bands.first().copied().unwrap_or(Band::NOTHING);
+        wire::ResourceRequest {
+            resource_id: Some(self.resource.to_string()),
+            priority: Some(band.priority),
+            has: self.has.as_ref().map(Has::to_wire),
+            wants: Some(band.wants),
+            held: self.held.map(Amount::as_f64),
+            integer: None,
+            in_use: None,
+        }
+    }
+
+    /// As a node says it.
+    pub(crate) fn to_node_wire(&self) -> wire::ServerCapacityResourceRequest {
+        wire::ServerCapacityResourceRequest {
+            resource_id: Some(self.resource.to_string()),
+            has: self.has.as_ref().map(Has::to_wire),
+            wants: bands::to_wire(&self.bands),
+            held: self.held.map(Amount::as_f64),
+            max_unit: None,
+        }
+    }
+}
+
+// === impl Has ===
+
+impl Has {
+    fn to_wire(&self) -> wire::Lease {
+        wire::Lease {
+            // Doorman's server reads neither of the first two.
+            expiry_time: Some(0),
+            refresh_interval: Some(1),
+            capacity: Some(self.capacity.as_f64()),
+            epoch: self.order.map(|order| order.epoch),
+            seq: self.order.map(|order| order.seq),
+            token: (!self.token.is_empty()).then(|| self.token.clone()),
+            ..wire::Lease::default()
+        }
+    }
+}

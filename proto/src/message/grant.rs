@@ -1,0 +1,212 @@
+//! Grants: so much of a resource, for so long.
+
+use std::time::Duration;
+
+use super::refusal::Malformed;
+use crate::name::ResourceId;
+use crate::{Amount, wire};
+
+/// The date, which only Doorman's clients and servers need: they write the end of a lease as Unix time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct WallClock {
+    /// Since the Unix epoch.
+    pub since_epoch: Duration,
+}
+
+/// The place of a grant in the order that holders adopt upwards only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Order {
+    /// The reign of the leader that granted it.
+    pub epoch: u64,
+    /// Its number within the reign, the holder and the resource.
+    pub seq: u64,
+}
+
+/// So much of a resource, for so long.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Grant {
+    /// The resource.
+    pub resource: ResourceId,
+    /// How much: units a second for a rate, units for a gauge.
+    pub capacity: Amount,
+    /// How long, counted by the holder from the moment it sent the basis.
+    pub length: Duration,
+    /// After how long to ask again.
+    pub refresh_interval: Duration,
+    /// Which grant it is; absent from Doorman's servers, whose answers are taken as they come.
+    pub order: Option<Order>,
+    /// The report on which the end is counted; absent: the request that this answers.
+    pub basis: Option<u64>,
+    /// To be echoed; empty if there is none.
+    pub token: Vec<u8>,
+    /// Somebody waits for what this takes away: report at once.
+    pub ack_wanted: bool,
+    /// What to fall back to when no server answers, in units: -1 is without limit.
+    pub safe_capacity: Option<f64>,
+    /// How the resource is shared; told to nodes.
+    pub sharing: Option<Sharing>,
+}
+
+/// How a grantor shares a resource, as it tells a node below.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sharing {
+    /// The algorithm.
+    pub kind: wire::algorithm::Kind,
+    /// How long its leases last.
+    pub lease_length: Duration,
+    /// How often its holders ask.
+    pub refresh_interval: Duration,
+}
+
+/// Bytes in the name of a resource in an answer: servers may be configured for longer ones than they are by default.
+const LONGEST_NAME: usize = 4096;
+
+// === impl WallClock ===
+
+impl WallClock {
+    /// The Unix time, in whole seconds, at which a lease ends that has `remaining` to live: rounded down.
+    fn expiry_seconds(self, remaining: Duration) -> i64 {
+        i64::try_from(self.since_epoch.saturating_add(remaining).as_secs()).unwrap_or(i64::MAX)
+    }
+
+    fn until(self, expiry_seconds: i64) -> Duration {
+        let expiry = Duration::from_secs(u64::try_from(expiry_seconds).unwrap_or(0));
+        expiry.saturating_sub(self.since_epoch)
+    }
+}
+
+// === impl Grant ===
+
+impl Grant {
+    /// Checks the grant at `index` of the field `list` in what was answered to a client's message sent at `sent`.
+    pub(super) fn from_client_wire(
+        list: &str,
+        index: usize,
+        response: wire::ResourceResponse,
+        sent: WallClock,
+    ) -> Result<Grant, Malformed> {
+        let wire::ResourceResponse { resource_id, gets, safe_capacity } = response;
+        Grant::from_wire(&|field| format!("{list}[{index}].{field}"), &resource_id, gets, safe_capacity, sent)
+    }
+
+    /// The same for a node's message.
+    pub(super) fn from_node_wire(
+        list: &str,
+        index: usize,
+        response: wire::ServerCapacityResourceResponse,
+        sent: WallClock,
+    ) -> Result<Grant, Malformed> {
+        let wire::ServerCapacityResourceResponse { resource_id, gets, algorithm, safe_capacity, .. } =
+            response;
+        let path = |field: &str| format!("{list}[{index}].{field}");
+        let sharing = algorithm.map(|algorithm| Sharing::from_wire(&path, &algorithm)).transpose()?;
+        Ok(Grant { sharing, ..Grant::from_wire(&path, &resource_id, gets, safe_capacity, sent)? })
+    }
+
+    fn from_wire(
+        path: &dyn Fn(&str) -> String,
+        resource_id: &str,
+        lease: wire::Lease,
+        safe_capacity: Option<f64>,
+        sent: WallClock,
+    ) -> Result<Grant, Malformed> {
+        let malformed = |field: &str, found: String| Malformed { field: path(field), found };
+        let resource = ResourceId::new(resource_id, LONGEST_NAME)
+            .map_err(|fault| malformed("resource_id", fault.to_string()))?;
+        let capacity = lease.capacity.ok_or_else(|| malformed("gets.capacity", "is missing".to_owned()))?;
+        if !capacity.is_finite() || capacity < 0.0 {
+            return Err(malformed("gets.capacity", format!("is {capacity}")));
+        }
+        let length = match (lease.duration_ms, lease.expiry_time) {
+            (Some(ms), _) => Duration::from_millis(ms),
+            (None, Some(expiry)) => sent.until(expiry),
+            (None, None) => return Err(malformed("gets.expiry_time", "is missing".to_owned())),
+        };
+        if let Some(safe) = safe_capacity.filter(|safe| safe.is_nan()) {
+            return Err(malformed("safe_capacity", format!("is {safe}")));
+        }
+        // Doorman's clients take anything below 1 for "do not hammer me", and so do we.
+        let refresh_seconds = lease.refresh_interval.unwrap_or(0).max(1).unsigned_abs();
+        Ok(Grant {
+            resource,
+            capacity: Amount::from_f64(capacity),
+            length,
+            refresh_interval: Duration::from_secs(refresh_seconds),
+            order: lease.epoch.zip(lease.seq).map(|(epoch, seq)| Order { epoch, seq }),
+            basis: lease.basis,
+            token: lease.token.unwrap_or_default(),
+            ack_wanted: lease.ack_wanted.unwrap_or(false),
+            safe_capacity,
+            sharing: None,
+        })
+    }
+
+    /// As a client is told, at `now` by this process's wall clock.
+    pub(super) fn to_client_wire(&self, now: WallClock) -> wire::ResourceResponse {
+        wire::ResourceResponse {
+            resource_id: self.resource.to_string(),
+            gets: self.lease(now),
+            safe_capacity: self.safe_capacity,
+        }
+    }
+
+    /// As a node is told, at `now` by this process's wall clock.
+    pub(super) fn to_node_wire(&self, now: WallClock) -> wire::ServerCapacityResourceResponse {
+        wire::ServerCapacityResourceResponse {
+            resource_id: self.resource.to_string(),
+            gets: self.lease(now),
+            algorithm: self.sharing.map(Sharing::to_wire),
+            safe_capacity: self.safe_capacity,
+            level: None,
+            prop_ratio: None,
+        }
+    }
+
+    fn lease(&self, now: WallClock) -> wire::Lease {
+        wire::Lease {
+            expiry_time: Some(now.expiry_seconds(self.length)),
+            refresh_interval: Some(whole_seconds(self.refresh_interval).max(1)),
+            capacity: Some(self.capacity.as_f64()),
+            epoch: self.order.map(|order| order.epoch),
+            seq: self.order.map(|order| order.seq),
+            duration_ms: Some(u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX)),
+            basis: self.basis,
+            token: (!self.token.is_empty()).then(|| self.token.clone()),
+            ack_wanted: self.ack_wanted.then_some(true),
+            generation: None,
+        }
+    }
+}
+
+// === impl Sharing ===
+
+impl Sharing {
+    fn from_wire(path: &dyn Fn(&str) -> String, algorithm: &wire::Algorithm) -> Result<Sharing, Malformed> {
+        let malformed = |field: &str, found: String| Malformed { field: path(field), found };
+        let kind = wire::algorithm::Kind::try_from(algorithm.kind)
+            .map_err(|_| malformed("algorithm.kind", format!("is {}", algorithm.kind)))?;
+        let seconds = |field: &str, seconds: i64| match u64::try_from(seconds) {
+            Ok(seconds) => Ok(Duration::from_secs(seconds)),
+            Err(_) => Err(malformed(field, format!("is {seconds}"))),
+        };
+        Ok(Sharing {
+            kind,
+            lease_length: seconds("algorithm.lease_length", algorithm.lease_length)?,
+            refresh_interval: seconds("algorithm.refresh_interval", algorithm.refresh_interval)?,
+        })
+    }
+
+    fn to_wire(self) -> wire::Algorithm {
+        wire::Algorithm {
+            kind: self.kind.into(),
+            lease_length: whole_seconds(self.lease_length),
+            refresh_interval: whole_seconds(self.refresh_interval),
+            parameters: Vec::new(),
+            learning_mode_duration: None,
+        }
+    }
+}
+
+fn whole_seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,117 @@
+//! What travels on a stream: a session's reports up, and a grantor's grants down, in order.
+//!
+//! A stream begins with [`Up::Hello`] and is answered by [`Down::Welcome`]. After that either side speaks when it has
+//! something to say. Nothing on it answers one particular message, except that a release is confirmed and a report can be
+//! refused. Both ends rely on the order of what arrives, and on nothing arriving after a gap: a stream that has lost a
+//! message is broken, and is replaced by another.
+
+mod down;
+#[cfg(test)]
+mod tests;
+mod up;
+
+use std::time::Duration;
+
+use super::{Ask, Grant, HolderKind, Leader, Report};
+use crate::name::{ClientId, ResourceId};
+
+/// What a holder says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Up {
+    /// Who I am: the first message, and only that.
+    Hello(Hello),
+    /// What I want and hold.
+    Report(StreamReport),
+    /// I use nothing of these any more, and adopt nothing of them before this is confirmed.
+    Release {
+        /// The number that the confirmation repeats.
+        id: u64,
+        /// What is given back.
+        resources: Vec<ResourceId>,
+    },
+    /// I use nothing any more, and this is the end.
+    Bye,
+}
+
+/// Who opens a stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// Whether a client or a node.
+    pub kind: HolderKind,
+    /// Who.
+    pub holder: ClientId,
+    /// Which life of it.
+    pub incarnation: u64,
+}
+
+/// A report on a stream. Resources that it does not speak of are as they were.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StreamReport {
+    /// Grows with every report of one incarnation, on whatever way it is sent.
+    pub id: u64,
+    /// The reign it is meant for.
+    pub target_epoch: Option<u64>,
+    /// This is a heartbeat: renew everything that I hold on this stream.
+    pub renew_all: bool,
+    /// One report a resource, each resource at most once; a heartbeat may have none.
+    pub reports: Vec<Report>,
+}
+
+/// What a grantor says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Down {
+    /// I lead: the answer to a hello.
+    Welcome(Welcome),
+    /// Grants, at most one a resource.
+    Grants(Vec<Grant>),
+    /// Everything granted on this stream lasts longer: each resource as long as its last grant said, counted from the
+    /// report `basis`, unless that grant was not adopted.
+    Renewed {
+        /// The heartbeat.
+        basis: u64,
+        /// How many grants were sent on this stream before, by which the holder knows that it missed none.
+        grants: u64,
+    },
+    /// Release `id` counts.
+    Released {
+        /// Its number.
+        id: u64,
+    },
+    /// Report `id` was refused, and nothing of it counts.
+    Refused {
+        /// Its number.
+        id: u64,
+        /// Why.
+        why: String,
+    },
+    /// Not I: ask there.
+    Redirect(Leader),
+}
+
+/// How a stream begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Welcome {
+    /// The reign of the one who welcomes.
+    pub epoch: u64,
+    /// Whether leases of an earlier reign may be shown to it.
+    pub claims_open: bool,
+    /// How often it wants to hear a heartbeat.
+    pub heartbeat: Duration,
+}
+
+// === impl StreamReport ===
+
+impl StreamReport {
+    /// The same as it would be asked without a stream.
+    #[must_use]
+    pub fn into_ask(self, hello: &Hello) -> Ask {
+        Ask {
+            kind: hello.kind,
+            holder: hello.holder.clone(),
+            incarnation: Some(hello.incarnation),
+            report_id: Some(self.id),
+            target_epoch: self.target_epoch,
+            reports: self.reports,
+        }
+    }
+}

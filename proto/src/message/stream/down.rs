@@ -1,0 +1,99 @@
+//! What a grantor says on a stream, to and from the wire.
+
+use std::time::Duration;
+
+use crate::message::refusal::Malformed;
+use crate::message::{Down, Grant, HolderKind, Leader, WallClock, Welcome};
+use crate::wire;
+use crate::wire::session_down::Message;
+
+// === impl Down ===
+
+impl Down {
+    /// As it is said to a holder of this kind at `now` by this process's wall clock.
+    #[must_use]
+    pub fn to_wire(&self, to: HolderKind, now: WallClock) -> wire::SessionDown {
+        let message = match self {
+            Down::Welcome(welcome) => Message::Welcome(welcome.to_wire()),
+            Down::Grants(grants) => Message::Grants(match to {
+                HolderKind::Client => wire::Grants {
+                    grant: grants.iter().map(|grant| grant.to_client_wire(now)).collect(),
+                    server_grant: Vec::new(),
+                },
+                HolderKind::Node => wire::Grants {
+                    grant: Vec::new(),
+                    server_grant: grants.iter().map(|grant| grant.to_node_wire(now)).collect(),
+                },
+            }),
+            Down::Renewed { basis, grants } => {
+                Message::Renewed(wire::Renewed { basis: *basis, grants_sent: *grants })
+            }
+            Down::Released { id } => Message::Released(wire::Released { release_id: *id }),
+            Down::Refused { id, why } => {
+                Message::Refused(wire::Refused { report_id: *id, code: None, reason: Some(why.clone()) })
+            }
+            Down::Redirect(leader) => Message::Redirect(leader.to_wire()),
+        };
+        wire::SessionDown { message: Some(message) }
+    }
+
+    /// Checks what came down a stream. `received` by this process's wall clock counts for grants without a length of
+    /// their own, whose ends are dates: no other moment is known to be late enough.
+    ///
+    /// # Errors
+    /// With the first thing in it that cannot be.
+    pub fn from_wire(down: wire::SessionDown, received: WallClock) -> Result<Down, Malformed> {
+        let message = down.message.ok_or_else(|| Malformed {
+            field: "message".to_owned(),
+            found: "is missing, or of a kind that is not known".to_owned(),
+        })?;
+        Ok(match message {
+            Message::Welcome(welcome) => Down::Welcome(Welcome::from_wire(&welcome)?),
+            Message::Grants(grants) => Down::Grants(grants_from_wire(grants, received)?),
+            Message::Renewed(wire::Renewed { basis, grants_sent }) => {
+                Down::Renewed { basis, grants: grants_sent }
+            }
+            Message::Released(wire::Released { release_id }) => Down::Released { id: release_id },
+            Message::Refused(wire::Refused { report_id, reason, .. }) => {
+                Down::Refused { id: report_id, why: reason.unwrap_or_default() }
+            }
+            Message::Redirect(leader) => Down::Redirect(Leader::from_wire(leader)),
+        })
+    }
+}
+
+fn grants_from_wire(grants: wire::Grants, received: WallClock) -> Result<Vec<Grant>, Malformed> {
+    let to_clients = grants.grant.into_iter().enumerate();
+    let to_clients =
+        to_clients.map(|(index, grant)| Grant::from_client_wire("grants.grant", index, grant, received));
+    let to_nodes = grants.server_grant.into_iter().enumerate();
+    let to_nodes =
+        to_nodes.map(|(index, grant)| Grant::from_node_wire("grants.server_grant", index, grant, received));
+    to_clients.chain(to_nodes).collect()
+}
+
+// === impl Welcome ===
+
+impl Welcome {
+    /// Heartbeats of a grantor that does not say how often it wants them.
+    const HEARTBEAT: Duration = Duration::from_secs(5);
+
+    fn from_wire(welcome: &wire::Welcome) -> Result<Welcome, Malformed> {
+        if welcome.heartbeat_ms == Some(0) {
+            return Err(Malformed { field: "welcome.heartbeat_ms".to_owned(), found: "is 0".to_owned() });
+        }
+        Ok(Welcome {
+            epoch: welcome.epoch,
+            claims_open: welcome.claims_open.unwrap_or(true),
+            heartbeat: welcome.heartbeat_ms.map_or(Welcome::HEARTBEAT, Duration::from_millis),
+        })
+    }
+
+    fn to_wire(self) -> wire::Welcome {
+        wire::Welcome {
+            epoch: self.epoch,
+            claims_open: Some(self.claims_open),
+            heartbeat_ms: Some(u64::try_from(self.heartbeat.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! What is refused on a stream, and that everything else comes out at the other end as it went in.
+
+use proptest::collection::{btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use prost::Message as _;
+
+use super::*;
+use crate::message::{Band, Bands, Has, Limits, Order, Sharing, WallClock};
+use crate::wire::session_up_request::Message;
+use crate::{Amount, wire};
+
+const NOON: WallClock = WallClock { since_epoch: Duration::from_millis(1_000_900) };
+
+// === what is refused ===
+
+#[track_caller]
+fn check(message: Message, holder: Option<HolderKind>, wanted: &str) {
+    let limits = Limits { resources_per_request: 2, ..Limits::default() };
+    let request = wire::SessionUpRequest { message: Some(message) };
+    let said = match Up::from_wire(request, &limits, holder) {
+        Ok(_) => "accepted".to_owned(),
+        Err(refusal) => refusal.to_string(),
+    };
+    assert_eq!(said, wanted);
+}
+
+fn hello() -> wire::HelloRequest {
+    wire::HelloRequest { id: Some("web-1".into()), incarnation: Some(0), is_node: None }
+}
+
+fn report() -> wire::ReportRequest {
+    let resource = wire::ResourceRequest {
+        resource_id: Some("db".into()),
+        priority: Some(0),
+        wants: Some(1.0),
+        ..wire::ResourceRequest::default()
+    };
+    wire::ReportRequest { report_id: Some(1), resource: vec![resource], ..wire::ReportRequest::default() }
+}
+
+#[test]
+fn a_hello_comes_first_and_once() {
+    let name = "1 to 256 bytes of text without control characters";
+    let check_first = |message, wanted: &str| check(message, None, wanted);
+    check_first(Message::Hello(hello()), "accepted");
+    check_first(
+        Message::Hello(wire::HelloRequest { id: None, ..hello() }),
+        &format!("hello.id: is missing; wanted {name}"),
+    );
+    check_first(
+        Message::Hello(wire::HelloRequest { id: Some(String::new()), ..hello() }),
+        &format!("hello.id: is empty; wanted {name}"),
+    );
+    check_first(
+        Message::Hello(wire::HelloRequest { incarnation: None, ..hello() }),
+        "hello.incarnation: is missing; wanted a number that no other life of this holder has",
+    );
+    check_first(Message::Report(report()), "message: is a report; wanted a hello, as the first message");
+    check(
+        Message::Hello(hello()),
+        Some(HolderKind::Client),
+        "message: is a hello; wanted a report, a release or a bye after the first",
+    );
+    let nothing = Up::from_wire(wire::SessionUpRequest { message: None }, &Limits::default(), None);
+    assert_eq!(nothing.unwrap_err().to_string(), "message: is missing; wanted a hello");
+}
+
+#[test]
+fn a_faulty_report_is_refused_by_name() {
+    let check_report =
+        |report, wanted: &str| check(Message::Report(report), Some(HolderKind::Client), wanted);
+    check_report(report(), "accepted");
+    check_report(
+        wire::ReportRequest { report_id: None, ..report() },
+        "report.report_id: is missing; wanted a number greater than that of any report before",
+    );
+    let mut bent = report();
+    bent.resource[0].wants = Some(f64::NAN);
+    check_report(bent, "report.resource[0].wants: is NaN; wanted a finite number of at least 0");
+    let twice = wire::ReportRequest { resource: vec![report().resource.remove(0); 2], ..report() };
+    check_report(
+        twice,
+        "report.resource[1].resource_id: is \"db\" for the second time; wanted each resource once",
+    );
+    let many = wire::ReportRequest { resource: vec![report().resource.remove(0); 3], ..report() };
+    check_report(many, "resources in one request: 3 is over the limit of 2");
+    let of_node = wire::ReportRequest {
+        server_resource: vec![wire::ServerCapacityResourceRequest::default()],
+        ..report()
+    };
+    check_report(of_node, "report.server_resource: has 1; wanted them in report.resource");
+    check(
+        Message::Report(report()),
+        Some(HolderKind::Node),
+        "report.resource: has 1; wanted them in report.server_resource",
+    );
+}
+
+#[test]
+fn a_release_says_which() {
+    let check_release = |id, names: &[&str], wanted: &str| {
+        let resource_id = names.iter().map(ToString::to_string).collect();
+        let release = wire::StreamReleaseRequest { release_id: id, resource_id };
+        check(Message::Release(release), Some(HolderKind::Client), wanted);
+    };
+    check_release(Some(1), &["a", "b"], "accepted");
+    check_release(
+        None,
+        &["a"],
+        "release.release_id: is missing; wanted the number that the confirmation repeats",
+    );
+    check_release(
+        Some(1),
+        &["a", ""],
+        "release.resource_id[1]: is empty; wanted 1 to 256 bytes of text without control characters",
+    );
+}
+
+#[test]
+fn what_a_grantor_cannot_mean_is_malformed() {
+    let read = |message| Down::from_wire(wire::SessionDown { message }, NOON).unwrap_err().to_string();
+    assert_eq!(read(None), "malformed answer: message: is missing, or of a kind that is not known");
+    let welcome = wire::Welcome { epoch: 1, claims_open: None, heartbeat_ms: Some(0) };
+    assert_eq!(
+        read(Some(wire::session_down::Message::Welcome(welcome))),
+        "malformed answer: welcome.heartbeat_ms: is 0"
+    );
+    let grant = wire::ResourceResponse { resource_id: "db".into(), ..wire::ResourceResponse::default() };
+    let grants = wire::Grants { grant: vec![grant], server_grant: Vec::new() };
+    assert_eq!(
+        read(Some(wire::session_down::Message::Grants(grants))),
+        "malformed answer: grants.grant[0].gets.capacity: is missing"
+    );
+}
+
+// === what survives ===
+
+fn name() -> impl Strategy<Value = String> {
+    "[a-zä/*-]{1,12}"
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    (any::<u64>(), any::<u64>()).prop_map(|(epoch, seq)| Order { epoch, seq })
+}
+
+fn amount() -> impl Strategy<Value = Amount> {
+    // What a double can say exactly.
+    (0..1_u64 << 50).prop_map(|units| Amount::from_f64(units as f64 / 64.0))
+}
+
+fn units() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 1e-9..1e12]
+}
+
+fn has() -> impl Strategy<Value = Has> {
+    (amount(), option::of(order()), vec(any::<u8>(), 0..4)).prop_map(|(capacity, order, token)| Has {
+        capacity,
+        order,
+        token,
+    })
+}
+
+fn client_bands() -> impl Strategy<Value = Bands> {
+    (any::<i64>(), units())
+        .prop_map(|(priority, wants)| Bands::from_elem(Band { priority, subclients: 1, wants }, 1))
+}
+
+/// As a node tells them: the greatest priority first, and in each the buckets before those that want nothing.
+fn node_bands() -> impl Strategy<Value = Bands> {
+    let bucket = (1..1_000_000_u32, 1e-9..1e12_f64);
+    let priority = (vec(bucket, 0..5), option::of(1..1_000_000_u32));
+    (btree_set(any::<i64>(), 1..4), vec(priority, 3)).prop_map(|(priorities, sums)| {
+        let mut bands = Bands::new();
+        for (&priority, (buckets, idle)) in priorities.iter().rev().zip(sums) {
+            bands.extend(buckets.into_iter().map(|(subclients, wants)| Band { priority, subclients, wants }));
+            bands.extend(idle.map(|subclients| Band { priority, subclients, wants: 0.0 }));
+        }
+        if bands.is_empty() { Bands::from_elem(Band::NOTHING, 1) } else { bands }
+    })
+}
+
+fn reports(bands: impl Strategy<Value = Bands>) -> impl Strategy<Value = Vec<Report>> {
+    let report =
+        (name(), bands, option::of(has()), option::of(amount())).prop_map(|(name, bands, has, held)| {
+            Report { resource: ResourceId::new(name.as_str(), 256).unwrap(), bands, has, held }
+        });
+    vec(report, 0..4).prop_map(|mut reports| {
+        reports.sort_by(|a, b| a.resource.cmp(&b.resource));
+        reports.dedup_by(|a, b| a.resource == b.resource);
+        reports
+    })
+}
+
+fn up(kind: HolderKind) -> impl Strategy<Value = Up> {
+    let bands = match kind {
+        HolderKind::Client => client_bands().boxed(),
+        HolderKind::Node => node_bands().boxed(),
+    };
+    let report = (any::<u64>(), option::of(any::<u64>()), any::<bool>(), reports(bands));
+    let release = (any::<u64>(), vec(name(), 0..4));
+    prop_oneof![
+        report.prop_map(|(id, target_epoch, renew_all, reports)| {
+            Up::Report(StreamReport { id, target_epoch, renew_all, reports })
+        }),
+        release.prop_map(|(id, names)| {
+            let resources = names.iter().map(|name| ResourceId::new(name.as_str(), 256).unwrap());
+            Up::Release { id, resources: resources.collect() }
+        }),
+        Just(Up::Bye),
+    ]
+}
+
+fn any_hello() -> impl Strategy<Value = Hello> {
+    (any::<bool>(), name(), any::<u64>()).prop_map(|(node, name, incarnation)| Hello {
+        kind: if node { HolderKind::Node } else { HolderKind::Client },
+        holder: ClientId::new(name.as_str(), 256).unwrap(),
+        incarnation,
+    })
+}
+
+fn seconds() -> impl Strategy<Value = Duration> {
+    (1..100_000_u64).prop_map(Duration::from_secs)
+}
+
+fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
+    use wire::algorithm::Kind;
+    let kind = prop_oneof![Just(Kind::Static), Just(Kind::FairShare), Just(Kind::ProportionalShare)];
+    let sharing = (kind, seconds(), seconds()).prop_map(|(kind, lease_length, refresh_interval)| Sharing {
+        kind,
+        lease_length,
+        refresh_interval,
+    });
+    let order = (option::of(order()), option::of(any::<u64>()), vec(any::<u8>(), 0..4));
+    let safe_capacity = option::of(prop_oneof![Just(-1.0), units()]);
+    (name(), amount(), 0..1_u64 << 40, seconds(), order, any::<bool>(), safe_capacity, sharing).prop_map(
+        move |(name, capacity, length_ms, refresh_interval, order, ack_wanted, safe_capacity, sharing)| {
+            let (order, basis, token) = order;
+            Grant {
+                resource: ResourceId::new(name.as_str(), 256).unwrap(),
+                capacity,
+                length: Duration::from_millis(length_ms),
+                refresh_interval,
+                order,
+                basis,
+                token,
+                ack_wanted,
+                safe_capacity,
+                // Clients are not told.
+                sharing: (to == HolderKind::Node).then_some(sharing),
+            }
+        },
+    )
+}
+
+fn down(to: HolderKind) -> impl Strategy<Value = Down> {
+    let welcome = (any::<u64>(), any::<bool>(), 1..u64::MAX);
+    prop_oneof![
+        welcome.prop_map(|(epoch, claims_open, heartbeat)| {
+            Down::Welcome(Welcome { epoch, claims_open, heartbeat: Duration::from_millis(heartbeat) })
+        }),
+        vec(grant(to), 0..4).prop_map(Down::Grants),
+        (any::<u64>(), any::<u64>()).prop_map(|(basis, grants)| Down::Renewed { basis, grants }),
+        any::<u64>().prop_map(|id| Down::Released { id }),
+        (any::<u64>(), name()).prop_map(|(id, why)| Down::Refused { id, why }),
+        option::of(name()).prop_map(|address| Down::Redirect(Leader { address })),
+    ]
+}
+
+/// Through bytes, as over a network.
+fn up_and_back(up: &Up, said_by: HolderKind, holder: Option<HolderKind>) -> Up {
+    let bytes = up.to_wire(said_by).encode_to_vec();
+    let request = wire::SessionUpRequest::decode(bytes.as_slice()).unwrap();
+    Up::from_wire(request, &Limits::default(), holder).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn what_a_holder_says_survives_the_wire(
+        hello in any_hello(),
+        client in up(HolderKind::Client),
+        node in up(HolderKind::Node),
+    ) {
+        let hello = Up::Hello(hello);
+        prop_assert_eq!(&up_and_back(&hello, HolderKind::Client, None), &hello);
+        for (up, kind) in [(client, HolderKind::Client), (node, HolderKind::Node)] {
+            prop_assert_eq!(&up_and_back(&up, kind, Some(kind)), &up);
+        }
+    }
+
+    #[test]
+    fn what_a_grantor_says_survives_the_wire(
+        client in down(HolderKind::Client),
+        node in down(HolderKind::Node),
+    ) {
+        for (down, to) in [(client, HolderKind::Client), (node, HolderKind::Node)] {
+            let bytes = down.to_wire(to, NOON).encode_to_vec();
+            let back = Down::from_wire(wire::SessionDown::decode(bytes.as_slice()).unwrap(), NOON);
+            prop_assert_eq!(back, Ok(down));
+        }
+    }
+
+    #[test]
+    fn a_nodes_request_survives_the_wire(hello in any_hello(), reports in reports(node_bands())) {
+        let hello = Hello { kind: HolderKind::Node, ..hello };
+        let report = StreamReport { id: 7, target_epoch: Some(3), renew_all: false, reports };
+        let ask = report.into_ask(&hello);
+        prop_assert_eq!(Ask::from_node(ask.to_node_wire(), &Limits::default()), Ok(ask));
+    }
+
+    #[test]
+    fn no_bytes_are_too_much(bytes in vec(any::<u8>(), 0..64), kind in option::of(Just(HolderKind::Node))) {
+        if let Ok(request) = wire::SessionUpRequest::decode(bytes.as_slice()) {
+            let _ = Up::from_wire(request, &Limits::default(), kind);
+        }
+        if let Ok(down) = wire::SessionDown::decode(bytes.as_slice()) {
+            let _ = Down::from_wire(down, NOON);
+        }
+    }
+}

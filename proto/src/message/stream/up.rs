@@ -1,0 +1,139 @@
+//! What a holder says on a stream, to and from the wire.
+
+use crate::message::ask::report;
+use crate::message::refusal::{Limits, Refusal};
+use crate::message::{Hello, HolderKind, Report, StreamReport, Up, field};
+use crate::wire;
+use crate::wire::session_up_request::Message;
+
+// === impl Up ===
+
+impl Up {
+    /// Checks what came up a stream. `holder` is what its hello said; nothing before that.
+    ///
+    /// # Errors
+    /// With the first fault found. What comes out of turn is a fault of the field `message`.
+    pub fn from_wire(
+        request: wire::SessionUpRequest,
+        limits: &Limits,
+        holder: Option<HolderKind>,
+    ) -> Result<Up, Refusal> {
+        const SAID: &str = "a report, a release or a bye";
+        let Some(message) = request.message else {
+            return Err(Refusal::missing("message", if holder.is_some() { SAID } else { "a hello" }));
+        };
+        let Some(kind) = holder else {
+            return match message {
+                Message::Hello(hello) => Hello::from_wire(hello, limits).map(Up::Hello),
+                other => Err(out_of_turn(&other, "a hello, as the first message")),
+            };
+        };
+        match message {
+            Message::Hello(_) => Err(out_of_turn(&message, &format!("{SAID} after the first"))),
+            Message::Report(report) => StreamReport::from_wire(report, limits, kind).map(Up::Report),
+            Message::Release(release) => release_from_wire(release, limits),
+            Message::Bye(wire::ByeRequest {}) => Ok(Up::Bye),
+        }
+    }
+
+    /// As a holder of this kind says it.
+    #[must_use]
+    pub fn to_wire(&self, kind: HolderKind) -> wire::SessionUpRequest {
+        let message = match self {
+            Up::Hello(hello) => Message::Hello(hello.to_wire()),
+            Up::Report(report) => Message::Report(report.to_wire(kind)),
+            Up::Release { id, resources } => Message::Release(wire::StreamReleaseRequest {
+                release_id: Some(*id),
+                resource_id: resources.iter().map(ToString::to_string).collect(),
+            }),
+            Up::Bye => Message::Bye(wire::ByeRequest {}),
+        };
+        wire::SessionUpRequest { message: Some(message) }
+    }
+}
+
+fn out_of_turn(message: &Message, wanted: &str) -> Refusal {
+    let found = match message {
+        Message::Hello(_) => "is a hello",
+        Message::Report(_) => "is a report",
+        Message::Release(_) => "is a release",
+        Message::Bye(_) => "is a bye",
+    };
+    Refusal::invalid("message", found, wanted)
+}
+
+fn release_from_wire(release: wire::StreamReleaseRequest, limits: &Limits) -> Result<Up, Refusal> {
+    let wanted = "the number that the confirmation repeats";
+    let id = release.release_id.ok_or_else(|| Refusal::missing("release.release_id", wanted))?;
+    field::check_count(release.resource_id.len(), limits)?;
+    let ids = release.resource_id.into_iter().enumerate();
+    let resources = ids
+        .map(|(index, name)| field::resource(|| format!("release.resource_id[{index}]"), Some(name), limits));
+    Ok(Up::Release { id, resources: resources.collect::<Result<_, _>>()? })
+}
+
+// === impl Hello ===
+
+impl Hello {
+    fn from_wire(hello: wire::HelloRequest, limits: &Limits) -> Result<Hello, Refusal> {
+        let wanted = "a number that no other life of this holder has";
+        Ok(Hello {
+            kind: if hello.is_node.unwrap_or(false) { HolderKind::Node } else { HolderKind::Client },
+            holder: field::holder("hello.id", hello.id, limits)?,
+            incarnation: hello.incarnation.ok_or_else(|| Refusal::missing("hello.incarnation", wanted))?,
+        })
+    }
+
+    fn to_wire(&self) -> wire::HelloRequest {
+        wire::HelloRequest {
+            id: Some(self.holder.to_string()),
+            incarnation: Some(self.incarnation),
+            is_node: (self.kind == HolderKind::Node).then_some(true),
+        }
+    }
+}
+
+// === impl StreamReport ===
+
+impl StreamReport {
+    fn from_wire(
+        report: wire::ReportRequest,
+        limits: &Limits,
+        kind: HolderKind,
+    ) -> Result<StreamReport, Refusal> {
+        const CLIENTS: &str = "report.resource";
+        const NODES: &str = "report.server_resource";
+        let wanted = "a number greater than that of any report before";
+        let id = report.report_id.ok_or_else(|| Refusal::missing("report.report_id", wanted))?;
+        let not_here = |field: &str, count: usize, other: &str| match count {
+            0 => Ok(()),
+            _ => Err(Refusal::invalid(field, format!("has {count}"), format!("them in {other}"))),
+        };
+        let reports = match kind {
+            HolderKind::Client => {
+                not_here(NODES, report.server_resource.len(), CLIENTS)?;
+                report::from_client(CLIENTS, report.resource, limits)?
+            }
+            HolderKind::Node => {
+                not_here(CLIENTS, report.resource.len(), NODES)?;
+                report::from_node(NODES, report.server_resource, limits)?
+            }
+        };
+        let renew_all = report.renew_all.unwrap_or(false);
+        Ok(StreamReport { id, target_epoch: report.target_epoch, renew_all, reports })
+    }
+
+    fn to_wire(&self, kind: HolderKind) -> wire::ReportRequest {
+        let (of_client, of_node): (&[Report], &[Report]) = match kind {
+            HolderKind::Client => (&self.reports, &[]),
+            HolderKind::Node => (&[], &self.reports),
+        };
+        wire::ReportRequest {
+            report_id: Some(self.id),
+            target_epoch: self.target_epoch,
+            resource: of_client.iter().map(Report::to_client_wire).collect(),
+            server_resource: of_node.iter().map(Report::to_node_wire).collect(),
+            renew_all: self.renew_all.then_some(true),
+        }
+    }
+}

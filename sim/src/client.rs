@@ -1,0 +1,73 @@
+//! A client: a session or a client of Doorman's kind, its clock, and the lives it has had.
+
+use std::ops::Range;
+
+use lessor_client::session::{Action, Session};
+use lessor_proto::{ClientId, Time};
+
+use crate::legacy::Legacy;
+use crate::plan::Way;
+use crate::process::Process;
+
+/// One client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) id: ClientId,
+    pub(crate) place: u32,
+    pub(crate) way: Way,
+    pub(crate) incarnation: u64,
+    pub(crate) mind: Mind,
+    pub(crate) process: Process,
+    /// What it holds, in the list of all holdings.
+    pub(crate) holds: Range<u32>,
+    /// The client of the same id beside which it lives.
+    pub(crate) twin_of: Option<u32>,
+    /// The greatest epoch that it has put on a report.
+    pub(crate) fence: u64,
+}
+
+/// What decides in a client.
+#[derive(Debug)]
+pub(crate) enum Mind {
+    /// It does not live.
+    Nobody,
+    /// Ours.
+    Ours(Box<Session>),
+    /// As Doorman's.
+    Legacy(Box<Legacy>),
+}
+
+// === impl Client ===
+
+impl Client {
+    pub(crate) fn lives(&self) -> bool {
+        !matches!(self.mind, Mind::Nobody)
+    }
+}
+
+// === impl Mind ===
+
+impl Mind {
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Action> {
+        match self {
+            Mind::Nobody => None,
+            Mind::Ours(session) => session.poll(now),
+            Mind::Legacy(legacy) => legacy.poll(now),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Time {
+        match self {
+            Mind::Nobody => Time::MAX,
+            Mind::Ours(session) => session.deadline(),
+            Mind::Legacy(legacy) => legacy.deadline(),
+        }
+    }
+
+    pub(crate) fn session(&mut self) -> Option<&mut Session> {
+        match self {
+            Mind::Ours(session) => Some(session),
+            Mind::Nobody | Mind::Legacy(_) => None,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A client as Doorman's are, but one that keeps to its lease: it draws no incarnation, polls by its timer alone, and
+//! shows the whole lease that it has each time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_client::allowance::Allowance;
+use lessor_client::holding::Rung;
+use lessor_client::session::{Action, Change};
+use lessor_proto::message::{Answer, Ask, Band, Bands, Has, HolderKind, Report};
+use lessor_proto::{ClientId, ResourceId, Time};
+
+/// One life of such a client.
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    id: ClientId,
+    servers: Vec<Arc<str>>,
+    turn: usize,
+    leader: Option<Arc<str>>,
+    timeout: Duration,
+    leases: Vec<Lease>,
+    last_id: u64,
+    in_flight: Option<(u64, Time)>,
+    due: Time,
+    changes: VecDeque<Change>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    resource: ResourceId,
+    priority: i64,
+    wants: f64,
+    has: Option<Has>,
+    end: Time,
+    told: Allowance,
+}
+
+/// How long it waits after trouble, and the shortest time between two requests.
+const PAUSE: Duration = Duration::from_secs(1);
+
+// === impl Legacy ===
+
+impl Legacy {
+    pub(crate) fn new(now: Time, id: ClientId, servers: Vec<Arc<str>>, timeout: Duration) -> Legacy {
+        Legacy {
+            id,
+            servers,
+            turn: 0,
+            leader: None,
+            timeout,
+            leases: Vec::new(),
+            last_id: 0,
+            in_flight: None,
+            due: now,
+            changes: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, resource: ResourceId, wants: f64, priority: i64) {
+        let (has, end, told) = (None, Time::ZERO, Allowance::NOTHING);
+        self.leases.push(Lease { resource, priority, wants, has, end, told });
+    }
+
+    pub(crate) fn set_wants(&mut self, resource: &ResourceId, wants: f64) {
+        let found = self.leases.iter_mut().find(|lease| lease.resource == *resource);
+        found.expect("a resource of this client").wants = wants;
+    }
+
+    pub(crate) fn deadline(&self) -> Time {
+        let work = match self.in_flight {
+            Some((_, sent)) => sent + self.timeout,
+            None => self.due,
+        };
+        let live = self.leases.iter().filter(|lease| lease.told != Allowance::NOTHING);
+        live.map(|lease| lease.end).min().unwrap_or(Time::MAX).min(work)
+    }
+
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Action> {
+        if let Some((id, sent)) = self.in_flight
+            && now >= sent + self.timeout
+        {
+            self.on_failure(now, id);
+        }
+        self.settle(now);
+        if let Some(change) = self.changes.pop_front() {
+            return Some(Action::Change(change));
+        }
+        if self.in_flight.is_some() || now < self.due {
+            return None;
+        }
+        self.last_id += 1;
+        self.in_flight = Some((self.last_id, now));
+        let ask = Ask {
+            kind: HolderKind::Client,
+            holder: self.id.clone(),
+            incarnation: None,
+            report_id: None,
+            target_epoch: None,
+            reports: self.leases.iter().map(Lease::report).collect(),
+        };
+        let to = self.leader.as_ref().unwrap_or(&self.servers[self.turn]).clone();
+        Some(Action::Ask { id: self.last_id, to, ask })
+    }
+
+    pub(crate) fn on_answer(&mut self, now: Time, id: u64, answer: Answer) {
+        let Some((_, sent)) = self.in_flight.take_if(|(asked, _)| *asked == id) else { return };
+        if let Some(leader) = answer.redirect {
+            self.leader = leader.address.map(Into::into);
+            self.due = now + PAUSE;
+            return;
+        }
+        let mut wait = Duration::from_secs(60);
+        for grant in answer.grants {
+            let found = self.leases.iter_mut().find(|lease| lease.resource == grant.resource);
+            let lease = found.expect("a resource that was asked for");
+            lease.end = sent + grant.length;
+            lease.has = Some(Has { capacity: grant.capacity, order: grant.order, token: grant.token });
+            wait = wait.min(grant.refresh_interval);
+        }
+        self.due = sent + wait.max(PAUSE);
+    }
+
+    pub(crate) fn on_failure(&mut self, now: Time, id: u64) {
+        if self.in_flight.take_if(|(asked, _)| *asked == id).is_some() {
+            self.leader = None;
+            self.turn = (self.turn + 1) % self.servers.len();
+            self.due = now + PAUSE;
+        }
+    }
+
+    fn settle(&mut self, now: Time) {
+        for lease in &mut self.leases {
+            let allowance = match &lease.has {
+                Some(has) if now < lease.end => {
+                    Allowance { capacity: Some(has.capacity), until: lease.end }
+                }
+                _ => Allowance::NOTHING,
+            };
+            if allowance != lease.told {
+                lease.told = allowance;
+                let resource = lease.resource.clone();
+                self.changes.push_back(Change { resource, allowance, rung: Rung::Leased, fault: None });
+            }
+        }
+    }
+}
+
+// === impl Lease ===
+
+impl Lease {
+    fn report(&self) -> Report {
+        let band = Band { priority: self.priority, subclients: 1, wants: self.wants };
+        let bands: Bands = [band].into_iter().collect();
+        Report { resource: self.resource.clone(), bands, has: self.has.clone(), held: None }
+    }
+}

@@ -1,0 +1,274 @@
+//! What clients believe, counted in real time whatever their clocks show, and the rules for holders.
+
+use lessor_proto::message::{Down, Order, Report};
+use lessor_proto::{Amount, Time};
+use lessor_server::repository::Kind;
+
+use super::Mail;
+use crate::plan::{Hold, Watch, Way};
+use crate::process::Party;
+use crate::story::What;
+use crate::town::{Event, News, ToHolder, Town};
+
+/// What one client holds of one resource, as it believes.
+#[derive(Clone, Debug)]
+pub(crate) struct Holding {
+    pub(crate) client: u32,
+    pub(crate) resource: u16,
+    pub(crate) priority: i64,
+    pub(crate) wants: f64,
+    /// In millionths.
+    pub(crate) amount: u64,
+    /// Until when, by its clock.
+    pub(crate) until: Time,
+    /// Units of a gauge in use, which outlast a smaller lease, but not the end of the one they were taken under.
+    pub(crate) in_use: u64,
+    in_use_until: Time,
+    /// What of it is in the sums.
+    pub(crate) counted: u64,
+    /// When the next look at its end is due.
+    lapse: Time,
+    /// The grant that it holds.
+    order: Option<Order>,
+    /// The last promise: to use no more than so much under grants up to that one.
+    promised: Option<(Order, u64)>,
+}
+
+// === impl Holding ===
+
+impl Holding {
+    pub(crate) fn new(client: u32, hold: &Hold) -> Holding {
+        Holding {
+            client,
+            resource: hold.resource,
+            priority: hold.priority,
+            wants: hold.wants,
+            amount: 0,
+            until: Time::ZERO,
+            in_use: 0,
+            in_use_until: Time::ZERO,
+            counted: 0,
+            lapse: Time::MAX,
+            order: None,
+            promised: None,
+        }
+    }
+
+    /// Its process is another, and knows nothing.
+    pub(crate) fn reborn(&mut self) {
+        self.amount = 0;
+        self.until = Time::ZERO;
+        self.in_use = 0;
+        self.order = None;
+        self.promised = None;
+    }
+
+    pub(crate) fn order(&self) -> Option<Order> {
+        self.order
+    }
+
+    fn use_at(&self, local: Time) -> u64 {
+        let leased = if local < self.until { self.amount } else { 0 };
+        let in_use = if local < self.in_use_until { self.in_use } else { 0 };
+        leased.max(in_use)
+    }
+}
+
+// === impl Town ===
+
+impl Town {
+    /// A client says that it may use so much from here on.
+    pub(crate) fn adopt(&mut self, hold: u32, amount: Amount, until: Time) {
+        let holding = &self.holdings[hold as usize];
+        let (client, resource) = (holding.client, holding.resource);
+        let party = Party::Client(client);
+        let local = self.local(party);
+        let micros = amount.as_micros();
+        self.note(party.who(), What::MayUse, [micros, until.as_nanos(), resource.into()]);
+        let holding = &mut self.holdings[hold as usize];
+        let lived = local < holding.until;
+        let gained = micros > 0 && (!lived || micros > holding.amount || until != holding.until);
+        if gained {
+            let of_it = |mail: &&Mail| mail.resource == Some(resource) && mail.micros == micros;
+            if let Some(mail) = self.oracle.mail.iter().find(of_it) {
+                let (found, before, fence) =
+                    (mail.order, holding.order, self.clients[client as usize].fence);
+                // Doorman's clients take what they are given.
+                let free = self.clients[client as usize].way == Way::Legacy;
+                let in_order = free || found > before && found.is_some_and(|it| it.epoch >= fence);
+                holding.order = found;
+                if free {
+                    // What it promises is about the session that its token names.
+                    holding.promised = None;
+                }
+                if !in_order {
+                    self.oracle.fail(8, || {
+                        format!("client {client} adopts {found:?} after {before:?}, fence {fence}")
+                    });
+                }
+            } else if self.oracle.mail.iter().all(|mail| mail.resource.is_some()) || micros > holding.amount {
+                self.oracle.fail(8, || format!("client {client} has {amount} of r{resource} from nobody"));
+            }
+        }
+        let holding = &mut self.holdings[hold as usize];
+        // What is in use beyond a smaller lease was taken under the one before.
+        if holding.in_use <= micros {
+            holding.in_use_until = until;
+        } else {
+            holding.in_use_until = holding.in_use_until.min(holding.until);
+        }
+        holding.amount = micros;
+        holding.until = until;
+        if let (Some(order), Some((promised, most))) = (holding.order, holding.promised)
+            && order <= promised
+            && holding.use_at(local) > most
+        {
+            self.oracle.fail(9, || format!("client {client} uses {amount} and promised {most} millionths"));
+        }
+        self.recount(hold);
+        let counted = self.holdings[hold as usize].counted;
+        let total = self.oracle.totals[usize::from(resource)];
+        self.news.push(News { client, resource, amount: Amount::from_micros(counted), total });
+        if gained && matches!(self.rules.watch, Watch::Close) {
+            self.check_adopted(hold);
+        }
+    }
+
+    /// Brings what is counted of a holding up to date, and sees to it that it is looked at when it ends.
+    pub(crate) fn recount(&mut self, hold: u32) {
+        let holding = &self.holdings[hold as usize];
+        let client = &self.clients[holding.client as usize];
+        let clock = client.process.clock;
+        let counted = if client.lives() { holding.use_at(clock.at(self.now)) } else { 0 };
+        let (before, resource, place) = (holding.counted, usize::from(holding.resource), client.place);
+        if counted != before {
+            self.holdings[hold as usize].counted = counted;
+            let swap = |sum: &mut u128| *sum = *sum + u128::from(counted) - u128::from(before);
+            swap(&mut self.oracle.totals[resource]);
+            let mut at = Some(place);
+            while let Some(place) = at {
+                swap(&mut self.oracle.below[place as usize * self.resources.len() + resource]);
+                at = self.places[place as usize].parent;
+            }
+            self.oracle.stirred.push(place);
+        }
+        if counted > 0 {
+            let holding = &mut self.holdings[hold as usize];
+            let mut next = holding.until;
+            if holding.in_use > holding.amount {
+                next = next.min(holding.in_use_until);
+            }
+            let when = if next > clock.at(self.now) { clock.when(next) } else { clock.when(holding.until) };
+            if when < holding.lapse || holding.lapse < self.now {
+                holding.lapse = when;
+                self.agenda.put(when, Event::Lapse(hold));
+            }
+        }
+    }
+
+    /// A holding ends, unless it was renewed.
+    pub(crate) fn lapse(&mut self, hold: u32) {
+        let now = self.now;
+        let holding = &mut self.holdings[hold as usize];
+        if holding.lapse != now {
+            return;
+        }
+        holding.lapse = Time::MAX;
+        let (before, client) = (holding.counted, holding.client);
+        let frozen = self.process(Party::Client(client)).frozen.is_some();
+        if !frozen {
+            self.stop_overdue(hold);
+        }
+        self.recount(hold);
+        let holding = &self.holdings[hold as usize];
+        if holding.counted != before {
+            let total = self.oracle.totals[usize::from(holding.resource)];
+            let amount = Amount::from_micros(holding.counted);
+            self.news.push(News { client: holding.client, resource: holding.resource, amount, total });
+        }
+    }
+
+    /// Operations stop at the end of the lease they began under, when their process runs.
+    pub(crate) fn stop_overdue(&mut self, hold: u32) {
+        let holding = &self.holdings[hold as usize];
+        let local = self.local(Party::Client(holding.client));
+        if holding.in_use > 0 && local >= holding.in_use_until {
+            let left = if local < holding.until { holding.in_use.min(holding.amount) } else { 0 };
+            self.holdings[hold as usize].in_use_until = holding.until;
+            self.use_units(hold, left);
+        }
+    }
+
+    /// All sums again, from nothing.
+    pub(crate) fn recount_all(&mut self) {
+        let mut totals = vec![0; self.resources.len()];
+        for holding in &self.holdings {
+            let client = &self.clients[holding.client as usize];
+            let used = if client.lives() { holding.use_at(client.process.clock.at(self.now)) } else { 0 };
+            totals[usize::from(holding.resource)] += u128::from(used);
+            // An event of this very moment may still be ahead that ends it.
+            if used > holding.counted || used < holding.counted && holding.lapse > self.now {
+                let (client, counted) = (holding.client, holding.counted);
+                self.oracle.fail(23, || format!("client {client} uses {used}, and {counted} is counted"));
+                return;
+            }
+        }
+        if totals.iter().zip(&self.oracle.totals).any(|(fresh, kept)| fresh > kept) {
+            self.oracle.fail(23, || "what clients believe was added up wrong".to_owned());
+        }
+    }
+
+    /// The grants in what a holder is about to take in.
+    pub(crate) fn watch_mail(&mut self, party: Party, mail: &ToHolder) {
+        let grants = match mail {
+            ToHolder::Answered { answer, .. } => &answer.grants[..],
+            ToHolder::Down { down: Down::Grants(grants), .. } => &grants[..],
+            ToHolder::Down { down: Down::Renewed { .. }, .. } => {
+                self.oracle.mail.push(Mail { resource: None, order: None, micros: 0 });
+                &[]
+            }
+            _ => &[],
+        };
+        for grant in grants {
+            let index = self.resources.iter().position(|resource| resource.id == grant.resource);
+            let Some(index) = index else { continue };
+            let mail =
+                Mail { resource: Some(index as u16), order: grant.order, micros: grant.capacity.as_micros() };
+            self.oracle.mail.push(mail);
+            if self.resources[index].kind == Kind::Gauge && !mail.micros.is_multiple_of(1_000_000) {
+                self.oracle.fail(23, || format!("{party:?} is granted {} of a gauge", grant.capacity));
+            }
+        }
+    }
+
+    /// What a holder is about to say.
+    pub(crate) fn watch_report(&mut self, party: Party, epoch: Option<u64>, report: &Report) {
+        let index = self.resources.iter().position(|resource| resource.id == report.resource);
+        let Some(index) = index else { return };
+        let promise = report.has.as_ref().map(|has| (has.order, report.held.unwrap_or(has.capacity)));
+        match party {
+            Party::Client(client) => {
+                let local = self.local(party);
+                let found = &mut self.clients[client as usize];
+                found.fence = found.fence.max(epoch.unwrap_or(0));
+                let mut holds = found.holds.clone();
+                let of_it = |hold: &u32| usize::from(self.holdings[*hold as usize].resource) == index;
+                let Some(hold) = holds.find(of_it) else { return };
+                let holding = &mut self.holdings[hold as usize];
+                let Some((Some(order), held)) = promise else { return };
+                holding.promised = Some((order, held.as_micros()));
+                let used = holding.use_at(local);
+                if holding.order <= Some(order) && used > held.as_micros() {
+                    self.oracle.fail(9, || format!("client {client} promises {held} and uses {used}"));
+                }
+            }
+            Party::Place(place) => {
+                let Some((_, held)) = promise else { return };
+                let total = self.leased(place, index as u16);
+                if total > u128::from(held.as_micros()) {
+                    self.oracle.fail(12, || format!("it reports that it holds {held}, and {total} is out"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What must be so once nothing goes wrong any more: everybody has its share, and nobody has anything to say.
+
+use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_proto::Amount;
+use lessor_server::repository::Kind;
+
+use super::Violation;
+use crate::town::{Counts, Town};
+
+/// What a client should have of a resource, and has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Target {
+    /// The client.
+    pub client: u32,
+    /// What it wants, and how urgently.
+    pub wants: f64,
+    /// Greater is served first.
+    pub priority: i64,
+    /// What would be due to it if the root served all clients itself.
+    pub due: f64,
+    /// What it may use.
+    pub believed: Amount,
+}
+
+/// The most of the capacity that lies with the wrong clients because nodes tell demands on a grid (section 9.3).
+const GRID: f64 = 0.023;
+
+// === impl Town ===
+
+impl Town {
+    /// What each client that lives should have of a resource, and has.
+    #[must_use]
+    pub fn targets(&self, resource: u16) -> Vec<Target> {
+        let found = &self.resources[usize::from(resource)];
+        let capacity = if found.covered { found.capacity.as_f64() } else { 0.0 };
+        let mut shares = Shares::new(found.policy, capacity);
+        let of_it = |holding: &&super::Holding| {
+            holding.resource == resource && self.clients[holding.client as usize].lives()
+        };
+        let demand = |holding: &super::Holding| Demand {
+            priority: holding.priority,
+            weight: 1,
+            wants: holding.wants,
+        };
+        let live = || self.holdings.iter().filter(of_it);
+        live().for_each(|holding| shares.insert(&demand(holding)));
+        let target = |holding: &super::Holding| Target {
+            client: holding.client,
+            wants: holding.wants,
+            priority: holding.priority,
+            due: shares.share(&demand(holding)),
+            believed: Amount::from_micros(holding.counted),
+        };
+        live().map(target).collect()
+    }
+
+    /// Everybody has what is due to it, up to what the grid blurs.
+    ///
+    /// # Errors
+    /// When somebody has not: rule 19 or 20.
+    pub fn judge(&mut self) -> Result<(), Box<Violation>> {
+        for resource in 0..self.resources.len() as u16 {
+            self.judge_one(resource);
+        }
+        self.look()
+    }
+
+    /// Since `before` nothing was said on streams but heartbeats, if everybody streams.
+    ///
+    /// # Errors
+    /// When something was: rule 17.
+    pub fn judge_silence(&mut self, before: &Counts) -> Result<(), Box<Violation>> {
+        let after = self.counts();
+        let said = (after.reports - before.reports, after.pushes - before.pushes);
+        if said != (0, 0) {
+            self.oracle.fail(17, || format!("with nothing to say, {} messages went up and {} down", said.0, said.1));
+        }
+        self.look()
+    }
+
+    fn judge_one(&mut self, resource: u16) {
+        let found = self.resources[usize::from(resource)].clone();
+        let targets = self.targets(resource);
+        let capacity = if found.covered { found.capacity.as_f64() } else { 0.0 };
+        let due: f64 = targets.iter().map(|target| target.due).sum();
+        let had: f64 = targets.iter().map(|target| target.believed.as_f64()).sum();
+        // A unit is the least that a gauge can be out by, a millionth a rate, at each holder.
+        let holders = (targets.len() + self.places.len()) as f64;
+        let grain = if found.kind == Kind::Gauge { 1.0 } else { 2e-6 };
+        let (name, policy) = (&found.id, found.policy);
+        let flat = self.places.len() == 1;
+        let blur = if flat { 0.0 } else { GRID * capacity };
+        let slack = 1e-6 * capacity + grain * holders + blur;
+        if had + slack < due {
+            self.oracle.fail(19, || {
+                format!("clients have {had} of r{resource}, and {due} is due to them ({name} {policy:?} {capacity}):\n{}", table(&targets))
+            });
+        }
+        if found.kind == Kind::Gauge || !flat && found.policy != Policy::FairShare {
+            return;
+        }
+        let misplaced: f64 =
+            targets.iter().map(|target| (target.due - target.believed.as_f64()).max(0.0)).sum();
+        if misplaced > slack {
+            self.oracle.fail(20, || {
+                format!("{misplaced} of r{resource} are with the wrong clients ({policy:?} {capacity}):\n{}", table(&targets))
+            });
+        }
+    }
+}
+
+fn table(targets: &[Target]) -> String {
+    let row = |target: &Target| {
+        let Target { client, wants, priority, due, believed } = target;
+        format!("  client {client:>3} wants {wants:>14.6} at {priority}: due {due:>14.6}, has {believed}\n")
+    };
+    targets.iter().map(row).collect()
+}

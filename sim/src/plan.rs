@@ -1,0 +1,257 @@
+//! What a town is like: its tree of places, its clients, what there is to share, and what may go wrong.
+
+use std::time::Duration;
+
+use lessor_client::session::Transport;
+use lessor_proto::{Amount, Drift};
+use lessor_server::repository::{Kind, Policy};
+
+use crate::faults::Faults;
+
+/// What a town is like.
+#[derive(Clone, Debug)]
+pub struct TownPlan {
+    /// The tree: the root first, parents before their children.
+    pub places: Vec<PlacePlan>,
+    /// Who asks.
+    pub clients: Vec<ClientPlan>,
+    /// What there is to share.
+    pub resources: Vec<ResourcePlan>,
+    /// How far apart the clocks may run, as nodes and sessions are told.
+    pub drift: Drift,
+    /// Whether the clocks make use of that, and show any date. They all show the same otherwise.
+    pub odd_clocks: bool,
+    /// How the sessions of clients and nodes are set up.
+    pub manners: Manners,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// How closely the oracle looks.
+    pub watch: Watch,
+    /// A rule of a mind that is broken on purpose.
+    #[cfg(feature = "mutations")]
+    pub mutation: Option<crate::mutation::Mutation>,
+}
+
+/// A node of the tree.
+#[derive(Clone, Debug)]
+pub struct PlacePlan {
+    /// Its name.
+    pub name: String,
+    /// The place above; absent for the root.
+    pub parent: Option<u32>,
+    /// How many tasks it has, one of which leads.
+    pub tasks: u8,
+    /// The way to the place above.
+    pub link: Link,
+    /// How its tasks speak to the place above.
+    pub transport: Transport,
+    /// Whether its tasks know streams.
+    pub streams: bool,
+    /// How its leases are.
+    pub terms: Terms,
+}
+
+/// How the leases of a place are: whole seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// How long they last.
+    pub lease_length: Duration,
+    /// How often holders ask.
+    pub refresh_interval: Duration,
+}
+
+/// One client.
+#[derive(Clone, Debug)]
+pub struct ClientPlan {
+    /// Its id.
+    pub name: String,
+    /// The place that it asks.
+    pub place: u32,
+    /// The way there.
+    pub link: Link,
+    /// How it asks.
+    pub way: Way,
+    /// What it asks for, each resource at most once.
+    pub holds: Vec<Hold>,
+}
+
+/// How a client asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Our session over a stream.
+    Stream,
+    /// Our session, polling.
+    Poll,
+    /// As Doorman's clients do, but keeping to its lease.
+    Legacy,
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Hold {
+    /// The index of the resource.
+    pub resource: u16,
+    /// How much is wanted.
+    pub wants: f64,
+    /// Greater is served first.
+    pub priority: i64,
+}
+
+/// One resource.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResourcePlan {
+    /// Its name.
+    pub name: String,
+    /// A rate or a gauge.
+    pub kind: Kind,
+    /// How it is shared.
+    pub policy: Policy,
+    /// How much there is of it.
+    pub capacity: Amount,
+}
+
+/// How long a message takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// At least this long.
+    pub latency: Duration,
+    /// And up to so much longer.
+    pub jitter: Duration,
+}
+
+/// How sessions are set up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manners {
+    /// How long to wait for an answer.
+    pub timeout: Duration,
+    /// The least time between two requests.
+    pub spacing: Duration,
+    /// The longest wait after failures.
+    pub longest_back_off: Duration,
+}
+
+/// How closely the oracle looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Watch {
+    /// At everything after every event.
+    Close,
+    /// At the sum of all beliefs after every event, and at everything once in so many.
+    Loose(u32),
+}
+
+// === impl TownPlan ===
+
+impl TownPlan {
+    /// A town of one place with so many streaming clients of one resource, where nothing goes wrong.
+    #[must_use]
+    pub fn flat(clients: usize, capacity: f64, wants: f64) -> TownPlan {
+        TownPlan::tree(&[], clients, capacity, wants)
+    }
+
+    /// A regular tree: `fan_out` says how many children each place of a level has, `clients` how many clients each place
+    /// of the last. One resource, everybody streams, nothing goes wrong.
+    #[must_use]
+    pub fn tree(fan_out: &[usize], clients: usize, capacity: f64, wants: f64) -> TownPlan {
+        let mut places = vec![PlacePlan::new("root", None)];
+        let mut level = vec![0];
+        for (depth, &children) in fan_out.iter().enumerate() {
+            let mut next = Vec::with_capacity(level.len() * children);
+            for &parent in &level {
+                for _ in 0..children {
+                    let index = places.len() as u32;
+                    places.push(PlacePlan::new(format!("n{}-{}", depth + 1, next.len()), Some(parent)));
+                    next.push(index);
+                }
+            }
+            level = next;
+        }
+        let of = |(place, number): (u32, usize)| ClientPlan {
+            name: format!("c{place}-{number}"),
+            place,
+            link: Link::NEAR,
+            way: Way::Stream,
+            holds: vec![Hold { resource: 0, wants, priority: 0 }],
+        };
+        let seats = level.iter().flat_map(|&place| (0..clients).map(move |number| (place, number)));
+        TownPlan {
+            clients: seats.map(of).collect(),
+            places,
+            resources: vec![ResourcePlan::rate("db", capacity)],
+            drift: Drift::DEFAULT,
+            odd_clocks: false,
+            manners: Manners::default(),
+            faults: Faults::none(),
+            watch: Watch::Close,
+            #[cfg(feature = "mutations")]
+            mutation: None,
+        }
+    }
+}
+
+// === impl PlacePlan ===
+
+impl PlacePlan {
+    /// A place of three tasks with leases of a minute.
+    #[must_use]
+    pub fn new(name: impl Into<String>, parent: Option<u32>) -> PlacePlan {
+        PlacePlan {
+            name: name.into(),
+            parent,
+            tasks: 3,
+            link: Link::NEAR,
+            transport: Transport::Stream,
+            streams: true,
+            terms: Terms::default(),
+        }
+    }
+}
+
+// === impl Terms ===
+
+impl Default for Terms {
+    /// Leases of 60 s, asked about every 8 s.
+    fn default() -> Terms {
+        Terms { lease_length: Duration::from_secs(60), refresh_interval: Duration::from_secs(8) }
+    }
+}
+
+// === impl ResourcePlan ===
+
+impl ResourcePlan {
+    /// So many units a second, shared fairly.
+    #[must_use]
+    pub fn rate(name: impl Into<String>, capacity: f64) -> ResourcePlan {
+        ResourcePlan {
+            name: name.into(),
+            kind: Kind::Rate,
+            policy: Policy::FairShare,
+            capacity: Amount::from_f64(capacity),
+        }
+    }
+}
+
+// === impl Link ===
+
+impl Link {
+    /// 1 to 2 ms.
+    pub const NEAR: Link = Link { latency: Duration::from_millis(1), jitter: Duration::from_millis(1) };
+
+    /// Always that long.
+    #[must_use]
+    pub const fn fixed(latency: Duration) -> Link {
+        Link { latency, jitter: Duration::ZERO }
+    }
+}
+
+// === impl Manners ===
+
+impl Default for Manners {
+    /// As a session is set up by itself.
+    fn default() -> Manners {
+        Manners {
+            timeout: Duration::from_secs(5),
+            spacing: Duration::from_secs(1),
+            longest_back_off: Duration::from_secs(30),
+        }
+    }
+}

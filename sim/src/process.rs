@@ -1,0 +1,88 @@
+//! A process: something with a clock of its own that acts, sleeps until a deadline, freezes and dies.
+
+use std::collections::VecDeque;
+
+use lessor_proto::Time;
+
+use crate::clock::Clock;
+use crate::plan::Link;
+use crate::stream::StreamRef;
+use crate::town::Event;
+
+/// Something that holds leases: a client, or the leader of a place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Party {
+    Client(u32),
+    Place(u32),
+}
+
+/// One life of a party.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sender {
+    pub(crate) party: Party,
+    pub(crate) life: u32,
+}
+
+/// What clients and leaders have in common.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// How many have been there before it in this place.
+    pub(crate) life: u32,
+    pub(crate) clock: Clock,
+    /// When it will be woken.
+    pub(crate) wake: Time,
+    /// Its stream to the one above.
+    pub(crate) stream: Option<StreamRef>,
+    /// The way to the one above.
+    pub(crate) link: Link,
+    /// Until when nothing gets through to the one above.
+    pub(crate) cut_up: Time,
+    /// And until when nothing from there.
+    pub(crate) cut_down: Time,
+    pub(crate) frozen: Option<Box<Frozen>>,
+}
+
+/// A process that does not run.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    pub(crate) until: Time,
+    /// What has happened to it meanwhile.
+    pub(crate) backlog: VecDeque<Event>,
+}
+
+// === impl Process ===
+
+impl Process {
+    pub(crate) fn new(clock: Clock, link: Link) -> Process {
+        Process {
+            life: 0,
+            clock,
+            wake: Time::MAX,
+            stream: None,
+            link,
+            cut_up: Time::ZERO,
+            cut_down: Time::ZERO,
+            frozen: None,
+        }
+    }
+
+    /// Another life begins: it knows nothing of the one before.
+    pub(crate) fn renew(&mut self) {
+        self.life += 1;
+        self.wake = Time::MAX;
+        self.stream = None;
+        self.frozen = None;
+    }
+}
+
+// === impl Party ===
+
+impl Party {
+    /// A number that tells it from all others.
+    pub(crate) fn code(self) -> u64 {
+        match self {
+            Party::Client(index) => u64::from(index),
+            Party::Place(index) => 1 << 32 | u64::from(index),
+        }
+    }
+}

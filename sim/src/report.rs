@@ -1,0 +1,31 @@
+//! What a run leaves behind: a line for programs, a table of every second, a picture for people.
+
+mod line;
+mod plot;
+mod table;
+
+pub use self::line::Line;
+pub use self::plot::svg;
+pub use self::table::csv;
+
+use crate::measure::Mark;
+use crate::scenario::Mode;
+use crate::workload::{Plan, Scenario};
+
+/// Which run it was.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Run<'a> {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its tree.
+    pub plan: &'a Plan,
+    /// The seed.
+    pub seed: u64,
+    /// Who shared the capacity.
+    pub mode: Mode,
+}
+
+/// A mishap in two words.
+fn words(mark: &Mark) -> String {
+    format!("{} {}", mark.kind, mark.target)
+}

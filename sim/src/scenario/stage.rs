@@ -1,0 +1,208 @@
+//! A workload, played by our nodes and sessions in the town.
+//!
+//! Over streams a message takes 50 ms a hop, as for the ceilings that the scenarios name, and leases last two minutes: a
+//! lease can be recalled at any time, so its length need only be more than the longest time for which a job has no master.
+//! Polling, calls take no time and leases last a minute, asked about every 8, 4 and 2 s from the root down, all as in
+//! Doorman's own simulation. Clients then ask by their timer only, as Doorman's do, and so do nodes.
+//!
+//! The policy is FairShare: what clients should hold is the exact weighted max-min share of what they want.
+
+use std::time::Duration;
+
+use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_client::session::Transport;
+use lessor_proto::{Drift, Time};
+
+use super::Mode;
+use crate::faults::Faults;
+use crate::measure::{Level, Recorder, Recording};
+use crate::oracle::Violation;
+use crate::plan::{ClientPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way};
+use crate::town::{News, Observer, Town};
+use crate::workload::{Mishap, MishapEvent, Workload};
+
+/// The only resource.
+const RESOURCE: u16 = 0;
+/// What a message takes on a stream, a hop.
+const HOP: Duration = Duration::from_millis(50);
+/// How long leases last that can be recalled.
+const RECALLABLE: Duration = Duration::from_secs(120);
+/// How long leases last that cannot.
+const POLLED: Duration = Duration::from_secs(60);
+
+/// The run, second by second.
+struct Stage<'a> {
+    workload: &'a Workload,
+    town: Town,
+    audience: Audience,
+    calls: u64,
+}
+
+/// Sees every change of what clients believe.
+struct Audience {
+    recorder: Recorder,
+    wants: Vec<f64>,
+    believes: Vec<f64>,
+    fair: Vec<f64>,
+}
+
+/// Plays `workload` to its end, over streams or polling.
+pub(super) fn run(workload: &Workload, mode: Mode) -> Result<Recording, Box<Violation>> {
+    let plan = &workload.plan;
+    let clients = plan.clients.len();
+    let mut stage = Stage {
+        workload,
+        town: Town::new(workload.seed, &town(workload, mode)),
+        audience: Audience {
+            recorder: Recorder::new(plan.capacity, clients, plan.seconds),
+            wants: vec![0.0; clients],
+            believes: vec![0.0; clients],
+            fair: vec![0.0; clients],
+        },
+        calls: 0,
+    };
+    for second in 0..=plan.seconds {
+        stage.begin_second(second);
+        // Up to the last moment of the second: what happens at the beginning of the next comes after its mishaps.
+        let end = Duration::from_secs(second + 1) - Duration::from_nanos(1);
+        stage.town.run_until_heard(Time::ZERO + end, &mut stage.audience)?;
+        stage.count_calls(second);
+    }
+    Ok(stage.audience.recorder.finish(Some(stage.town.hash())))
+}
+
+// === impl Stage ===
+
+impl Stage<'_> {
+    /// Mishaps, then wants, then the sample.
+    fn begin_second(&mut self, second: u64) {
+        let (workload, mut late) = (self.workload, Vec::new());
+        for &Mishap { event, .. } in workload.mishaps_at(second) {
+            self.audience.recorder.mishap(second, event.kind(), event.target(&workload.plan));
+            match event {
+                MishapEvent::Lose { job } => {
+                    if self.town.is_led(job as u32) {
+                        self.town.lose_leader(job as u32);
+                        late.push(job);
+                    }
+                }
+                MishapEvent::Restore { job } => self.elect(job, true),
+                MishapEvent::Elect { job } => self.elect(job, false),
+                MishapEvent::Spike { .. } | MishapEvent::NoElect { .. } => {}
+            }
+        }
+        self.set_wants(second);
+        self.audience.happened(second as f64);
+        let levels = self.levels();
+        self.audience.recorder.sample(second, levels);
+    }
+
+    /// A job elects one of its tasks: any of them after it had no leader, else another than the one that leads.
+    fn elect(&mut self, job: usize, any: bool) {
+        let tasks = self.workload.plan.tasks_per_job as u64;
+        let leads = self.town.leading_task(job as u32).map(u64::from);
+        // Which one it is makes no difference: all of them begin empty.
+        let task = leads.map_or(0, |task| (task + 1) % tasks) as u8;
+        if leads.is_none() || !any {
+            self.town.elect(job as u32, task);
+        }
+    }
+
+    fn set_wants(&mut self, second: u64) {
+        let wants = self.workload.wants_at(second);
+        if self.audience.wants == wants {
+            return;
+        }
+        for (client, &wanted) in wants.iter().enumerate() {
+            if self.audience.wants[client].to_bits() != wanted.to_bits() || second == 0 {
+                self.town.set_wants(client as u32, wanted);
+            }
+        }
+        self.audience.wants = wants.to_vec();
+        self.audience.fair = fair_shares(wants, self.workload.plan.capacity);
+    }
+
+    fn count_calls(&mut self, second: u64) {
+        let calls = self.town.counts().calls();
+        for _ in self.calls..calls {
+            self.audience.recorder.call(second as f64);
+        }
+        self.calls = calls;
+    }
+
+    fn levels(&self) -> Vec<Level> {
+        let plan = &self.workload.plan;
+        let mut levels = vec![Level::default(); plan.depth() + 1];
+        for (job, place) in plan.jobs.iter().zip(0..) {
+            let level = &mut levels[job.level];
+            if let Some(books) = self.town.books(place, RESOURCE) {
+                level.wants += books.children.iter().map(|child| child.wants).sum::<f64>();
+                level.has += books.total as f64 / 1e6;
+                level.capacity += books.limit.map_or(0.0, lessor_proto::Amount::as_f64);
+            }
+        }
+        let has = self.audience.believes.iter().sum();
+        levels[plan.depth()] = Level { wants: self.audience.wants.iter().sum(), has, capacity: has };
+        levels
+    }
+}
+
+// === impl Audience ===
+
+impl Audience {
+    fn happened(&mut self, time_seconds: f64) {
+        self.recorder.event(time_seconds, &self.wants, &self.believes, &self.fair);
+    }
+}
+
+impl Observer for Audience {
+    fn hear(&mut self, now: Time, news: News) {
+        self.believes[news.client as usize] = news.amount.as_f64();
+        self.happened(now.as_nanos() as f64 / 1e9);
+    }
+}
+
+/// What each client should hold: the exact max-min shares.
+fn fair_shares(wants: &[f64], capacity: f64) -> Vec<f64> {
+    let demand = |&wants: &f64| Demand { priority: 0, weight: 1, wants };
+    let mut shares = Shares::new(Policy::FairShare, capacity);
+    wants.iter().for_each(|wants| shares.insert(&demand(wants)));
+    wants.iter().map(|wants| shares.share(&demand(wants))).collect()
+}
+
+/// The town of a workload.
+fn town(workload: &Workload, mode: Mode) -> TownPlan {
+    let plan = &workload.plan;
+    let streaming = mode == Mode::Stream;
+    let link = Link::fixed(if streaming { HOP } else { Duration::ZERO });
+    let places = plan.jobs.iter().map(|job| PlacePlan {
+        tasks: plan.tasks_per_job as u8,
+        link,
+        transport: if streaming { Transport::Stream } else { Transport::Poll },
+        terms: Terms {
+            lease_length: if streaming { RECALLABLE } else { POLLED },
+            refresh_interval: Duration::from_secs(8 >> job.level),
+        },
+        ..PlacePlan::new(job.name.clone(), job.parent.map(|parent| parent as u32))
+    });
+    let clients = plan.clients.iter().map(|client| ClientPlan {
+        name: client.name.clone(),
+        place: client.job as u32,
+        link,
+        way: if streaming { Way::Stream } else { Way::Poll },
+        holds: vec![Hold { resource: RESOURCE, wants: 0.0, priority: 0 }],
+    });
+    let spacing = Duration::from_secs(if streaming { 1 } else { 2 });
+    TownPlan {
+        places: places.collect(),
+        clients: clients.collect(),
+        resources: vec![ResourcePlan::rate("capacity", plan.capacity)],
+        drift: Drift::DEFAULT,
+        odd_clocks: false,
+        manners: Manners { spacing, ..Manners::default() },
+        faults: Faults::none(),
+        watch: Watch::Close,
+        #[cfg(feature = "mutations")]
+        mutation: None,
+    }
+}

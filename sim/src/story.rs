@@ -1,0 +1,221 @@
+//! What happened, as numbers: hashed as they come, the last ones kept for whoever has to read what led to a failure.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use lessor_proto::{Amount, Time};
+
+/// One thing that happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) at: Time,
+    /// What the clock of `who` showed.
+    pub(crate) local: Time,
+    pub(crate) who: Who,
+    pub(crate) what: What,
+    /// Three numbers, which mean what [`What`] says.
+    pub(crate) numbers: [u64; 3],
+}
+
+/// To whom it happened.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Who {
+    /// All of the town.
+    Town,
+    Client(u32),
+    Place(u32),
+}
+
+/// What happened, with the meaning of its numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum What {
+    /// amount, until, resource
+    MayUse,
+    /// number
+    Asks,
+    /// number
+    Releases,
+    /// stream
+    Connects,
+    /// stream, report, whether it is a heartbeat
+    Reports,
+    /// stream
+    SendsOther,
+    /// stream
+    Disconnects,
+    /// order, capacity, held: what a report says of a lease
+    Holds,
+    /// holder, number
+    Answers,
+    /// holder, number
+    Refuses,
+    /// holder, epoch
+    Sends,
+    /// capacity, epoch, seq: what a message to a holder says
+    Grants,
+    /// basis, grants
+    Renews,
+    /// stream
+    IsConnected,
+    /// stream
+    IsDisconnected,
+    /// number
+    HearsAnswer,
+    /// number
+    HearsFailure,
+    /// number
+    HearsReleased,
+    /// stream
+    HearsDown,
+    /// stream
+    HearsClosed,
+    /// wants as bits, resource
+    Wants,
+    /// life
+    Begins,
+    /// life
+    Ends,
+    /// until when
+    Freezes,
+    /// events kept back
+    Thaws,
+    /// epoch, task
+    Leads,
+    /// epoch
+    Falls,
+    /// parts per thousand million
+    Rate,
+    /// until when, direction
+    Cut,
+    /// resource, capacity
+    Capacity,
+    /// lease length
+    Lease,
+    /// stream, who hears
+    Breaks,
+    /// stream, until when
+    Stalls,
+    /// resource, units
+    InUse,
+}
+
+/// The lines so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Story {
+    hash: u64,
+    last: VecDeque<Line>,
+    kept: usize,
+}
+
+/// Lines kept, if nobody says otherwise.
+const KEPT: usize = 80;
+
+// === impl Story ===
+
+impl Story {
+    pub(crate) fn new() -> Story {
+        Story { hash: 0xcbf2_9ce4_8422_2325, last: VecDeque::with_capacity(KEPT), kept: KEPT }
+    }
+
+    pub(crate) fn add(&mut self, line: Line) {
+        let who = match line.who {
+            Who::Town => 0,
+            Who::Client(index) => 1 << 32 | u64::from(index),
+            Who::Place(index) => 2 << 32 | u64::from(index),
+        };
+        let [first, second, third] = line.numbers;
+        self.mix(line.at.as_nanos());
+        self.mix(who << 8 | line.what as u64);
+        self.mix(first);
+        self.mix(second);
+        self.mix(third);
+        if self.last.len() == self.kept {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    /// Keeps so many from here on, which should not be fewer than before.
+    pub(crate) fn keep(&mut self, lines: usize) {
+        self.kept = lines.max(self.last.len());
+    }
+
+    /// Of all lines.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The last of them, one below the other; `name` says what somebody is called.
+    pub(crate) fn tell(&self, name: impl Fn(Who) -> String) -> String {
+        let line = |line: &Line| {
+            format!("{:>14} [{:>14}] {:<10} {}\n", Exact(line.at), Exact(line.local), name(line.who), Said(line))
+        };
+        self.last.iter().map(line).collect()
+    }
+
+    fn mix(&mut self, word: u64) {
+        self.hash = (self.hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+/// A moment in full.
+struct Exact(Time);
+
+impl fmt::Display for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.as_nanos();
+        let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+        f.pad(&text)
+    }
+}
+
+struct Said<'a>(&'a Line);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0.numbers;
+        let time = |nanos| Exact(Time::from_nanos(nanos));
+        let amount = Amount::from_micros;
+        match self.0.what {
+            What::MayUse => write!(f, "may use {} of r{z} until [{}]", amount(x), time(y)),
+            What::Asks => write!(f, "asks, #{x}"),
+            What::Releases => write!(f, "releases, #{x}"),
+            What::Connects => write!(f, "opens stream {x}"),
+            What::Reports if z == 1 => write!(f, "heartbeat #{y} on stream {x}"),
+            What::Reports => write!(f, "report #{y} on stream {x}"),
+            What::SendsOther => write!(f, "release or bye on stream {x}"),
+            What::Disconnects => write!(f, "drops stream {x}"),
+            What::Holds => {
+                let (epoch, seq) = (x >> 32, x & 0xffff_ffff);
+                write!(f, "  has {} under ({epoch}, {seq}) and holds {}", amount(y), amount(z))
+            }
+            What::Answers => write!(f, "answers holder {x}, #{y}"),
+            What::Refuses => write!(f, "refuses holder {x}, #{y}"),
+            What::Sends => write!(f, "sends holder {x} something, as {y}"),
+            What::Grants => write!(f, "  grants {} as ({y}, {z})", amount(x)),
+            What::Renews => write!(f, "  renews by #{x} after {y} grants"),
+            What::IsConnected => write!(f, "is connected with stream {x}"),
+            What::IsDisconnected => write!(f, "loses stream {x}"),
+            What::HearsAnswer => write!(f, "hears the answer to #{x}"),
+            What::HearsFailure => write!(f, "hears that #{x} failed"),
+            What::HearsReleased => write!(f, "hears that release #{x} counts"),
+            What::HearsDown => write!(f, "hears something on stream {x}"),
+            What::HearsClosed => write!(f, "hears the end of stream {x}"),
+            What::Wants => write!(f, "wants {} of r{y}", f64::from_bits(x)),
+            What::Begins => write!(f, "begins life {x}"),
+            What::Ends => write!(f, "ends life {x}"),
+            What::Freezes => write!(f, "is frozen until {}", time(x)),
+            What::Thaws => write!(f, "goes on, {x} events late"),
+            What::Leads => write!(f, "is led by task {y}, epoch {x}"),
+            What::Falls => write!(f, "loses its leader, epoch {x}"),
+            What::Rate => write!(f, "has a clock that runs at {x} ppb"),
+            What::Cut => write!(f, "is cut off until {} (directions {y})", time(x)),
+            What::Capacity => write!(f, "has {} of r{x} in all", amount(y)),
+            What::Lease => write!(f, "grants for {} s", time(x)),
+            What::Breaks => write!(f, "stream {x} breaks (heard {y})"),
+            What::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
+            What::InUse => write!(f, "uses {} of r{x}", amount(y)),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! How a town is built from its plan.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_server::node::Record;
+use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+
+use super::{Counts, Event, Resource, Rules, Town};
+use crate::agenda::Agenda;
+use crate::client::{Client, Mind};
+use crate::clock::{Clock, PERFECT};
+use crate::dice::Dice;
+use crate::faults::{Mischief, Tally};
+use crate::oracle::{Holding, Oracle};
+use crate::place::{Place, Task};
+use crate::plan::{ClientPlan, Link, PlacePlan, Terms, TownPlan};
+use crate::process::Process;
+use crate::story::Story;
+use crate::stream::Streams;
+
+/// Towns with more clients than this get the large agenda.
+const LARGE: usize = 2_000;
+/// What a clock may show at the beginning: up to 30 years, but of a node up to 8, as its agenda counts ticks of 67 ms in
+/// 32 bits.
+const CLIENT_DATES: u64 = 1_000_000_000_000_000_000;
+const NODE_DATES: u64 = 250_000_000_000_000_000;
+
+pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
+    let mut town = Town {
+        seed,
+        now: Time::ZERO,
+        rules: Rules {
+            drift: plan.drift,
+            odd_clocks: plan.odd_clocks,
+            manners: plan.manners,
+            faults: plan.faults.clone(),
+            watch: plan.watch,
+            #[cfg(feature = "mutations")]
+            mutation: plan.mutation,
+        },
+        dice: Dice::new(seed),
+        agenda: if plan.clients.len() > LARGE { Agenda::large() } else { Agenda::small() },
+        places: Vec::with_capacity(plan.places.len()),
+        clients: Vec::with_capacity(plan.clients.len()),
+        holdings: Vec::with_capacity(plan.clients.iter().map(|client| client.holds.len()).sum()),
+        streams: Streams::default(),
+        resources: plan.resources.iter().map(Resource::new).collect(),
+        addresses: HashMap::new(),
+        oracle: Oracle::new(plan.resources.len(), plan.places.len()),
+        story: Story::new(),
+        counts: Counts::default(),
+        tally: Tally::default(),
+        events: 0,
+        at_once: 0,
+        news: Vec::new(),
+    };
+    plan.places.iter().for_each(|place| town.settle(place));
+    plan.clients.iter().for_each(|client| {
+        town.admit(client, None);
+    });
+    town.oracle.begin(Time::ZERO, &town.resources);
+    for place in 0..town.places.len() as u32 {
+        let tasks = town.places[place as usize].tasks.len();
+        let task = town.dice.index(tasks) as u8;
+        town.elect(place, task);
+    }
+    for client in 0..town.clients.len() as u32 {
+        // Nobody starts exactly when others do.
+        let at = town.dice.time(Duration::ZERO, Duration::from_millis(10));
+        town.later(at, Event::Back(client));
+    }
+    if let Some(every) = town.rules.faults.restless {
+        for client in 0..town.clients.len() as u32 {
+            let pause = town.dice.exponential(every);
+            town.later(pause, Event::Wants(client));
+        }
+    }
+    for hold in 0..town.holdings.len() as u32 {
+        let resource = usize::from(town.holdings[hold as usize].resource);
+        if town.resources[resource].kind == Kind::Gauge {
+            town.later(Duration::from_secs(1), Event::Use(hold));
+        }
+    }
+    for kind in Mischief::ALL {
+        if let Some(every) = town.rules.faults.every(kind) {
+            let pause = town.dice.exponential(every);
+            town.later(pause, Event::Mischief(kind));
+        }
+    }
+    town
+}
+
+/// The repository of a place that leases on these terms.
+pub(super) fn repository(resources: &[Resource], terms: Terms) -> Repository {
+    let covered = resources.iter().filter(|resource| resource.covered);
+    let template = |resource: &Resource| Template {
+        safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
+        kind: resource.kind,
+        policy: resource.policy,
+        lease_length: terms.lease_length,
+        refresh_interval: terms.refresh_interval,
+        ..Template::new(Glob::new(resource.id.as_str()).expect("a name without signs"), resource.capacity)
+    };
+    Repository::new(covered.map(template).collect()).expect("templates that hold together")
+}
+
+// === impl Resource ===
+
+impl Resource {
+    fn new(plan: &crate::plan::ResourcePlan) -> Resource {
+        Resource {
+            id: ResourceId::new(plan.name.as_str(), 256).expect("the name of a resource"),
+            kind: plan.kind,
+            policy: plan.policy,
+            capacity: plan.capacity,
+            covered: true,
+        }
+    }
+}
+
+// === impl Town ===
+
+impl Town {
+    fn settle(&mut self, plan: &PlacePlan) {
+        let index = self.places.len() as u32;
+        let mut tasks = Vec::with_capacity(plan.tasks.into());
+        for task in 0..plan.tasks {
+            let address: Arc<str> = format!("{}:{}", plan.name, task + 1).into();
+            self.addresses.insert(address.clone(), (index, task));
+            let clock = self.odd_clock(NODE_DATES);
+            tasks.push(Task { address, clock, up: true });
+        }
+        if let Some(parent) = plan.parent {
+            self.places[parent as usize].children.push(index);
+        }
+        self.places.push(Place {
+            name: plan.name.as_str().into(),
+            parent: plan.parent,
+            children: Vec::new(),
+            clients: Vec::new(),
+            transport: plan.transport,
+            streams: plan.streams,
+            terms: plan.terms,
+            longest_lease: plan.terms.lease_length,
+            tasks,
+            rumour: None,
+            leader: None,
+            process: Process::new(Clock::REAL, plan.link),
+            epoch: 0,
+            record: Record::default(),
+            vacant_since: Time::ZERO,
+            door_in: Time::ZERO,
+            door_out: Time::ZERO,
+        });
+    }
+
+    /// A client takes its place in the town, and has not begun.
+    pub(super) fn admit(&mut self, plan: &ClientPlan, twin_of: Option<u32>) -> u32 {
+        let index = self.clients.len() as u32;
+        let first = self.holdings.len() as u32;
+        self.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold)));
+        self.places[plan.place as usize].clients.push(index);
+        self.clients.push(Client {
+            id: ClientId::new(plan.name.as_str(), 256).expect("the name of a client"),
+            place: plan.place,
+            way: plan.way,
+            incarnation: 0,
+            mind: Mind::Nobody,
+            process: Process::new(Clock::REAL, plan.link),
+            holds: first..self.holdings.len() as u32,
+            twin_of,
+            fence: 0,
+        });
+        index
+    }
+
+    /// A client's clock as it may be when its process begins.
+    pub(super) fn client_clock(&mut self) -> Clock {
+        self.odd_clock(CLIENT_DATES)
+    }
+
+    fn odd_clock(&mut self, dates: u64) -> Clock {
+        if !self.rules.odd_clocks {
+            return Clock::REAL;
+        }
+        let local = Time::from_nanos(self.dice.below(dates));
+        let rate = self.odd_rate();
+        Clock::new(self.now, local, rate)
+    }
+
+    /// A rate within what drift allows, often at the edge of it.
+    pub(super) fn odd_rate(&mut self) -> u64 {
+        // The bound in parts per million, from how it stretches a million seconds.
+        let stretched = self.rules.drift.stretch(Duration::from_secs(1_000_000)).as_nanos();
+        // s = (1 + d) / (1 - d), so d = (s - 1) / (s + 1); a millionth less, for the rounding of clocks.
+        let (above, below) = (stretched - 1_000_000_000_000_000, stretched + 1_000_000_000_000_000);
+        let bound = u64::try_from(above * u128::from(PERFECT) / below).unwrap_or(0).saturating_sub(1_000);
+        match self.dice.below(4) {
+            0 => PERFECT - bound,
+            1 => PERFECT + bound,
+            _ => PERFECT - bound + self.dice.below(2 * bound + 1),
+        }
+    }
+
+    pub(super) fn address(&self, address: &str) -> Option<(u32, u8)> {
+        self.addresses.get(address).copied()
+    }
+
+    /// The way of a party, as planned.
+    pub(super) fn link(&self, client: u32) -> Link {
+        self.clients[client as usize].process.link
+    }
+}

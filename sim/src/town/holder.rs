@@ -1,0 +1,348 @@
+//! Holders: clients and the upper halves of nodes. What they do, what reaches them, and what clients come to believe.
+
+use lessor_client::holding::{Fallback, HoldingConfig, Kind as Counting, Surplus};
+use lessor_client::session::{Action, Change, Failure, Session, SessionConfig, Transport};
+use lessor_proto::message::{Band, Bands, Report, Up};
+use lessor_proto::{Amount, Time};
+use lessor_server::node::FromParent;
+use lessor_server::repository::Kind;
+
+use super::{ENDLESS, Event, ToHolder, ToNode, Town};
+use crate::client::Mind;
+use crate::legacy::Legacy;
+use crate::plan::Way;
+use crate::process::{Party, Sender};
+use crate::story::What;
+
+// === clients ===
+
+impl Town {
+    /// A client begins to live, or to live again.
+    pub(super) fn begin_life(&mut self, client: u32) {
+        if self.clients[client as usize].lives() {
+            return;
+        }
+        let clock = self.client_clock();
+        let incarnation = self.dice.number();
+        let rules = &self.rules;
+        let found = &self.clients[client as usize];
+        let servers = self.places[found.place as usize].addresses();
+        let now = clock.at(self.now);
+        let holds = found.holds.clone().map(|hold| &self.holdings[hold as usize]);
+        let mind = if found.way == Way::Legacy {
+            let mut legacy = Legacy::new(now, found.id.clone(), servers, rules.manners.timeout);
+            for hold in holds {
+                let id = self.resources[usize::from(hold.resource)].id.clone();
+                legacy.add(id, hold.wants, hold.priority);
+            }
+            Mind::Legacy(Box::new(legacy))
+        } else {
+            let mut config = SessionConfig::new(found.id.clone(), incarnation, servers);
+            config.drift = rules.drift;
+            config.timeout = rules.manners.timeout;
+            config.spacing = rules.manners.spacing;
+            config.longest_back_off = rules.manners.longest_back_off;
+            config.transport = match found.way {
+                Way::Stream => Transport::Stream,
+                Way::Poll | Way::Legacy => Transport::Poll,
+            };
+            #[cfg(feature = "mutations")]
+            {
+                config.mutation = rules.mutation.and_then(crate::mutation::Mutation::holder);
+            }
+            let mut session = Session::new(config);
+            for hold in holds {
+                let resource = &self.resources[usize::from(hold.resource)];
+                let config = holding(resource.kind, hold.wants, hold.priority);
+                session.add(now, resource.id.clone(), config);
+            }
+            Mind::Ours(Box::new(session))
+        };
+        let found = &mut self.clients[client as usize];
+        found.process.renew();
+        found.process.clock = clock;
+        found.mind = mind;
+        found.incarnation = incarnation;
+        found.fence = 0;
+        let life = found.process.life;
+        for hold in found.holds.clone() {
+            self.holdings[hold as usize].reborn();
+        }
+        self.note(Party::Client(client).who(), What::Begins, [life.into(), incarnation, 0]);
+        self.drive_client(client);
+    }
+
+    /// The process of a client is gone; its host says so, or not.
+    pub(super) fn end_life(&mut self, client: u32, said: bool) {
+        if !self.clients[client as usize].lives() {
+            return;
+        }
+        let party = Party::Client(client);
+        let life = self.process(party).life;
+        self.note(party.who(), What::Ends, [life.into(), said.into(), 0]);
+        let found = &mut self.clients[client as usize];
+        found.mind = Mind::Nobody;
+        found.process.frozen = None;
+        if let Some(stream) = found.process.stream.take() {
+            self.abandon(stream, said);
+        }
+        for hold in self.clients[client as usize].holds.clone() {
+            self.holdings[hold as usize].reborn();
+            self.recount(hold);
+        }
+    }
+
+    /// Does all that a client wants done.
+    pub(super) fn drive_client(&mut self, client: u32) {
+        let now = self.local(Party::Client(client));
+        let mut actions = 0;
+        while let Some(action) = self.clients[client as usize].mind.poll(now) {
+            actions += 1;
+            assert!(actions < ENDLESS, "client {client} never comes to rest:\n{}", self.story());
+            match action {
+                Action::Change(change) => self.believe(client, &change),
+                action => self.act(Party::Client(client), action),
+            }
+        }
+        let deadline = self.clients[client as usize].mind.deadline();
+        self.wake_at(Party::Client(client), deadline);
+    }
+
+    /// The client wants so much of what it holds there, from when it runs next on.
+    pub(super) fn want(&mut self, hold: u32, wants: f64) {
+        let holding = &mut self.holdings[hold as usize];
+        holding.wants = wants;
+        let (client, resource) = (holding.client, holding.resource);
+        self.note(Party::Client(client).who(), What::Wants, [wants.to_bits(), resource.into(), 0]);
+        let now = self.local(Party::Client(client));
+        let id = &self.resources[usize::from(resource)].id;
+        match &mut self.clients[client as usize].mind {
+            Mind::Nobody => {}
+            Mind::Ours(session) => session.set_wants(now, id, wants),
+            Mind::Legacy(legacy) => legacy.set_wants(id, wants),
+        }
+    }
+
+    fn believe(&mut self, client: u32, change: &Change) {
+        let found = &self.clients[client as usize];
+        let mut holds = found.holds.clone();
+        let of = |hold: &u32| {
+            let resource = self.holdings[*hold as usize].resource;
+            self.resources[usize::from(resource)].id == change.resource
+        };
+        let hold = holds.find(of).expect("a resource that the client asks for");
+        let amount = change.allowance.capacity.unwrap_or(Amount::MAX);
+        self.adopt(hold, amount, change.allowance.until);
+    }
+}
+
+fn holding(kind: Kind, wants: f64, priority: i64) -> HoldingConfig {
+    HoldingConfig {
+        kind: match kind {
+            Kind::Rate => Counting::Rate,
+            Kind::Gauge => Counting::Gauge,
+        },
+        bands: Bands::from_elem(Band { priority, subclients: 1, wants }, 1),
+        // Nothing is reserved for other rungs, so only this one keeps to the law.
+        fallback: Fallback::Pessimistic,
+        surplus: Surplus::Return,
+    }
+}
+
+// === what holders do ===
+
+impl Town {
+    /// Does something for a holder that concerns the one above.
+    pub(super) fn act(&mut self, party: Party, action: Action) {
+        let from = Sender { party, life: self.process(party).life };
+        match action {
+            Action::Change(_) => {}
+            Action::Ask { id, to, ask } => {
+                self.note(party.who(), What::Asks, [id, ask.target_epoch.unwrap_or(0), 0]);
+                match party {
+                    Party::Client(_) => self.counts.client_asks += 1,
+                    Party::Place(_) => self.counts.node_asks += 1,
+                }
+                self.watch_reports(party, ask.target_epoch, &ask.reports);
+                if let Some(to) = self.address(&to) {
+                    self.post_up(from, to, ToNode::Ask { from, id, ask: Box::new(ask) });
+                }
+            }
+            Action::Release { id, to, release } => {
+                self.note(party.who(), What::Releases, [id, 0, 0]);
+                self.counts.releases += 1;
+                if let Some(to) = self.address(&to) {
+                    self.post_up(from, to, ToNode::Release { from, id, release: Box::new(release) });
+                }
+            }
+            Action::Connect { id, to, hello } => {
+                self.note(party.who(), What::Connects, [id, 0, 0]);
+                self.counts.streams += 1;
+                if let Some(to) = self.address(&to) {
+                    self.connect(from, id, to, hello);
+                }
+            }
+            Action::Send { id, up } => self.send(party, id, up),
+            Action::Disconnect { id } => {
+                self.note(party.who(), What::Disconnects, [id, 0, 0]);
+                if let Some(stream) = self.process_mut(party).stream.take() {
+                    self.abandon(stream, true);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, party: Party, id: u64, up: Up) {
+        match &up {
+            Up::Report(report) => {
+                self.note(party.who(), What::Reports, [id, report.id, report.renew_all.into()]);
+                self.watch_reports(party, report.target_epoch, &report.reports);
+            }
+            _ => self.note(party.who(), What::SendsOther, [id, 0, 0]),
+        }
+        self.count_up(&up);
+        let Some(stream) = self.process(party).stream else { return };
+        let Some(found) = self.streams.get(stream) else { return };
+        assert!(found.id == id, "a session has one stream at most");
+        let to = (found.place, found.task);
+        self.send_up(stream, to, ToNode::Up { stream, up });
+    }
+
+    fn watch_reports(&mut self, party: Party, epoch: Option<u64>, reports: &[Report]) {
+        for report in reports {
+            if let Some(has) = &report.has {
+                let order = has.order.map_or(0, |order| order.epoch << 32 | order.seq);
+                let held = report.held.unwrap_or(has.capacity);
+                let numbers = [order, has.capacity.as_micros(), held.as_micros()];
+                self.note(party.who(), What::Holds, numbers);
+            }
+            self.watch_report(party, epoch, report);
+        }
+    }
+}
+
+// === what reaches holders ===
+
+impl Town {
+    /// Something arrives at a holder.
+    pub(super) fn at_holder(&mut self, holder: Sender, mail: ToHolder) {
+        match mail {
+            ToHolder::Down { stream, .. } if self.is_cut(stream, false) => return,
+            ToHolder::Closed { stream, certain: false, .. } if self.is_cut(stream, false) => return,
+            _ if !self.lives(holder) => {
+                self.tally.cut += 1;
+                return;
+            }
+            _ => {}
+        }
+        let heard = match &mail {
+            ToHolder::Answered { id, .. } => Some((What::HearsAnswer, *id)),
+            ToHolder::Failed { id, .. } => Some((What::HearsFailure, *id)),
+            ToHolder::Released { id, .. } => Some((What::HearsReleased, *id)),
+            ToHolder::Down { stream, .. } => self.open_for(holder, *stream).map(|id| (What::HearsDown, id)),
+            ToHolder::Closed { stream, .. } => {
+                self.open_for(holder, *stream).map(|id| (What::HearsClosed, id))
+            }
+        };
+        let Some((what, id)) = heard else { return };
+        self.note(holder.party.who(), what, [id, 0, 0]);
+        self.watch_mail(holder.party, &mail);
+        if let ToHolder::Closed { stream, .. } = &mail {
+            self.process_mut(holder.party).stream = None;
+            self.streams.holder_left(*stream);
+        }
+        match holder.party {
+            Party::Client(client) => {
+                self.at_client(client, id, mail);
+                self.drive_client(client);
+            }
+            Party::Place(place) => {
+                self.at_child(place, id, mail);
+                self.drive_place(place);
+            }
+        }
+        self.oracle.mail.clear();
+    }
+
+    /// What the holder calls the stream, if it has not dropped it.
+    fn open_for(&self, holder: Sender, stream: crate::stream::StreamRef) -> Option<u64> {
+        let found = self.streams.get(stream)?;
+        (found.holder == holder && found.holder_open).then_some(found.id)
+    }
+
+    fn at_client(&mut self, client: u32, id: u64, mail: ToHolder) {
+        let now = self.local(Party::Client(client));
+        match (&mut self.clients[client as usize].mind, mail) {
+            (Mind::Ours(session), ToHolder::Answered { answer, .. }) => session.on_answer(now, id, *answer),
+            (Mind::Ours(session), ToHolder::Failed { failure, .. }) => session.on_failure(now, id, failure),
+            (Mind::Ours(session), ToHolder::Released { redirect, .. }) => {
+                session.on_released(now, id, redirect.as_ref());
+            }
+            (Mind::Ours(session), ToHolder::Down { down, .. }) => session.on_down(now, id, down),
+            (Mind::Ours(session), ToHolder::Closed { failure, .. }) => session.on_closed(now, id, failure),
+            (Mind::Legacy(legacy), ToHolder::Answered { answer, .. }) => legacy.on_answer(now, id, *answer),
+            (Mind::Legacy(legacy), ToHolder::Failed { .. }) => legacy.on_failure(now, id),
+            (Mind::Legacy(_) | Mind::Nobody, _) => {}
+        }
+    }
+
+    fn at_child(&mut self, place: u32, id: u64, mail: ToHolder) {
+        let now = self.local(Party::Place(place));
+        let event = match mail {
+            ToHolder::Answered { answer, .. } => FromParent::Answered { id, answer: *answer },
+            ToHolder::Failed { failure, .. } => FromParent::Failed { id, failure },
+            ToHolder::Released { redirect, .. } => FromParent::Released { id, redirect },
+            ToHolder::Down { down, .. } => FromParent::Down { id, down },
+            ToHolder::Closed { failure, .. } => FromParent::Closed { id, failure },
+        };
+        if let Some(leader) = &mut self.places[place as usize].leader {
+            leader.node.on_parent(now, event);
+        }
+    }
+
+    /// A call or a stream that a task cannot serve.
+    pub(super) fn fail(&mut self, place: u32, holder: Sender, id: u64, why: &str) {
+        let failure = Failure::Unreachable(why.to_owned());
+        self.post_down(place, holder, ToHolder::Failed { id, failure });
+    }
+}
+
+// === gauges ===
+
+impl Town {
+    /// The units of a gauge in use change: up to what is allowed, down to anything.
+    pub(super) fn take_in_use(&mut self, hold: u32) {
+        let holding = &self.holdings[hold as usize];
+        let client = holding.client;
+        if self.clients[client as usize].way == Way::Legacy {
+            return;
+        }
+        if !self.faulty() {
+            return self.use_units(hold, 0);
+        }
+        let live = if self.local(Party::Client(client)) < holding.until { holding.amount } else { 0 };
+        let units = live.max(holding.in_use) / Amount::MICROS_PER_UNIT;
+        let taken = self.dice.between(0, units) * Amount::MICROS_PER_UNIT;
+        self.use_units(hold, taken);
+        let pause = self.dice.time(std::time::Duration::from_millis(100), std::time::Duration::from_secs(3));
+        self.later(pause, Event::Use(hold));
+    }
+
+    /// So much is in use from here on, and the session hears of it.
+    pub(crate) fn use_units(&mut self, hold: u32, in_use: u64) {
+        let holding = &mut self.holdings[hold as usize];
+        if holding.in_use == in_use {
+            return;
+        }
+        holding.in_use = in_use;
+        let (client, resource) = (holding.client, holding.resource);
+        self.note(Party::Client(client).who(), What::InUse, [resource.into(), in_use, 0]);
+        self.recount(hold);
+        let now: Time = self.local(Party::Client(client));
+        let id = &self.resources[usize::from(resource)].id;
+        if let Some(session) = self.clients[client as usize].mind.session() {
+            session.set_in_use(now, id, Amount::from_micros(in_use));
+            self.drive_client(client);
+        }
+    }
+}

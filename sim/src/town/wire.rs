@@ -1,0 +1,129 @@
+//! How messages travel: requests that may be lost, late or doubled, and streams that keep the order until they break.
+
+use std::time::Duration;
+
+use lessor_client::session::Failure;
+use lessor_proto::Time;
+use lessor_proto::message::{Down, Up};
+
+use super::{Event, ToHolder, ToNode, Town};
+use crate::process::{Party, Sender};
+use crate::stream::StreamRef;
+
+/// Nothing is under way for longer than that.
+const LONGEST: Duration = Duration::from_secs(60);
+
+// === impl Town ===
+
+impl Town {
+    /// A request goes up.
+    pub(super) fn post_up(&mut self, from: Sender, (place, task): (u32, u8), mail: ToNode) {
+        let closed = self.closed_up(from.party, place) > self.now;
+        self.post(from.party, closed, Event::ToNode { place, task, mail });
+    }
+
+    /// An answer comes down.
+    pub(super) fn post_down(&mut self, place: u32, holder: Sender, mail: ToHolder) {
+        let closed = self.closed_down(holder.party, place) > self.now;
+        self.post(holder.party, closed, Event::ToHolder { holder, mail });
+    }
+
+    fn post(&mut self, party: Party, closed: bool, event: Event) {
+        let faulty = self.faulty();
+        if closed || faulty && self.dice.chance(self.rules.faults.loss) {
+            self.tally.lost += 1;
+            return;
+        }
+        if faulty && self.dice.chance(self.rules.faults.twice) {
+            self.tally.twice += 1;
+            let delay = self.delay(party);
+            self.later(delay, event.clone());
+        }
+        let delay = self.delay(party);
+        self.later(delay, event);
+    }
+
+    /// Something goes up a stream.
+    pub(super) fn send_up(&mut self, stream: StreamRef, (place, task): (u32, u8), mail: ToNode) {
+        let Some(found) = self.streams.get(stream) else { return };
+        let (party, clear) = (found.holder.party, found.up_clear);
+        let sent = self.now.max(self.closed_up(party, place));
+        let at = (sent + self.delay(party)).max(clear);
+        if let Some(found) = self.streams.get_mut(stream) {
+            found.up_clear = at;
+        }
+        self.agenda.put(at, Event::ToNode { place, task, mail });
+    }
+
+    /// Something comes down a stream.
+    pub(super) fn send_down(&mut self, stream: StreamRef, mail: ToHolder) -> Time {
+        let Some(found) = self.streams.get(stream) else { return self.now };
+        let (holder, place, clear) = (found.holder, found.place, found.down_clear.max(found.stalled));
+        let sent = self.now.max(self.closed_down(holder.party, place));
+        let at = (sent + self.delay(holder.party)).max(clear);
+        if let Some(found) = self.streams.get_mut(stream) {
+            found.down_clear = at;
+        }
+        self.agenda.put(at, Event::ToHolder { holder, mail });
+        at
+    }
+
+    /// The node has let go of a stream: its holder hears of that after everything else.
+    pub(super) fn close_down(&mut self, stream: StreamRef, why: &str) {
+        let failure = Failure::Unreachable(why.to_owned());
+        self.send_down(stream, ToHolder::Closed { stream, failure, certain: false });
+        self.streams.node_left(stream);
+    }
+
+    /// Whether something that arrives on a stream was under way when it broke.
+    pub(super) fn is_cut(&mut self, stream: StreamRef, up: bool) -> bool {
+        let cut = match self.streams.get(stream) {
+            Some(found) if up => found.up_cut < self.now,
+            Some(found) => found.down_cut < self.now,
+            None => true,
+        };
+        self.tally.cut += u64::from(cut);
+        cut
+    }
+
+    /// How long a message of that party takes.
+    fn delay(&mut self, party: Party) -> Duration {
+        let link = self.process(party).link;
+        let mut delay = link.latency;
+        if link.jitter > Duration::ZERO {
+            delay = self.dice.time(delay, delay + link.jitter);
+        }
+        if self.faulty() && self.dice.chance(self.rules.faults.slow) {
+            self.tally.slow += 1;
+            delay += self.dice.exponential(self.rules.faults.slow_mean).min(LONGEST);
+        }
+        delay
+    }
+
+    fn closed_up(&self, party: Party, place: u32) -> Time {
+        self.process(party).cut_up.max(self.places[place as usize].door_in)
+    }
+
+    fn closed_down(&self, party: Party, place: u32) -> Time {
+        self.process(party).cut_down.max(self.places[place as usize].door_out)
+    }
+
+    /// What goes up, counted.
+    pub(super) fn count_up(&mut self, up: &Up) {
+        match up {
+            Up::Report(report) if report.renew_all && report.reports.is_empty() => {
+                self.counts.heartbeats += 1;
+            }
+            Up::Hello(_) => {}
+            Up::Report(_) | Up::Release { .. } | Up::Bye => self.counts.reports += 1,
+        }
+    }
+
+    /// What comes down, counted.
+    pub(super) fn count_down(&mut self, down: &Down) {
+        match down {
+            Down::Renewed { .. } => self.counts.renewals += 1,
+            _ => self.counts.pushes += 1,
+        }
+    }
+}

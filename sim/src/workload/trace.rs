@@ -1,0 +1,324 @@
+//! Reads a workload from two tables: `NAME.trace.csv` or `NAME.trace.csv.gz` with a row for every second in which a want
+//! changes, and `NAME.mishaps.csv` beside it.
+//!
+//! ```text
+//! t,client:1,client:2,client:3,client:4,client:5        t,kind,target
+//! 0,102.356,104.197,115.388,110.1,111.111               120,lose,root
+//! 10,103.733,98.731,126.879,111.303,106.188             140,restore,root
+//! ```
+//!
+//! A table is taken whole or refused with the first thing that is wrong in it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::{Change, Mishap, MishapEvent, Plan, Scenario, Workload};
+
+/// Why there is no workload.
+#[derive(Debug, thiserror::Error)]
+pub enum BadTrace {
+    /// A file cannot be opened or read.
+    #[error("{file}: {source}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something in a file is not what it should be.
+    #[error("{file}:{line}: {field}: found {found}, wanted {wanted}")]
+    Field {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The column by its name, or what the whole line is.
+        field: String,
+        /// What stands there.
+        found: String,
+        /// What should.
+        wanted: String,
+    },
+    /// The name of the file does not tell where the mishaps are.
+    #[error(
+        "{file}: the name of a trace ends with .trace.csv or .trace.csv.gz, so that its mishaps are found beside it"
+    )]
+    Unnamed {
+        /// The file.
+        file: String,
+    },
+}
+
+/// One table, line by line.
+struct Table<'a, R> {
+    file: &'a str,
+    lines: io::Lines<R>,
+    line: usize,
+}
+
+/// The first bytes of everything that gzip writes.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Reads the trace at `path`, plain or gzipped, and the mishaps beside it.
+///
+/// # Errors
+/// When a file cannot be read or does not fit the scenario; names the file, the line and the field.
+pub fn open(path: &Path, scenario: Scenario, seed: u64) -> Result<Workload, BadTrace> {
+    let plan = scenario.plan();
+    let beside = mishaps_beside(path)?;
+    let changes = read_wants(&path.display().to_string(), reader(path)?, &plan)?;
+    let mishaps = read_mishaps(&beside.display().to_string(), reader(&beside)?, &plan)?;
+    Ok(Workload { scenario, plan, seed, changes, mishaps })
+}
+
+/// Reads the table of wants, already unpacked; errors call it `file`.
+///
+/// # Errors
+/// When a column is missing or too many, a second is not in order or beyond the end, or a want is not a number.
+pub fn read_wants(file: &str, text: impl BufRead, plan: &Plan) -> Result<Vec<Change>, BadTrace> {
+    let names: Vec<&str> = plan.clients.iter().map(|client| client.name.as_str()).collect();
+    let mut table = Table { file, lines: text.lines(), line: 0 };
+    table.header(&names)?;
+    let mut changes: Vec<Change> = Vec::new();
+    while let Some(row) = table.row()? {
+        let (second, cells) = table.cells(&row, names.len())?;
+        let wanted = match changes.last() {
+            None => 0..=0,
+            Some(last) => last.at_seconds + 1..=plan.seconds,
+        };
+        let at_seconds = table.second(second, wanted)?;
+        let wants = names.iter().zip(cells).map(|(name, cell)| table.wants(name, cell));
+        changes.push(Change { at_seconds, wants: wants.collect::<Result<_, _>>()? });
+    }
+    match changes.is_empty() {
+        true => Err(table.bad("row", "the end of the file", "at least the wants at 0 s")),
+        false => Ok(changes),
+    }
+}
+
+/// Reads the table of mishaps; errors call it `file`.
+///
+/// # Errors
+/// When a second is not in order or beyond the end, a kind is unknown, or a target is not in the plan.
+pub fn read_mishaps(file: &str, text: impl BufRead, plan: &Plan) -> Result<Vec<Mishap>, BadTrace> {
+    let mut table = Table { file, lines: text.lines(), line: 0 };
+    table.header(&["kind", "target"])?;
+    let mut mishaps: Vec<Mishap> = Vec::new();
+    while let Some(row) = table.row()? {
+        let (second, cells) = table.cells(&row, 2)?;
+        let earliest = mishaps.last().map_or(0, |last| last.at_seconds);
+        let at_seconds = table.second(second, earliest..=plan.seconds)?;
+        let event = table.event(cells[0], cells[1], plan)?;
+        mishaps.push(Mishap { at_seconds, event });
+    }
+    Ok(mishaps)
+}
+
+/// `X.mishaps.csv` for `X.trace.csv` and `X.trace.csv.gz`.
+fn mishaps_beside(path: &Path) -> Result<PathBuf, BadTrace> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    match name.strip_suffix(".trace.csv") {
+        Some(name) => Ok(path.with_file_name(OsString::from(format!("{name}.mishaps.csv")))),
+        None => Err(BadTrace::Unnamed { file: path.display().to_string() }),
+    }
+}
+
+fn reader(path: &Path) -> Result<Box<dyn BufRead>, BadTrace> {
+    let open = || -> io::Result<Box<dyn BufRead>> {
+        let mut file = BufReader::new(File::open(path)?);
+        if file.fill_buf()?.starts_with(&GZIP) {
+            return Ok(Box::new(BufReader::new(MultiGzDecoder::new(file))));
+        }
+        Ok(Box::new(file))
+    };
+    open().map_err(|source| BadTrace::Unreadable { file: path.display().to_string(), source })
+}
+
+// === impl Table ===
+
+impl<R: BufRead> Table<'_, R> {
+    /// The next line that is not blank.
+    fn row(&mut self) -> Result<Option<String>, BadTrace> {
+        for line in self.lines.by_ref() {
+            self.line += 1;
+            let line = line.map_err(|source| BadTrace::Unreadable { file: self.file.to_owned(), source })?;
+            if !line.trim().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the first line, which names the columns: `t`, and these.
+    fn header(&mut self, columns: &[&str]) -> Result<(), BadTrace> {
+        let row = self.row()?.unwrap_or_default();
+        self.line = self.line.max(1);
+        let found: Vec<&str> = row.split(',').map(str::trim).collect();
+        let wanted = || ["t"].into_iter().chain(columns.iter().copied());
+        if let Some((index, name)) =
+            wanted().enumerate().find(|(index, name)| found.get(*index) != Some(name))
+        {
+            let there = found.get(index).map_or("nothing".to_owned(), |there| format!("{there:?}"));
+            return Err(self.bad(format!("column {}", index + 1), there, format!("{name:?}")));
+        }
+        match found.get(columns.len() + 1) {
+            Some(more) => {
+                let field = format!("column {}", columns.len() + 2);
+                Err(self.bad(field, format!("{more:?}"), format!("{} columns", columns.len() + 1)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Splits a row into its second and `count` cells.
+    fn cells<'r>(&self, row: &'r str, count: usize) -> Result<(&'r str, Vec<&'r str>), BadTrace> {
+        let mut cells = row.split(',').map(str::trim);
+        let second = cells.next().unwrap_or_default();
+        let cells: Vec<&str> = cells.collect();
+        if cells.len() != count {
+            let found = format!("{} fields", cells.len() + 1);
+            return Err(self.bad("row", found, format!("{}, one for each column", count + 1)));
+        }
+        Ok((second, cells))
+    }
+
+    fn second(&self, cell: &str, wanted: std::ops::RangeInclusive<u64>) -> Result<u64, BadTrace> {
+        cell.parse().ok().filter(|second| wanted.contains(second)).ok_or_else(|| {
+            let wanted = match (*wanted.start(), *wanted.end()) {
+                (0, 0) => "0 in the first row".to_owned(),
+                (from, to) if from > to => format!("no row after the last second, {to}"),
+                (from, to) => format!("a whole number of seconds from {from} to {to}"),
+            };
+            self.bad("t", format!("{cell:?}"), wanted)
+        })
+    }
+
+    fn wants(&self, client: &str, cell: &str) -> Result<f64, BadTrace> {
+        let number = cell.parse().ok().filter(|wants: &f64| wants.is_finite() && *wants >= 0.0);
+        number.ok_or_else(|| self.bad(client, format!("{cell:?}"), "a finite number of at least 0"))
+    }
+
+    fn event(&self, kind: &str, target: &str, plan: &Plan) -> Result<MishapEvent, BadTrace> {
+        let client = || {
+            let client = plan.clients.iter().position(|client| client.name == target);
+            client.ok_or_else(|| self.bad("target", format!("{target:?}"), "the name of a client"))
+        };
+        let job = || {
+            let job = plan.jobs.iter().position(|job| job.name == target);
+            job.ok_or_else(|| self.bad("target", format!("{target:?}"), "the name of a job"))
+        };
+        match kind {
+            "spike" => Ok(MishapEvent::Spike { client: client()? }),
+            "lose" => Ok(MishapEvent::Lose { job: job()? }),
+            "restore" => Ok(MishapEvent::Restore { job: job()? }),
+            "elect" => Ok(MishapEvent::Elect { job: job()? }),
+            "noelect" => Ok(MishapEvent::NoElect { job: job()? }),
+            _ => Err(self.bad("kind", format!("{kind:?}"), "spike, lose, restore, elect or noelect")),
+        }
+    }
+
+    fn bad(&self, field: impl Into<String>, found: impl Into<String>, wanted: impl Into<String>) -> BadTrace {
+        BadTrace::Field {
+            file: self.file.to_owned(),
+            line: self.line,
+            field: field.into(),
+            found: found.into(),
+            wanted: wanted.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "t,client:1,client:2,client:3,client:4,client:5";
+
+    fn wants(text: &str) -> Result<Vec<Change>, String> {
+        read_wants("w.csv", text.as_bytes(), &Scenario::One.plan()).map_err(|error| error.to_string())
+    }
+
+    fn mishaps(text: &str) -> Result<Vec<Mishap>, String> {
+        read_mishaps("m.csv", text.as_bytes(), &Scenario::Seven.plan()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn rows_become_changes() {
+        let read = wants(&format!("{HEADER}\n0,1,2,3,4,5\r\n7,1,2,3,4,5.5\n\n")).unwrap();
+        assert_eq!(read[0], Change { at_seconds: 0, wants: vec![1.0, 2.0, 3.0, 4.0, 5.0] });
+        assert_eq!(read[1], Change { at_seconds: 7, wants: vec![1.0, 2.0, 3.0, 4.0, 5.5] });
+        assert_eq!(read.len(), 2);
+    }
+
+    #[test]
+    fn mishaps_name_clients_and_jobs() {
+        let read = mishaps("t,kind,target\n60,spike,client:1:1:2\n120,lose,dc:1:1\n120,restore,dc:1:1\n");
+        let events: Vec<MishapEvent> = read.unwrap().iter().map(|mishap| mishap.event).collect();
+        let wanted =
+            [MishapEvent::Spike { client: 1 }, MishapEvent::Lose { job: 2 }, MishapEvent::Restore { job: 2 }];
+        assert_eq!(events, wanted);
+        assert_eq!(mishaps("t,kind,target\n"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn bad_wants_are_refused_with_their_place() {
+        for (text, wanted) in [
+            ("", "w.csv:1: column 1: found \"\", wanted \"t\""),
+            ("t,client:1\n", "w.csv:1: column 3: found nothing, wanted \"client:2\""),
+            ("t,a,b\n", "w.csv:1: column 2: found \"a\", wanted \"client:1\""),
+            (&format!("{HEADER},more\n"), "w.csv:1: column 7: found \"more\", wanted 6 columns"),
+            (HEADER, "w.csv:1: row: found the end of the file, wanted at least the wants at 0 s"),
+            (&format!("{HEADER}\n0,1,2\n"), "w.csv:2: row: found 3 fields, wanted 6, one for each column"),
+            (&format!("{HEADER}\n5,1,2,3,4,5\n"), "w.csv:2: t: found \"5\", wanted 0 in the first row"),
+            (
+                &format!("{HEADER}\n0,1,2,x,4,5\n"),
+                "w.csv:2: client:3: found \"x\", wanted a finite number of at least 0",
+            ),
+            (
+                &format!("{HEADER}\n0,1,2,3,4,-5\n"),
+                "w.csv:2: client:5: found \"-5\", wanted a finite number of at least 0",
+            ),
+            (
+                &format!("{HEADER}\n0,NaN,2,3,4,5\n"),
+                "w.csv:2: client:1: found \"NaN\", wanted a finite number of at least 0",
+            ),
+            (
+                &format!("{HEADER}\n0,1,2,3,4,5\n0,1,2,3,4,5\n"),
+                "w.csv:3: t: found \"0\", wanted a whole number of seconds from 1 to 300",
+            ),
+            (
+                &format!("{HEADER}\n0,1,2,3,4,5\n301,1,2,3,4,5\n"),
+                "w.csv:3: t: found \"301\", wanted a whole number of seconds from 1 to 300",
+            ),
+        ] {
+            assert_eq!(wants(text), Err(wanted.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_mishaps_are_refused_with_their_place() {
+        for (row, wanted) in [
+            ("60,spike", "m.csv:2: row: found 2 fields, wanted 3, one for each column"),
+            ("-1,lose,root", "m.csv:2: t: found \"-1\", wanted a whole number of seconds from 0 to 3600"),
+            ("60,lost,root", "m.csv:2: kind: found \"lost\", wanted spike, lose, restore, elect or noelect"),
+            ("60,lose,client:1:1:1", "m.csv:2: target: found \"client:1:1:1\", wanted the name of a job"),
+            ("60,spike,root", "m.csv:2: target: found \"root\", wanted the name of a client"),
+        ] {
+            assert_eq!(mishaps(&format!("t,kind,target\n{row}\n")), Err(wanted.to_owned()), "{row}");
+        }
+    }
+
+    #[test]
+    fn mishaps_stand_beside_the_trace() {
+        for name in ["a/x_1.trace.csv", "a/x_1.trace.csv.gz"] {
+            assert_eq!(mishaps_beside(Path::new(name)).unwrap(), Path::new("a/x_1.mishaps.csv"));
+        }
+        let error = mishaps_beside(Path::new("a/x.csv")).unwrap_err().to_string();
+        assert!(error.starts_with("a/x.csv: the name of a trace ends with .trace.csv"), "{error}");
+    }
+}
