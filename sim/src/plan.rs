@@ -128,6 +128,8 @@ pub struct Manners {
     pub spacing: Duration,
     /// The longest wait after failures.
     pub longest_back_off: Duration,
+    /// Whether those who poll ask before their time when there is news.
+    pub eager: bool,
 }
 
 /// How closely the oracle looks.
@@ -252,6 +254,7 @@ impl Default for Manners {
             timeout: Duration::from_secs(5),
             spacing: Duration::from_secs(1),
             longest_back_off: Duration::from_secs(30),
+            eager: true,
         }
     }
 }

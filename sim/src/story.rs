@@ -149,7 +149,13 @@ impl Story {
     /// The last of them, one below the other; `name` says what somebody is called.
     pub(crate) fn tell(&self, name: impl Fn(Who) -> String) -> String {
         let line = |line: &Line| {
-            format!("{:>14} [{:>14}] {:<10} {}\n", Exact(line.at), Exact(line.local), name(line.who), Said(line))
+            format!(
+                "{:>14} [{:>14}] {:<10} {}\n",
+                Exact(line.at),
+                Exact(line.local),
+                name(line.who),
+                Said(line)
+            )
         };
         self.last.iter().map(line).collect()
     }

@@ -25,9 +25,7 @@ use lessor_server::repository::{Kind, Policy};
 use crate::dice::Dice;
 use crate::faults::{Faults, Mischief, Tally};
 use crate::oracle::Violation;
-use crate::plan::{
-    ClientPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way,
-};
+use crate::plan::{ClientPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way};
 use crate::town::{Counts, Town};
 
 /// What a swarm is like.
@@ -129,13 +127,7 @@ pub fn run_one(seed: u64, options: &Options) -> Run {
         Ok(outcome) => outcome.err().map(|violation| *violation),
         Err(panic) => Some(town.panicked(&*panic)),
     };
-    Run {
-        events: town.events(),
-        counts: town.counts(),
-        faults: *town.tally(),
-        hash: town.hash(),
-        violation,
-    }
+    Run { events: town.events(), counts: town.counts(), faults: *town.tally(), hash: town.hash(), violation }
 }
 
 /// First the faults, then what must be so without them.
@@ -199,8 +191,13 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         manners: Manners {
             timeout: Duration::from_secs(dice.between(1, 5)),
             // A lease of a second is to be renewed before it ends.
-            spacing: Duration::from_millis(if short { dice.between(100, 250) } else { dice.between(50, 1_000) }),
+            spacing: Duration::from_millis(if short {
+                dice.between(100, 250)
+            } else {
+                dice.between(50, 1_000)
+            }),
             longest_back_off: Duration::from_secs(dice.between(2, 10)),
+            eager: dice.chance(800),
         },
         faults,
         watch: Watch::Close,

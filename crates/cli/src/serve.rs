@@ -124,8 +124,11 @@ impl Serve {
         config.message.bands_per_resource = self.limits.max_priorities;
         config.message.buckets_per_resource = self.limits.max_buckets;
         config.hash_seed = secret();
-        config.parent = (!self.parent.is_empty())
-            .then(|| ParentConfig { servers: self.parent.clone(), transport: Transport::Stream });
+        config.parent = (!self.parent.is_empty()).then(|| ParentConfig {
+            servers: self.parent.clone(),
+            transport: Transport::Stream,
+            eager: true,
+        });
         config.unknown_names = self.honour_unknown.then(|| Arc::new(whatever_is_wanted()));
         config
     }

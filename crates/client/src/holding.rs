@@ -232,6 +232,11 @@ impl Holding {
         }
     }
 
+    /// Whether the grantor waits for a report.
+    pub(crate) fn is_ack_wanted(&self) -> bool {
+        self.ack_wanted
+    }
+
     /// Whether the grantor waits for a report, and we use no more than the lease gives, so that reporting helps.
     pub(crate) fn ack_is_due(&self, now: Time) -> bool {
         self.ack_wanted && self.in_use <= self.held(now)

@@ -323,7 +323,10 @@ impl Session {
         match self.streams.transport {
             _ if !entry.is_open() => {}
             Transport::Stream => entry.hasten(now, spaced(self.config.stream_spacing)),
-            Transport::Poll => entry.expedite(now, spaced(self.config.spacing), self.config.kind),
+            Transport::Poll if self.config.eager => {
+                entry.expedite(now, spaced(self.config.spacing), self.config.kind);
+            }
+            Transport::Poll => {}
         }
     }
 

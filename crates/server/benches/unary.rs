@@ -36,6 +36,15 @@ struct Echo;
 
 #[tonic::async_trait]
 impl Capacity for Echo {
+    type SessionStream = tokio_stream::Empty<Result<wire::SessionDown, Status>>;
+
+    async fn session(
+        &self,
+        _: Request<tonic::Streaming<wire::SessionUpRequest>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+
     async fn discovery(
         &self,
         _: Request<wire::DiscoveryRequest>,

@@ -47,6 +47,8 @@ pub struct ParentConfig {
     pub servers: Vec<Arc<str>>,
     /// The way to speak to them.
     pub transport: Transport,
+    /// Whether polling asks before its time when there is news.
+    pub eager: bool,
 }
 
 /// What a leader must know of those before it: the most that may be out under them.
@@ -90,6 +92,8 @@ impl Record {
     /// When nothing of it is in use any more, by the clock of a leader that began at `since`.
     pub(crate) fn ends(&self, since: Time, drift: Drift) -> Time {
         let over = drift.grantor_end(since, self.longest_lease);
-        Time::from_nanos(over.as_nanos().saturating_sub(u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX)))
+        Time::from_nanos(
+            over.as_nanos().saturating_sub(u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX)),
+        )
     }
 }

@@ -71,7 +71,9 @@ impl Town {
                      lease {} until [{}] {:?}\n",
                     self.places[place as usize].name, seen.amount, seen.until, seen.order
                 );
-                for ChildBook { kind, holder, incarnation, charge, ends, wants, weight, share, entries } in children {
+                for ChildBook { kind, holder, incarnation, charge, ends, wants, weight, share, entries } in
+                    children
+                {
                     text += &format!(
                         "    {kind:?} {holder} {incarnation:x?}: charge {charge} until {ends:?} in {entries}, wants {wants} \
                          for {weight}, share {share}\n"
@@ -221,13 +223,17 @@ impl Town {
         let total = charges + u128::from(books.ghost.as_micros());
         if total != books.total {
             self.oracle.fail(23, || {
-                format!("place {place}, r{resource}: charges come to {total}, and the sum kept is {}", books.total)
+                format!(
+                    "place {place}, r{resource}: charges come to {total}, and the sum kept is {}",
+                    books.total
+                )
             });
         }
         let gauge = self.resources[usize::from(resource)].kind == Kind::Gauge;
         for child in &books.children {
             if child.entries > MOST_ENTRIES {
-                self.oracle.fail(21, || format!("place {place} keeps {} grants of one holder", child.entries));
+                self.oracle
+                    .fail(21, || format!("place {place} keeps {} grants of one holder", child.entries));
             }
             if gauge && !child.charge.as_micros().is_multiple_of(Amount::MICROS_PER_UNIT) {
                 self.oracle.fail(23, || format!("place {place} charges {} of a gauge", child.charge));
@@ -300,9 +306,7 @@ impl Town {
         let above = &self.places[parent as usize];
         let ghost = match &books {
             Some(books) => books.ghost,
-            None if self.is_haunted(parent) => {
-                above.record.outstanding.get(id).copied().unwrap_or_default()
-            }
+            None if self.is_haunted(parent) => above.record.outstanding.get(id).copied().unwrap_or_default(),
             None => Amount::ZERO,
         };
         let children = books.iter().flat_map(|books| &books.children);
@@ -321,9 +325,8 @@ impl Town {
         let current = seen.order.is_some_and(|order| order.epoch == self.places[parent as usize].epoch);
         let amount = seen.amount;
         if live && current && u128::from(amount) > charge {
-            self.oracle.fail(4, || {
-                format!("place {place} has {amount} of r{resource} and is charged {charge}")
-            });
+            self.oracle
+                .fail(4, || format!("place {place} has {amount} of r{resource} and is charged {charge}"));
         }
     }
 }

@@ -37,11 +37,8 @@ impl Town {
         let of_it = |holding: &&super::Holding| {
             holding.resource == resource && self.clients[holding.client as usize].lives()
         };
-        let demand = |holding: &super::Holding| Demand {
-            priority: holding.priority,
-            weight: 1,
-            wants: holding.wants,
-        };
+        let demand =
+            |holding: &super::Holding| Demand { priority: holding.priority, weight: 1, wants: holding.wants };
         let live = || self.holdings.iter().filter(of_it);
         live().for_each(|holding| shares.insert(&demand(holding)));
         let target = |holding: &super::Holding| Target {
@@ -73,7 +70,8 @@ impl Town {
         let after = self.counts();
         let said = (after.reports - before.reports, after.pushes - before.pushes);
         if said != (0, 0) {
-            self.oracle.fail(17, || format!("with nothing to say, {} messages went up and {} down", said.0, said.1));
+            self.oracle
+                .fail(17, || format!("with nothing to say, {} messages went up and {} down", said.0, said.1));
         }
         self.look()
     }
@@ -103,7 +101,10 @@ impl Town {
             targets.iter().map(|target| (target.due - target.believed.as_f64()).max(0.0)).sum();
         if misplaced > slack {
             self.oracle.fail(20, || {
-                format!("{misplaced} of r{resource} are with the wrong clients ({policy:?} {capacity}):\n{}", table(&targets))
+                format!(
+                    "{misplaced} of r{resource} are with the wrong clients ({policy:?} {capacity}):\n{}",
+                    table(&targets)
+                )
             });
         }
     }

@@ -3,7 +3,8 @@
 //! Over streams a message takes 50 ms a hop, as for the ceilings that the scenarios name, and leases last two minutes: a
 //! lease can be recalled at any time, so its length need only be more than the longest time for which a job has no master.
 //! Polling, calls take no time and leases last a minute, asked about every 8, 4 and 2 s from the root down, all as in
-//! Doorman's own simulation. Clients then ask by their timer only, as Doorman's do, and so do nodes.
+//! Doorman's own simulation. Clients then ask by their timer only, as Doorman's do, and so do nodes; where something waits
+//! the server sets it to 2 s, which is as often as it may be there.
 //!
 //! The policy is FairShare: what clients should hold is the exact weighted max-min share of what they want.
 
@@ -192,14 +193,17 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
         way: if streaming { Way::Stream } else { Way::Poll },
         holds: vec![Hold { resource: RESOURCE, wants: 0.0, priority: 0 }],
     });
-    let spacing = Duration::from_secs(if streaming { 1 } else { 2 });
     TownPlan {
         places: places.collect(),
         clients: clients.collect(),
         resources: vec![ResourcePlan::rate("capacity", plan.capacity)],
         drift: Drift::DEFAULT,
         odd_clocks: false,
-        manners: Manners { spacing, ..Manners::default() },
+        manners: Manners {
+            eager: streaming,
+            spacing: Duration::from_secs(if streaming { 1 } else { 2 }),
+            ..Manners::default()
+        },
         faults: Faults::none(),
         watch: Watch::Close,
         #[cfg(feature = "mutations")]

@@ -42,6 +42,7 @@ impl Town {
             config.timeout = rules.manners.timeout;
             config.spacing = rules.manners.spacing;
             config.longest_back_off = rules.manners.longest_back_off;
+            config.eager = rules.manners.eager;
             config.transport = match found.way {
                 Way::Stream => Transport::Stream,
                 Way::Poll | Way::Legacy => Transport::Poll,

@@ -13,9 +13,16 @@ pub(crate) enum Event {
     /// A deadline of somebody.
     Wake(Party),
     /// Something arrives at a task.
-    ToNode { place: u32, task: u8, mail: ToNode },
+    ToNode {
+        place: u32,
+        task: u8,
+        mail: ToNode,
+    },
     /// Something arrives at a holder.
-    ToHolder { holder: Sender, mail: ToHolder },
+    ToHolder {
+        holder: Sender,
+        mail: ToHolder,
+    },
     /// A belief ends, unless it was renewed.
     Lapse(u32),
     /// The units of a gauge in use change.
@@ -42,14 +49,33 @@ pub(crate) enum Event {
 /// What arrives at a task.
 #[derive(Clone, Debug)]
 pub(crate) enum ToNode {
-    Ask { from: Sender, id: u64, ask: Box<Ask> },
-    Release { from: Sender, id: u64, release: Box<Release> },
-    Open { stream: StreamRef, hello: Box<Hello> },
-    Up { stream: StreamRef, up: Up },
+    Ask {
+        from: Sender,
+        id: u64,
+        ask: Box<Ask>,
+    },
+    Release {
+        from: Sender,
+        id: u64,
+        release: Box<Release>,
+    },
+    Open {
+        stream: StreamRef,
+        hello: Box<Hello>,
+    },
+    Up {
+        stream: StreamRef,
+        up: Up,
+    },
     /// The end of a stream; `certain` if it arrives although the stream is cut.
-    Gone { stream: StreamRef, certain: bool },
+    Gone {
+        stream: StreamRef,
+        certain: bool,
+    },
     /// The last message has left.
-    Ready { stream: StreamRef },
+    Ready {
+        stream: StreamRef,
+    },
 }
 
 /// What arrives at a holder.

@@ -31,24 +31,22 @@ impl Town {
     fn at_leader(&mut self, place: u32, mail: ToNode) {
         let now = self.local(Party::Place(place));
         match mail {
-            ToNode::Ask { from, id, ask } => {
-                match self.node(place).ask(now, &ask) {
-                    Ok(answer) => {
-                        self.note(Party::Place(place).who(), What::Answers, [from.party.code(), id, 0]);
-                        for grant in &answer.grants {
-                            let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
-                            let numbers = [grant.capacity.as_micros(), epoch, seq];
-                            self.note(Party::Place(place).who(), What::Grants, numbers);
-                        }
-                        self.post_down(place, from, ToHolder::Answered { id, answer: Box::new(answer) });
+            ToNode::Ask { from, id, ask } => match self.node(place).ask(now, &ask) {
+                Ok(answer) => {
+                    self.note(Party::Place(place).who(), What::Answers, [from.party.code(), id, 0]);
+                    for grant in &answer.grants {
+                        let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
+                        let numbers = [grant.capacity.as_micros(), epoch, seq];
+                        self.note(Party::Place(place).who(), What::Grants, numbers);
                     }
-                    Err(refusal) => {
-                        self.note(Party::Place(place).who(), What::Refuses, [from.party.code(), id, 0]);
-                        let failure = Failure::Refused(refusal.to_string());
-                        self.post_down(place, from, ToHolder::Failed { id, failure });
-                    }
+                    self.post_down(place, from, ToHolder::Answered { id, answer: Box::new(answer) });
                 }
-            }
+                Err(refusal) => {
+                    self.note(Party::Place(place).who(), What::Refuses, [from.party.code(), id, 0]);
+                    let failure = Failure::Refused(refusal.to_string());
+                    self.post_down(place, from, ToHolder::Failed { id, failure });
+                }
+            },
             ToNode::Release { from, id, release } => {
                 self.node(place).release(now, &release);
                 self.note(Party::Place(place).who(), What::Answers, [from.party.code(), id, 1]);

@@ -43,6 +43,7 @@ impl Town {
         config.parent = found.parent.map(|parent| ParentConfig {
             servers: self.places[parent as usize].addresses(),
             transport: found.transport,
+            eager: self.rules.manners.eager,
         });
         #[cfg(feature = "mutations")]
         {
@@ -56,7 +57,8 @@ impl Town {
         found.epoch = epoch;
         found.rumour = Some(task);
         found.tasks[usize::from(task)].up = true;
-        found.leader = Some(Box::new(Leader { node, task, peers: std::collections::BTreeMap::new(), ghost_end }));
+        found.leader =
+            Some(Box::new(Leader { node, task, peers: std::collections::BTreeMap::new(), ghost_end }));
         self.note(Who::Place(place), What::Leads, [epoch, task.into(), 0]);
         if place == 0 {
             self.configured(true);

@@ -31,6 +31,7 @@ impl Session {
             kind: self.config.kind,
             refresh: self.config.longest_back_off,
             retry: answer.retry,
+            eager: self.config.eager,
             spacing: self.config.spacing,
             spread: self.spread.fraction(id),
         };

@@ -37,6 +37,9 @@ pub struct SessionConfig {
     pub longest_back_off: Duration,
     /// Resources in one request.
     pub batch: usize,
+    /// Whether polling asks before its time when there is news. Doorman's clients ask by their timer only, which the server
+    /// sets: without this it is the spacing where something waits for them or they for something.
+    pub eager: bool,
     /// The way to speak to servers.
     pub transport: Transport,
     /// The least time between two reports on a stream of which the second was not due.
@@ -63,6 +66,7 @@ impl SessionConfig {
             spacing: Duration::from_secs(1),
             longest_back_off: Duration::from_secs(30),
             batch: 500,
+            eager: true,
             transport: Transport::Poll,
             stream_spacing: Duration::from_millis(5),
             #[cfg(feature = "mutations")]

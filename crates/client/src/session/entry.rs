@@ -192,6 +192,12 @@ impl Entry {
         }
         self.refresh = Some(plan.refresh);
         self.due = sent + wait.max(plan.spacing.min(plan.refresh));
+        if !plan.eager {
+            // As those who are told so by a short refresh interval.
+            let hurry = self.holding.is_ack_wanted() || plan.retry.is_some() && self.holding.is_short(now);
+            self.due = if hurry { self.due.min(sent + plan.spacing) } else { self.due };
+            return;
+        }
         if let Some(retry) = plan.retry
             && self.holding.is_short(now)
         {
@@ -242,6 +248,7 @@ pub(super) struct Plan {
     pub(super) kind: HolderKind,
     pub(super) refresh: Duration,
     pub(super) retry: Option<Duration>,
+    pub(super) eager: bool,
     pub(super) spacing: Duration,
     pub(super) spread: f64,
 }

@@ -90,5 +90,5 @@ pub(crate) fn ask(number: usize, wants: f64) -> Ask {
 
 pub(crate) fn repository(capacity: Amount) -> Repository {
     Repository::new(vec![Template::new(Glob::new("*").expect("a glob"), capacity)])
-    .expect("one template that holds together")
+        .expect("one template that holds together")
 }

@@ -62,11 +62,8 @@ impl Node {
     /// What a successor must be told: at most so much is out.
     #[must_use]
     pub fn outstanding(&self, now: Time) -> BTreeMap<ResourceId, Amount> {
-        let before = self
-            .config
-            .record
-            .iter()
-            .filter(|record| now < record.ends(self.since, self.config.drift));
+        let before =
+            self.config.record.iter().filter(|record| now < record.ends(self.since, self.config.drift));
         let mut out: BTreeMap<_, _> =
             before.flat_map(|record| &record.outstanding).map(|(id, &amount)| (id.clone(), amount)).collect();
         out.extend(self.resources.iter().map(|(id, resource)| (id.clone(), resource.outstanding())));

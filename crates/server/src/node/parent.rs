@@ -29,6 +29,7 @@ impl Above {
             kind: HolderKind::Node,
             drift: config.drift,
             transport: parent.transport,
+            eager: parent.eager,
             ..SessionConfig::new(holder, config.epoch, parent.servers.clone())
         });
         Some(Above { session })

@@ -67,8 +67,7 @@ impl Hall {
         let before = self.listeners.remove(name).filter(|before| before.incarnation == incarnation);
         let (reports, lease, sent) =
             before.map_or((0, None, BTreeMap::new()), |before| (before.reports, before.lease, before.sent));
-        let listener =
-            Listener {
+        let listener = Listener {
             peer,
             kind,
             incarnation,
@@ -146,7 +145,10 @@ impl Hall {
 
     pub(crate) fn believed(&self) -> u128 {
         let leases = self.listeners.values().filter_map(|listener| listener.lease.as_ref());
-        leases.filter(|(_, end)| *end > self.now).map(|(grant, _)| u128::from(grant.capacity.as_micros())).sum()
+        leases
+            .filter(|(_, end)| *end > self.now)
+            .map(|(grant, _)| u128::from(grant.capacity.as_micros()))
+            .sum()
     }
 
     fn take(&mut self, output: Output) -> Heard {

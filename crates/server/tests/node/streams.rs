@@ -46,9 +46,7 @@ fn run(hall: &mut Hall, case: &TestCase) -> String {
             hall.node.reload(hall.now, repository(terms(&number)));
             show(hall.hear())
         }
-        "until" => {
-            show(hall.until(Time::ZERO + seconds(number("seconds").expect("until takes seconds"))))
-        }
+        "until" => show(hall.until(Time::ZERO + seconds(number("seconds").expect("until takes seconds")))),
         "at" => case.input.lines().map(|line| event(hall, line)).collect(),
         "books" => books(hall),
         other => panic!("no such directive: {other}"),
@@ -69,14 +67,18 @@ fn config(number: &dyn Fn(&str) -> Option<f64>, leaf: bool) -> NodeConfig {
         longest_lease: seconds(number("longest").expect("out takes longest")),
         vacant: Duration::ZERO,
     });
-    config.parent =
-        leaf.then(|| ParentConfig { servers: vec!["above:1".into()], transport: Transport::Stream });
+    config.parent = leaf.then(|| ParentConfig {
+        servers: vec!["above:1".into()],
+        transport: Transport::Stream,
+        eager: true,
+    });
     config
 }
 
 fn event(hall: &mut Hall, line: &str) -> String {
     let mut words = line.split_whitespace();
-    let at = words.next().and_then(|at| at.strip_suffix('s')?.parse().ok()).expect("a line begins with seconds");
+    let at =
+        words.next().and_then(|at| at.strip_suffix('s')?.parse().ok()).expect("a line begins with seconds");
     let mut said = show(hall.until(Time::ZERO + seconds(at)));
     let name = words.next().expect("then who");
     let words: Vec<&str> = words.collect();
@@ -214,7 +216,8 @@ fn books(hall: &Hall) -> String {
     }
     said += if books.in_debt { " in debt\n" } else { "\n" };
     for child in &books.children {
-        let line = format!("{} has {} wants {} share {}", child.holder, child.charge, child.wants, child.share);
+        let line =
+            format!("{} has {} wants {} share {}", child.holder, child.charge, child.wants, child.share);
         let ends = child.ends.map_or(Duration::ZERO, |end| end.since(hall.now));
         writeln!(said, "{line} ends in {:.1}s", ends.as_secs_f64()).expect("a string takes it");
     }

@@ -1,0 +1,224 @@
+//! What arrives, or is lost: messages at either end, the ends of streams, and the ends of leaders.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lessor_client::session::Failure;
+use lessor_proto::Amount;
+use lessor_proto::message::{Down, HolderKind, Up};
+use lessor_server::node::{FromParent, Record};
+
+use super::bounds::{Bounds, LEASE};
+use super::parts::{Kept, Mail, Party};
+use super::world::{World, grantor, resource};
+
+/// A holder as books know it: whether it is a node, its name, and which life of it.
+pub(crate) type Who = (bool, String, Option<u64>);
+
+/// What a node charges.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Charges {
+    pub(crate) of: Vec<(Who, Amount)>,
+    pub(crate) ghost: Amount,
+    pub(crate) in_debt: bool,
+}
+
+// === impl World: what arrives ===
+
+impl World {
+    /// A message arrives; it may arrive again if it is kept.
+    pub(crate) fn deliver(&mut self, index: usize, kept: bool) {
+        let mail = if kept { Arc::clone(&self.mail[index]) } else { self.mail.remove(index) };
+        match &**mail {
+            Mail::Ask { from, id, ask } => {
+                let place = grantor(*from, &self.clients);
+                let before = self.charges(place);
+                let now = self.clock(Party::Node(place));
+                let answer = Kept::change(&mut self.places[place]).node.ask(now, ask);
+                self.watch_books(place, &before);
+                if self.awaits(*from, *id)
+                    && let Ok(answer) = answer
+                {
+                    self.mail.push(Kept::new(Mail::Answer { to: *from, id: *id, answer }));
+                }
+                self.pump_place(place);
+            }
+            Mail::Release { from, id, release } => {
+                let place = grantor(*from, &self.clients);
+                let now = self.clock(Party::Node(place));
+                Kept::change(&mut self.places[place]).node.release(now, release);
+                if self.awaits(*from, *id) {
+                    self.mail.push(Kept::new(Mail::Released { to: *from, id: *id }));
+                }
+                self.pump_place(place);
+            }
+            Mail::Answer { to, id, answer } => {
+                let (now, id) = (self.clock(*to), *id);
+                self.arriving.clone_from(&answer.grants);
+                let answer = answer.clone();
+                match *to {
+                    Party::Client(client) => {
+                        Kept::change(&mut self.clients[client]).session.on_answer(now, id, answer);
+                    }
+                    Party::Node(place) => {
+                        let node = &mut Kept::change(&mut self.places[place]).node;
+                        node.on_parent(now, FromParent::Answered { id, answer });
+                    }
+                }
+                self.pump(*to);
+            }
+            Mail::Released { to, id } => {
+                let (now, id) = (self.clock(*to), *id);
+                match *to {
+                    Party::Client(client) => {
+                        Kept::change(&mut self.clients[client]).session.on_released(now, id, None);
+                    }
+                    Party::Node(place) => {
+                        let node = &mut Kept::change(&mut self.places[place]).node;
+                        node.on_parent(now, FromParent::Released { id, redirect: None });
+                    }
+                }
+                self.pump(*to);
+            }
+        }
+        self.arriving.clear();
+    }
+
+    /// Whether a holder may still take the answer to its request `id`.
+    fn awaits(&self, party: Party, id: u64) -> bool {
+        match party {
+            Party::Client(client) => self.clients[client].alive && self.clients[client].line.last == id,
+            Party::Node(place) => self.places[place].line.last == id,
+        }
+    }
+
+    /// The next message up a stream arrives.
+    pub(crate) fn arrive_up(&mut self, index: usize) {
+        let stream = Kept::change(&mut self.streams[index]);
+        let (holder, peer) = (stream.holder, stream.peer);
+        let place = grantor(holder, &self.clients);
+        let Some(up) = Kept::change(&mut self.streams[index]).up.pop_front() else { return };
+        let now = self.clock(Party::Node(place));
+        let before = self.charges(place);
+        let node = &mut Kept::change(&mut self.places[place]).node;
+        match (up, peer) {
+            (Some(Up::Hello(hello)), _) => {
+                let peer = node.connect(now, hello);
+                Kept::change(&mut self.streams[index]).peer = Some(peer);
+            }
+            (Some(up), Some(peer)) => node.receive(now, peer, up),
+            (None, Some(peer)) => {
+                node.disconnect(now, peer);
+                Kept::change(&mut self.streams[index]).peer = None;
+            }
+            (_, None) => {}
+        }
+        self.watch_books(place, &before);
+        self.pump_place(place);
+        self.sweep();
+    }
+
+    /// The next message down a stream arrives.
+    pub(crate) fn arrive_down(&mut self, index: usize) {
+        let stream = Kept::change(&mut self.streams[index]);
+        let (holder, id, peer) = (stream.holder, stream.id, stream.peer);
+        let Some(down) = stream.down.pop_front() else { return };
+        let now = self.clock(holder);
+        match down {
+            Some(down) => {
+                if let Down::Grants(grants) = &down {
+                    self.arriving.clone_from(grants);
+                }
+                match holder {
+                    Party::Client(client) => {
+                        Kept::change(&mut self.clients[client]).session.on_down(now, id, down);
+                    }
+                    Party::Node(place) => {
+                        let node = &mut Kept::change(&mut self.places[place]).node;
+                        node.on_parent(now, FromParent::Down { id, down });
+                    }
+                }
+                self.pump(holder);
+            }
+            None => self.lost(index),
+        }
+        self.arriving.clear();
+        if self.slow_reader
+            && let Some(peer) = peer
+        {
+            let place = grantor(holder, &self.clients);
+            let now = self.clock(Party::Node(place));
+            Kept::change(&mut self.places[place]).node.ready(now, peer);
+            self.pump_place(place);
+        }
+    }
+
+    /// The holder finds its stream ended.
+    pub(crate) fn lost(&mut self, index: usize) {
+        let (holder, id) = (self.streams[index].holder, self.streams[index].id);
+        self.hang_up(index);
+        let (now, failure) = (self.clock(holder), Failure::Unreachable("it broke".to_owned()));
+        match holder {
+            Party::Client(client) => {
+                Kept::change(&mut self.clients[client]).session.on_closed(now, id, failure);
+            }
+            Party::Node(place) => {
+                let node = &mut Kept::change(&mut self.places[place]).node;
+                node.on_parent(now, FromParent::Closed { id, failure });
+            }
+        }
+        self.pump(holder);
+    }
+
+    /// The grantor finds a stream ended. What it has said may still arrive, and then the end.
+    pub(crate) fn lost_below(&mut self, index: usize) {
+        let stream = Kept::change(&mut self.streams[index]);
+        let Some(peer) = stream.peer.take() else { return };
+        stream.mute = true;
+        stream.up.clear();
+        stream.down.push_back(None);
+        let place = grantor(self.streams[index].holder, &self.clients);
+        let now = self.clock(Party::Node(place));
+        Kept::change(&mut self.places[place]).node.disconnect(now, peer);
+        self.pump_place(place);
+        self.sweep();
+    }
+
+    /// The leader of a place dies, and another takes over at once, with the record of what was out.
+    pub(crate) fn succeed(&mut self, bounds: &Bounds, place: usize) {
+        let (rate, epoch) = (self.places[place].rate, self.places[place].epoch);
+        let outstanding: BTreeMap<_, _> = self.places[place].node.outstanding(self.clock(Party::Node(place)));
+        let record = Record { outstanding, longest_lease: LEASE, ..Record::default() };
+        // Its own requests were its own.
+        self.mail.retain(|mail| {
+            !matches!(&***mail, Mail::Answer { to, .. } | Mail::Released { to, .. } if *to == Party::Node(place))
+        });
+        for index in (0..self.streams.len()).rev() {
+            if self.streams[index].holder == Party::Node(place) {
+                self.hang_up(index);
+            }
+        }
+        self.lead(bounds, place, epoch + 1, rate, Some(record));
+        for stream in &mut self.streams {
+            if grantor(stream.holder, &self.clients) == place && stream.peer.is_some() {
+                let stream = Kept::change(stream);
+                stream.peer = None;
+                stream.mute = true;
+                stream.up.clear();
+                stream.down.push_back(None);
+            }
+        }
+        self.sweep();
+        self.pump_place(place);
+    }
+
+    /// What a node charges whom.
+    pub(crate) fn charges(&self, place: usize) -> Charges {
+        let now = self.clock(Party::Node(place));
+        let Some(books) = self.places[place].node.books(now, &resource()) else { return Charges::default() };
+        let children = books.children.iter().map(|child| {
+            ((child.kind == HolderKind::Node, child.holder.clone(), child.incarnation), child.charge)
+        });
+        Charges { of: children.collect(), ghost: books.ghost, in_debt: books.in_debt }
+    }
+}
