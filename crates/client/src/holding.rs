@@ -134,6 +134,12 @@ impl HoldingConfig {
             surplus: Surplus::default(),
         }
     }
+
+    /// So much is wanted from here on, in units (a second).
+    pub(crate) fn set_wants(&mut self, wants: f64) {
+        let priority = self.bands.first().map_or(0, |band| band.priority);
+        self.bands = one_band(priority, wants);
+    }
 }
 
 // === impl Holding ===
@@ -205,13 +211,9 @@ impl Holding {
         sum(&self.config.bands)
     }
 
-    pub(crate) fn set_wants(&mut self, wants: f64) {
-        let priority = self.config.bands.first().map_or(0, |band| band.priority);
-        self.config.bands = one_band(priority, wants);
-    }
-
-    pub(crate) fn set_bands(&mut self, bands: Bands) {
-        self.config.bands = bands;
+    /// How it is held.
+    pub(crate) fn config(&mut self) -> &mut HoldingConfig {
+        &mut self.config
     }
 
     pub(crate) fn set_in_use(&mut self, in_use: Amount) {

@@ -157,12 +157,12 @@ impl Session {
 
     /// So much is wanted from here on, in units (a second); NaN and negative numbers are taken for 0.
     pub fn set_wants(&mut self, now: Time, resource: &ResourceId, wants: f64) {
-        self.update(now, resource, |entry| entry.holding.set_wants(wants));
+        self.update(now, resource, |entry| entry.config().set_wants(wants));
     }
 
     /// The demands of a node from here on: at least one band, checked by the caller.
     pub fn set_bands(&mut self, now: Time, resource: &ResourceId, bands: Bands) {
-        self.update(now, resource, |entry| entry.holding.set_bands(bands));
+        self.update(now, resource, |entry| entry.config().bands = bands);
     }
 
     /// What cannot be given up at this moment: units of a gauge in use, what a node has handed out.

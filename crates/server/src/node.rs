@@ -105,7 +105,7 @@ impl Node {
         for id in &release.resources {
             if let Some(resource) = self.resources.get_mut(id) {
                 resource.advance(now);
-                resource.release(holder);
+                resource.release(holder, release.report_id);
             }
             self.sync_above(now, id);
             self.book(id);

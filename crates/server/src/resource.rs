@@ -228,7 +228,7 @@ impl Resource {
     }
 
     /// The holder has promised to use nothing any more.
-    pub(crate) fn release(&mut self, holder: Holder<'_>) {
+    pub(crate) fn release(&mut self, holder: Holder<'_>, report_id: Option<u64>) {
         let slot = match holder.life {
             Life::Incarnation(_) => self.children.locate(holder),
             // Of a node, only its leader gives back.
@@ -237,7 +237,8 @@ impl Resource {
             }
             _ => self.children.dispensable(holder),
         };
-        let Some(slot) = slot else { return };
+        // A release that comes after a later report is about a life of the holding that is over.
+        let Some(slot) = slot.filter(|&slot| !self.children.at(slot).has_heard(report_id)) else { return };
         self.unsettled = true;
         if self.children.at(slot).claimed && self.ledger.ghost() > Amount::ZERO {
             // It stays known as long as it could claim again.
@@ -349,6 +350,10 @@ impl Resource {
         let Resource { children, ledger, .. } = self;
         let child = children.at_mut(slot);
         ledger.expire(&mut child.account, now);
+        if child.has_heard(ask.report_id) {
+            // What it promises may be about grants of a life of the holding that was released since.
+            return;
+        }
         if let Some((seq, held)) = promise(report, child, reign.config.epoch) {
             ledger.acknowledge(&mut child.account, seq, held);
         }

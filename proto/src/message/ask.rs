@@ -85,6 +85,8 @@ pub struct Release {
     pub holder: ClientId,
     /// Which life of it.
     pub incarnation: Option<u64>,
+    /// Its place among the reports of that life: it is not about what is granted on later ones.
+    pub report_id: Option<u64>,
     /// What it gives back.
     pub resources: Vec<ResourceId>,
 }
@@ -168,7 +170,8 @@ impl Release {
         for (index, id) in request.resource_id.into_iter().enumerate().filter(|(_, id)| !id.is_empty()) {
             resources.push(field::resource(|| format!("resource_id[{index}]"), Some(id), limits)?);
         }
-        Ok(Release { holder, incarnation: request.incarnation, resources })
+        let (incarnation, report_id) = (request.incarnation, request.report_id);
+        Ok(Release { holder, incarnation, report_id, resources })
     }
 
     /// A release as it goes on the wire.
@@ -178,6 +181,7 @@ impl Release {
             client_id: Some(self.holder.to_string()),
             resource_id: self.resources.iter().map(ToString::to_string).collect(),
             incarnation: self.incarnation,
+            report_id: self.report_id,
         }
     }
 

@@ -154,6 +154,7 @@ impl Holder {
             client_id: Some(self.id.clone()),
             resource_id: vec![self.resource.clone()],
             incarnation: (self.nature == Nature::Knows).then_some(self.incarnation),
+            report_id: None,
         };
         timeout(AGES, server.release_capacity(request)).await.expect("an answer in time").map(drop)
     }

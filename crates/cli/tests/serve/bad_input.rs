@@ -170,6 +170,7 @@ async fn names_that_are_none_are_refused() {
         client_id: Some("witness-2".into()),
         resource_id: vec![name.into()],
         incarnation: None,
+        report_id: None,
     };
     let message = format!("resource_id[0]: \"a\\tb\" contains the control character '\\t'; wanted {NAME}");
     let answer = scene.server.release_capacity(release("a\tb")).await;

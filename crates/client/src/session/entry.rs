@@ -100,6 +100,14 @@ impl Entry {
         if self.is_open() { self.holding.rung(now) } else { Rung::Waiting }
     }
 
+    /// How it is held, or will be when what was released is confirmed.
+    pub(super) fn config(&mut self) -> &mut HoldingConfig {
+        match &mut self.stage {
+            Stage::Leaving { again: Some(config), .. } => config,
+            _ => self.holding.config(),
+        }
+    }
+
     /// Brings the next report forward if there is something to say; `spaced` is when the least spacing allows one.
     /// What a node frees step by step is news to those above it; a client frees its units all the time, and tells of them
     /// when it is asked to.

@@ -39,7 +39,8 @@ impl Session {
         self.counts.releases += 1;
         self.start(now, id, ExchangeKind::Release, self.timeout(now, None));
         let holder = self.config.holder.clone();
-        let release = Release { holder, incarnation: Some(self.config.incarnation), resources };
+        let incarnation = Some(self.config.incarnation);
+        let release = Release { holder, incarnation, report_id: Some(id), resources };
         Some(Action::Release { id, to: self.route.target().clone(), release })
     }
 

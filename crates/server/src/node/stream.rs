@@ -114,7 +114,7 @@ impl Node {
             Up::Hello(_) => false,
             Up::Report(report) => self.on_report(now, peer, report),
             Up::Release { id, resources } => {
-                self.release_on(now, peer, resources);
+                self.release_on(now, peer, Some(id), resources);
                 self.peers.say(peer, Down::Released { id })
             }
             Up::Bye => {
@@ -302,20 +302,20 @@ impl Node {
         }
     }
 
-    fn release_on(&mut self, now: Time, peer: Peer, resources: Vec<ResourceId>) {
+    fn release_on(&mut self, now: Time, peer: Peer, report_id: Option<u64>, resources: Vec<ResourceId>) {
         let Some(stream) = self.peers.get_mut(peer) else { return };
         for id in &resources {
             stream.attached.remove(id);
         }
         let hello = &stream.hello;
         let (kind, incarnation) = (hello.kind, Some(hello.incarnation));
-        let release = Release { holder: hello.holder.clone(), incarnation, resources };
+        let release = Release { holder: hello.holder.clone(), incarnation, report_id, resources };
         self.release_as(now, kind, &release);
     }
 
     fn on_bye(&mut self, now: Time, peer: Peer) {
         let resources = self.peers.get(peer).map(|stream| stream.attached.iter().cloned().collect());
-        self.release_on(now, peer, resources.unwrap_or_default());
+        self.release_on(now, peer, None, resources.unwrap_or_default());
     }
 
     /// This end ends the stream.

@@ -93,6 +93,11 @@ impl Child {
         (self.incarnated && self.heard > 0).then_some(self.heard)
     }
 
+    /// Whether something as late as `id` was heard of it before.
+    pub(crate) fn has_heard(&self, id: Option<u64>) -> bool {
+        self.incarnated && id.is_some_and(|id| id <= self.heard)
+    }
+
     /// Whether a report is news: later than all before, or not numbered. It is the last one from here on.
     pub(crate) fn hear(&mut self, now: Time, report_id: Option<u64>, shown: Option<Amount>) -> bool {
         if self.incarnated {

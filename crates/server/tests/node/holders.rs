@@ -122,7 +122,8 @@ impl Town {
             (name.split('/').next().unwrap_or(name), name.split('/').next_back().unwrap_or(name));
         let Some(holder) = self.holders.remove(process) else { return };
         let incarnation = (holder.memory == Memory::Incarnated).then_some(holder.incarnation);
-        let release = Release { holder: client(id), incarnation, resources: vec![resource()] };
+        let release =
+            Release { holder: client(id), incarnation, report_id: None, resources: vec![resource()] };
         self.node.release(self.now, &release);
     }
 

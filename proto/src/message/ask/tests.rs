@@ -145,6 +145,7 @@ fn release_passes_over_the_empty_ids_of_doormans_close() {
         client_id: Some("c".into()),
         resource_id: vec![String::new(), "db".into(), String::new()],
         incarnation: None,
+        report_id: None,
     };
     let release = Release::from_wire(request, &Limits::default()).unwrap();
     assert_eq!(release.resources, [ResourceId::new("db", 256).unwrap()]);
