@@ -202,18 +202,22 @@ impl Tally {
         }
         self
     }
+
+    /// How often each kind happened, with what it is called.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let messages = [
+            ("message lost", self.lost),
+            ("message doubled", self.twice),
+            ("message slow", self.slow),
+            ("message cut off with its stream or receiver", self.cut),
+        ];
+        messages.into_iter().chain(Mischief::ALL.iter().map(|kind| kind.name()).zip(self.mischief))
+    }
 }
 
 /// One kind a line.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:>12}  message lost", self.lost)?;
-        writeln!(f, "{:>12}  message doubled", self.twice)?;
-        writeln!(f, "{:>12}  message slow", self.slow)?;
-        writeln!(f, "{:>12}  message cut off with its stream or receiver", self.cut)?;
-        for (kind, count) in Mischief::ALL.iter().zip(self.mischief) {
-            writeln!(f, "{count:>12}  {}", kind.name())?;
-        }
-        Ok(())
+        self.counts().try_for_each(|(name, count)| writeln!(f, "{count:>12}  {name}"))
     }
 }

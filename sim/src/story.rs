@@ -54,6 +54,8 @@ pub(crate) enum What {
     Sends,
     /// capacity, epoch, seq: what a message to a holder says
     Grants,
+    /// epoch, time between heartbeats
+    Welcomes,
     /// basis, grants
     Renews,
     /// stream
@@ -200,6 +202,7 @@ impl fmt::Display for Said<'_> {
             What::Refuses => write!(f, "refuses holder {x}, #{y}"),
             What::Sends => write!(f, "sends holder {x} something, as {y}"),
             What::Grants => write!(f, "  grants {} as ({y}, {z})", amount(x)),
+            What::Welcomes => write!(f, "  welcomes as {x}, a heartbeat every {} s", time(y)),
             What::Renews => write!(f, "  renews by #{x} after {y} grants"),
             What::IsConnected => write!(f, "is connected with stream {x}"),
             What::IsDisconnected => write!(f, "loses stream {x}"),

@@ -41,6 +41,8 @@ pub struct Options {
     pub polling: bool,
     /// How long things go wrong in each town.
     pub faulty: Duration,
+    /// What never goes wrong.
+    pub without: Vec<Mischief>,
     /// A rule of a mind that is broken on purpose.
     #[cfg(feature = "mutations")]
     pub mutation: Option<crate::mutation::Mutation>,
@@ -88,6 +90,7 @@ impl Default for Options {
             flat: false,
             polling: false,
             faulty: Duration::from_secs(60),
+            without: Vec::new(),
             #[cfg(feature = "mutations")]
             mutation: None,
         }
@@ -102,13 +105,7 @@ pub fn run(seeds: Range<u64>, options: &Options) -> SwarmReport {
         if report.events >= options.budget {
             break;
         }
-        let run = run_one(seed, options);
-        report.seeds += 1;
-        report.events += run.events;
-        report.messages += run.counts.messages();
-        report.faults = report.faults.plus(&run.faults);
-        report.hash = (report.hash ^ run.hash).rotate_left(7);
-        report.violations.extend(run.violation);
+        report.add(run_one(seed, options));
         if !report.violations.is_empty() && !options.keep_going {
             break;
         }
@@ -177,6 +174,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         // The bias of section 13: a fifth of all messages later than a lease lasts.
         (faults.slow, faults.slow_mean) = (200, Duration::from_secs(2));
     }
+    options.without.iter().for_each(|&kind| faults.mischief[kind as usize] = None);
     let resources = resources(&mut dice);
     let places = places(&mut dice, options, short);
     let clients = clients(&mut dice, options, short, &places, &resources);
@@ -232,7 +230,7 @@ fn places(dice: &mut Dice, options: &Options, short: bool) -> Vec<PlacePlan> {
             for _ in 0..children {
                 let name = format!("p{}", places.len());
                 next.push(Some(places.len() as u32));
-                places.push(place(dice, options, name, parent, short));
+                places.push(place(dice, options, name, parent, short.then_some(depth)));
             }
         }
         level = next;
@@ -240,13 +238,25 @@ fn places(dice: &mut Dice, options: &Options, short: bool) -> Vec<PlacePlan> {
     places
 }
 
-fn place(dice: &mut Dice, options: &Options, name: String, parent: Option<u32>, short: bool) -> PlacePlan {
-    let lease = if short { dice.between(1, 3) } else { dice.between(4, 30) };
-    let refresh = dice.between(1, (lease / 2).clamp(1, 8));
+/// Of leases that are short in a tree of `short` levels: as a lease gets shorter from level to level, and a node that
+/// polls asks once a second, they must not be too short to be renewed.
+fn place(
+    dice: &mut Dice,
+    options: &Options,
+    name: String,
+    parent: Option<u32>,
+    short: Option<u64>,
+) -> PlacePlan {
     let polls = options.polling || dice.chance(150);
+    let lease = match short {
+        Some(1) => dice.between(1, 3),
+        Some(depth) => dice.between(depth + 1, depth + 3),
+        None => dice.between(4, 30),
+    };
+    let refresh = dice.between(1, (lease / 2).clamp(1, 8));
     PlacePlan {
         tasks: dice.between(1, 3) as u8,
-        link: link(dice, short),
+        link: link(dice, short.is_some()),
         transport: if polls { Transport::Poll } else { Transport::Stream },
         streams: !dice.chance(50),
         terms: Terms {
@@ -302,6 +312,18 @@ fn holds(dice: &mut Dice, resources: &[ResourcePlan]) -> Vec<Hold> {
 fn link(dice: &mut Dice, short: bool) -> Link {
     let latency = Duration::from_micros(dice.between(100, if short { 10_000 } else { 50_000 }));
     Link { latency, jitter: latency.mul_f64(dice.fraction()) }
+}
+
+impl SwarmReport {
+    /// One town more.
+    pub fn add(&mut self, run: Run) {
+        self.seeds += 1;
+        self.events += run.events;
+        self.messages += run.counts.messages();
+        self.faults = self.faults.plus(&run.faults);
+        self.hash = (self.hash ^ run.hash).rotate_left(7);
+        self.violations.extend(run.violation);
+    }
 }
 
 impl fmt::Display for SwarmReport {

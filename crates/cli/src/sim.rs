@@ -1,7 +1,11 @@
-//! `lessor sim`: one of the seven scenarios, by our nodes and sessions or by Doorman's rules, and how it went.
+//! `lessor sim`: one of the seven scenarios, by our nodes and sessions or by Doorman's rules, and how it went; or a swarm of
+//! small towns in which everything goes wrong, or a large one in which nothing does.
 
+mod big;
 mod range;
 mod summary;
+mod swarm;
+mod what;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +19,16 @@ use lessor_sim::scenario::{self, Mode};
 use lessor_sim::workload::{Scenario, Workload, trace};
 
 use self::range::Seeds;
+use self::what::What;
 
-/// Runs one of Doorman's seven scenarios in simulated time and prints its figures.
+/// Runs one of Doorman's seven scenarios in simulated time and prints its figures; or hunts for broken rules.
 #[derive(Debug, Args)]
 pub(crate) struct Sim {
     /// one, two, three (one server, whose master is lost), four (two levels), five, six, seven (three levels: calm, with two
-    /// clients that want very much, with a mishap a minute for an hour)
-    scenario: Scenario,
+    /// clients that want very much, with a mishap a minute for an hour); swarm (small towns in which everything goes wrong,
+    /// one a seed, with every rule looked at after every event); town (many clients below three levels of servers)
+    #[arg(value_name = "SCENARIO")]
+    what: What,
     /// What is drawn is drawn from this number
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -41,19 +48,55 @@ pub(crate) struct Sim {
     /// Write a table of every second and a picture of each run here, as SCENARIO_SEED_MODE.csv and .svg
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Begin no further seed of a swarm after so many events
+    #[arg(long, value_name = "N")]
+    events: Option<u64>,
+    /// Clients of a town; 100000 without it
+    #[arg(long, value_name = "N")]
+    clients: Option<usize>,
+    /// Simulated minutes of a town; 10 without it
+    #[arg(long, value_name = "N")]
+    minutes: Option<u64>,
 }
 
 // === impl Sim ===
 
 impl Sim {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
+        self.check()?;
+        match self.what {
+            What::Scenario(scenario) => self.play(scenario),
+            What::Swarm => swarm::run(self.seeds(), self.events, self.json),
+            What::Town => big::run(self.seed, self.clients, self.minutes, self.mode, self.json),
+        }
+    }
+
+    /// Whether every flag means something for what is to be run.
+    fn check(&self) -> anyhow::Result<()> {
+        let is_scenario = matches!(self.what, What::Scenario(_));
+        let flags = [
+            ("--trace", self.trace.is_some(), is_scenario),
+            ("--out", self.out.is_some(), is_scenario),
+            ("--mode", self.mode != Mode::Stream, self.what != What::Swarm),
+            ("--events", self.events.is_some(), self.what == What::Swarm),
+            ("--seeds", self.seeds.is_some(), self.what != What::Town),
+            ("--clients", self.clients.is_some(), self.what == What::Town),
+            ("--minutes", self.minutes.is_some(), self.what == What::Town),
+        ];
+        for (flag, given, meant) in flags {
+            anyhow::ensure!(!given || meant, "{flag} means nothing for {}", self.what);
+        }
+        Ok(())
+    }
+
+    fn play(&self, scenario: Scenario) -> anyhow::Result<()> {
         let mut lines = Vec::new();
         for seed in self.seeds() {
-            let workload = self.workload(seed)?;
+            let workload = self.workload(scenario, seed)?;
             let begun = clock::now();
             let recording = scenario::run(&workload, self.mode)?;
             let wall = clock::now().since(begun);
-            let run = Run { scenario: self.scenario, plan: &workload.plan, seed, mode: self.mode };
+            let run = Run { scenario, plan: &workload.plan, seed, mode: self.mode };
             if let Some(directory) = &self.out {
                 write(directory, &run, &recording)?;
             }
@@ -76,10 +119,10 @@ impl Sim {
         }
     }
 
-    fn workload(&self, seed: u64) -> anyhow::Result<Workload> {
+    fn workload(&self, scenario: Scenario, seed: u64) -> anyhow::Result<Workload> {
         match &self.trace {
-            Some(path) => Ok(trace::open(path, self.scenario, seed)?),
-            None => Ok(Workload::draw(self.scenario, seed)),
+            Some(path) => Ok(trace::open(path, scenario, seed)?),
+            None => Ok(Workload::draw(scenario, seed)),
         }
     }
 }

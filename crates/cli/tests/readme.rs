@@ -95,6 +95,10 @@ impl Reader {
             "serve" => self.serve(line).await,
             "get" if line.iter().any(|word| word == "--hold") => self.hold(line).await,
             "demo" => drop(self.run(with(line, "--for", DEMO).0).await),
+            "sim" => {
+                let plots = tempfile::tempdir().unwrap();
+                drop(self.run(smaller(line, plots.path())).await);
+            }
             "get" | "check" => {
                 let out = self.run(line).await;
                 assert_eq!(out.lines().collect::<Vec<_>>(), output, "README.md shows another output");
@@ -177,6 +181,18 @@ fn with(mut line: Line, option: &str, value: &str) -> (Line, Option<String>) {
 }
 
 /// The command, run where the README is.
+/// A simulation that is over soon: what is simulated stays, how much of it does not.
+fn smaller(mut line: Line, plots: &Path) -> Line {
+    let plots = plots.display().to_string();
+    let small = [("--seeds", "1..1"), ("--clients", "200"), ("--minutes", "1"), ("--out", plots.as_str())];
+    for (option, value) in small {
+        if let Some(at) = line.iter().position(|word| word == option) {
+            line[at + 1] = value.to_owned();
+        }
+    }
+    line
+}
+
 fn command(line: &Line) -> Command {
     let arguments: Vec<&str> = line.iter().map(String::as_str).collect();
     let mut command = lessor(&arguments);

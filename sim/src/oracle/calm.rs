@@ -87,7 +87,12 @@ impl Town {
         let grain = if found.kind == Kind::Gauge { 1.0 } else { 2e-6 };
         let (name, policy) = (&found.id, found.policy);
         let flat = self.places.len() == 1;
-        let blur = if flat { 0.0 } else { GRID * capacity };
+        let blur = match found.kind {
+            _ if flat => 0.0,
+            Kind::Rate => GRID * capacity,
+            // Units that are shared in turns are on their way through the tree.
+            Kind::Gauge => capacity / 4.0,
+        };
         let slack = 1e-6 * capacity + grain * holders + blur;
         if had + slack < due {
             self.oracle.fail(19, || {

@@ -179,6 +179,10 @@ impl Town {
                     self.note(Party::Place(place).who(), What::Grants, numbers);
                 }
             }
+            Down::Welcome(welcome) => {
+                let beat = u64::try_from(welcome.heartbeat.as_nanos()).unwrap_or(u64::MAX);
+                self.note(Party::Place(place).who(), What::Welcomes, [welcome.epoch, beat, 0]);
+            }
             Down::Renewed { basis, grants } => {
                 self.note(Party::Place(place).who(), What::Renews, [*basis, *grants, 0]);
             }

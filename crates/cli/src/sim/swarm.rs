@@ -1,0 +1,59 @@
+//! `lessor sim swarm`: one small town a seed, each with other faults, until a rule is broken.
+
+use std::io::IsTerminal as _;
+
+use anyhow::bail;
+use lessor_client::shell::clock;
+use lessor_sim::swarm::{Options, SwarmReport, run_one};
+use serde_json::json;
+
+/// How often a terminal is told how far it has come, in seeds.
+const NEWS: u64 = 50;
+
+/// Runs the town of each seed and prints what went wrong in them. Fails at the first that breaks a rule, with its story.
+pub(super) fn run(seeds: impl Iterator<Item = u64>, events: Option<u64>, json: bool) -> anyhow::Result<()> {
+    let options = Options::default();
+    let (begun, mut report) = (clock::now(), SwarmReport::default());
+    let terminal = std::io::stderr().is_terminal();
+    for seed in seeds {
+        if events.is_some_and(|events| report.events >= events) {
+            break;
+        }
+        report.add(run_one(seed, &options));
+        if !report.violations.is_empty() {
+            break;
+        }
+        if terminal && report.seeds % NEWS == 0 {
+            eprint!("\r{} seeds, {} events", report.seeds, report.events);
+        }
+    }
+    if terminal {
+        eprint!("\r\x1b[K");
+    }
+    let wall_s = clock::now().since(begun).as_secs_f64();
+    match json {
+        true => println!("{}", line(&report, wall_s)),
+        false => println!("{report}took {wall_s:.1} s"),
+    }
+    match report.violations.first() {
+        Some(violation) => {
+            bail!("seed {} breaks a rule; see it again: lessor sim swarm --seed {0}", violation.seed)
+        }
+        None => Ok(()),
+    }
+}
+
+fn line(report: &SwarmReport, wall_s: f64) -> serde_json::Value {
+    let faults: serde_json::Map<_, _> =
+        report.faults.counts().map(|(name, count)| (name.to_owned(), count.into())).collect();
+    json!({
+        "scenario": "swarm",
+        "seeds": report.seeds,
+        "events": report.events,
+        "messages": report.messages,
+        "faults": faults,
+        "violations": report.violations.len(),
+        "trace_hash": format!("{:016x}", report.hash),
+        "wall_s": wall_s,
+    })
+}

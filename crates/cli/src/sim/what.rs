@@ -1,0 +1,45 @@
+//! What can be simulated, by its name on the command line.
+
+use std::fmt;
+use std::str::FromStr;
+
+use lessor_sim::workload::Scenario;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// One of the seven.
+    Scenario(Scenario),
+    /// Small towns in which everything goes wrong.
+    Swarm,
+    /// A large one in which nothing does.
+    Town,
+}
+
+/// A name of nothing that can be simulated.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, town")]
+pub(crate) struct UnknownWhat(String);
+
+// === impl What ===
+
+impl FromStr for What {
+    type Err = UnknownWhat;
+
+    fn from_str(name: &str) -> Result<What, UnknownWhat> {
+        match name {
+            "swarm" => Ok(What::Swarm),
+            "town" => Ok(What::Town),
+            name => name.parse().map(What::Scenario).map_err(|_| UnknownWhat(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Scenario(scenario) => scenario.fmt(f),
+            What::Swarm => f.write_str("swarm"),
+            What::Town => f.write_str("town"),
+        }
+    }
+}
