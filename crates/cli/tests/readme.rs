@@ -4,6 +4,7 @@
 
 mod house;
 
+use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
