@@ -4,8 +4,8 @@
 //! Whatever moves a share or frees capacity leaves the resource *unsettled*. It is settled at the next look at it, which
 //! comes at once, but not sooner after the last one than that one was worth: a resource with many listeners is looked at
 //! less often. A share that has moved by less than the *tolerance* is not worth a message by itself, and is told with
-//! the next heartbeat. The tolerance grows with the number of listeners, one millionth of the share for each, as does
-//! what it costs to tell them all: with ten thousand, one per cent.
+//! the next heartbeat. The tolerance grows with the number of listeners, one part in 100,000 of the share for each, as does
+//! what it costs to tell them all: from a thousand on it is one per cent.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const PACE_PER_GRANT: Duration = Duration::from_micros(20);
 const PACE_PER_LOOK: Duration = Duration::from_micros(1);
 
 /// By how much a share may move untold, as a fraction of it, for each listener, and at most.
-const TOLERANCE_PER_LISTENER: f64 = 1e-6;
+const TOLERANCE_PER_LISTENER: f64 = 1e-5;
 const MOST_TOLERANCE: f64 = 0.01;
 
 /// For so long a grant and a report may have crossed.
