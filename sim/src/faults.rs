@@ -43,6 +43,8 @@ pub enum Mischief {
     Twin,
     /// A client says good-bye and comes back later.
     Leave,
+    /// A client drops a resource and asks for it again later.
+    Drop,
     /// A client is frozen, and goes on later as if nothing had been.
     Freeze,
     /// A leader is frozen.
@@ -86,7 +88,7 @@ pub struct Tally {
 
 impl Mischief {
     /// All of them.
-    pub const ALL: [Mischief; 18] = [
+    pub const ALL: [Mischief; 19] = [
         Mischief::Break,
         Mischief::Silence,
         Mischief::Stall,
@@ -94,6 +96,7 @@ impl Mischief {
         Mischief::Vanish,
         Mischief::Twin,
         Mischief::Leave,
+        Mischief::Drop,
         Mischief::Freeze,
         Mischief::FreezeLeader,
         Mischief::LoseLeader,
@@ -118,6 +121,7 @@ impl Mischief {
             Mischief::Vanish => "client vanished",
             Mischief::Twin => "twin begun",
             Mischief::Leave => "client left",
+            Mischief::Drop => "resource dropped",
             Mischief::Freeze => "client frozen",
             Mischief::FreezeLeader => "leader frozen",
             Mischief::LoseLeader => "leader lost",

@@ -10,6 +10,8 @@ mod mail;
 mod mischief;
 mod node;
 mod reign;
+mod running;
+mod view;
 mod wire;
 
 use std::collections::HashMap;
@@ -26,7 +28,7 @@ use crate::faults::{Faults, Mischief, Tally};
 use crate::oracle::{Holding, Oracle, Violation};
 use crate::place::Place;
 use crate::plan::{Manners, TownPlan, Watch};
-use crate::process::{Frozen, Party, Process, Sender};
+use crate::process::Party;
 use crate::story::{Line, Story, What, Who};
 use crate::stream::Streams;
 
@@ -178,25 +180,6 @@ impl Town {
         self.drive_client(client);
     }
 
-    /// What `client` believes it may use of everything it asks for.
-    #[must_use]
-    pub fn believed(&self, client: u32) -> Amount {
-        let holds = self.clients[client as usize].holds.clone();
-        Amount::from_micros(holds.map(|hold| self.holdings[hold as usize].counted).sum())
-    }
-
-    /// What all clients together believe they may use of a resource, in millionths.
-    #[must_use]
-    pub fn total_believed(&self, resource: u16) -> u128 {
-        self.oracle.total(resource)
-    }
-
-    /// What the leader of a place has out of a resource, with its ghost, in millionths; nothing without a leader.
-    #[must_use]
-    pub fn leased(&self, place: u32, resource: u16) -> u128 {
-        self.books(place, resource).map_or(0, |books| books.total)
-    }
-
     /// So much longer.
     ///
     /// # Errors
@@ -237,84 +220,6 @@ impl Town {
         }
     }
 
-    /// What all clients that live want of a resource.
-    #[must_use]
-    pub fn total_wants(&self, resource: u16) -> f64 {
-        self.targets(resource).iter().map(|target| target.wants).sum()
-    }
-
-    /// The longest lease that any leader was told to grant.
-    #[must_use]
-    pub fn longest_lease(&self) -> Duration {
-        self.places.iter().map(|place| place.longest_lease).max().unwrap_or_default()
-    }
-
-    /// Whether a place has a leader.
-    #[must_use]
-    pub fn is_led(&self, place: u32) -> bool {
-        self.places[place as usize].leader.is_some()
-    }
-
-    /// Which task leads a place.
-    #[must_use]
-    pub fn leading_task(&self, place: u32) -> Option<u8> {
-        self.places[place as usize].leader.as_ref().map(|leader| leader.task)
-    }
-
-    /// What time it is.
-    #[must_use]
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// How many clients there are, with twins.
-    #[must_use]
-    pub fn clients(&self) -> usize {
-        self.clients.len()
-    }
-
-    /// Of everything that has happened.
-    #[must_use]
-    pub fn hash(&self) -> u64 {
-        self.story.hash()
-    }
-
-    /// How many events there were.
-    #[must_use]
-    pub fn events(&self) -> u64 {
-        self.events
-    }
-
-    /// What was sent.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts
-    }
-
-    /// What went wrong.
-    #[must_use]
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// The last things that happened, one a line.
-    #[must_use]
-    pub fn story(&self) -> String {
-        self.story.tell(|who| match who {
-            Who::Town => "town".to_owned(),
-            Who::Client(index) => {
-                let client = &self.clients[index as usize];
-                format!("{}({index})", client.id)
-            }
-            Who::Place(index) => self.places[index as usize].name.to_string(),
-        })
-    }
-
-    /// Keeps so many of them from here on.
-    pub fn keep_story(&mut self, lines: usize) {
-        self.story.keep(lines);
-    }
-
     fn tell_news(&mut self, observer: &mut impl Observer) {
         for news in self.news.drain(..) {
             observer.hear(self.now, news);
@@ -339,6 +244,7 @@ impl Town {
             Event::ToHolder { holder, mail } => self.at_holder(holder, mail),
             Event::Lapse(hold) => self.lapse(hold),
             Event::Use(hold) => self.take_in_use(hold),
+            Event::Take(hold, life) => self.take(hold, life),
             Event::Thaw(party, life) => self.thaw(party, life),
             Event::Mischief(kind) => self.mischief(kind),
             Event::Back(client) => self.begin_life(client),
@@ -361,109 +267,12 @@ impl Town {
                 (leader.task == *task).then_some(Party::Place(*place))
             }
             Event::Reload(place) | Event::Tidy(place, _) => Some(Party::Place(*place)),
-            Event::Use(hold) => Some(Party::Client(self.holdings[*hold as usize].client)),
+            Event::Use(hold) | Event::Take(hold, _) => {
+                Some(Party::Client(self.holdings[*hold as usize].client))
+            }
             Event::Wants(client) => Some(Party::Client(*client)),
             _ => None,
         }
-    }
-
-    /// A deadline, perhaps one that has moved.
-    fn wake(&mut self, party: Party) {
-        let now = self.now;
-        let process = self.process_mut(party);
-        if process.wake != now {
-            return;
-        }
-        process.wake = Time::MAX;
-        self.drive(party);
-    }
-
-    fn drive(&mut self, party: Party) {
-        match party {
-            Party::Client(client) => self.drive_client(client),
-            Party::Place(place) => self.drive_place(place),
-        }
-    }
-
-    /// Sees to it that the party is woken when its clock shows `deadline`.
-    pub(crate) fn wake_at(&mut self, party: Party, deadline: Time) {
-        let now = self.now;
-        let process = self.process_mut(party);
-        let when = process.clock.when(deadline).max(now);
-        if deadline != Time::MAX && when < process.wake {
-            process.wake = when;
-            self.agenda.put(when, Event::Wake(party));
-        }
-    }
-
-    /// Keeps everything back from the party until `until`.
-    pub(crate) fn freeze(&mut self, party: Party, until: Time) {
-        let process = self.process_mut(party);
-        if process.frozen.is_some() {
-            return;
-        }
-        process.frozen = Some(Box::new(Frozen { until, backlog: std::collections::VecDeque::new() }));
-        let life = process.life;
-        self.note(party.who(), What::Freezes, [until.as_nanos(), 0, 0]);
-        self.agenda.put(until, Event::Thaw(party, life));
-    }
-
-    /// One event that was kept back, or the end of it.
-    fn thaw(&mut self, party: Party, life: u32) {
-        let now = self.now;
-        let process = self.process_mut(party);
-        if process.life != life {
-            return;
-        }
-        if let Party::Client(client) = party {
-            self.clients[client as usize].holds.clone().for_each(|hold| self.stop_overdue(hold));
-        }
-        let process = self.process_mut(party);
-        let Some(frozen) = process.frozen.as_mut().filter(|frozen| frozen.until <= now) else { return };
-        let event = frozen.backlog.pop_front();
-        let late = frozen.backlog.len();
-        if event.is_none() {
-            process.frozen = None;
-            process.wake = Time::MAX;
-        }
-        self.note(party.who(), What::Thaws, [late as u64, 0, 0]);
-        match event {
-            None => self.drive(party),
-            Some(event) => {
-                self.agenda.put(now, Event::Thaw(party, life));
-                self.handle(event);
-            }
-        }
-    }
-
-    pub(crate) fn process(&self, party: Party) -> &Process {
-        match party {
-            Party::Client(client) => &self.clients[client as usize].process,
-            Party::Place(place) => &self.places[place as usize].process,
-        }
-    }
-
-    pub(crate) fn process_mut(&mut self, party: Party) -> &mut Process {
-        match party {
-            Party::Client(client) => &mut self.clients[client as usize].process,
-            Party::Place(place) => &mut self.places[place as usize].process,
-        }
-    }
-
-    pub(crate) fn local(&self, party: Party) -> Time {
-        self.process(party).clock.at(self.now)
-    }
-
-    pub(crate) fn lives(&self, holder: Sender) -> bool {
-        self.process(holder.party).life == holder.life
-            && match holder.party {
-                Party::Client(client) => self.clients[client as usize].lives(),
-                Party::Place(place) => self.places[place as usize].leader.is_some(),
-            }
-    }
-
-    pub(crate) fn later(&mut self, delay: Duration, event: Event) {
-        self.agenda.put(self.now + delay, event);
     }
 
     pub(crate) fn faulty(&self) -> bool {

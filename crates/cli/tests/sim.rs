@@ -211,3 +211,38 @@ async fn a_wrong_word_is_named_with_what_was_wanted() {
         assert!(err.contains(wanted), "{err}, wanted {wanted}");
     }
 }
+
+#[tokio::test]
+async fn a_swarm_counts_what_went_wrong_and_breaks_no_rule() {
+    let line: Value = serde_json::from_str(&succeed(&["swarm", "--seeds", "0..1", "--json"]).await).unwrap();
+    assert_eq!((&line["seeds"], &line["violations"]), (&Value::from(2), &Value::from(0)), "{line}");
+    assert!(line["events"].as_u64().unwrap() > 1_000 && line["faults"].is_object(), "{line}");
+    let again: Value = serde_json::from_str(&succeed(&["swarm", "--seeds", "0..1", "--json"]).await).unwrap();
+    assert_eq!(line["trace_hash"], again["trace_hash"]);
+    let said = succeed(&["swarm", "--seeds", "0..100", "--events", "1"]).await;
+    assert!(said.contains("1  seeds"), "{said}");
+}
+
+#[tokio::test]
+async fn a_town_is_as_large_as_one_likes() {
+    for mode in ["stream", "poll"] {
+        let said = succeed(&["town", "--clients", "300", "--minutes", "1", "--mode", mode, "--json"]).await;
+        let line: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(line["clients"], 300);
+        assert!(line["used_in_the_end"].as_f64().unwrap() > 0.9, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_flag_that_means_nothing_is_refused() {
+    for (arguments, complaint) in [
+        (&["five", "--clients", "3"][..], "--clients means nothing for five"),
+        (&["swarm", "--mode", "poll"], "--mode means nothing for swarm"),
+        (&["town", "--seeds", "1..2"], "--seeds means nothing for town"),
+        (&["town", "--mode", "doorman"], "--mode doorman means nothing for town; wanted stream or poll"),
+        (&["town", "--clients", "0"], "--clients: found 0, wanted at least 1"),
+    ] {
+        let said = fail(arguments).await;
+        assert!(said.contains(complaint), "{arguments:?}: {said}");
+    }
+}

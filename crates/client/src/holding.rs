@@ -97,8 +97,7 @@ pub(crate) struct Holding {
 struct Lease {
     /// What was granted, or less if less was promised since.
     amount: Amount,
-    /// The least that whoever granted it was promised. A successor of theirs knows that so much may be out, and not of
-    /// anything that was promised after they had gone.
+    /// The least that any leader was promised. A successor of theirs knows that so much may be out.
     shown: Amount,
     end: Time,
     order: Option<Order>,
@@ -314,14 +313,13 @@ impl Holding {
         Ok(())
     }
 
-    /// What a report to the leader of `reign` shows of a lease of which `held` is kept.
+    /// What a report to the leader of `reign` shows of a lease of which `held` is kept. Once said, whoever comes after that
+    /// leader may count no more than that.
     fn shown(&mut self, now: Time, held: Amount, reign: Option<u64>) -> Amount {
         let Some(lease) = &mut self.lease else { return held };
         let succeeded = lease.order.is_some_and(|order| reign > Some(order.epoch));
-        if !succeeded {
-            lease.shown = lease.amount;
-        }
-        if succeeded && now < lease.end { lease.shown.max(held) } else { held }
+        let before = std::mem::replace(&mut lease.shown, lease.amount);
+        if succeeded && now < lease.end { before.max(held) } else { held }
     }
 
     /// The grant `order` lasts until `end`, if that is later than it did. Returns whether it is the lease we have, and has

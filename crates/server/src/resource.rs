@@ -285,11 +285,11 @@ impl Resource {
 
     /// Whether it can be forgotten: nobody holds or wants any of it, and it was not asked for during a whole lease.
     pub(crate) fn is_idle(&self, now: Time) -> bool {
-        self.children.len() == 0 && now >= self.idle_from()
+        self.children.len() == 0 && self.ledger.ghost() == Amount::ZERO && now >= self.idle_from()
     }
 
     pub(crate) fn idle_from(&self) -> Time {
-        self.touched + self.terms.lease_length
+        (self.touched + self.terms.lease_length).max(self.ledger.ghost_end())
     }
 
     pub(crate) fn template(&self) -> Option<&Arc<Template>> {
@@ -429,7 +429,8 @@ impl Resource {
         if learning {
             let held = held.unwrap_or(has.capacity);
             self.ledger.take_up(&mut child.account, held, self.learning_until);
-        } else if now < self.ledger.ghost_end() && has.order.is_some() {
+        } else if now < self.ledger.ghost_end() && has.order.is_some() && child.incarnated {
+            // Who draws no incarnation may show a lease that has ended, of which others have been given their part.
             // All that it may have used so far is known from here on, and what it gives back of it is free.
             let held = held.unwrap_or(has.capacity);
             self.ledger.claim(&mut child.account, has.capacity.max(held));

@@ -63,6 +63,11 @@ impl Holding {
         self.promised = None;
     }
 
+    /// It was dropped: whatever is adopted after that begins anew.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.order, self.promised) = (None, None);
+    }
+
     pub(crate) fn order(&self) -> Option<Order> {
         self.order
     }
@@ -153,11 +158,10 @@ impl Town {
         }
         if counted > 0 {
             let holding = &mut self.holdings[hold as usize];
-            let mut next = holding.until;
-            if holding.in_use > holding.amount {
-                next = next.min(holding.in_use_until);
-            }
-            let when = if next > clock.at(self.now) { clock.when(next) } else { clock.when(holding.until) };
+            let local = clock.at(self.now);
+            let ends = [holding.until, if holding.in_use > 0 { holding.in_use_until } else { Time::MAX }];
+            let next = ends.into_iter().filter(|&end| end > local).min().unwrap_or(Time::MAX);
+            let when = clock.when(next);
             if when < holding.lapse || holding.lapse < self.now {
                 holding.lapse = when;
                 self.agenda.put(when, Event::Lapse(hold));

@@ -1,5 +1,6 @@
 //! The books of nodes, compared with what clients believe, with each other, and with what they were.
 
+use lessor_client::holding::Rung;
 use lessor_proto::message::{HolderKind, Order};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{Books, ChildBook};
@@ -96,6 +97,11 @@ impl Town {
             let Some(session) = leader.node.parent_session() else { return };
             let allowance = session.allowance(now, &self.resources[usize::from(resource)].id);
             let micros = allowance.capacity.unwrap_or(Amount::MAX).as_micros();
+            // It was dropped: whatever is adopted after that begins anew.
+            if session.rung(now, &self.resources[usize::from(resource)].id) == Rung::Waiting {
+                let index = self.oracle.at(place, resource);
+                self.oracle.seen[index].order = None;
+            }
             self.watch_lease(place, resource, micros, allowance.until);
         }
     }

@@ -1,6 +1,6 @@
 //! Holders: clients and the upper halves of nodes. What they do, what reaches them, and what clients come to believe.
 
-use lessor_client::holding::{Fallback, HoldingConfig, Kind as Counting, Surplus};
+use lessor_client::holding::{Fallback, HoldingConfig, Kind as Counting, Rung, Surplus};
 use lessor_client::session::{Action, Change, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Band, Bands, Report, Up};
 use lessor_proto::{Amount, Time};
@@ -54,7 +54,7 @@ impl Town {
             let mut session = Session::new(config);
             for hold in holds {
                 let resource = &self.resources[usize::from(hold.resource)];
-                let config = holding(resource.kind, hold.wants, hold.priority);
+                let config = holding_config(resource.kind, hold.wants, hold.priority);
                 session.add(now, resource.id.clone(), config);
             }
             Mind::Ours(Box::new(session))
@@ -124,6 +124,22 @@ impl Town {
         }
     }
 
+    /// The client asks again for what it has dropped.
+    pub(super) fn take(&mut self, hold: u32, life: u32) {
+        let holding = &self.holdings[hold as usize];
+        if self.process(Party::Client(holding.client)).life != life {
+            return;
+        }
+        let (client, wants, priority) = (holding.client, holding.wants, holding.priority);
+        let resource = &self.resources[usize::from(holding.resource)];
+        let (id, config) = (resource.id.clone(), holding_config(resource.kind, wants, priority));
+        let now = self.local(Party::Client(client));
+        if let Some(session) = self.clients[client as usize].mind.session() {
+            session.add(now, id, config);
+            self.drive_client(client);
+        }
+    }
+
     fn believe(&mut self, client: u32, change: &Change) {
         let found = &self.clients[client as usize];
         let mut holds = found.holds.clone();
@@ -133,11 +149,14 @@ impl Town {
         };
         let hold = holds.find(of).expect("a resource that the client asks for");
         let amount = change.allowance.capacity.unwrap_or(Amount::MAX);
+        if change.rung == Rung::Waiting {
+            self.holdings[hold as usize].begin_anew();
+        }
         self.adopt(hold, amount, change.allowance.until);
     }
 }
 
-fn holding(kind: Kind, wants: f64, priority: i64) -> HoldingConfig {
+fn holding_config(kind: Kind, wants: f64, priority: i64) -> HoldingConfig {
     HoldingConfig {
         kind: match kind {
             Kind::Rate => Counting::Rate,

@@ -27,6 +27,8 @@ pub(crate) enum Event {
     Lapse(u32),
     /// The units of a gauge in use change.
     Use(u32),
+    /// A life of a client takes up a resource that it dropped.
+    Take(u32, u32),
     /// A life that was frozen goes on.
     Thaw(Party, u32),
     Mischief(Mischief),

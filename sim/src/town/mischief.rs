@@ -28,6 +28,7 @@ impl Town {
             Mischief::Vanish => self.any_client().is_some_and(|client| self.crash(client, false)),
             Mischief::Leave => self.any_client().is_some_and(|client| self.leave(client)),
             Mischief::Twin => self.any_client().is_some_and(|client| self.twin(client)),
+            Mischief::Drop => self.any_client().is_some_and(|client| self.drop_one(client)),
             Mischief::Freeze => {
                 let until = self.spell();
                 self.any_client().map(|client| self.freeze(Party::Client(client), until)).is_some()
@@ -141,6 +142,25 @@ impl Town {
         self.later(stays, Event::TwinEnds(client));
         let back = self.spell().max(self.now + stays);
         self.agenda.put(back, Event::Back(client));
+        true
+    }
+
+    fn drop_one(&mut self, client: u32) -> bool {
+        let party = Party::Client(client);
+        let (now, process) = (self.local(party), self.process(party));
+        let (frozen, life) = (process.frozen.is_some(), process.life);
+        let holds = self.clients[client as usize].holds.clone();
+        let hold = holds.start + self.dice.index(holds.len()) as u32;
+        let holding = &self.holdings[hold as usize];
+        let id = &self.resources[usize::from(holding.resource)].id;
+        let Some(session) = self.clients[client as usize].mind.session() else { return false };
+        if frozen || holding.in_use > 0 {
+            return false;
+        }
+        session.remove(now, id);
+        self.drive_client(client);
+        let back = self.spell();
+        self.agenda.put(back, Event::Take(hold, life));
         true
     }
 

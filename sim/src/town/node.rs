@@ -22,9 +22,9 @@ impl Town {
             self.at_leader(place, mail);
         } else if found.tasks[usize::from(task)].up {
             let leader = found.rumoured();
-            self.send_on(place, mail, leader);
+            self.send_on(place, &mail, leader);
         } else {
-            self.refuse(place, mail);
+            self.refuse(place, &mail);
         }
     }
 
@@ -80,8 +80,8 @@ impl Town {
     }
 
     /// A task that does not lead names the one that does.
-    fn send_on(&mut self, place: u32, mail: ToNode, leader: Leader) {
-        match mail {
+    fn send_on(&mut self, place: u32, mail: &ToNode, leader: Leader) {
+        match *mail {
             ToNode::Ask { from, id, .. } => {
                 let answer = Answer { redirect: Some(leader), ..Answer::default() };
                 self.post_down(place, from, ToHolder::Answered { id, answer: Box::new(answer) });
@@ -111,8 +111,8 @@ impl Town {
     }
 
     /// Nobody is there.
-    fn refuse(&mut self, place: u32, mail: ToNode) {
-        match mail {
+    fn refuse(&mut self, place: u32, mail: &ToNode) {
+        match *mail {
             ToNode::Ask { from, id, .. } | ToNode::Release { from, id, .. } => {
                 self.fail(place, from, id, "connection refused");
             }

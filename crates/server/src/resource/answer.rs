@@ -117,6 +117,9 @@ impl Resource {
     /// What is due to the child at `slot`.
     pub(super) fn target(&self, now: Time, slot: Slot) -> Amount {
         let child = self.children.at(slot);
+        if child.withdrawn {
+            return Amount::ZERO;
+        }
         if self.is_learning(now) {
             return child.account.charge().min(Amount::from_f64(child.demands.wants()));
         }

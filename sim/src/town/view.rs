@@ -1,0 +1,110 @@
+//! What one may ask a town.
+
+use std::time::Duration;
+
+use lessor_proto::{Amount, Time};
+
+use super::{Counts, Town};
+use crate::faults::Tally;
+use crate::story::Who;
+
+// === impl Town ===
+
+impl Town {
+    /// What all clients that live want of a resource.
+    #[must_use]
+    pub fn total_wants(&self, resource: u16) -> f64 {
+        self.targets(resource).iter().map(|target| target.wants).sum()
+    }
+
+    /// The longest lease that any leader was told to grant.
+    #[must_use]
+    pub fn longest_lease(&self) -> Duration {
+        self.places.iter().map(|place| place.longest_lease).max().unwrap_or_default()
+    }
+
+    /// Whether a place has a leader.
+    #[must_use]
+    pub fn is_led(&self, place: u32) -> bool {
+        self.places[place as usize].leader.is_some()
+    }
+
+    /// Which task leads a place.
+    #[must_use]
+    pub fn leading_task(&self, place: u32) -> Option<u8> {
+        self.places[place as usize].leader.as_ref().map(|leader| leader.task)
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How many clients there are, with twins.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Of everything that has happened.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.story.hash()
+    }
+
+    /// How many events there were.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// What was sent.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The last things that happened, one a line.
+    #[must_use]
+    pub fn story(&self) -> String {
+        self.story.tell(|who| match who {
+            Who::Town => "town".to_owned(),
+            Who::Client(index) => {
+                let client = &self.clients[index as usize];
+                format!("{}({index})", client.id)
+            }
+            Who::Place(index) => self.places[index as usize].name.to_string(),
+        })
+    }
+
+    /// Keeps so many of them from here on.
+    pub fn keep_story(&mut self, lines: usize) {
+        self.story.keep(lines);
+    }
+
+    /// What `client` believes it may use of everything it asks for.
+    #[must_use]
+    pub fn believed(&self, client: u32) -> Amount {
+        let holds = self.clients[client as usize].holds.clone();
+        Amount::from_micros(holds.map(|hold| self.holdings[hold as usize].counted).sum())
+    }
+
+    /// What all clients together believe they may use of a resource, in millionths.
+    #[must_use]
+    pub fn total_believed(&self, resource: u16) -> u128 {
+        self.oracle.total(resource)
+    }
+
+    /// What the leader of a place has out of a resource, with its ghost, in millionths; nothing without a leader.
+    #[must_use]
+    pub fn leased(&self, place: u32, resource: u16) -> u128 {
+        self.books(place, resource).map_or(0, |books| books.total)
+    }
+}
