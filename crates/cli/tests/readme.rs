@@ -185,6 +185,8 @@ fn with(mut line: Line, option: &str, value: &str) -> (Line, Option<String>) {
 /// A simulation that is over soon: what is simulated stays, how much of it does not.
 fn smaller(mut line: Line, plots: &Path) -> Line {
     let plots = plots.display().to_string();
+    // An hour takes its time without optimisation.
+    line.iter_mut().filter(|word| *word == "seven").for_each(|word| *word = "five".to_owned());
     let small = [("--seeds", "1..1"), ("--clients", "200"), ("--minutes", "1"), ("--out", plots.as_str())];
     for (option, value) in small {
         if let Some(at) = line.iter().position(|word| word == option) {
