@@ -77,6 +77,8 @@ pub struct HoldingConfig {
 pub(crate) struct Holding {
     config: HoldingConfig,
     lease: Option<Lease>,
+    /// What a grantor still counts for certain, under the leases that have not ended: the larger the sooner it ends.
+    cover: Vec<Cover>,
     /// The highest order ever adopted.
     adopted: Option<Order>,
     /// The safe capacity of the last answer, in units; -1 is without limit.
@@ -97,11 +99,16 @@ pub(crate) struct Holding {
 struct Lease {
     /// What was granted, or less if less was promised since.
     amount: Amount,
-    /// The least that any leader was promised. A successor of theirs knows that so much may be out.
-    shown: Amount,
     end: Time,
     order: Option<Order>,
     token: Vec<u8>,
+}
+
+/// So much is counted until then, by our clock.
+#[derive(Clone, Copy, Debug)]
+struct Cover {
+    amount: Amount,
+    end: Time,
 }
 
 // === impl Rung ===
@@ -148,6 +155,7 @@ impl Holding {
         Holding {
             config,
             lease: None,
+            cover: Vec::new(),
             adopted: None,
             safe_capacity: None,
             in_use: Amount::ZERO,
@@ -271,7 +279,7 @@ impl Holding {
     pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, reign: Option<u64>) -> Report {
         self.give_back_surplus();
         let held = self.held(now);
-        let shown = self.shown(now, held, reign);
+        let shown = self.shown(now, held, held.max(self.in_use), reign);
         if self.in_use <= held {
             self.ack_wanted = false;
         }
@@ -303,23 +311,45 @@ impl Holding {
         self.ack_wanted = grant.ack_wanted;
         // Without an order there are no promises to be made.
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
-        self.lease = Some(Lease {
-            amount: grant.capacity,
-            shown: grant.capacity,
-            end,
-            order: grant.order,
-            token: grant.token,
-        });
+        self.lease = Some(Lease { amount: grant.capacity, end, order: grant.order, token: grant.token });
+        self.add_cover(now, grant.capacity, end);
         Ok(())
     }
 
-    /// What a report to the leader of `reign` shows of a lease of which `held` is kept. Once said, whoever comes after that
-    /// leader may count no more than that.
-    fn shown(&mut self, now: Time, held: Amount, reign: Option<u64>) -> Amount {
-        let Some(lease) = &mut self.lease else { return held };
-        let succeeded = lease.order.is_some_and(|order| reign > Some(order.epoch));
-        let before = std::mem::replace(&mut lease.shown, lease.amount);
-        if succeeded && now < lease.end { before.max(held) } else { held }
+    /// What a report to the leader of `reign` shows of a lease of which `held` is kept, when it promises `promise`.
+    ///
+    /// A successor is shown what its predecessor counted at the least. That may be more than the lease gives, as a larger
+    /// one before it has not ended; and it is never more, though a node may have that much out by its own careful count.
+    /// Once said, whoever comes after that successor may count no more than the promise.
+    fn shown(&mut self, now: Time, held: Amount, promise: Amount, reign: Option<u64>) -> Amount {
+        let order = self.lease.as_ref().and_then(|lease| lease.order);
+        let succeeded = order.is_some_and(|order| reign > Some(order.epoch));
+        self.cover.retain(|cover| now < cover.end);
+        let counted = self.cover.first().map_or(Amount::ZERO, |cover| cover.amount);
+        self.cover.iter_mut().for_each(|cover| cover.amount = cover.amount.min(promise));
+        self.prune_cover();
+        if succeeded { counted } else { held }
+    }
+
+    fn add_cover(&mut self, now: Time, amount: Amount, end: Time) {
+        self.cover.retain(|cover| now < cover.end);
+        if self.config.kind == Kind::Gauge {
+            // Units that were recalled may be used as long as the lease is renewed.
+            self.cover.iter_mut().for_each(|cover| cover.end = cover.end.max(end));
+        }
+        self.cover.push(Cover { amount, end });
+        self.prune_cover();
+    }
+
+    /// Forgets what something as large outlasts.
+    fn prune_cover(&mut self) {
+        let mut larger = None;
+        self.cover.sort_by_key(|cover| std::cmp::Reverse((cover.amount, cover.end)));
+        self.cover.retain(|cover| {
+            let adds = larger.is_none_or(|end| end < cover.end);
+            larger = larger.max(Some(cover.end));
+            adds
+        });
     }
 
     /// The grant `order` lasts until `end`, if that is later than it did. Returns whether it is the lease we have, and has
@@ -329,6 +359,8 @@ impl Holding {
         match self.lease.as_mut().filter(live) {
             Some(lease) => {
                 lease.end = lease.end.max(end);
+                let (amount, end) = (lease.amount, lease.end);
+                self.add_cover(now, amount, end);
                 true
             }
             None => false,
@@ -337,8 +369,9 @@ impl Holding {
 
     /// Brings the end of the lease forward by time that passed unseen.
     pub(crate) fn lose_time(&mut self, lost: Duration) {
-        if let Some(lease) = &mut self.lease {
-            lease.end = earlier(lease.end, lost);
+        let ends = self.cover.iter_mut().map(|cover| &mut cover.end);
+        for end in ends.chain(self.lease.as_mut().map(|lease| &mut lease.end)) {
+            *end = earlier(*end, lost);
         }
     }
 

@@ -45,8 +45,9 @@ pub struct Node {
     tally: Tally,
 }
 
-/// The shortest time between heartbeats, and the longest.
-const HEARTBEATS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(60)];
+/// The shortest time between heartbeats, and the longest: a stream that is dead in silence is given up when two are not
+/// answered.
+const HEARTBEATS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)];
 
 // === impl Node ===
 

@@ -433,7 +433,7 @@ impl Resource {
             // Who draws no incarnation may show a lease that has ended, of which others have been given their part.
             // All that it may have used so far is known from here on, and what it gives back of it is free.
             let held = held.unwrap_or(has.capacity);
-            self.ledger.claim(&mut child.account, has.capacity.max(held));
+            self.ledger.claim(&mut child.account, has.capacity);
             self.ledger.acknowledge(&mut child.account, 0, held);
             child.claimed = true;
         }

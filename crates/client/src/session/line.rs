@@ -7,6 +7,9 @@ use lessor_proto::Time;
 
 use super::Transport;
 
+/// No heartbeats faster than that, whatever a server wants.
+pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
+
 /// The way to speak to servers, and the stream if there is one.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
@@ -123,6 +126,12 @@ impl Line {
 // === impl Open ===
 
 impl Open {
+    /// Something on the stream is to be renewed that often: templates change while streams last.
+    pub(super) fn speak_every(&mut self, now: Time, refresh: Duration) {
+        self.heartbeat = self.heartbeat.min(refresh.max(SHORTEST_HEARTBEAT));
+        self.next_beat = self.next_beat.min(now + self.heartbeat);
+    }
+
     /// When to give it up if nothing more comes. Every heartbeat is answered, so two of them and something for the way
     /// are enough.
     pub(super) fn silent_at(&self) -> Time {

@@ -75,7 +75,7 @@ impl Session {
         if !self.entries[place].is_open() {
             return Ok(());
         }
-        let length = grant.length;
+        let (length, refresh) = (grant.length, grant.refresh_interval);
         let adopted = self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, end));
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
@@ -83,6 +83,9 @@ impl Session {
         entry.taken_up(basis);
         entry.fault = adopted.err();
         entry.hasten(now, spaced);
+        if let Line::Open(open) = &mut self.streams.line {
+            open.speak_every(now, refresh);
+        }
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use lessor_proto::Time;
 use lessor_proto::message::{Hello, Leader, Up, Welcome};
 
 use super::entry::Entry;
-use super::line::{Line, Open};
+use super::line::{Line, Open, SHORTEST_HEARTBEAT};
 use super::route::Astray;
 use super::{Action, Failure, Fault, RELEASES, Session};
 use crate::mutation::Mutation;
@@ -20,8 +20,6 @@ use crate::mutation::Mutation;
 const STREAMLESS: Duration = Duration::from_secs(600);
 /// How long to wait for a leader that does not take claims yet, about.
 const CLAIMS_CLOSED: Duration = Duration::from_millis(100);
-/// No heartbeats faster than that, whatever a server wants.
-const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
 /// How long nobody may lead, at the longest, before those who hold something ask again: a fail-over takes seconds.
 const LEADERLESS: Duration = Duration::from_secs(1);
 
