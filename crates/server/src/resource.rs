@@ -195,7 +195,7 @@ impl Resource {
     ) -> Option<Reply> {
         let slot = self.hear(now, ask, report, reign)?;
         let reply = self.answer(now, slot, reign);
-        self.children.schedule(slot, self.terms.refresh_interval);
+        self.children.schedule(slot, &self.terms);
         self.rank(slot);
         reply
     }
@@ -221,7 +221,7 @@ impl Resource {
             self.reshare();
             self.unsettled = true;
         }
-        self.children.schedule(slot, self.terms.refresh_interval);
+        self.children.schedule(slot, &self.terms);
         self.rank(slot);
         self.take_turns(now);
         Some(slot)
@@ -249,7 +249,7 @@ impl Resource {
             self.note_lent(incarnated, before);
             self.withdraw(slot);
             self.streaming.remove(slot);
-            self.children.schedule(slot, self.terms.refresh_interval);
+            self.children.schedule(slot, &self.terms);
             return;
         }
         self.forget(slot);
@@ -377,11 +377,10 @@ impl Resource {
         report: &Report,
         reign: Reign<'_>,
     ) -> Slot {
-        let refresh = self.terms.refresh_interval;
         let others: Vec<Slot> = self.children.lives(holder).collect();
         for &slot in &others {
             self.children.at_mut(slot).superseded = true;
-            self.children.schedule(slot, refresh);
+            self.children.schedule(slot, &self.terms);
             if reign.config.rules.lack(Mutation::IncarnationFreesOld) {
                 let before = self.ledger.lent();
                 self.ledger.close(&mut self.children.at_mut(slot).account);
@@ -468,14 +467,14 @@ impl Resource {
         let incarnated = child.incarnated;
         self.note_lent(incarnated, before);
         let child = self.children.at(slot);
-        if child.account.is_empty() {
+        if child.account.is_empty() && now >= child.forgotten_at(&self.terms) {
             self.forget(slot);
             return;
         }
         if child.superseded && !child.withdrawn && now >= child.basis + refresh * 2 {
             self.withdraw(slot);
         }
-        self.children.schedule(slot, refresh);
+        self.children.schedule(slot, &self.terms);
     }
 
     /// The wants of the child at `slot` do not count until it is heard of again.

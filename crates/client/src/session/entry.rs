@@ -48,6 +48,8 @@ pub(super) struct Streamed {
     pub(super) floor: Option<u64>,
     /// The last grant of it that came down this stream, adopted or not, and its length: what a renewal is about.
     pub(super) granted: Option<(Order, Duration)>,
+    /// How often to renew that: thrice within the lease, so that one heartbeat may be lost with its stream.
+    pub(super) pace: Option<Duration>,
 }
 
 /// The life of an entry.

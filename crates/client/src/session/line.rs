@@ -49,7 +49,10 @@ pub(super) struct Open {
     pub(super) id: u64,
     /// The reign of the one who welcomed us.
     pub(super) epoch: u64,
+    /// How often whoever welcomed us wanted to hear from us.
     pub(super) heartbeat: Duration,
+    /// How often we speak: as often, or more often if a lease would end.
+    pub(super) pace: Duration,
     /// When we were welcomed.
     pub(super) since: Time,
     /// When something came last.
@@ -126,16 +129,18 @@ impl Line {
 // === impl Open ===
 
 impl Open {
-    /// Something on the stream is to be renewed that often: templates change while streams last.
-    pub(super) fn speak_every(&mut self, now: Time, refresh: Duration) {
-        self.heartbeat = self.heartbeat.min(refresh.max(SHORTEST_HEARTBEAT));
-        self.next_beat = self.next_beat.min(now + self.heartbeat);
+    /// What is held on the stream is to be renewed that often: templates change while streams last, and a lease may be cut
+    /// short by that of its grantor. Not faster than every `spacing` for that, as nothing helps once a grantor has lost
+    /// its own.
+    pub(super) fn speak_every(&mut self, now: Time, pace: Duration, spacing: Duration) {
+        self.pace = pace.max(spacing).min(self.heartbeat);
+        self.next_beat = self.next_beat.min(now + self.pace);
     }
 
     /// When to give it up if nothing more comes. Every heartbeat is answered, so two of them and something for the way
     /// are enough.
     pub(super) fn silent_at(&self) -> Time {
-        self.heard + self.heartbeat * 2 + self.heartbeat.min(Duration::from_secs(2)) / 2
+        self.heard + self.pace * 2 + self.pace.min(Duration::from_secs(2)) / 2
     }
 
     /// When something is to be done if nothing is said.

@@ -60,6 +60,10 @@ impl Session {
                 return self.contradicted(now, what);
             }
         }
+        let paces = self.entries.iter().filter_map(|entry| entry.streamed.pace).min();
+        if let (Line::Open(open), Some(pace)) = (&mut self.streams.line, paces) {
+            open.speak_every(now, pace, self.config.spacing);
+        }
         self.forget_reports();
     }
 
@@ -75,17 +79,16 @@ impl Session {
         if !self.entries[place].is_open() {
             return Ok(());
         }
-        let (length, refresh) = (grant.length, grant.refresh_interval);
+        let length = grant.length;
+        let pace = grant.refresh_interval.min(length / 3);
         let adopted = self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, end));
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
         entry.streamed.granted = Some((order, length));
+        entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
         entry.fault = adopted.err();
         entry.hasten(now, spaced);
-        if let Line::Open(open) = &mut self.streams.line {
-            open.speak_every(now, refresh);
-        }
         Ok(())
     }
 

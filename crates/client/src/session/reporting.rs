@@ -39,7 +39,7 @@ impl Session {
         }
         let beat = self.report_up(now, open.id, Some(open.epoch), Scope::Heartbeat);
         if let Line::Open(open) = &mut self.streams.line {
-            open.next_beat = now + open.heartbeat;
+            open.next_beat = now + open.pace;
             open.last_beat = self.last_id;
         }
         Some(beat)

@@ -110,6 +110,7 @@ impl Session {
             id,
             epoch,
             heartbeat,
+            pace: heartbeat,
             since: now,
             heard: now,
             next_beat: now + heartbeat.mul_f64(0.5 + self.spread.fraction(id) / 2.0),
@@ -186,6 +187,7 @@ impl Session {
         self.outbox = None;
         for entry in &mut self.entries {
             entry.streamed.granted = None;
+            entry.streamed.pace = None;
             entry.exchange = None;
         }
     }

@@ -10,6 +10,7 @@ use lessor_proto::{Amount, Time};
 use super::agenda::Tick;
 use super::children::{Holder, Life};
 use crate::ledger::Account;
+use crate::repository::Template;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Child {
@@ -131,9 +132,15 @@ impl Child {
     }
 
     /// When it should be looked at next, if nothing is heard of it.
-    pub(crate) fn attention(&self, refresh: std::time::Duration) -> Option<Time> {
-        let missed = (self.superseded && !self.withdrawn).then(|| self.basis + refresh * 2);
-        missed.into_iter().chain(self.account.next_end()).min()
+    pub(crate) fn attention(&self, terms: &Template) -> Time {
+        let missed = (self.superseded && !self.withdrawn).then(|| self.basis + terms.refresh_interval * 2);
+        let end = self.account.next_end().unwrap_or_else(|| self.forgotten_at(terms));
+        missed.map_or(end, |missed| missed.min(end))
+    }
+
+    /// Until when it is remembered if it has nothing and is not heard of: for as long as it would have if it had.
+    pub(crate) fn forgotten_at(&self, terms: &Template) -> Time {
+        self.basis + terms.lease_length
     }
 }
 

@@ -1,7 +1,6 @@
 //! The holders of one resource: by who they are, by slot, and by when they need attention.
 
 use std::hash::BuildHasher;
-use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -11,6 +10,7 @@ use lessor_proto::{Amount, Time};
 use super::agenda::{Agenda, Tick};
 use super::child::Child;
 use super::slab::{Slab, Slot};
+use crate::repository::Template;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Children {
@@ -131,10 +131,9 @@ impl Children {
     }
 
     /// Puts a child on the agenda, unless it stands there early enough already.
-    pub(crate) fn schedule(&mut self, slot: Slot, refresh: Duration) {
+    pub(crate) fn schedule(&mut self, slot: Slot, terms: &Template) {
         let child = self.slab.at_mut(slot);
-        let Some(time) = child.attention(refresh) else { return };
-        let tick = Tick::after(time);
+        let tick = Tick::after(child.attention(terms));
         if child.due == Tick::default() || tick < child.due {
             child.due = tick;
             self.agenda.add(tick, slot);

@@ -177,7 +177,7 @@ impl Resource {
     fn note(&mut self, slot: Slot, told: Told) {
         self.streaming.tell(slot, told);
         self.rank(slot);
-        self.children.schedule(slot, self.terms.refresh_interval);
+        self.children.schedule(slot, &self.terms);
     }
 
     /// How long the last grant would last from the last report on, if there is nothing to change about it.

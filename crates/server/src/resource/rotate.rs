@@ -268,6 +268,9 @@ impl Resource {
     /// The units that a holder has for good, and the fraction of one more. Of the last one that is wanted nobody has a
     /// fraction only: a part of a unit is of no use.
     fn parts(&self, child: &Child) -> (u64, f64) {
+        if child.withdrawn {
+            return (0, 0.0);
+        }
         let share = self.share(&child.demands);
         let (whole, fraction) = parts(share);
         let wants = child.demands.wants().min(u64::MAX as f64) as u64;
