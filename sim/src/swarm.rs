@@ -290,8 +290,11 @@ fn clients(
             let way = match dice.below(10) {
                 _ if all_stream => Way::Stream,
                 0..=4 if !options.polling => Way::Stream,
-                // One that asks once a second at most cannot keep a lease of one.
-                9 if places[place as usize].terms.lease_length > Duration::from_secs(2) => Way::Legacy,
+                // One that asks once a second at most, and counts whole seconds, cannot keep a lease of one; and one of
+                // a few is no longer below other nodes.
+                9 if !short || place == 0 && places[0].terms.lease_length > Duration::from_secs(2) => {
+                    Way::Legacy
+                }
                 _ => Way::Poll,
             };
             let link = link(dice, short);

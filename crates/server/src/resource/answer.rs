@@ -98,6 +98,8 @@ impl Resource {
         let refresh_interval = match pace {
             Pace::Hurry if !child.incarnated => SOON.min(self.terms.refresh_interval),
             Pace::Turn(turn) if self.streaming.peer(slot).is_none() => turn.min(self.terms.refresh_interval),
+            // They go by that alone, and the lease may be cut short by ours.
+            _ if !child.incarnated => self.terms.refresh_interval.min((length / 2).max(SOON)),
             _ => self.terms.refresh_interval,
         };
         Grant {
