@@ -298,9 +298,9 @@ impl Town {
     fn change_lease(&mut self) -> bool {
         let place = self.any_place();
         let found = &mut self.places[place as usize];
-        let refresh = found.terms.refresh_interval.as_secs();
-        let longest = self.dice.between(refresh, 2 * found.longest_lease.as_secs().min(30));
-        found.terms.lease_length = Duration::from_secs(longest.max(refresh));
+        let least = 2 * found.terms.refresh_interval.as_secs();
+        let longest = self.dice.between(least, (2 * found.longest_lease.as_secs().min(30)).max(least));
+        found.terms.lease_length = Duration::from_secs(longest);
         found.longest_lease = found.longest_lease.max(found.terms.lease_length);
         let nanos = Time::ZERO + found.terms.lease_length;
         self.note(Who::Place(place), What::Lease, [nanos.as_nanos(), 0, 0]);
