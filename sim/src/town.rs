@@ -70,6 +70,8 @@ pub(crate) struct Rules {
     pub(crate) manners: Manners,
     pub(crate) faults: Faults,
     pub(crate) watch: Watch,
+    /// No lease is configured to be shorter: through a tree it would end before it can be renewed.
+    pub(crate) shortest_lease: Duration,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,
 }

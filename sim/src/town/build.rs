@@ -38,6 +38,12 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
             manners: plan.manners,
             faults: plan.faults.clone(),
             watch: plan.watch,
+            shortest_lease: plan
+                .places
+                .iter()
+                .map(|place| place.terms.lease_length)
+                .min()
+                .unwrap_or_default(),
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
         },

@@ -298,7 +298,7 @@ impl Town {
     fn change_lease(&mut self) -> bool {
         let place = self.any_place();
         let found = &mut self.places[place as usize];
-        let least = 2 * found.terms.refresh_interval.as_secs();
+        let least = self.rules.shortest_lease.max(found.terms.refresh_interval * 2).as_secs();
         let longest = self.dice.between(least, (2 * found.longest_lease.as_secs().min(30)).max(least));
         found.terms.lease_length = Duration::from_secs(longest);
         found.longest_lease = found.longest_lease.max(found.terms.lease_length);
