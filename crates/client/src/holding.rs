@@ -355,7 +355,10 @@ impl Holding {
     /// The grant `order` lasts until `end`, if that is later than it did. Returns whether it is the lease we have, and has
     /// not ended: what has ended may have been reported so, and given to others.
     pub(crate) fn extend(&mut self, now: Time, order: Order, end: Time) -> bool {
-        let live = |lease: &&mut Lease| lease.order == Some(order) && now < lease.end;
+        // Of a lease of nothing, nothing can have been given to others.
+        let live = |lease: &&mut Lease| {
+            lease.order == Some(order) && (now < lease.end || lease.amount == Amount::ZERO)
+        };
         match self.lease.as_mut().filter(live) {
             Some(lease) => {
                 lease.end = lease.end.max(end);
