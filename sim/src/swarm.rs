@@ -281,6 +281,7 @@ fn clients(
     resources: &[ResourcePlan],
 ) -> Vec<ClientPlan> {
     let all_stream = !options.polling && dice.chance(400);
+    let shortest = places.iter().map(|place| place.terms.lease_length).min().unwrap_or_default();
     let mut clients = Vec::new();
     for place in 0..places.len() as u32 {
         let is_leaf = places.iter().all(|other| other.parent != Some(place));
@@ -292,9 +293,7 @@ fn clients(
                 0..=4 if !options.polling => Way::Stream,
                 // One that asks once a second at most, and counts whole seconds, cannot keep a lease of one; and one of
                 // a few is no longer below other nodes.
-                9 if !short || place == 0 && places[0].terms.lease_length > Duration::from_secs(2) => {
-                    Way::Legacy
-                }
+                9 if shortest >= Duration::from_secs(if place == 0 { 3 } else { 8 }) => Way::Legacy,
                 _ => Way::Poll,
             };
             let link = link(dice, short);

@@ -251,7 +251,7 @@ impl Node {
             }
         };
         if let Some(slot) = resource.hear(now, ask, report, reign) {
-            resource.attach(now, slot, peer, report.has.as_ref());
+            resource.attach(now, slot, peer, report.has.as_ref(), reign.config.epoch);
             if let Some(stream) = self.peers.get_mut(peer) {
                 stream.attached.insert(report.resource.clone());
             }

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use lessor_algorithms::Policy;
-use lessor_proto::message::{Has, HolderKind};
+use lessor_proto::message::{Has, HolderKind, Order};
 use lessor_proto::{Amount, Time};
 
 use super::answer::grain;
@@ -65,11 +65,11 @@ impl Resource {
 
     /// The holder at `slot` listens on `peer`, and shows the lease that it has. If that is not what it was told long ago it
     /// has not adopted that, and is told again.
-    pub(crate) fn attach(&mut self, now: Time, slot: Slot, peer: Peer, has: Option<&Has>) {
+    pub(crate) fn attach(&mut self, now: Time, slot: Slot, peer: Peer, has: Option<&Has>, epoch: u64) {
         self.streaming.attach(slot, peer);
         if let Some(told) = self.streaming.told(slot)
             && now >= told.at + CROSSING
-            && has.and_then(|has| has.order).is_none_or(|order| order.seq < told.seq.into())
+            && has.and_then(|has| has.order) < Some(Order { epoch, seq: told.seq.into() })
         {
             self.streaming.owe(slot);
         }
