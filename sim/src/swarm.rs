@@ -236,7 +236,7 @@ fn places(dice: &mut Dice, options: &Options, short: bool) -> Vec<PlacePlan> {
             for _ in 0..children {
                 let name = format!("p{}", places.len());
                 next.push(Some(places.len() as u32));
-                places.push(place(dice, options, name, parent, short.then_some(depth)));
+                places.push(place(dice, options, name, parent, short, depth));
             }
         }
         level = next;
@@ -244,25 +244,26 @@ fn places(dice: &mut Dice, options: &Options, short: bool) -> Vec<PlacePlan> {
     places
 }
 
-/// Of leases that are short in a tree of `short` levels: as a lease gets shorter from level to level, and a node that
-/// polls asks once a second, they must not be too short to be renewed.
+/// In a tree of `depth` levels, with leases that are short or not: as a lease gets shorter from level to level, and a node
+/// that polls asks once a second, or after two thirds of it, they must not be too short to be renewed.
 fn place(
     dice: &mut Dice,
     options: &Options,
     name: String,
     parent: Option<u32>,
-    short: Option<u64>,
+    short: bool,
+    depth: u64,
 ) -> PlacePlan {
     let polls = options.polling || dice.chance(150);
-    let lease = match short {
-        Some(1) => dice.between(1, 3),
-        Some(depth) => dice.between(depth + 1, depth + 3),
-        None => dice.between(4, 30),
+    let lease = match (short, depth) {
+        (true, 1) => dice.between(1, 3),
+        (true, depth) => dice.between(depth + 1, depth + 3),
+        (false, depth) => dice.between(1 + 3 * depth, 30),
     };
     let refresh = dice.between(1, (lease / 2).clamp(1, 8));
     PlacePlan {
         tasks: dice.between(1, 3) as u8,
-        link: link(dice, short.is_some()),
+        link: link(dice, short),
         transport: if polls { Transport::Poll } else { Transport::Stream },
         streams: !dice.chance(50),
         terms: Terms {

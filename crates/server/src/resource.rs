@@ -317,6 +317,13 @@ impl Resource {
         let child = self.children.at_mut(slot);
         child.hear(at, Some(id), None);
         child.provisional = false;
+        self.duplicates += u64::from(std::mem::take(&mut child.superseded));
+        if child.withdrawn {
+            // It was thought to be succeeded by another life, and lives.
+            let demands = child.demands.clone();
+            self.set_demands(slot, demands);
+            self.rank(slot);
+        }
     }
 
     /// Whether those who listen are to be told what has changed for them.

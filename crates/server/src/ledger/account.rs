@@ -100,8 +100,13 @@ impl Account {
         self.prune();
     }
 
+    /// A grant that ends before an earlier one, because the lease of its grantor does or leases have become shorter, is
+    /// counted until that one is over. A node may have handed out under it besides what it had handed out under the
+    /// earlier one, and when the two had different ends nothing would be as large as both together for as long as the
+    /// earlier one lasts.
     pub(super) fn add(&mut self, entry: Entry) {
-        self.entries.push(entry);
+        let end = self.last_end().map_or(entry.end, |last| last.max(entry.end));
+        self.entries.push(Entry { end, ..entry });
         self.prune();
         if self.entries.len() > MOST_ENTRIES {
             let oldest = self.entries.remove(0);

@@ -45,7 +45,7 @@ impl Resource {
     /// report is too old, or the node has no lease of its own.
     pub(super) fn answer(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Reply> {
         let length = self.length(now, slot, reign)?;
-        let (target, most) = self.within_part(slot, self.target(now, slot));
+        let (target, most) = self.within_part(slot, self.steady(slot, self.target(now, slot)));
         let config = reign.config;
         let (grain, before) = (grain(self.terms.kind), self.ledger.lent());
         let child = self.children.at_mut(slot);
@@ -129,6 +129,13 @@ impl Resource {
             return self.whole_units(slot);
         }
         Amount::from_f64(self.share(&child.demands))
+    }
+
+    /// What it was granted last on its stream, if that is as good as `target`: nobody has to hear of a rounding.
+    fn steady(&self, slot: Slot, target: Amount) -> Amount {
+        let last = self.children.at(slot).account.last().map(|last| last.amount);
+        let told = self.streaming.told(slot).is_some();
+        last.filter(|&last| told && !self.differs(last, target)).unwrap_or(target)
     }
 
     /// By the policy. The level of a priority is found once for all demands of it.

@@ -269,7 +269,7 @@ impl Resource {
     }
 
     /// Whether two amounts are not the same grant.
-    fn differs(&self, one: Amount, other: Amount) -> bool {
+    pub(super) fn differs(&self, one: Amount, other: Amount) -> bool {
         let moved = one.max(other).saturating_sub(one.min(other));
         moved >= grain(self.terms.kind) && moved.as_micros() > one.max(other).as_micros() / 10_000_000
     }
