@@ -49,6 +49,22 @@ fn a_decrease_counts_when_the_larger_grant_has_ended() {
 }
 
 #[test]
+fn a_grant_that_ends_before_an_earlier_one_counts_until_that_is_over() {
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
+    let mut a = Account::default();
+    ledger.grant(&mut a, &offer(20, 10, 1));
+    let mut short = offer(50, 11, 2);
+    short.term.length = SECOND * 9;
+    ledger.grant(&mut a, &short);
+    // A node has handed out 20 until 70 s, and 30 more until 20 s; of these it may renew as much as its next lease gives.
+    ledger.grant(&mut a, &offer(30, 15, 3));
+    ledger.expire(&mut a, at(69));
+    assert_eq!(a.charge(), units(50), "20 and 30 may be in use");
+    ledger.expire(&mut a, at(70));
+    assert_eq!(a.charge(), units(30));
+}
+
+#[test]
 fn a_late_report_lowers_only_what_it_promised_about() {
     let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let mut a = Account::default();
