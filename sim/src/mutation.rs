@@ -15,20 +15,20 @@ pub enum Mutation {
 // === impl Mutation ===
 
 impl Mutation {
-    /// What holders lack.
+    /// What clients lack.
     #[must_use]
-    pub fn holder(self) -> Option<HolderMutation> {
+    pub fn client(self) -> Option<HolderMutation> {
         match self {
             Mutation::Holder(mutation) => Some(mutation),
             Mutation::Grantor(_) => None,
         }
     }
 
-    /// What grantors go by.
+    /// What nodes go by.
     #[must_use]
-    pub fn grantor(self) -> Rules {
+    pub fn node(self) -> Rules {
         match self {
-            Mutation::Holder(_) => Rules::default(),
+            Mutation::Holder(mutation) => Rules::holder_without(mutation),
             Mutation::Grantor(mutation) => Rules::without(mutation),
         }
     }

@@ -19,6 +19,23 @@ pub enum Mutation {
     NoFence,
     /// A node reports that it holds its lease, instead of all that it has handed out.
     HeldIsLease,
+    /// A client reports that it holds its lease, also while more units of a gauge are in use.
+    UnitsNotHeld,
+}
+
+// === impl Mutation ===
+
+impl Mutation {
+    /// All of them.
+    pub const ALL: [Mutation; 7] = [
+        Mutation::NoOrder,
+        Mutation::FromReceipt,
+        Mutation::RenewAnyway,
+        Mutation::KeepAfterPromise,
+        Mutation::NoFence,
+        Mutation::HeldIsLease,
+        Mutation::UnitsNotHeld,
+    ];
 }
 
 // === impl SessionConfig ===

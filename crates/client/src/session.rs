@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Bands, Leader};
+use lessor_proto::message::{Bands, HolderKind, Leader};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::allowance::Allowance;
@@ -167,7 +167,11 @@ impl Session {
 
     /// What cannot be given up at this moment: units of a gauge in use, what a node has handed out.
     pub fn set_in_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount) {
-        if !self.config.breaks(Mutation::HeldIsLease) {
+        let rule = match self.config.kind {
+            HolderKind::Client => Mutation::UnitsNotHeld,
+            HolderKind::Node => Mutation::HeldIsLease,
+        };
+        if !self.config.breaks(rule) {
             self.update(now, resource, |entry| entry.holding.set_in_use(in_use));
         }
     }

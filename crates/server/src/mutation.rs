@@ -2,11 +2,13 @@
 //!
 //! Without the feature `mutations` no rule can be taken out: [`Rules`] is empty and every question to it is answered no.
 
-/// The rules of a grantor, perhaps with one of them taken out.
+/// The rules of a node, perhaps with one of them taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Rules {
     #[cfg(feature = "mutations")]
     without: Option<Mutation>,
+    #[cfg(feature = "mutations")]
+    holder_without: Option<lessor_client::mutation::Mutation>,
 }
 
 /// A rule of a grantor (section 14.3 of the protocol), taken out.
@@ -28,27 +30,67 @@ pub enum Mutation {
     NoNestedEnd,
     /// A successor takes it that nothing is out.
     NoGhost,
+    /// A successor of the leader of a node below others takes it that nothing is out.
+    NoNodeGhost,
     /// What may be out from before stops counting half way.
     ShortGhost,
     /// Claims are honoured beyond what may be out.
     ClaimsUnlimited,
+    /// What a holder has from an earlier reign is taken out of what may be out each time it shows it, and each time another
+    /// leader of a node does.
+    ClaimsAdded,
     /// A report of a node's leader frees what the leader before it was charged for.
     LeaderFreesOld,
     /// A heartbeat renews what is out also while a cut is being carried out.
     RenewInDebt,
 }
 
+// === impl Mutation ===
+
+impl Mutation {
+    /// All of them.
+    pub const ALL: [Mutation; 14] = [
+        Mutation::AckWithoutSeq,
+        Mutation::ShortCharge,
+        Mutation::NoDriftMargin,
+        Mutation::CreditAtDecision,
+        Mutation::IncarnationFreesOld,
+        Mutation::NoPostCut,
+        Mutation::NoNestedEnd,
+        Mutation::NoGhost,
+        Mutation::NoNodeGhost,
+        Mutation::ShortGhost,
+        Mutation::ClaimsUnlimited,
+        Mutation::ClaimsAdded,
+        Mutation::LeaderFreesOld,
+        Mutation::RenewInDebt,
+    ];
+}
+
 // === impl Rules ===
 
 impl Rules {
-    /// All but one.
+    /// All but one of those of a grantor.
     #[cfg(feature = "mutations")]
     #[must_use]
     pub const fn without(mutation: Mutation) -> Rules {
-        Rules { without: Some(mutation) }
+        Rules { without: Some(mutation), holder_without: None }
     }
 
-    /// Whether that one is taken out.
+    /// All but one of those that a node keeps towards the one above it.
+    #[cfg(feature = "mutations")]
+    #[must_use]
+    pub const fn holder_without(mutation: lessor_client::mutation::Mutation) -> Rules {
+        Rules { without: None, holder_without: Some(mutation) }
+    }
+
+    /// What the session with the node above lacks.
+    #[cfg(feature = "mutations")]
+    pub(crate) const fn of_holder(self) -> Option<lessor_client::mutation::Mutation> {
+        self.holder_without
+    }
+
+    /// Whether that one of a grantor is taken out.
     pub(crate) fn lack(self, mutation: Mutation) -> bool {
         #[cfg(feature = "mutations")]
         return self.without == Some(mutation);

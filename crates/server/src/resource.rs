@@ -108,7 +108,9 @@ impl Resource {
                 true => reign.since + record.longest_lease / 2,
                 false => record.ends(reign.since, drift),
             };
-            ledger.haunt(out, end);
+            if !(leased && reign.config.rules.lack(Mutation::NoNodeGhost)) {
+                ledger.haunt(out, end);
+            }
             ledger.advance(now);
             (learning, longest) = (Duration::ZERO, record.longest_lease);
         }
@@ -368,6 +370,11 @@ impl Resource {
         if child.superseded {
             child.superseded = false;
             self.duplicates += 1;
+        }
+        if reign.config.rules.lack(Mutation::ClaimsAdded)
+            && let Some(has) = &report.has
+        {
+            self.claim(now, slot, has, report.held, reign.config.epoch);
         }
         let shown = report.has.as_ref().map(|has| has.capacity);
         if self.children.at_mut(slot).hear(now, ask.report_id, shown) {

@@ -20,6 +20,9 @@ pub(super) struct Seen {
     debtors: Vec<ChildBook>,
     /// What had been granted since the cut, of a limit that may have been cut again since.
     since_cut: u128,
+    /// What the sum may not pass, and until when by the clock of its leader it may still do so, since that was last cut.
+    limit: u128,
+    owing: Option<Time>,
     /// The lease that the node has: how much, until when by its clock, and which grant.
     amount: u64,
     until: Time,
@@ -31,6 +34,8 @@ pub(super) struct Seen {
 
 /// Entries that a grantor may keep of one holder.
 const MOST_ENTRIES: usize = 16;
+/// Nodes cut time into ticks of 67 ms.
+const TICK: std::time::Duration = std::time::Duration::from_millis(70);
 /// Clocks are read in whole nanoseconds.
 const ROUNDING: std::time::Duration = std::time::Duration::from_nanos(16);
 
@@ -281,7 +286,16 @@ impl Town {
                 format!("place {place} granted {} of {limit} of r{resource} since the cut", books.since_cut)
             });
         }
+        // Everything granted before a cut is over a lease later; what was granted since fits the limit.
+        let found = &self.places[place as usize];
+        let over = found.process.clock.at(self.now) + self.rules.drift.stretch(found.longest_lease) + TICK * 2;
         let seen = &mut self.oracle.seen[index];
+        let cut = std::mem::replace(&mut seen.limit, limit) > limit;
+        seen.owing = match seen.owing {
+            _ if !books.in_debt => None,
+            Some(owing) if !cut => Some(owing),
+            _ => Some(over),
+        };
         let debtors = if books.in_debt { books.children.clone() } else { Vec::new() };
         let before = std::mem::replace(&mut seen.debtors, debtors);
         if before.is_empty() || !books.in_debt {
@@ -297,6 +311,24 @@ impl Town {
             if child.charge.as_micros() > was.as_micros() + claimed {
                 self.oracle.fail(5, || {
                     format!("place {place} is in debt, and {} grows to {}", child.holder, child.charge)
+                });
+            }
+        }
+    }
+
+    /// The node of a place has let end what has ended: of what was cut, too much was out for one lease at the longest.
+    pub(crate) fn check_debts(&mut self, place: u32) {
+        let now = self.local(Party::Place(place));
+        for resource in 0..self.resources.len() as u16 {
+            // Units of a gauge that were recalled may be used as long as their lease is renewed.
+            let rate = self.resources[usize::from(resource)].kind == Kind::Rate;
+            let owing = self.oracle.seen[self.oracle.at(place, resource)].owing;
+            if rate
+                && owing.is_some_and(|owing| owing < now)
+                && let Some(books) = self.books(place, resource).filter(|books| books.in_debt)
+            {
+                self.oracle.fail(5, || {
+                    format!("place {place} has {} of r{resource} out a lease after the cut", books.total)
                 });
             }
         }

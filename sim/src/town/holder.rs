@@ -49,7 +49,7 @@ impl Town {
             };
             #[cfg(feature = "mutations")]
             {
-                config.mutation = rules.mutation.and_then(crate::mutation::Mutation::holder);
+                config.mutation = rules.mutation.and_then(crate::mutation::Mutation::client);
             }
             let mut session = Session::new(config);
             for hold in holds {

@@ -163,6 +163,7 @@ impl Town {
         }
         let now = self.local(Party::Place(place));
         self.node(place).advance(now);
+        self.check_debts(place);
         self.drive_place(place);
         self.later(Duration::from_secs(1), super::Event::Tidy(place, reign));
     }

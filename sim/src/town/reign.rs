@@ -47,7 +47,7 @@ impl Town {
         });
         #[cfg(feature = "mutations")]
         {
-            config.rules = self.rules.mutation.map(crate::mutation::Mutation::grantor).unwrap_or_default();
+            config.rules = self.rules.mutation.map(crate::mutation::Mutation::node).unwrap_or_default();
         }
         let ghost_end = now + self.rules.drift.stretch(found.record.longest_lease);
         let node = Node::new(now, config, repository);

@@ -30,6 +30,8 @@ impl Above {
             drift: config.drift,
             transport: parent.transport,
             eager: parent.eager,
+            #[cfg(feature = "mutations")]
+            mutation: config.rules.of_holder(),
             ..SessionConfig::new(holder, config.epoch, parent.servers.clone())
         });
         Some(Above { session })
