@@ -15,7 +15,7 @@ pub enum Mutation {
     RenewAnyway,
     /// What a report gives back is still used.
     KeepAfterPromise,
-    /// Grants of reigns below the fence are adopted, and leases are shown to a reign before the fence is raised to it.
+    /// Whoever leads a reign below the fence is reported to, and its grants are adopted.
     NoFence,
     /// A node reports that it holds its lease, instead of all that it has handed out.
     HeldIsLease,

@@ -139,7 +139,7 @@ impl World {
             spacing: std::time::Duration::ZERO,
             transport: bounds.transport,
             #[cfg(feature = "mutations")]
-            mutation: bounds.mutation.and_then(lessor_sim::mutation::Mutation::holder),
+            mutation: bounds.mutation.and_then(lessor_sim::mutation::Mutation::client),
             ..SessionConfig::new(id, life, vec![address(home).into()])
         });
         let mut client = Client {
@@ -180,7 +180,7 @@ impl World {
             parent,
             record,
             #[cfg(feature = "mutations")]
-            rules: bounds.mutation.map(lessor_sim::mutation::Mutation::grantor).unwrap_or_default(),
+            rules: bounds.mutation.map(lessor_sim::mutation::Mutation::node).unwrap_or_default(),
             ..NodeConfig::new(if place == 0 { "root" } else { "n" }, epoch)
         };
         let units = if self.past.cut { CAPACITY / 2 } else { CAPACITY };

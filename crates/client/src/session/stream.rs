@@ -198,9 +198,7 @@ impl Session {
     }
 
     fn raise_fence(&mut self, epoch: u64) {
-        if !self.config.breaks(Mutation::NoFence) {
-            self.fence = self.fence.max(Some(epoch));
-        }
+        self.fence = self.fence.max(Some(epoch));
     }
 
     fn blame(&mut self, fault: &Fault) {

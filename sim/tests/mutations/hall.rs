@@ -1,0 +1,88 @@
+//! One resource, the node that grants it, and what single holders say to it.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Ask, Band, Bands, Has, HolderKind, Order};
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig, Record};
+use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
+use lessor_sim::mutation::Mutation;
+
+/// How long leases last.
+pub(crate) const LEASE: Duration = Duration::from_secs(60);
+
+/// What a holder says.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Report {
+    pub(crate) wants: f64,
+    pub(crate) priority: i64,
+    /// The lease that it shows: of which reign, which grant, and how many units.
+    pub(crate) has: Option<(u64, u64, u64)>,
+    /// How many units it promises to keep to.
+    pub(crate) held: Option<u64>,
+}
+
+pub(crate) fn units(units: u64) -> Amount {
+    Amount::from_units(units)
+}
+
+pub(crate) fn resource() -> ResourceId {
+    ResourceId::new("r", 16).expect("a name")
+}
+
+pub(crate) fn repository(capacity: u64) -> Repository {
+    let template = Template {
+        safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
+        lease_length: LEASE,
+        refresh_interval: Duration::from_secs(5),
+        ..Template::new(Glob::new("*").expect("a glob"), units(capacity))
+    };
+    Repository::new(vec![template]).expect("it holds together")
+}
+
+/// The first leader.
+pub(crate) fn first(without: Option<Mutation>, capacity: u64) -> Node {
+    lead(without, capacity, 1, Some(Record::default()))
+}
+
+/// The second leader, under whose predecessor everything was out.
+pub(crate) fn successor(without: Option<Mutation>, capacity: u64) -> Node {
+    let outstanding = [(resource(), units(capacity))].into();
+    lead(without, capacity, 2, Some(Record { outstanding, longest_lease: LEASE, ..Record::default() }))
+}
+
+fn lead(without: Option<Mutation>, capacity: u64, epoch: u64, record: Option<Record>) -> Node {
+    let rules = without.map(Mutation::node).unwrap_or_default();
+    let config = NodeConfig { record, rules, ..NodeConfig::new("root", epoch) };
+    Node::new(Time::ZERO, config, repository(capacity))
+}
+
+/// Asks without a stream, and gives back what is granted.
+pub(crate) fn ask(node: &mut Node, now: Time, who: (HolderKind, &str, u64), report: &Report) -> Amount {
+    let (kind, name, incarnation) = who;
+    let ask = Ask {
+        kind,
+        holder: ClientId::new(name, 16).expect("a name"),
+        incarnation: Some(incarnation),
+        report_id: Some(1),
+        target_epoch: None,
+        reports: vec![report.told()],
+    };
+    let answer = node.ask(now, &ask).expect("it is asked well");
+    answer.grants.first().map_or(Amount::ZERO, |grant| grant.capacity)
+}
+
+// === impl Report ===
+
+impl Report {
+    pub(crate) fn told(&self) -> lessor_proto::message::Report {
+        let band = Band { priority: self.priority, subclients: 1, wants: self.wants };
+        let has = self.has.map(|(epoch, seq, capacity)| Has {
+            capacity: units(capacity),
+            order: Some(Order { epoch, seq }),
+            token: Vec::new(),
+        });
+        let bands = [band].into_iter().collect::<Bands>();
+        lessor_proto::message::Report { resource: resource(), bands, has, held: self.held.map(units) }
+    }
+}
