@@ -288,7 +288,8 @@ impl Town {
         }
         // Everything granted before a cut is over a lease later; what was granted since fits the limit.
         let found = &self.places[place as usize];
-        let over = found.process.clock.at(self.now) + self.rules.drift.stretch(found.longest_lease) + TICK * 2;
+        let over =
+            found.process.clock.at(self.now) + self.rules.drift.stretch(found.longest_lease) + TICK * 2;
         let seen = &mut self.oracle.seen[index];
         let cut = std::mem::replace(&mut seen.limit, limit) > limit;
         seen.owing = match seen.owing {
