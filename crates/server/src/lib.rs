@@ -40,6 +40,7 @@
 //! (`lessor-client`).
 
 pub mod config;
+pub mod election;
 pub mod ledger;
 pub mod mutation;
 pub mod node;

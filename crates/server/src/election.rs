@@ -1,0 +1,540 @@
+//! The election: one task of a node that leads it, or waits until it may.
+//!
+//! Every node has one key in etcd, which ends with a lease. Whoever puts it where it is not leads, and its reign bears the number
+//! of the revision at which that was. Those who find it wait until it goes. A leader acts only while
+//! [`Candidate::authority_until`] lies ahead: it is counted on its own clock from *before* it spoke to etcd, and ends
+//! well before etcd can let the key go, whatever clocks and messages do. So two never act at once, and no clock of
+//! anybody else needs to be believed.
+//!
+//! Before a reign begins, what the one before left is read, and the record says that it is open; see [`record`].
+//!
+//! A [`Candidate`] does no I/O: [`Candidate::poll`] gives out calls of etcd, [`Candidate::on_answer`] takes what came of them,
+//! and [`Candidate::next_event`] tells what that means.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use lessor_proto::Time;
+//! use lessor_server::election::call::{Action, Answer, Call, LeaseId};
+//! use lessor_server::election::{Candidate, ElectionConfig, Event};
+//!
+//! let (ttl, now) = (Duration::from_secs(10), Time::ZERO + Duration::from_secs(7));
+//! let mut candidate = Candidate::new(now, ElectionConfig::new("root", "10.0.0.7:5101", 0xa1))?;
+//! let mut now = now;
+//! let epoch = loop {
+//!     if let Some(Event::Elected { epoch, .. }) = candidate.next_event() {
+//!         break epoch;
+//!     }
+//!     match candidate.poll(now) {
+//!         Some(Action::Call { id, call }) => {
+//!             // An etcd of which nobody else knows.
+//!             let answer = match call {
+//!                 Call::Read { .. } => Answer::Read { stored: None, revision: 1 },
+//!                 Call::GrantLease { .. } => Answer::Granted { lease: LeaseId(5), ttl },
+//!                 Call::Campaign { .. } => Answer::Won { revision: 2 },
+//!                 Call::ReadRecord { .. } => Answer::Record { stored: vec![], more: false },
+//!                 Call::Write(_) => Answer::Written { revision: 3 },
+//!                 other => panic!("{other:?} comes later"),
+//!             };
+//!             candidate.on_answer(now, id, Ok(answer));
+//!         }
+//!         Some(other) => panic!("{other:?} is for those who wait"),
+//!         None => now = candidate.deadline(),
+//!     }
+//! };
+//! assert_eq!(epoch, 2);
+//! // Counted from the moment before the campaign left, or before the lease was asked for.
+//! assert!(candidate.authority_until().unwrap() <= now + Duration::from_secs(4));
+//! # Ok::<(), lessor_server::election::BadConfig>(())
+//! ```
+
+pub mod call;
+mod config;
+mod event;
+mod following;
+mod leg;
+pub mod mutation;
+mod outbox;
+mod pace;
+mod reader;
+pub mod record;
+mod reign;
+mod resigning;
+mod revoking;
+mod writer;
+
+use lessor_proto::Time;
+
+pub use self::config::{BadConfig, ElectionConfig};
+pub use self::event::{Event, Leader, Ticket};
+
+use self::call::{Action, Answer, Call, Class, Failure, Stored, Watched};
+use self::following::{Following, Seen};
+use self::outbox::{Outbox, Pending};
+use self::pace::{Pace, fraction};
+use self::record::{Holder, Keys, RecordWrite};
+use self::reign::{End, Lease, Reign};
+use self::resigning::Resigning;
+use self::revoking::Revoking;
+
+/// One task of a node, which leads it or waits until it may.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    config: ElectionConfig,
+    keys: Keys,
+    phase: Phase,
+    revoking: Revoking,
+    /// Failures on the way to an election.
+    pace: Pace,
+    /// Campaigns so far.
+    campaigns: u64,
+    /// Whoever was last told to lead.
+    leader: Option<Leader>,
+    out: Outbox,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Waits before it looks again who leads.
+    Resting { until: Time },
+    /// Looks who leads.
+    Looking(Pending),
+    /// Nobody leads. Waits a little, or all who wait would campaign in the same instant; sees whether somebody was faster.
+    Poised { at: Time, following: Option<Following> },
+    /// Asks for a lease to campaign with.
+    Granting(Pending),
+    /// Campaigns.
+    Campaigning { lease: Lease, call: Pending },
+    /// Has campaigned, and does not know what came of it: looks who leads.
+    Unsure { lease: Lease, call: Option<Pending>, next: Time },
+    /// Waits while somebody leads.
+    Following(Following),
+    /// Leads.
+    Leading(Box<Reign>),
+    /// Gives up.
+    Resigning(Box<Resigning>),
+    /// Has given up.
+    Resigned,
+}
+
+/// Those who wait campaign at moments spread over this part of the keep-alive interval.
+const SPREAD: f64 = 0.1;
+/// Things that can be due at one moment. More than that would never end.
+const STEPS: usize = 100;
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// A task that begins to stand for election at `now`.
+    ///
+    /// # Errors
+    /// When the configuration cannot work; above all if the lease at etcd does not outlast the authority.
+    pub fn new(now: Time, config: ElectionConfig) -> Result<Candidate, BadConfig> {
+        config.check()?;
+        Ok(Candidate {
+            keys: Keys::new(&config.prefix, &config.node),
+            phase: Phase::Resting { until: now },
+            revoking: Revoking::default(),
+            pace: Pace::default(),
+            campaigns: 0,
+            leader: None,
+            out: Outbox::new(config.call_timeout),
+            config,
+        })
+    }
+
+    /// The next thing to do, if anything is due. What comes out is to be done in that order, or at least begun.
+    pub fn poll(&mut self, now: Time) -> Option<Action> {
+        self.advance(now);
+        self.out.actions.pop_front()
+    }
+
+    /// What has happened. To be asked after every call, and before what [`Candidate::poll`] gives out is done.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.out.events.pop_front()
+    }
+
+    /// When to poll again if nothing else happens.
+    #[must_use]
+    pub fn deadline(&self) -> Time {
+        if !self.out.actions.is_empty() {
+            return Time::ZERO;
+        }
+        let phase = match &self.phase {
+            Phase::Resting { until } => *until,
+            Phase::Poised { at, .. } => *at,
+            Phase::Looking(call) | Phase::Granting(call) | Phase::Campaigning { call, .. } => call.until,
+            Phase::Unsure { call, next, .. } => call.map_or(*next, |call| call.until),
+            Phase::Following(following) => following.deadline(),
+            Phase::Leading(reign) => reign.deadline(&self.config),
+            Phase::Resigning(resigning) => resigning.deadline(self.revoking.is_empty()),
+            Phase::Resigned => Time::MAX,
+        };
+        phase.min(self.revoking.deadline())
+    }
+
+    /// Until when it may act as the leader, if it may at all: to be asked before every step that grants anything or changes the
+    /// books, with the clock read after the step began.
+    #[must_use]
+    pub fn authority_until(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Leading(reign) => reign.authority_until(&self.config),
+            _ => None,
+        }
+    }
+
+    /// How it was configured.
+    #[must_use]
+    pub fn config(&self) -> &ElectionConfig {
+        &self.config
+    }
+
+    /// Lets the leader's record be changed. [`Event::Written`] says when it is; if [`Event::Deposed`] comes before, it may
+    /// have been or not. Nothing if this task does not lead.
+    pub fn write(&mut self, now: Time, write: RecordWrite) -> Option<Ticket> {
+        self.advance(now);
+        match &mut self.phase {
+            Phase::Leading(reign) => reign.write(write, &self.config),
+            _ => None,
+        }
+    }
+
+    /// Gives up for good, so that another task can begin at once: the caller has stopped to act, and for that matter has
+    /// no authority any more. What it let be written before still is; then the record says that it has stopped, and the key
+    /// goes.
+    pub fn resign(&mut self, now: Time) {
+        self.advance(now);
+        let (mut writer, mut lease) = (None, None);
+        match std::mem::replace(&mut self.phase, Phase::Resigned) {
+            Phase::Resigned => return,
+            Phase::Resigning(resigning) => {
+                self.phase = Phase::Resigning(resigning);
+                return;
+            }
+            Phase::Leading(reign) => {
+                lease = Some(reign.lease());
+                writer = reign.into_writer();
+            }
+            Phase::Campaigning { lease: held, .. } | Phase::Unsure { lease: held, .. } => lease = Some(held),
+            Phase::Following(following) | Phase::Poised { following: Some(following), .. } => {
+                following.stop(&mut self.out);
+            }
+            Phase::Resting { .. } | Phase::Looking(_) | Phase::Granting(_) | Phase::Poised { .. } => {}
+        }
+        self.phase = Phase::Resigning(Box::new(Resigning::new(now, writer, lease, &self.config)));
+        self.advance(now);
+    }
+
+    /// The call `id` was answered, or has failed. What is not waited for any more is passed over.
+    pub fn on_answer(&mut self, now: Time, id: u64, result: Result<Answer, Failure>) {
+        // What has run out must not be brought back by what comes too late.
+        self.advance(now);
+        if self.revoking.awaits(id) {
+            self.revoking.on_answer(now, id, &result, &self.config, &mut self.out);
+        } else {
+            let phase = std::mem::replace(&mut self.phase, Phase::Resigned);
+            self.phase = self.answered(now, phase, id, result);
+        }
+        self.advance(now);
+    }
+
+    /// Something was seen on the watch `id`.
+    pub fn on_watched(&mut self, now: Time, id: u64, watched: Watched) {
+        self.advance(now);
+        let phase = std::mem::replace(&mut self.phase, Phase::Resigned);
+        self.phase = match phase {
+            Phase::Following(mut following) => {
+                let seen = following.on_watched(now, id, watched, &self.config);
+                self.followed(now, following, seen)
+            }
+            Phase::Poised { at, following: Some(mut following) } => {
+                match following.on_watched(now, id, watched, &self.config) {
+                    Seen::Other(stored) => self.followed(now, following, Seen::Other(stored)),
+                    Seen::Same | Seen::Gone => Phase::Poised { at, following: Some(following) },
+                }
+            }
+            other => other,
+        };
+        self.advance(now);
+    }
+}
+
+// === what is due ===
+
+impl Candidate {
+    fn advance(&mut self, now: Time) {
+        for _ in 0..STEPS {
+            self.revoking.advance(now, &self.config, &mut self.out);
+            let phase = std::mem::replace(&mut self.phase, Phase::Resigned);
+            let (phase, again) = self.step(now, phase);
+            self.phase = phase;
+            if !again {
+                return;
+            }
+        }
+        unreachable!("something is due again and again at {now}");
+    }
+
+    /// Does what is due, and says whether the phase is another one.
+    fn step(&mut self, now: Time, phase: Phase) -> (Phase, bool) {
+        let next = match phase {
+            Phase::Resting { until } if until <= now => self.look(now),
+            Phase::Poised { at, following } if at <= now => {
+                if let Some(following) = following {
+                    following.stop(&mut self.out);
+                }
+                let ttl = self.config.ttl;
+                Phase::Granting(self.out.call(now, Call::GrantLease { ttl }))
+            }
+            Phase::Looking(call) | Phase::Granting(call) | Phase::Campaigning { call, .. }
+                if call.until <= now =>
+            {
+                self.answered(now, phase, call.id, Err(Failure::Timeout))
+            }
+            Phase::Unsure { call: Some(call), .. } if call.until <= now => {
+                self.answered(now, phase, call.id, Err(Failure::Timeout))
+            }
+            Phase::Unsure { lease, call: None, next } if next <= now => {
+                let call = self.out.call(now, Call::Read { key: self.keys.leader.clone() });
+                Phase::Unsure { lease, call: Some(call), next }
+            }
+            Phase::Following(mut following) => {
+                following.advance(now, &self.keys, &self.config, &mut self.out);
+                return (Phase::Following(following), false);
+            }
+            Phase::Leading(mut reign) => {
+                reign.advance(now, &self.keys, &self.config, &mut self.out);
+                return (Phase::Leading(reign), false);
+            }
+            Phase::Resigning(mut resigning) => {
+                resigning.advance(now, &self.keys, &self.config, &mut self.revoking, &mut self.out);
+                if !resigning.is_over(now, self.revoking.is_empty()) {
+                    // The lease may be given back from here on.
+                    self.revoking.advance(now, &self.config, &mut self.out);
+                    return (Phase::Resigning(resigning), false);
+                }
+                self.out.tell(Event::Resigned);
+                Phase::Resigned
+            }
+            other => return (other, false),
+        };
+        (next, true)
+    }
+
+    fn look(&mut self, now: Time) -> Phase {
+        Phase::Looking(self.out.call(now, Call::Read { key: self.keys.leader.clone() }))
+    }
+}
+
+// === answers ===
+
+impl Candidate {
+    fn answered(&mut self, now: Time, phase: Phase, id: u64, result: Result<Answer, Failure>) -> Phase {
+        match phase {
+            Phase::Looking(call) if call.id == id => self.on_looked(now, call, result),
+            Phase::Granting(call) if call.id == id => self.on_granted(now, call, result),
+            Phase::Campaigning { lease, call } if call.id == id => {
+                self.on_campaigned(now, lease, call, result)
+            }
+            Phase::Unsure { lease, call: Some(call), .. } if call.id == id => {
+                self.on_sure(now, lease, call, result)
+            }
+            Phase::Following(mut following) if following.awaits(id) => {
+                let seen = following.on_answer(now, result, &self.keys, &self.config, &mut self.out);
+                self.followed(now, following, seen)
+            }
+            Phase::Leading(mut reign) => {
+                match reign.on_answer(now, id, result, &self.keys, &self.config, &mut self.out) {
+                    Ok(()) => Phase::Leading(reign),
+                    Err(end) => self.on_end(now, &reign, end),
+                }
+            }
+            Phase::Resigning(mut resigning) => {
+                resigning.on_answer(now, id, result, &self.config, &mut self.out);
+                Phase::Resigning(resigning)
+            }
+            phase => {
+                // Nobody waited for it any more, but etcd would keep it for as long as it lasts.
+                if let Ok(Answer::Granted { lease, ttl }) = result {
+                    self.revoking.add(now, lease, ttl);
+                }
+                phase
+            }
+        }
+    }
+
+    fn on_looked(&mut self, now: Time, call: Pending, result: Result<Answer, Failure>) -> Phase {
+        match result {
+            Ok(Answer::Read { stored: Some(stored), revision }) => {
+                self.out.succeeded(call);
+                self.follow(now, &stored, revision)
+            }
+            Ok(Answer::Read { stored: None, .. }) => {
+                self.out.succeeded(call);
+                self.poise(now, None)
+            }
+            Ok(other) => self.rest(now, call, &Failure::unexpected(&other)),
+            Err(failure) => self.rest(now, call, &failure),
+        }
+    }
+
+    fn on_granted(&mut self, now: Time, call: Pending, result: Result<Answer, Failure>) -> Phase {
+        match result {
+            Ok(Answer::Granted { lease, ttl }) if ttl >= self.config.needed_ttl() => {
+                self.out.succeeded(call);
+                self.campaign(now, Lease { id: lease, ttl, basis: call.sent })
+            }
+            Ok(Answer::Granted { lease, ttl }) => {
+                self.revoking.add(now, lease, ttl);
+                self.rest(now, call, &Failure::Refused(reign::too_short(ttl, &self.config)))
+            }
+            Ok(other) => self.rest(now, call, &Failure::unexpected(&other)),
+            Err(failure) => self.rest(now, call, &failure),
+        }
+    }
+
+    fn on_campaigned(
+        &mut self,
+        now: Time,
+        lease: Lease,
+        call: Pending,
+        result: Result<Answer, Failure>,
+    ) -> Phase {
+        match result {
+            Ok(Answer::Won { revision }) => {
+                self.out.succeeded(call);
+                self.reign(now, revision, lease, call.sent)
+            }
+            Ok(Answer::Held { by, revision }) => {
+                self.out.succeeded(call);
+                self.settle(now, lease, call, &by, revision)
+            }
+            Err(failure @ Failure::LeaseNotFound) => self.rest(now, call, &failure),
+            Err(failure @ Failure::Refused(_)) => {
+                self.revoking.add(now, lease.id, lease.ttl);
+                self.rest(now, call, &failure)
+            }
+            Err(failure @ (Failure::Timeout | Failure::Unavailable(_))) => {
+                self.doubt(now, lease, call, &failure)
+            }
+            Ok(other) => self.doubt(now, lease, call, &Failure::unexpected(&other)),
+        }
+    }
+
+    /// What came of looking who leads, after a campaign of which nothing was heard.
+    fn on_sure(&mut self, now: Time, lease: Lease, call: Pending, result: Result<Answer, Failure>) -> Phase {
+        match result {
+            Ok(Answer::Read { stored: Some(stored), revision }) => {
+                self.out.succeeded(call);
+                self.settle(now, lease, call, &stored, revision)
+            }
+            Ok(Answer::Read { stored: None, .. }) => {
+                self.out.succeeded(call);
+                if lease.basis + self.config.authority <= now {
+                    self.revoking.add(now, lease.id, lease.ttl);
+                    return self.poise(now, None);
+                }
+                // The first may still be on its way: whichever comes first wins, and both are ours.
+                self.campaign(now, lease)
+            }
+            Ok(other) => self.doubt(now, lease, call, &Failure::unexpected(&other)),
+            Err(failure) => self.doubt(now, lease, call, &failure),
+        }
+    }
+
+    fn on_end(&mut self, now: Time, reign: &Reign, end: End) -> Phase {
+        if reign.is_open() {
+            self.out.tell(Event::Deposed);
+        }
+        if end != End::Expired {
+            self.revoking.add(now, reign.lease().id, reign.lease().ttl);
+        }
+        match end {
+            End::Deposed | End::Expired => self.look(now),
+            End::Unreadable(why) => {
+                self.out.fault(Class::Write, why);
+                // A task that can read it may take the place meanwhile.
+                Phase::Resting { until: now + self.config.ttl }
+            }
+        }
+    }
+}
+
+// === phases ===
+
+impl Candidate {
+    fn campaign(&mut self, now: Time, lease: Lease) -> Phase {
+        let value = Holder { nonce: self.config.nonce, address: self.config.address.clone() }.encode();
+        let call = Call::Campaign { lease: lease.id, key: self.keys.leader.clone(), value };
+        Phase::Campaigning { lease, call: self.out.call(now, call) }
+    }
+
+    /// Somebody has the key: we do, by a campaign with this lease, or another.
+    fn settle(&mut self, now: Time, lease: Lease, call: Pending, by: &Stored, revision: u64) -> Phase {
+        let is_ours = by.lease == Some(lease.id)
+            && Holder::decode(by).is_ok_and(|holder| holder.nonce == self.config.nonce);
+        if is_ours {
+            return self.reign(now, by.create_revision, lease, call.sent);
+        }
+        self.revoking.add(now, lease.id, lease.ttl);
+        self.follow(now, by, revision)
+    }
+
+    fn reign(&mut self, now: Time, epoch: u64, lease: Lease, seen: Time) -> Phase {
+        self.pace.succeeded();
+        self.tell_leader(None);
+        Phase::Leading(Box::new(Reign::new(now, epoch, lease, seen, &self.config)))
+    }
+
+    /// Somebody else leads: also an earlier life of this task, or this one by a lease that was given up.
+    fn follow(&mut self, now: Time, stored: &Stored, revision: u64) -> Phase {
+        self.pace.succeeded();
+        self.out.is_well();
+        self.tell_leader(self.leader_of(stored));
+        let created = stored.create_revision;
+        Phase::Following(Following::new(now, created, revision, &self.keys, &self.config, &mut self.out))
+    }
+
+    fn followed(&mut self, now: Time, following: Following, seen: Seen) -> Phase {
+        match seen {
+            Seen::Same => Phase::Following(following),
+            Seen::Other(stored) => {
+                self.tell_leader(self.leader_of(&stored));
+                Phase::Following(following)
+            }
+            Seen::Gone => self.poise(now, Some(following)),
+        }
+    }
+
+    fn poise(&mut self, now: Time, following: Option<Following>) -> Phase {
+        self.tell_leader(None);
+        self.campaigns += 1;
+        let spread = self.config.keep_alive.mul_f64(SPREAD * fraction(self.config.nonce, self.campaigns));
+        Phase::Poised { at: now + spread, following }
+    }
+
+    fn doubt(&mut self, now: Time, lease: Lease, call: Pending, failure: &Failure) -> Phase {
+        self.out.failed(call, failure);
+        let next = now + self.pace.failed(self.config.nonce, self.config.keep_alive);
+        Phase::Unsure { lease, call: None, next }
+    }
+
+    fn rest(&mut self, now: Time, call: Pending, failure: &Failure) -> Phase {
+        self.out.failed(call, failure);
+        self.tell_leader(None);
+        Phase::Resting { until: now + self.pace.failed(self.config.nonce, self.config.longest_wait()) }
+    }
+
+    /// Who leads by a key; nobody that could be asked if it is this address, where nobody leads.
+    fn leader_of(&self, stored: &Stored) -> Option<Leader> {
+        let address = Holder::decode(stored).ok()?.address;
+        (address != self.config.address).then_some(Leader { address, epoch: stored.create_revision })
+    }
+
+    fn tell_leader(&mut self, leader: Option<Leader>) {
+        if self.leader != leader {
+            self.leader.clone_from(&leader);
+            self.out.tell(Event::Leader(leader));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What becomes of a candidate.
+
+use super::record::RecordRead;
+
+/// The number of a write into the record.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(pub(super) u64);
+
+/// What has become of a candidate. An event tells; whether it may act is decided by
+/// [`super::Candidate::authority_until`] alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// It leads, and may act while it has authority.
+    Elected {
+        /// The number of its reign: greater than that of any before.
+        epoch: u64,
+        /// What those before it have left: it was read after the election was won.
+        record: RecordRead,
+    },
+    /// Its authority has ended. The reign may go on.
+    Lapsed,
+    /// The reign goes on, as it was.
+    Resumed,
+    /// The reign is over, and what was not written will not be. It stands again by itself.
+    Deposed,
+    /// It has given up for good.
+    Resigned,
+    /// Somebody else leads, or nobody that is known.
+    Leader(Option<Leader>),
+    /// A write is in the record.
+    Written(Ticket),
+    /// Etcd does not do what is asked of it. Said once, until [`Event::Healthy`].
+    Faulty(String),
+    /// It does again.
+    Healthy,
+}
+
+/// Who leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leader {
+    /// Where.
+    pub address: String,
+    /// The number of the reign.
+    pub epoch: u64,
+}

@@ -1,0 +1,81 @@
+//! One of the two calls on which authority stands: each is made again and again, and counts from before it was sent.
+
+use lessor_proto::Time;
+
+use super::call::{Call, Failure};
+use super::config::ElectionConfig;
+use super::outbox::{Outbox, Pending};
+use super::pace::Pace;
+
+/// A call that is made again and again.
+#[derive(Clone, Debug)]
+pub(super) struct Leg {
+    call: Option<Pending>,
+    next: Time,
+    pace: Pace,
+    /// When the last call that succeeded was sent, or rather before.
+    pub(super) basis: Option<Time>,
+}
+
+// === impl Leg ===
+
+impl Leg {
+    /// A call like it, which was sent at `basis`, has succeeded.
+    pub(super) fn new(basis: Time, config: &ElectionConfig) -> Leg {
+        Leg { call: None, next: basis + config.keep_alive, pace: Pace::default(), basis: Some(basis) }
+    }
+
+    /// What was sent so far does not count; another is due at once.
+    pub(super) fn restart(&mut self, now: Time) {
+        *self = Leg { call: None, next: now, pace: Pace::default(), basis: None };
+    }
+
+    pub(super) fn advance(
+        &mut self,
+        now: Time,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+        call: impl FnOnce() -> Call,
+    ) {
+        if let Some(pending) = self.call.take_if(|pending| pending.until <= now) {
+            self.failed(now, pending, &Failure::Timeout, config, out);
+        }
+        if self.call.is_none() && self.next <= now {
+            self.call = Some(out.call(now, call()));
+        }
+    }
+
+    pub(super) fn take(&mut self, id: u64) -> Option<Pending> {
+        self.call.take_if(|pending| pending.id == id)
+    }
+
+    /// Counts from `basis`.
+    pub(super) fn succeeded(
+        &mut self,
+        pending: Pending,
+        basis: Time,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) {
+        out.succeeded(pending);
+        self.pace.succeeded();
+        self.basis = Some(basis);
+        self.next = pending.sent + config.keep_alive;
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        now: Time,
+        pending: Pending,
+        failure: &Failure,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) {
+        out.failed(pending, failure);
+        self.next = now + self.pace.failed(config.nonce, config.keep_alive);
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        self.call.map_or(self.next, |pending| pending.until)
+    }
+}

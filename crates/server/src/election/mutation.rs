@@ -1,0 +1,47 @@
+//! Rules of the election taken out one at a time, to show that a simulation would notice.
+//!
+//! Without the feature `mutations` no rule can be taken out: every question to [`Rules`] is answered no.
+
+/// The rules of the election, perhaps with one of them taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Rules {
+    #[cfg(feature = "mutations")]
+    without: Option<Mutation>,
+}
+
+/// A rule of the election, taken out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Mutation {
+    /// Authority lasts as long as the lease at etcd.
+    AuthorityOfTtl,
+    /// Authority is counted from the answer of etcd.
+    FromAnswer,
+    /// A leader that is heard of does not look whether the key is its own.
+    NoReadBack,
+    /// Writes are not guarded by the leader's key.
+    NoGuard,
+    /// A write that was given up may be carried out after later ones.
+    NoOrder,
+}
+
+// === impl Rules ===
+
+impl Rules {
+    /// All but one.
+    #[cfg(feature = "mutations")]
+    #[must_use]
+    pub const fn without(mutation: Mutation) -> Rules {
+        Rules { without: Some(mutation) }
+    }
+
+    /// Whether that one is taken out.
+    pub(super) fn lack(self, mutation: Mutation) -> bool {
+        #[cfg(feature = "mutations")]
+        return self.without == Some(mutation);
+        #[cfg(not(feature = "mutations"))]
+        {
+            let _ = mutation;
+            false
+        }
+    }
+}

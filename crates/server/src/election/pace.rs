@@ -1,0 +1,59 @@
+//! How long to wait before another try: longer each time, and at another moment than others do.
+//!
+//! Spread without dice: a hash of who tries and which attempt it is, which replays exactly.
+
+use std::time::Duration;
+
+/// Failures in a row of one thing that is tried, and how long to wait after the next.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Pace {
+    failures: u32,
+}
+
+const FIRST: Duration = Duration::from_millis(100);
+/// Doublings after which waits do not grow any more, whatever is the longest.
+const DOUBLINGS: u32 = 16;
+
+// === impl Pace ===
+
+impl Pace {
+    /// How long to wait after a failure, at most `longest`.
+    pub(super) fn failed(&mut self, nonce: u64, longest: Duration) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        let doubled = FIRST * (1 << (self.failures - 1).min(DOUBLINGS));
+        doubled.min(longest).mul_f64(0.5 + 0.5 * fraction(nonce, self.failures.into()))
+    }
+
+    pub(super) fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+}
+
+/// From 0 up to but not including 1.
+pub(super) fn fraction(nonce: u64, attempt: u64) -> f64 {
+    // The upper 53 bits fill a double exactly.
+    (mix(nonce ^ mix(attempt)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// One step of SplitMix64.
+fn mix(value: u64) -> u64 {
+    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_the_longest_and_begin_anew() {
+        let (mut pace, longest) = (Pace::default(), Duration::from_secs(5));
+        let waits: Vec<Duration> = (0..40).map(|_| pace.failed(7, longest)).collect();
+        assert!(waits[0] >= FIRST / 2 && waits[0] < FIRST, "{waits:?}");
+        assert!(waits.iter().skip(6).all(|&wait| wait >= longest / 2 && wait <= longest), "{waits:?}");
+        pace.succeeded();
+        assert_eq!(pace.failed(7, longest), waits[0]);
+    }
+}

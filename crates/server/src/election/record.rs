@@ -1,0 +1,326 @@
+//! What a leader leaves to the next: keys and values of the record.
+//!
+//! ```text
+//! <prefix>/<node>/leader           1 nonce 00000000000000a1 address 10.0.0.7:5101
+//! <prefix>/<node>/reign            1 epoch 12 write 3 longest_lease_ns 60000000000 authority_ns 4000000000 closed no config_version 2
+//! <prefix>/<node>/mark/<resource>  1 millionths 120000000
+//! ```
+//!
+//! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
+//! the version of the form. `epoch` and `write` say whose write was the last, and which of them; every write puts them,
+//! and comes right behind the one before it or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::SplitWhitespace;
+use std::time::Duration;
+
+use lessor_proto::{Amount, ResourceId};
+
+use super::call::Stored;
+
+/// What those before a leader have left.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RecordRead {
+    /// The reign of whoever wrote last; 0: nobody ever led.
+    pub epoch: u64,
+    /// No lease of any earlier leader is longer.
+    pub longest_lease: Duration,
+    /// For how long, at the most, an earlier leader that is cut off from etcd goes on.
+    pub authority: Duration,
+    /// Whether the last leader had stopped before it wrote.
+    pub closed: bool,
+    /// The newest configuration that was in force.
+    pub config_version: u64,
+    /// For each resource, the most that is out of it; of those that are not mentioned nothing is.
+    pub marks: BTreeMap<ResourceId, Amount>,
+}
+
+/// What a leader lets be written. What it holds back in its own books must change before, or after it is written,
+/// whichever is safe: a mark is raised before more is handed out, and lowered after less is out.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RecordWrite {
+    /// The terms that hold from here on.
+    pub terms: Option<Terms>,
+    /// The most that is out of each of these.
+    pub marks: BTreeMap<ResourceId, Amount>,
+    /// Of these nothing is out any more.
+    pub deletes: BTreeSet<ResourceId>,
+}
+
+/// What holds for all resources.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// No lease that is out, or will be, is longer.
+    pub longest_lease: Duration,
+    /// For how long, at the most, a leader that is cut off goes on; that of this one counts in any case.
+    pub authority: Duration,
+    /// The configuration in force.
+    pub config_version: u64,
+}
+
+/// A value that makes no sense.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("key {key:?} holds {found:?}, and not {wanted}")]
+pub struct BadRecord {
+    key: String,
+    found: String,
+    wanted: &'static str,
+}
+
+/// The keys of one node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Keys {
+    /// Who leads.
+    pub leader: String,
+    /// The last write.
+    pub reign: String,
+    /// With that the keys of all marks begin.
+    pub marks: String,
+    /// With that all of them begin.
+    pub node: String,
+}
+
+/// The value of the key `reign`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Header {
+    pub(super) epoch: u64,
+    pub(super) write: u64,
+    pub(super) closed: bool,
+    pub(super) terms: Terms,
+}
+
+/// The value of the key `leader`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Holder {
+    pub(super) nonce: u64,
+    pub(super) address: String,
+}
+
+const HEADER: &str =
+    "1 epoch _ write _ longest_lease_ns _ authority_ns _ closed yes|no config_version _ (numbers for _)";
+const MARK: &str = "1 millionths _ (a number for _)";
+const HOLDER: &str = "1 nonce _ address _";
+
+// === impl Keys ===
+
+impl Keys {
+    /// Of a node, under a prefix.
+    #[must_use]
+    pub fn new(prefix: &str, node: &str) -> Keys {
+        let node = node.replace('%', "%25").replace('/', "%2F");
+        let node = format!("{}/{node}/", prefix.trim_end_matches('/'));
+        Keys {
+            leader: format!("{node}leader"),
+            reign: format!("{node}reign"),
+            marks: format!("{node}mark/"),
+            node,
+        }
+    }
+
+    /// Of the mark of a resource.
+    #[must_use]
+    pub fn mark(&self, resource: &ResourceId) -> String {
+        format!("{}{resource}", self.marks)
+    }
+}
+
+// === impl RecordRead ===
+
+impl RecordRead {
+    /// Whether nobody ever led: nothing is out, as far as the record can tell.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.epoch == 0
+    }
+
+    /// Of all keys of the node; also the header, and when it was written. The key of the leader and others that are not of the
+    /// record are passed over.
+    pub(super) fn decode(keys: &Keys, stored: &[Stored]) -> Result<(RecordRead, u64), BadRecord> {
+        let (mut header, mut marks) = (None, BTreeMap::new());
+        for stored in stored {
+            if stored.key == keys.reign.as_bytes() {
+                header = Some((Header::decode(stored)?, stored.mod_revision));
+            } else if let Some(resource) = stored.key.strip_prefix(keys.marks.as_bytes()) {
+                let resource = std::str::from_utf8(resource).ok();
+                let resource = resource.and_then(|text| ResourceId::new(text, usize::MAX).ok());
+                let resource =
+                    resource.ok_or_else(|| bad(stored, "the mark of a resource with a legal name"))?;
+                marks.insert(resource, mark(stored)?);
+            }
+        }
+        match header {
+            Some((Header { epoch, closed, terms, .. }, mod_revision)) => {
+                let Terms { longest_lease, authority, config_version } = terms;
+                Ok((
+                    RecordRead { epoch, longest_lease, authority, closed, config_version, marks },
+                    mod_revision,
+                ))
+            }
+            None if marks.is_empty() => Ok((RecordRead::default(), 0)),
+            // Somebody has deleted it: how long what is out may last is not known.
+            None => Err(BadRecord {
+                key: keys.reign.clone(),
+                found: "nothing, though there are marks".to_owned(),
+                wanted: HEADER,
+            }),
+        }
+    }
+}
+
+// === impl Header ===
+
+impl Header {
+    pub(super) fn encode(&self) -> String {
+        let Terms { longest_lease, authority, config_version } = self.terms;
+        format!(
+            "1 epoch {} write {} longest_lease_ns {} authority_ns {} closed {} config_version {config_version}",
+            self.epoch,
+            self.write,
+            longest_lease.as_nanos(),
+            authority.as_nanos(),
+            if self.closed { "yes" } else { "no" },
+        )
+    }
+
+    pub(super) fn decode(stored: &Stored) -> Result<Header, BadRecord> {
+        let read = || {
+            let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
+            (words.next()? == "1").then_some(())?;
+            let header = Header {
+                epoch: number(&mut words, "epoch")?,
+                write: number(&mut words, "write")?,
+                terms: Terms {
+                    longest_lease: Duration::from_nanos(number(&mut words, "longest_lease_ns")?),
+                    authority: Duration::from_nanos(number(&mut words, "authority_ns")?),
+                    config_version: 0,
+                },
+                closed: match after(&mut words, "closed")? {
+                    "yes" => true,
+                    "no" => false,
+                    _ => return None,
+                },
+            };
+            let config_version = number(&mut words, "config_version")?;
+            let whole = words.next().is_none();
+            whole.then_some(Header { terms: Terms { config_version, ..header.terms }, ..header })
+        };
+        read().ok_or_else(|| bad(stored, HEADER))
+    }
+}
+
+// === impl Holder ===
+
+impl Holder {
+    pub(super) fn encode(&self) -> String {
+        format!("1 nonce {:016x} address {}", self.nonce, self.address)
+    }
+
+    pub(super) fn decode(stored: &Stored) -> Result<Holder, BadRecord> {
+        let read = || {
+            let text = std::str::from_utf8(&stored.value).ok()?;
+            let (nonce, address) = text.strip_prefix("1 nonce ")?.split_once(" address ")?;
+            Some(Holder { nonce: u64::from_str_radix(nonce, 16).ok()?, address: address.to_owned() })
+        };
+        read().ok_or_else(|| bad(stored, HOLDER))
+    }
+}
+
+pub(super) fn encode_mark(mark: Amount) -> String {
+    format!("1 millionths {}", mark.as_micros())
+}
+
+fn mark(stored: &Stored) -> Result<Amount, BadRecord> {
+    let read = || {
+        let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
+        (words.next()? == "1").then_some(())?;
+        let micros = number(&mut words, "millionths")?;
+        words.next().is_none().then_some(Amount::from_micros(micros))
+    };
+    read().ok_or_else(|| bad(stored, MARK))
+}
+
+fn after<'a>(words: &mut SplitWhitespace<'a>, name: &str) -> Option<&'a str> {
+    (words.next()? == name).then(|| words.next())?
+}
+
+fn number(words: &mut SplitWhitespace<'_>, name: &str) -> Option<u64> {
+    after(words, name)?.parse().ok()
+}
+
+fn bad(stored: &Stored, wanted: &'static str) -> BadRecord {
+    BadRecord {
+        key: String::from_utf8_lossy(&stored.key).into_owned(),
+        found: String::from_utf8_lossy(&stored.value).into_owned(),
+        wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stored(key: &str, value: &str) -> Stored {
+        Stored { key: key.into(), value: value.into(), create_revision: 1, mod_revision: 5, lease: None }
+    }
+
+    fn resource(name: &str) -> ResourceId {
+        ResourceId::new(name, 256).unwrap()
+    }
+
+    const REIGN: &str = "1 epoch 7 write 2 longest_lease_ns 60 authority_ns 4 closed no config_version 3";
+
+    #[test]
+    fn keys_of_nodes_do_not_begin_like_each_other() {
+        let (outer, inner) = (Keys::new("lessor", "a"), Keys::new("lessor/", "a/mark"));
+        assert_eq!(outer.mark(&resource("b/leader")), "lessor/a/mark/b/leader");
+        assert_eq!(inner.leader, "lessor/a%2Fmark/leader");
+        assert_ne!(Keys::new("p", "a%2Fb"), Keys::new("p", "a/b"));
+    }
+
+    #[test]
+    fn a_record_that_makes_no_sense_is_shown() {
+        let keys = Keys::new("lessor", "root");
+        let decode = |stored: &[Stored]| RecordRead::decode(&keys, stored).unwrap_err().to_string();
+        let mark = stored("lessor/root/mark/db", "2 something else");
+        assert_eq!(
+            decode(&[mark]),
+            "key \"lessor/root/mark/db\" holds \"2 something else\", and not 1 millionths _ (a number for _)"
+        );
+        let lonely = decode(&[stored("lessor/root/mark/db", "1 millionths 5")]);
+        assert!(lonely.starts_with("key \"lessor/root/reign\" holds \"nothing, though"), "{lonely}");
+        for value in ["", "1", "1 epoch x", &REIGN.replace("no", "perhaps"), &format!("{REIGN} more")] {
+            assert!(decode(&[stored("lessor/root/reign", value)]).contains("lessor/root/reign"), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_record_is_passed_over() {
+        let keys = Keys::new("lessor", "root");
+        let leader = stored(&keys.leader, "anything");
+        assert_eq!(RecordRead::decode(&keys, &[leader]).unwrap(), (RecordRead::default(), 0));
+        let (read, mod_revision) = RecordRead::decode(&keys, &[stored(&keys.reign, REIGN)]).unwrap();
+        assert_eq!((read.epoch, read.config_version, mod_revision, read.is_first()), (7, 3, 5, false));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            epoch: u64, write: u64, longest_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
+            nonce: u64, address in "[a-z0-9:. -]{1,40}",
+        ) {
+            let terms = Terms {
+                longest_lease: Duration::from_nanos(longest_lease),
+                authority: Duration::from_nanos(authority),
+                config_version,
+            };
+            let header = Header { epoch, write, closed, terms };
+            prop_assert_eq!(Header::decode(&stored("k", &header.encode())).unwrap(), header);
+            let holder = Holder { nonce, address };
+            prop_assert_eq!(Holder::decode(&stored("k", &holder.encode())).unwrap(), holder);
+            let amount = Amount::from_micros(micros);
+            prop_assert_eq!(mark(&stored("k", &encode_mark(amount))).unwrap(), amount);
+        }
+    }
+}

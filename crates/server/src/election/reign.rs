@@ -1,0 +1,298 @@
+//! A reign: the key of the leader is ours, and the lease that it ends with.
+//!
+//! Authority stands on two legs. The *keep-alive* says that etcd keeps the key until its ttl has passed since a moment
+//! that is later than the sending; this is why nobody else leads before. The *look* says that the key was ours at such a moment,
+//! for an operator may have deleted it to depose us, and the lease does not know. Both count from before the call was
+//! sent, and authority ends a little while after the older of the two.
+//!
+//! The grant of the lease counts as the first keep-alive: etcd starts to count when it carries the grant out, which is after
+//! it was sent, and a key that is put with the lease later ends no earlier than the lease. The campaign, or the look
+//! that found the key to be ours, counts as the first look.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+use super::call::{Answer, Call, Failure, LeaseId};
+use super::config::ElectionConfig;
+use super::event::{Event, Ticket};
+use super::leg::Leg;
+use super::mutation::Mutation;
+use super::outbox::Outbox;
+use super::reader::Reader;
+use super::record::{Keys, RecordRead, RecordWrite, Terms};
+use super::writer::{Writer, Wrote};
+
+/// The lease that a candidate has been granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Lease {
+    pub(super) id: LeaseId,
+    pub(super) ttl: Duration,
+    /// Before its grant was asked for.
+    pub(super) basis: Time,
+}
+
+/// A reign, from the election on.
+#[derive(Clone, Debug)]
+pub(super) struct Reign {
+    epoch: u64,
+    lease: Lease,
+    keep: Leg,
+    look: Leg,
+    /// Whether authority has not lapsed since it was last established.
+    acting: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    /// Reads what those before have left.
+    Reading(Reader),
+    /// Writes that they are not the last, and not closed.
+    Opening { writer: Writer, record: RecordRead },
+    /// It can be told of the election as soon as it has authority.
+    Ready { writer: Writer, record: RecordRead },
+    /// It has been told.
+    Open { writer: Writer },
+}
+
+/// Why a reign has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// The key has gone, or is somebody else's.
+    Deposed,
+    /// The lease has ended at etcd, and the key with it.
+    Expired,
+    /// The record makes no sense to us: another task may know better.
+    Unreadable(String),
+}
+
+// === impl Reign ===
+
+impl Reign {
+    /// The key was created with `lease` at revision `epoch`, and was known to be so by a call sent at `seen`.
+    pub(super) fn new(now: Time, epoch: u64, lease: Lease, seen: Time, config: &ElectionConfig) -> Reign {
+        Reign {
+            epoch,
+            lease,
+            keep: Leg::new(lease.basis, config),
+            look: Leg::new(seen, config),
+            acting: true,
+            stage: Stage::Reading(Reader::new(now)),
+        }
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        self.lease
+    }
+
+    /// Whether the election has been told of.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Open { .. })
+    }
+
+    /// What was begun to be written, for one who resigns.
+    pub(super) fn into_writer(self) -> Option<Writer> {
+        match self.stage {
+            Stage::Reading(_) => None,
+            Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => {
+                Some(writer)
+            }
+        }
+    }
+
+    /// Until when it may act, if it may at all.
+    pub(super) fn authority_until(&self, config: &ElectionConfig) -> Option<Time> {
+        (self.acting && self.is_open()).then(|| self.stands_until(config)).flatten()
+    }
+
+    pub(super) fn write(&mut self, write: RecordWrite, config: &ElectionConfig) -> Option<Ticket> {
+        let Stage::Open { writer } = &mut self.stage else { return None };
+        // A successor waits for so long: it must not be told less than what we do.
+        let terms =
+            write.terms.map(|terms| Terms { authority: terms.authority.max(config.authority), ..terms });
+        Some(writer.push(RecordWrite { terms, ..write }))
+    }
+
+    /// Does what is due.
+    pub(super) fn advance(&mut self, now: Time, keys: &Keys, config: &ElectionConfig, out: &mut Outbox) {
+        if self.acting && self.stands_until(config).is_none_or(|until| until <= now) {
+            self.acting = false;
+            self.look.restart(now);
+            if self.is_open() {
+                out.tell(Event::Lapsed);
+            }
+        }
+        let lease = self.lease.id;
+        self.keep.advance(now, config, out, || Call::KeepAlive { lease });
+        self.look.advance(now, config, out, || Call::Read { key: keys.leader.clone() });
+        match &mut self.stage {
+            Stage::Reading(reader) => reader.advance(now, keys, config, out),
+            Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => {
+                writer.advance(now, keys, config, out);
+            }
+        }
+    }
+
+    /// The call `id` was answered, or has failed.
+    pub(super) fn on_answer(
+        &mut self,
+        now: Time,
+        id: u64,
+        result: Result<Answer, Failure>,
+        keys: &Keys,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) -> Result<(), End> {
+        self.on_kept_alive(now, id, &result, config, out)?;
+        self.on_look(now, id, &result, config, out)?;
+        self.on_record(now, id, result, keys, config, out)?;
+        self.rise(now, config, out);
+        Ok(())
+    }
+
+    pub(super) fn deadline(&self, config: &ElectionConfig) -> Time {
+        let lapse = self.stands_until(config).filter(|_| self.acting).unwrap_or(Time::MAX);
+        let record = match &self.stage {
+            Stage::Reading(reader) => reader.deadline(),
+            Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => {
+                writer.deadline()
+            }
+        };
+        lapse.min(self.keep.deadline()).min(self.look.deadline()).min(record)
+    }
+
+    fn stands_until(&self, config: &ElectionConfig) -> Option<Time> {
+        let authority =
+            if config.rules.lack(Mutation::AuthorityOfTtl) { self.lease.ttl } else { config.authority };
+        let kept = self.keep.basis? + authority;
+        if config.rules.lack(Mutation::NoReadBack) {
+            return Some(kept);
+        }
+        Some(kept.min(self.look.basis? + authority))
+    }
+
+    fn on_kept_alive(
+        &mut self,
+        now: Time,
+        id: u64,
+        result: &Result<Answer, Failure>,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) -> Result<(), End> {
+        let Some(call) = self.keep.take(id) else { return Ok(()) };
+        let failure = match result {
+            Ok(Answer::KeptAlive { ttl }) if ttl.is_zero() => return Err(End::Expired),
+            Err(Failure::LeaseNotFound) => return Err(End::Expired),
+            Ok(Answer::KeptAlive { ttl }) if *ttl >= config.needed_ttl() => {
+                let basis = if config.rules.lack(Mutation::FromAnswer) { now } else { call.sent };
+                self.keep.succeeded(call, basis, config, out);
+                return Ok(());
+            }
+            Ok(Answer::KeptAlive { ttl }) => Failure::Refused(too_short(*ttl, config)),
+            Ok(other) => Failure::unexpected(other),
+            Err(failure) => failure.clone(),
+        };
+        self.keep.failed(now, call, &failure, config, out);
+        Ok(())
+    }
+
+    fn on_look(
+        &mut self,
+        now: Time,
+        id: u64,
+        result: &Result<Answer, Failure>,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) -> Result<(), End> {
+        let Some(call) = self.look.take(id) else { return Ok(()) };
+        let failure = match result {
+            Ok(Answer::Read { stored, .. }) => {
+                let is_ours = stored.as_ref().is_some_and(|stored| stored.create_revision == self.epoch);
+                if !is_ours && !config.rules.lack(Mutation::NoReadBack) {
+                    return Err(End::Deposed);
+                }
+                self.look.succeeded(call, call.sent, config, out);
+                return Ok(());
+            }
+            Ok(other) => Failure::unexpected(other),
+            Err(failure) => failure.clone(),
+        };
+        self.look.failed(now, call, &failure, config, out);
+        Ok(())
+    }
+
+    fn on_record(
+        &mut self,
+        now: Time,
+        id: u64,
+        result: Result<Answer, Failure>,
+        keys: &Keys,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) -> Result<(), End> {
+        match &mut self.stage {
+            Stage::Reading(reader) if reader.awaits(id) => {
+                let Some(stored) = reader.on_answer(now, result, config, out) else { return Ok(()) };
+                let (record, mod_revision) =
+                    RecordRead::decode(keys, &stored).map_err(|bad| End::Unreadable(bad.to_string()))?;
+                let writer = Writer::new(self.epoch, opening(&record, config), mod_revision);
+                self.stage = Stage::Opening { writer, record };
+            }
+            Stage::Opening { writer, record } if writer.awaits(id) => {
+                match writer.on_answer(now, result, config, out) {
+                    Wrote::Nothing => {}
+                    Wrote::Tickets(_) => {
+                        self.stage = Stage::Ready { writer: writer.clone(), record: record.clone() };
+                    }
+                    Wrote::Deposed => return Err(End::Deposed),
+                }
+            }
+            Stage::Open { writer } if writer.awaits(id) => match writer.on_answer(now, result, config, out) {
+                Wrote::Nothing => {}
+                Wrote::Tickets(tickets) => {
+                    tickets.into_iter().for_each(|ticket| out.tell(Event::Written(ticket)));
+                }
+                Wrote::Deposed => return Err(End::Deposed),
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes up authority, if there is any, and tells of the election when all is ready for it.
+    fn rise(&mut self, now: Time, config: &ElectionConfig, out: &mut Outbox) {
+        let stands = self.stands_until(config).is_some_and(|until| until > now);
+        if !stands {
+            return;
+        }
+        if !std::mem::replace(&mut self.acting, true) && self.is_open() {
+            out.tell(Event::Resumed);
+        }
+        if let Stage::Ready { writer, record } = &mut self.stage {
+            out.is_well();
+            out.tell(Event::Elected { epoch: self.epoch, record: std::mem::take(record) });
+            self.stage = Stage::Open { writer: writer.clone() };
+        }
+    }
+}
+
+/// What a leader says at first: that it is not closed, and for how long whatever is out may last.
+fn opening(record: &RecordRead, config: &ElectionConfig) -> Terms {
+    // One that has stopped needs not be waited for. Of any other it is not known whether it is alive, and a successor of ours may
+    // come soon.
+    let before = if record.closed { Duration::ZERO } else { record.authority };
+    Terms {
+        longest_lease: record.longest_lease,
+        authority: config.authority.max(before),
+        config_version: record.config_version,
+    }
+}
+
+pub(super) fn too_short(ttl: Duration, config: &ElectionConfig) -> String {
+    format!(
+        "authority {:?} needs a lease of {:?} or more, etcd gave one of {ttl:?}",
+        config.authority,
+        config.needed_ttl()
+    )
+}

@@ -1,0 +1,284 @@
+//! Writes the record: in batches, one after the other, each as often as it takes.
+//!
+//! A write whose answer is lost is repeated until it is known to be there. The repetition is harmless, but the first may
+//! still be on its way in etcd, and arrive after a later write has put something else: a mark that has been raised
+//! would be lowered again. So every batch also puts the header, with a number, and is carried out only right behind the batch
+//! before it. If it is refused for that, and the header bears its own number, it had been carried out before.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lessor_proto::{Amount, ResourceId, Time};
+
+use super::call::{Answer, Call, Failure, Guard, Order, Stored, Txn};
+use super::config::ElectionConfig;
+use super::event::Ticket;
+use super::mutation::Mutation;
+use super::outbox::{Outbox, Pending};
+use super::pace::Pace;
+use super::record::{Header, Keys, RecordWrite, Terms, encode_mark};
+
+/// Operations in one transaction, with that of the header; etcd takes 128.
+const OPERATIONS: usize = 100;
+/// Bytes of keys and values in one transaction; etcd takes 1.5 MB.
+const BYTES: usize = 1 << 19;
+
+/// The end of the record that is being written.
+#[derive(Clone, Debug)]
+pub(super) struct Writer {
+    queue: VecDeque<Item>,
+    /// As it is in the record when everything up to the batch in hand has been written.
+    header: Header,
+    /// Of the header in the record.
+    mod_revision: u64,
+    batch: Option<Batch>,
+    tickets: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Item {
+    Terms(Terms),
+    Mark(ResourceId, Option<Amount>),
+    Close,
+    End(Ticket),
+}
+
+/// What is written at once.
+#[derive(Clone, Debug)]
+struct Batch {
+    txn: Txn,
+    tickets: Vec<Ticket>,
+    call: Option<Pending>,
+    next: Time,
+    pace: Pace,
+}
+
+/// What has come of a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Wrote {
+    Nothing,
+    /// These are done.
+    Tickets(Vec<Ticket>),
+    /// Somebody else may write.
+    Deposed,
+}
+
+// === impl Writer ===
+
+impl Writer {
+    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`.
+    pub(super) fn new(epoch: u64, terms: Terms, mod_revision: u64) -> Writer {
+        let header = Header { epoch, write: 0, closed: false, terms };
+        let mut writer = Writer { queue: VecDeque::new(), header, mod_revision, batch: None, tickets: 0 };
+        writer.push(RecordWrite { terms: Some(terms), ..RecordWrite::default() });
+        writer
+    }
+
+    pub(super) fn push(&mut self, write: RecordWrite) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.queue.extend(write.terms.map(Item::Terms));
+        self.queue.extend(write.deletes.into_iter().map(|resource| Item::Mark(resource, None)));
+        self.queue.extend(write.marks.into_iter().map(|(resource, mark)| Item::Mark(resource, Some(mark))));
+        self.queue.push_back(Item::End(ticket));
+        ticket
+    }
+
+    /// Says, behind all else, that the reign has ended.
+    pub(super) fn close(&mut self) {
+        self.queue.push_back(Item::Close);
+    }
+
+    /// Everything is written.
+    pub(super) fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.batch.is_none()
+    }
+
+    pub(super) fn advance(&mut self, now: Time, keys: &Keys, config: &ElectionConfig, out: &mut Outbox) {
+        if self.batch.is_none() && !self.queue.is_empty() {
+            self.batch = Some(self.next_batch(now, keys, config));
+        }
+        let Some(batch) = &mut self.batch else { return };
+        if let Some(call) = batch.call.take_if(|call| call.until <= now) {
+            batch.fail(now, call, &Failure::Timeout, config, out);
+        }
+        if batch.call.is_none() && batch.next <= now {
+            batch.call = Some(out.call(now, Call::Write(batch.txn.clone())));
+        }
+    }
+
+    pub(super) fn awaits(&self, id: u64) -> bool {
+        self.batch.as_ref().and_then(|batch| batch.call).is_some_and(|call| call.id == id)
+    }
+
+    pub(super) fn on_answer(
+        &mut self,
+        now: Time,
+        result: Result<Answer, Failure>,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) -> Wrote {
+        let Some(batch) = &mut self.batch else { return Wrote::Nothing };
+        let Some(call) = batch.call.take() else { return Wrote::Nothing };
+        let failure = match result {
+            Ok(Answer::Written { revision }) => {
+                out.succeeded(call);
+                return self.written(revision);
+            }
+            Ok(Answer::Refused { guard, order }) => {
+                out.succeeded(call);
+                return self.refused(guard.as_ref(), order.as_ref());
+            }
+            Ok(other) => Failure::unexpected(&other),
+            Err(failure) => failure,
+        };
+        batch.fail(now, call, &failure, config, out);
+        Wrote::Nothing
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        match &self.batch {
+            Some(batch) => batch.call.map_or(batch.next, |call| call.until),
+            None if self.queue.is_empty() => Time::MAX,
+            None => Time::ZERO,
+        }
+    }
+
+    fn written(&mut self, revision: u64) -> Wrote {
+        self.mod_revision = revision;
+        Wrote::Tickets(self.batch.take().map(|batch| batch.tickets).unwrap_or_default())
+    }
+
+    fn refused(&mut self, guard: Option<&Stored>, order: Option<&Stored>) -> Wrote {
+        if guard.is_none_or(|leader| leader.create_revision != self.header.epoch) {
+            return Wrote::Deposed;
+        }
+        let found = order.and_then(|stored| Some((Header::decode(stored).ok()?, stored.mod_revision)));
+        match found {
+            Some((header, mod_revision))
+                if (header.epoch, header.write) == (self.header.epoch, self.header.write) =>
+            {
+                self.written(mod_revision)
+            }
+            // Somebody writes who does not ask whose record it is: it cannot be trusted to hold what we say.
+            _ => Wrote::Deposed,
+        }
+    }
+
+    /// As much as fits of what is to be written. Of two marks of one resource the later counts.
+    fn next_batch(&mut self, now: Time, keys: &Keys, config: &ElectionConfig) -> Batch {
+        let (mut marks, mut tickets, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
+        while let Some(item) = self.queue.pop_front() {
+            match item {
+                Item::Terms(terms) => self.header.terms = terms,
+                Item::Close => self.header.closed = true,
+                Item::End(ticket) => tickets.push(ticket),
+                Item::Mark(resource, mark) => {
+                    // The value is shorter than 64 bytes.
+                    bytes += keys.marks.len() + resource.as_str().len() + 64;
+                    let is_full = marks.len() + 1 >= OPERATIONS || (bytes > BYTES && !marks.is_empty());
+                    if is_full && !marks.contains_key(&resource) {
+                        self.queue.push_front(Item::Mark(resource, mark));
+                        break;
+                    }
+                    marks.insert(resource, mark);
+                }
+            }
+        }
+        self.header.write += 1;
+        let txn = self.txn(&marks, keys, config);
+        Batch { txn, tickets, call: None, next: now, pace: Pace::default() }
+    }
+
+    fn txn(&self, marks: &BTreeMap<ResourceId, Option<Amount>>, keys: &Keys, config: &ElectionConfig) -> Txn {
+        let mut puts = vec![(keys.reign.clone(), self.header.encode())];
+        let mut deletes = Vec::new();
+        for (resource, mark) in marks {
+            match mark {
+                Some(mark) => puts.push((keys.mark(resource), encode_mark(*mark))),
+                None => deletes.push(keys.mark(resource)),
+            }
+        }
+        let mut txn = Txn {
+            guard: Guard { key: keys.leader.clone(), create_revision: self.header.epoch },
+            order: Order { key: keys.reign.clone(), mod_revision: self.mod_revision },
+            puts,
+            deletes,
+        };
+        // A key that nobody ever creates holds any order and any guard.
+        if config.rules.lack(Mutation::NoOrder) {
+            txn.order = Order { key: format!("{}none", keys.node), mod_revision: 0 };
+        }
+        if config.rules.lack(Mutation::NoGuard) {
+            txn.guard = Guard { key: format!("{}none", keys.node), create_revision: 0 };
+        }
+        txn
+    }
+}
+
+// === impl Batch ===
+
+impl Batch {
+    fn fail(
+        &mut self,
+        now: Time,
+        call: Pending,
+        failure: &Failure,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) {
+        out.failed(call, failure);
+        self.next = now + self.pace.failed(config.nonce, config.keep_alive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn terms() -> Terms {
+        Terms { longest_lease: Duration::ZERO, authority: Duration::from_secs(4), config_version: 0 }
+    }
+
+    fn resource(number: usize) -> ResourceId {
+        ResourceId::new(format!("r{number}"), 256).unwrap()
+    }
+
+    #[test]
+    fn batches_fit_into_a_transaction_and_a_ticket_is_done_with_its_last() {
+        let (keys, config) = (Keys::new("p", "n"), ElectionConfig::new("n", "a", 1));
+        let (mut writer, mut out) = (Writer::new(7, terms(), 0), Outbox::new(Duration::from_secs(1)));
+        let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
+        let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
+        let ticket = writer.push(RecordWrite { marks, deletes, terms: None });
+        let (mut sizes, mut done) = (Vec::new(), Vec::new());
+        for revision in 1..10 {
+            writer.advance(Time::ZERO, &keys, &config, &mut out);
+            let Some(batch) = &writer.batch else { break };
+            assert_eq!(batch.txn.order.mod_revision, revision - 1);
+            sizes.push((batch.txn.puts.len(), batch.txn.deletes.len()));
+            match writer.on_answer(Time::ZERO, Ok(Answer::Written { revision }), &config, &mut out) {
+                Wrote::Tickets(tickets) => done.push(tickets),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(sizes, [(50, 50), (100, 0), (100, 0), (4, 0)]);
+        assert_eq!(done, [vec![Ticket(1)], vec![], vec![], vec![ticket]]);
+    }
+
+    #[test]
+    fn of_two_marks_in_one_batch_the_later_counts() {
+        let (keys, config) = (Keys::new("p", "n"), ElectionConfig::new("n", "a", 1));
+        let mut writer = Writer::new(7, terms(), 0);
+        let one = |mark| RecordWrite {
+            marks: [(resource(1), Amount::from_units(mark))].into(),
+            ..RecordWrite::default()
+        };
+        writer.push(one(5));
+        writer.push(one(3));
+        let batch = writer.next_batch(Time::ZERO, &keys, &config);
+        assert_eq!(batch.txn.puts[1], ("p/n/mark/r1".to_owned(), "1 millionths 3000000".to_owned()));
+        assert_eq!(batch.tickets.len(), 3);
+    }
+}
