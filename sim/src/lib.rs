@@ -23,6 +23,7 @@ mod client;
 pub mod clock;
 pub mod dice;
 pub mod doorman;
+pub mod etcd;
 pub mod faults;
 mod legacy;
 pub mod measure;

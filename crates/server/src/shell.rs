@@ -5,6 +5,7 @@
 
 mod door;
 pub mod driver;
+pub mod etcd;
 pub mod grpc;
 pub mod http;
 pub mod metrics;

@@ -1,0 +1,227 @@
+//! The body of a candidate: a task that carries its calls out at a real etcd.
+//!
+//! [`Election::start`] begins to stand for election, and [`Election::event`] says what becomes of it.
+//! [`Election::authority_until`] is read without a lock, and is to be compared with [`clock::now`] in every step that
+//! grants anything. A handle that is dropped leaves the election as a crash does: etcd lets the key go when its lease ends.
+//!
+//! ```no_run
+//! # use lessor_server::election::{BadConfig, ElectionConfig, Event};
+//! # use lessor_server::shell::etcd::{Election, EtcdOptions, StartError};
+//! # async fn run() -> Result<(), StartError> {
+//! let options = EtcdOptions::new(["http://10.0.0.1:2379", "http://10.0.0.2:2379"]);
+//! let mut election = Election::start(options, ElectionConfig::new("root", "10.0.0.7:5101", 0xa1))?;
+//! while let Some(event) = election.event().await {
+//!     match event {
+//!         Event::Elected { epoch, record } => println!("{epoch} begins with {} marks", record.marks.len()),
+//!         other => println!("{other:?}"),
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod calls;
+mod endpoints;
+mod task;
+mod watcher;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lessor_client::shell::clock;
+use lessor_proto::Time;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use self::endpoints::Endpoints;
+use self::task::{Request, Task};
+use crate::election::record::RecordWrite;
+use crate::election::{BadConfig, Candidate, ElectionConfig, Event};
+
+/// Where etcd is, and how to speak to it.
+#[derive(Clone)]
+pub struct EtcdOptions {
+    /// Members, as `http://host:port` or `https://host:port`; at least one. Each call goes to one of them, and to the next
+    /// after a failure.
+    pub endpoints: Vec<String>,
+    /// Who calls, and the password, where etcd asks for it.
+    pub user: Option<(String, String)>,
+    /// Certificates, where members are at `https://`.
+    pub tls: Option<etcd_client::TlsOptions>,
+}
+
+/// A task of a node that stands for election.
+#[derive(Debug)]
+pub struct Election {
+    requests: mpsc::UnboundedSender<Request>,
+    events: mpsc::UnboundedReceiver<Event>,
+    authority: Arc<Authority>,
+    task: JoinHandle<()>,
+}
+
+/// Until when a task may act, for everybody in the process to read.
+#[derive(Debug, Default)]
+pub struct Authority {
+    /// In nanoseconds; 0: not at all.
+    until: AtomicU64,
+}
+
+/// Why a task cannot stand for election.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It is set up in a way that cannot work.
+    #[error(transparent)]
+    Config(#[from] BadConfig),
+    /// No member of etcd is named.
+    #[error("no etcd endpoint is given, at least one is wanted")]
+    NoEndpoint,
+    /// A member is at no address.
+    #[error("etcd endpoint {found:?} is not like http://host:port")]
+    Endpoint {
+        /// What it is.
+        found: String,
+    },
+}
+
+/// What was to be written was not, as far as is known: this task does not lead, or not any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("this task does not lead, or not any more")]
+pub struct NotWritten;
+
+// === impl EtcdOptions ===
+
+impl EtcdOptions {
+    /// Members without certificates and passwords.
+    #[must_use]
+    pub fn new(endpoints: impl IntoIterator<Item = impl Into<String>>) -> EtcdOptions {
+        EtcdOptions { endpoints: endpoints.into_iter().map(Into::into).collect(), user: None, tls: None }
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for EtcdOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.as_ref().map(|(name, _)| name);
+        f.debug_struct("EtcdOptions")
+            .field("endpoints", &self.endpoints)
+            .field("user", &user)
+            .field("tls", &self.tls.is_some())
+            .finish()
+    }
+}
+
+// === impl Election ===
+
+impl Election {
+    /// Begins to stand for election, whether etcd can be reached or not.
+    ///
+    /// # Errors
+    /// When what is configured cannot work.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with its timer.
+    pub fn start(options: EtcdOptions, config: ElectionConfig) -> Result<Election, StartError> {
+        let endpoints = Endpoints::new(options, config.call_timeout)?;
+        let candidate = Candidate::new(clock::now(), config)?;
+        let (requests, requested) = mpsc::unbounded_channel();
+        let (happened, events) = mpsc::unbounded_channel();
+        let authority = Arc::new(Authority::default());
+        let task = Task::new(candidate, endpoints, requested, happened, Arc::clone(&authority));
+        Ok(Election { requests, events, authority, task: tokio::spawn(task.run()) })
+    }
+
+    /// What happens next; nothing more after [`Event::Resigned`]. [`Event::Written`] is told to the one who wrote instead.
+    /// Nothing is lost when the future is dropped.
+    pub async fn event(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    /// Until when this task may act as the leader, if it may.
+    #[must_use]
+    pub fn authority_until(&self) -> Option<Time> {
+        self.authority.until()
+    }
+
+    /// The same for others in the process.
+    #[must_use]
+    pub fn authority(&self) -> Arc<Authority> {
+        Arc::clone(&self.authority)
+    }
+
+    /// Lets the record be changed, behind what was asked for before. The receiver says when it is; it may be dropped.
+    pub fn write(&self, write: RecordWrite) -> oneshot::Receiver<Result<(), NotWritten>> {
+        let (done, receiver) = oneshot::channel();
+        // A task that has ended drops it, and the receiver says so.
+        let _ = self.requests.send(Request::Write { write, done });
+        receiver
+    }
+
+    /// Gives up for good: there is no authority any more when this returns, and [`Event::Resigned`] says when another may
+    /// lead.
+    pub fn resign(&self) {
+        self.authority.resign();
+        // A task that has ended has given up already.
+        let _ = self.requests.send(Request::Resign);
+    }
+}
+
+impl Drop for Election {
+    fn drop(&mut self) {
+        self.authority.resign();
+        self.task.abort();
+    }
+}
+
+// === impl Authority ===
+
+/// Whoever has resigned gets no authority any more.
+const RESIGNED: u64 = u64::MAX;
+
+impl Authority {
+    /// Until when this task may act as the leader, if it may.
+    #[must_use]
+    pub fn until(&self) -> Option<Time> {
+        match self.until.load(Ordering::SeqCst) {
+            0 | RESIGNED => None,
+            nanos => Some(Time::from_nanos(nanos)),
+        }
+    }
+
+    fn set(&self, until: Option<Time>) {
+        let nanos = until.map_or(0, Time::as_nanos).min(RESIGNED - 1);
+        let set = |old| (old != RESIGNED).then_some(nanos);
+        // An error means that it has resigned.
+        let _ = self.until.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set);
+    }
+
+    fn resign(&self) {
+        self.until.store(RESIGNED, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_resigned_gets_no_authority_any_more() {
+        let authority = Authority::default();
+        assert_eq!(authority.until(), None);
+        authority.set(Some(Time::from_nanos(7)));
+        assert_eq!(authority.until(), Some(Time::from_nanos(7)));
+        authority.resign();
+        authority.set(Some(Time::from_nanos(9)));
+        assert_eq!(authority.until(), None);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_at_the_start() {
+        let start = |endpoints: &[&str]| {
+            let options = EtcdOptions::new(endpoints.iter().copied());
+            Endpoints::new(options, std::time::Duration::from_secs(1)).map(|_| ()).unwrap_err().to_string()
+        };
+        assert_eq!(start(&[]), "no etcd endpoint is given, at least one is wanted");
+        assert_eq!(start(&["http://a:1", "::"]), "etcd endpoint \"::\" is not like http://host:port");
+    }
+}

@@ -1,0 +1,195 @@
+//! The task that owns a candidate: it reads the clock, does what the candidate says, and tells it what came of that.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use lessor_client::shell::clock;
+use tokio::sync::{mpsc, oneshot};
+use tracing::{debug, info, warn};
+
+use super::endpoints::Endpoints;
+use super::watcher::Watcher;
+use super::{Authority, NotWritten, calls};
+use crate::election::call::{Action, Answer, Failure, Watched};
+use crate::election::record::RecordWrite;
+use crate::election::{Candidate, Event, Ticket};
+
+/// What is asked of the task.
+pub(super) enum Request {
+    Write { write: RecordWrite, done: oneshot::Sender<Result<(), NotWritten>> },
+    Resign,
+}
+
+/// What came of a call.
+struct Outcome {
+    id: u64,
+    endpoint: usize,
+    result: Result<Answer, Failure>,
+}
+
+/// The task.
+pub(super) struct Task {
+    candidate: Candidate,
+    endpoints: Endpoints,
+    requests: mpsc::UnboundedReceiver<Request>,
+    events: mpsc::UnboundedSender<Event>,
+    authority: Arc<Authority>,
+    /// Calls under way.
+    calls: FuturesUnordered<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+    watcher: Option<Watcher>,
+    /// Whoever waits for a write.
+    writing: BTreeMap<Ticket, oneshot::Sender<Result<(), NotWritten>>>,
+}
+
+// === impl Task ===
+
+impl Task {
+    pub(super) fn new(
+        candidate: Candidate,
+        endpoints: Endpoints,
+        requests: mpsc::UnboundedReceiver<Request>,
+        events: mpsc::UnboundedSender<Event>,
+        authority: Arc<Authority>,
+    ) -> Task {
+        Task {
+            candidate,
+            endpoints,
+            requests,
+            events,
+            authority,
+            calls: FuturesUnordered::new(),
+            watcher: None,
+            writing: BTreeMap::new(),
+        }
+    }
+
+    /// Until the candidate has resigned, or nobody holds the handle any more.
+    pub(super) async fn run(mut self) {
+        while self.settle() {
+            let deadline = self.candidate.deadline();
+            tokio::select! {
+                () = clock::sleep_until(deadline) => {}
+                Some(outcome) = self.calls.next() => self.on_outcome(outcome),
+                (id, watched) = watched(&mut self.watcher) => self.on_watched(id, watched),
+                request = self.requests.recv() => match request {
+                    Some(request) => self.on_request(request),
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// Publishes what the candidate has become, tells what has happened, and then does what it says. Whether there is
+    /// more to come.
+    fn settle(&mut self) -> bool {
+        loop {
+            // Read before anything that is done leaves.
+            let action = self.candidate.poll(clock::now());
+            self.authority.set(self.candidate.authority_until());
+            while let Some(event) = self.candidate.next_event() {
+                let is_last = event == Event::Resigned;
+                self.tell(event);
+                if is_last {
+                    return false;
+                }
+            }
+            match action {
+                Some(action) => self.perform(action),
+                None => return true,
+            }
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        match &event {
+            Event::Written(ticket) => {
+                if let Some(done) = self.writing.remove(ticket) {
+                    // Whoever wrote need not wait for it.
+                    let _ = done.send(Ok(()));
+                }
+                return;
+            }
+            Event::Deposed | Event::Resigned => self.fail_writes(),
+            _ => {}
+        }
+        match &event {
+            Event::Elected { epoch, record } => info!(epoch, marks = record.marks.len(), "elected"),
+            Event::Lapsed => warn!("authority has lapsed"),
+            Event::Resumed => info!("authority resumed"),
+            Event::Deposed => warn!("deposed"),
+            Event::Resigned => info!("resigned"),
+            Event::Leader(Some(leader)) => {
+                info!(address = %leader.address, epoch = leader.epoch, "another leads");
+            }
+            Event::Leader(None) => info!("nobody is known to lead"),
+            Event::Written(_) => {}
+            Event::Faulty(why) => warn!(%why, "etcd fails"),
+            Event::Healthy => info!("etcd serves"),
+        }
+        // Nobody listens when the handle has gone; then the task ends anyway.
+        let _ = self.events.send(event);
+    }
+
+    fn perform(&mut self, action: Action) {
+        let timeout = self.candidate.config().call_timeout;
+        match action {
+            Action::Call { id, call } => {
+                debug!(id, ?call, "calling etcd");
+                let endpoint = self.endpoints.current();
+                self.calls.push(Box::pin(async move {
+                    let result = calls::make(&endpoint, call, timeout).await;
+                    Outcome { id, endpoint: endpoint.number(), result }
+                }));
+            }
+            Action::Watch { id, key, from_revision } => {
+                debug!(id, key, from_revision, "watching");
+                self.watcher = Some(Watcher::new(id, self.endpoints.current(), key, from_revision, timeout));
+            }
+            Action::Unwatch { id } => drop(self.watcher.take_if(|watcher| watcher.id == id)),
+        }
+    }
+
+    fn on_outcome(&mut self, outcome: Outcome) {
+        let Outcome { id, endpoint, result } = outcome;
+        debug!(id, ?result, "etcd answered");
+        if let Err(Failure::Timeout | Failure::Unavailable(_)) = &result {
+            self.endpoints.failed(endpoint);
+        }
+        self.candidate.on_answer(clock::now(), id, result);
+    }
+
+    fn on_watched(&mut self, id: u64, watched: Watched) {
+        debug!(id, ?watched, "seen");
+        if let (Watched::Ended(_), Some(watcher)) = (&watched, &self.watcher) {
+            self.endpoints.failed(watcher.endpoint().number());
+        }
+        self.candidate.on_watched(clock::now(), id, watched);
+    }
+
+    fn on_request(&mut self, request: Request) {
+        match request {
+            Request::Write { write, done } => match self.candidate.write(clock::now(), write) {
+                Some(ticket) => drop(self.writing.insert(ticket, done)),
+                None => drop(done.send(Err(NotWritten))),
+            },
+            Request::Resign => self.candidate.resign(clock::now()),
+        }
+    }
+
+    fn fail_writes(&mut self) {
+        for done in std::mem::take(&mut self.writing).into_values() {
+            // Whoever wrote need not wait for it.
+            let _ = done.send(Err(NotWritten));
+        }
+    }
+}
+
+async fn watched(watcher: &mut Option<Watcher>) -> (u64, Watched) {
+    match watcher {
+        Some(watcher) => (watcher.id, watcher.next().await),
+        None => std::future::pending().await,
+    }
+}

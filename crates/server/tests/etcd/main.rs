@@ -1,0 +1,8 @@
+//! Elections through a real etcd, which each test starts for itself on free ports of the loopback.
+//!
+//! Where there is no etcd the tests say so and pass, unless `LESSOR_REQUIRE_ETCD=1` is set. Debian has it in `etcd-server`.
+
+mod faults;
+mod server;
+mod succession;
+mod task;
