@@ -213,7 +213,7 @@ impl Candidate {
             }
             Phase::Leading(reign) => {
                 lease = Some(reign.lease());
-                writer = reign.into_writer();
+                writer = reign.into_writer(now);
             }
             Phase::Campaigning { lease: held, .. } | Phase::Unsure { lease: held, .. } => lease = Some(held),
             Phase::Following(following) | Phase::Poised { following: Some(following), .. } => {
@@ -314,6 +314,8 @@ impl Candidate {
                     return (Phase::Resigning(resigning), false);
                 }
                 self.out.tell(Event::Resigned);
+                // What could not be given back until here ends by itself.
+                self.revoking = Revoking::default();
                 Phase::Resigned
             }
             other => return (other, false),

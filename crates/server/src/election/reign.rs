@@ -41,6 +41,10 @@ pub(super) struct Reign {
     look: Leg,
     /// Whether authority has not lapsed since it was last established.
     acting: bool,
+    /// When the election was known to be won.
+    since: Time,
+    /// From then on nobody before us acts any more, even if the last was deposed by hand.
+    alone: Time,
     stage: Stage,
 }
 
@@ -78,6 +82,8 @@ impl Reign {
             keep: Leg::new(lease.basis, config),
             look: Leg::new(seen, config),
             acting: true,
+            since: now,
+            alone: Time::MAX,
             stage: Stage::Reading(Reader::new(now)),
         }
     }
@@ -91,14 +97,17 @@ impl Reign {
         matches!(self.stage, Stage::Open { .. })
     }
 
-    /// What was begun to be written, for one who resigns.
-    pub(super) fn into_writer(self) -> Option<Writer> {
-        match self.stage {
-            Stage::Reading(_) => None,
-            Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => {
-                Some(writer)
-            }
+    /// What is still to be written by one who resigns. At the end of it the record is closed, and tells the next that it need
+    /// wait for nobody: only if nobody before us acts any more either.
+    pub(super) fn into_writer(self, now: Time) -> Option<Writer> {
+        let mut writer = match self.stage {
+            Stage::Reading(_) => return None,
+            Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => writer,
+        };
+        if self.alone <= now {
+            writer.close();
         }
+        Some(writer)
     }
 
     /// Until when it may act, if it may at all.
@@ -236,6 +245,10 @@ impl Reign {
                 let Some(stored) = reader.on_answer(now, result, config, out) else { return Ok(()) };
                 let (record, mod_revision) =
                     RecordRead::decode(keys, &stored).map_err(|bad| End::Unreadable(bad.to_string()))?;
+                self.alone = match record.closed {
+                    true => self.since,
+                    false => config.drift.grantor_end(self.since, record.authority),
+                };
                 let writer = Writer::new(self.epoch, opening(&record, config), mod_revision);
                 self.stage = Stage::Opening { writer, record };
             }

@@ -1,4 +1,4 @@
-//! The end of a candidate: what is to be written is, then the record is closed, then the lease is given back.
+//! The end of a candidate: what is to be written is, the closing of the record last; then the lease is given back.
 
 use lessor_proto::Time;
 
@@ -30,13 +30,10 @@ const TRIES: u32 = 3;
 impl Resigning {
     pub(super) fn new(
         now: Time,
-        mut writer: Option<Writer>,
+        writer: Option<Writer>,
         lease: Option<Lease>,
         config: &ElectionConfig,
     ) -> Resigning {
-        if let Some(writer) = &mut writer {
-            writer.close();
-        }
         let part = config.call_timeout * TRIES;
         Resigning { writer, lease, write_until: now + part, until: now + part * 2 }
     }

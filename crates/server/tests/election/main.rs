@@ -1,1 +1,3 @@
-//! Pure
+//! A candidate as etcd sees it: stories in text. Elections under random faults are in the simulator's tests.
+
+mod stories;
