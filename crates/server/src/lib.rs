@@ -1,7 +1,8 @@
 //! How to keep the ledger and answer: a node, its resources, and what is charged to whom.
 //!
 //! The mind of a server is [`node::Node`]: reports in, grants out, with the time as an argument and nothing but values
-//! as results. Around it, behind the feature `shell`, is the body: gRPC, HTTP, files, signals.
+//! as results. Which task of a node leads is decided by [`election::Candidate`], in the same way. Around them, behind the
+//! feature `shell`, is the body: gRPC, HTTP, etcd, files, signals.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,13 +1,16 @@
 //! A reign: the key of the leader is ours, and the lease that it ends with.
 //!
 //! Authority stands on two legs. The *keep-alive* says that etcd keeps the key until its ttl has passed since a moment
-//! that is later than the sending; this is why nobody else leads before. The *look* says that the key was ours at such a moment,
-//! for an operator may have deleted it to depose us, and the lease does not know. Both count from before the call was
-//! sent, and authority ends a little while after the older of the two.
+//! that is later than the sending; this is why nobody else leads before. The *look* says that the key was ours at such a
+//! moment. Both count from before the call was sent, and authority ends a little while after the older of the two.
 //!
-//! The grant of the lease counts as the first keep-alive: etcd starts to count when it carries the grant out, which is after
-//! it was sent, and a key that is put with the lease later ends no earlier than the lease. The campaign, or the look
-//! that found the key to be ours, counts as the first look.
+//! The lease alone would not do: an operator may delete the key to depose us, of which the lease knows nothing, and etcd
+//! itself has been seen to end leases too early when its disk was slow (its issue 15247). With the look either is noticed
+//! within the authority, which is what a new leader waits for before it takes the old one's books for final.
+//!
+//! The grant of the lease counts as the first keep-alive: etcd begins to count when it carries the grant out, which is
+//! after it was sent, and a key that is put with the lease later ends no earlier than the lease. The campaign, or the
+//! look that found the key to be ours, counts as the first look.
 
 use std::time::Duration;
 

@@ -207,7 +207,7 @@ impl Story {
             ("record", "empty") => Answer::Record { stored: Vec::new(), more: false },
             ("record", "of") => {
                 let mut stored = vec![header(words.number(), words)];
-                while let Some(mark) = words.0.next() {
+                for mark in words.0.by_ref() {
                     let (resource, millionths) = mark.split_once('=').unwrap();
                     let value = format!("1 millionths {millionths}");
                     stored.push(key(&format!("lessor/root/mark/{resource}"), &value, 3, 3, None));

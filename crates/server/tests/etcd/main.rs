@@ -2,6 +2,8 @@
 //!
 //! Where there is no etcd the tests say so and pass, unless `LESSOR_REQUIRE_ETCD=1` is set. Debian has it in `etcd-server`.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod faults;
 mod server;
 mod succession;

@@ -117,7 +117,7 @@ fn read(response: &etcd_client::TxnResponse) -> Vec<Option<Stored>> {
     read.collect()
 }
 
-fn stored(kv: &KeyValue) -> Stored {
+pub(super) fn stored(kv: &KeyValue) -> Stored {
     Stored {
         key: kv.key().to_vec(),
         value: kv.value().to_vec(),
@@ -125,10 +125,6 @@ fn stored(kv: &KeyValue) -> Stored {
         mod_revision: unsigned(kv.mod_revision()),
         lease: (kv.lease() != 0).then_some(LeaseId(kv.lease())),
     }
-}
-
-pub(super) fn stored_of(kv: &KeyValue) -> Stored {
-    stored(kv)
 }
 
 /// What went wrong. Only where etcd itself has said no is it known that nothing was done.
@@ -184,4 +180,42 @@ fn seconds(ttl: i64) -> Duration {
 fn whole_seconds(ttl: Duration) -> i64 {
     let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
     i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::etcd::EtcdOptions;
+    use crate::shell::etcd::endpoints::Endpoints;
+
+    #[test]
+    fn only_what_etcd_refuses_is_known_not_to_have_happened() {
+        let options = EtcdOptions::new(["http://a:1"]);
+        let endpoint = Endpoints::new(options, Duration::from_secs(1)).unwrap().current();
+        let failure =
+            |code, message: &str| failure(&Error::GRpcStatus(tonic::Status::new(code, message)), &endpoint);
+        let gone = "etcdserver: requested lease not found";
+        assert_eq!(failure(Code::NotFound, gone), Failure::LeaseNotFound);
+        assert_eq!(failure(Code::Unknown, gone), Failure::LeaseNotFound);
+        let denied = failure(Code::PermissionDenied, "etcdserver: permission denied");
+        assert!(matches!(denied, Failure::Refused(why) if why.starts_with("http://a:1: ")));
+        for code in
+            [Code::Unavailable, Code::Unknown, Code::Cancelled, Code::DeadlineExceeded, Code::Internal]
+        {
+            assert!(matches!(failure(code, "etcdserver: request timed out"), Failure::Unavailable(_)));
+        }
+    }
+
+    #[test]
+    fn a_range_ends_behind_its_prefix() {
+        let end = behind("lessor/root/");
+        assert_eq!(end, b"lessor/root0");
+        assert!("lessor/root/\u{10ffff}".as_bytes() < &end[..] && "lessor/root1/".as_bytes() > &end[..]);
+    }
+
+    #[test]
+    fn a_ttl_is_rounded_up() {
+        assert_eq!(whole_seconds(Duration::from_millis(1_001)), 2);
+        assert_eq!(whole_seconds(Duration::from_secs(10)), 10);
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use etcd_client::{EventType, WatchOptions, WatchResponse, WatchStream};
 
-use super::calls::{failure, stored_of};
+use super::calls::{failure, stored};
 use super::endpoints::Endpoint;
 use crate::election::call::{Failure, Watched};
 
@@ -74,7 +74,7 @@ impl Watcher {
     fn on_response(&mut self, response: &WatchResponse) {
         for event in response.events() {
             match (event.event_type(), event.kv()) {
-                (EventType::Put, Some(kv)) => self.seen.push_back(Watched::Put(stored_of(kv))),
+                (EventType::Put, Some(kv)) => self.seen.push_back(Watched::Put(stored(kv))),
                 (EventType::Put, None) => {}
                 (EventType::Delete, _) => self.seen.push_back(Watched::Deleted),
             }
