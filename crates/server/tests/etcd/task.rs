@@ -45,7 +45,7 @@ impl Task {
         let event = event.unwrap_or_else(|| panic!("{}: the task has ended", self.name));
         match &event {
             Event::Elected { epoch, record } => {
-                println!("{} {}: elected, {epoch} after {}", clock::now(), self.name, record.epoch)
+                println!("{} {}: elected, {epoch} after {}", clock::now(), self.name, record.epoch);
             }
             other => println!("{} {}: {other:?}", clock::now(), self.name),
         }
