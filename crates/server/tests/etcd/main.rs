@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod faults;
+mod proxy;
 mod server;
 mod succession;
 mod task;
