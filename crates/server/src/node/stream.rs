@@ -262,7 +262,8 @@ impl Node {
     }
 
     /// The holder at the other end keeps what it has. Everything granted on the stream is renewed, either by one message
-    /// for all of it, or by a grant for what has to be granted anew.
+    /// for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
+    /// be renewed now and has not ended; where there is one, all others are granted anew.
     fn on_heartbeat(&mut self, now: Time, peer: Peer, id: u64, at: Time) {
         let busy = self.peers.is_busy(peer);
         if busy {
@@ -270,7 +271,7 @@ impl Node {
         }
         let attached: Vec<ResourceId> =
             self.peers.get(peer).into_iter().flat_map(|stream| stream.attached.iter().cloned()).collect();
-        let mut all = true;
+        let (mut all, mut extended) = (true, Vec::new());
         for resource_id in &attached {
             let listener = self.resources.get_mut(resource_id).and_then(|resource| {
                 resource.advance(now);
@@ -286,20 +287,33 @@ impl Node {
             }
             let reign = reign(&self.config, self.since, self.sessions);
             let renewed = resource.renew(now, at, reign, slot);
-            all &= renewed.renewal != Renewal::None;
+            match renewed.renewal {
+                Renewal::Extended => extended.push((resource_id, slot)),
+                Renewal::Granted => {}
+                Renewal::None => all &= resource.is_over(slot),
+            }
             if let Some(grant) = renewed.grant {
                 self.peers.grant(peer, grant);
             }
             self.sync_above(now, resource_id);
             self.book(resource_id);
         }
-        if !busy {
-            // Without grants it still has to be heard that somebody is there.
-            match all {
-                true => self.peers.renewed(peer, id),
-                false => _ = self.peers.say(peer, Down::Grants(Vec::new())),
-            }
+        if busy {
+            return;
         }
+        if all {
+            return self.peers.renewed(peer, id);
+        }
+        for (resource_id, slot) in extended {
+            let reign = reign(&self.config, self.since, self.sessions);
+            let resource = self.resources.get_mut(resource_id);
+            if let Some(grant) = resource.and_then(|resource| resource.grant_anew(now, slot, reign)) {
+                self.peers.grant(peer, grant);
+            }
+            self.book(resource_id);
+        }
+        // Without grants it still has to be heard that somebody is there.
+        self.peers.say(peer, Down::Grants(Vec::new()));
     }
 
     fn release_on(&mut self, now: Time, peer: Peer, report_id: Option<u64>, resources: Vec<ResourceId>) {

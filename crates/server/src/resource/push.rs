@@ -125,13 +125,27 @@ impl Resource {
             }
             return Renewed { renewal: Renewal::Extended, grant: None };
         }
-        match self.answer(now, slot, reign) {
-            Some(reply) => {
-                self.note(slot, reply.told);
-                Renewed { renewal: Renewal::Granted, grant: Some(reply.grant) }
-            }
+        match self.grant_anew(now, slot, reign) {
+            Some(grant) => Renewed { renewal: Renewal::Granted, grant: Some(grant) },
             None => Renewed { renewal: Renewal::None, grant: None },
         }
+    }
+
+    /// What is due to the holder at `slot`, as a grant for its stream; nothing if nothing can be granted.
+    pub(crate) fn grant_anew(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        reign: Reign<'_>,
+    ) -> Option<lessor_proto::message::Grant> {
+        let reply = self.answer(now, slot, reign)?;
+        self.note(slot, reply.told);
+        Some(reply.grant)
+    }
+
+    /// Whether the holder at `slot` has no lease that has not ended, or one of nothing.
+    pub(crate) fn is_over(&self, slot: Slot) -> bool {
+        self.children.at(slot).account.charge() == Amount::ZERO
     }
 
     /// Where the holder at `slot` stands among those who listen.
