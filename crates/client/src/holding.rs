@@ -4,6 +4,7 @@
 //! late and doubled messages change nothing. And what a report promises (`held`) is kept from the moment the report is
 //! made, before it leaves: from then on the use under that grant never rises again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Band, Bands, Grant, Has, Order, Report};
@@ -101,14 +102,16 @@ struct Lease {
     amount: Amount,
     end: Time,
     order: Option<Order>,
-    token: Vec<u8>,
+    token: Arc<[u8]>,
 }
 
 /// So much is counted until then, by our clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Cover {
     amount: Amount,
     end: Time,
+    /// What came with the grant that it is counted for.
+    token: Arc<[u8]>,
 }
 
 // === impl Rung ===
@@ -279,14 +282,17 @@ impl Holding {
     pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, reign: Option<u64>) -> Report {
         self.give_back_surplus();
         let held = self.held(now);
-        let shown = self.shown(now, held, held.max(self.in_use), reign);
+        let counted = self.counted_before(now, held.max(self.in_use), reign);
         if self.in_use <= held {
             self.ack_wanted = false;
         }
         self.reported = Some(self.config.bands.clone());
         // An ended lease of Lessor's is still acknowledged, which lets the grantor stop counting it at once.
         let lease = self.lease.as_ref().filter(|lease| lease.order.is_some() || held > Amount::ZERO);
-        let has = lease.map(|lease| Has { capacity: shown, order: lease.order, token: lease.token.clone() });
+        let has = lease.map(|lease| {
+            let (capacity, token) = counted.unwrap_or_else(|| (held, Arc::clone(&lease.token)));
+            Has { capacity, order: lease.order, token: token.to_vec() }
+        });
         let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
         self.counted = promise.unwrap_or_default();
         Report { resource: resource.clone(), bands: self.config.bands.clone(), has, held: promise }
@@ -311,33 +317,40 @@ impl Holding {
         self.ack_wanted = grant.ack_wanted;
         // Without an order there are no promises to be made.
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
-        self.lease = Some(Lease { amount: grant.capacity, end, order: grant.order, token: grant.token });
-        self.add_cover(now, grant.capacity, end);
+        let token: Arc<[u8]> = grant.token.into();
+        self.add_cover(now, Cover { amount: grant.capacity, end, token: Arc::clone(&token) });
+        self.lease = Some(Lease { amount: grant.capacity, end, order: grant.order, token });
         Ok(())
     }
 
-    /// What a report to the leader of `reign` shows of a lease of which `held` is kept, when it promises `promise`.
+    /// What a report to the leader of `reign` shows, when it promises `promise`, with the token for it; nothing if that
+    /// leader has granted the lease itself.
     ///
     /// A successor is shown what its predecessor counted at the least. That may be more than the lease gives, as a larger
     /// one before it has not ended; and it is never more, though a node may have that much out by its own careful count.
     /// Once said, whoever comes after that successor may count no more than the promise.
-    fn shown(&mut self, now: Time, held: Amount, promise: Amount, reign: Option<u64>) -> Amount {
+    fn counted_before(
+        &mut self,
+        now: Time,
+        promise: Amount,
+        reign: Option<u64>,
+    ) -> Option<(Amount, Arc<[u8]>)> {
         let order = self.lease.as_ref().and_then(|lease| lease.order);
         let succeeded = order.is_some_and(|order| reign > Some(order.epoch));
         self.cover.retain(|cover| now < cover.end);
-        let counted = self.cover.first().map_or(Amount::ZERO, |cover| cover.amount);
+        let first = self.cover.first().map(|cover| (cover.amount, Arc::clone(&cover.token)));
         self.cover.iter_mut().for_each(|cover| cover.amount = cover.amount.min(promise));
         self.prune_cover();
-        if succeeded { counted } else { held }
+        succeeded.then(|| first.unwrap_or_default())
     }
 
-    fn add_cover(&mut self, now: Time, amount: Amount, end: Time) {
+    fn add_cover(&mut self, now: Time, cover: Cover) {
         self.cover.retain(|cover| now < cover.end);
         if self.config.kind == Kind::Gauge {
             // Units that were recalled may be used as long as the lease is renewed.
-            self.cover.iter_mut().for_each(|cover| cover.end = cover.end.max(end));
+            self.cover.iter_mut().for_each(|before| before.end = before.end.max(cover.end));
         }
-        self.cover.push(Cover { amount, end });
+        self.cover.push(cover);
         self.prune_cover();
     }
 
@@ -362,8 +375,8 @@ impl Holding {
         match self.lease.as_mut().filter(live) {
             Some(lease) => {
                 lease.end = lease.end.max(end);
-                let (amount, end) = (lease.amount, lease.end);
-                self.add_cover(now, amount, end);
+                let (amount, end, token) = (lease.amount, lease.end, Arc::clone(&lease.token));
+                self.add_cover(now, Cover { amount, end, token });
                 true
             }
             None => false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_proto::Time;
 use lessor_proto::message::{Answer, Ask, Grant};
 
-use super::entry::{Entry, Plan};
+use super::entry::{Entry, Plan, SHORTEST_RETRY};
 use super::route::back_off;
 use super::{Action, Exchange, ExchangeKind, Fault, Session};
 use crate::mutation::Mutation;
@@ -43,11 +43,14 @@ impl Session {
         for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(id)) {
             entry.exchange = None;
             entry.due = now;
-            if welcome {
-                entry.due = now + answer.retry.unwrap_or_default();
-            } else if entry.is_open() {
+            if entry.is_open() && !welcome {
                 entry.fault = Some(Fault::Missing);
                 entry.due = now + entry.refresh().unwrap_or(self.config.spacing);
+            }
+            // Those who ask by their timer are not told faster than it can be set.
+            let least = if plan.eager { SHORTEST_RETRY } else { plan.spacing };
+            if let Some(retry) = answer.retry.filter(|_| entry.is_open()) {
+                entry.due = now + retry.max(least);
             }
         }
         self.settle(now);

@@ -11,7 +11,7 @@ use crate::holding::{Holding, HoldingConfig, Rung};
 use crate::mutation::Mutation;
 
 /// The shortest time after which a short grant is asked about again, whatever the server says.
-const SHORTEST_RETRY: Duration = Duration::from_millis(100);
+pub(super) const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
