@@ -10,6 +10,7 @@ use lessor_proto::{Amount, Drift, ResourceId, Time};
 
 use crate::mutation::Rules;
 use crate::repository::Template;
+use crate::token::Keys;
 
 /// What a node is told at its start. Everything that clients can make grow has its limit here.
 #[derive(Clone, Debug)]
@@ -34,8 +35,22 @@ pub struct NodeConfig {
     pub unknown_names: Option<Arc<Template>>,
     /// The node above, for all but the root.
     pub parent: Option<ParentConfig>,
-    /// What the leaders before this one may have left out; absent: nobody knows, and the node learns.
+    /// What the leaders before this one may have left out; absent: nobody knows, and the node learns, unless it keeps
+    /// marks: then nothing is out.
     pub record: Option<Record>,
+    /// Whether nothing is handed out beyond marks that a successor can read ([`Node::next_marks`]). A server that is
+    /// alone keeps none.
+    ///
+    /// [`Node::next_marks`]: crate::node::Node::next_marks
+    pub marks: bool,
+    /// For how long a leader of this node goes on leading without hearing that it still does. Written beside the marks.
+    pub authority: Duration,
+    /// With what tokens are made and checked; absent: there are none.
+    pub keys: Option<Keys>,
+    /// Whether those who show a lease from before `record` are believed without a token, where there are no keys.
+    pub trust_claims: bool,
+    /// What becomes of what claimants give up.
+    pub claims: Claims,
     /// All of them, except where a test shows what each is for.
     pub rules: Rules,
 }
@@ -51,17 +66,36 @@ pub struct ParentConfig {
     pub eager: bool,
 }
 
-/// What a leader must know of those before it: the most that may be out under them.
+/// What a leader must know of those before it: the most that may be out under them, and how long they may act.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Record {
-    /// Of each resource; of those that are not mentioned nothing is out.
-    pub outstanding: BTreeMap<ResourceId, Amount>,
+    /// At most so much is out of each resource; of those that are not mentioned nothing is.
+    pub marks: BTreeMap<ResourceId, Amount>,
     /// How long any of it may last, by the clock of whoever holds it.
     pub longest_lease: Duration,
-    /// For how long, at the least, nobody had led when this leader began, by its own clock. It need not wait again for what
-    /// has ended meanwhile.
+    /// For how long the last leader may have gone on after it was succeeded, by its own clock.
+    pub authority: Duration,
+    /// It has resigned: it granted nothing after it wrote this, and nobody before it can.
+    pub closed: bool,
+    /// For how long, at the least, nobody had been elected when this leader began, by its own clock. It need not wait again
+    /// for what has ended meanwhile.
     pub vacant: Duration,
 }
+
+/// What becomes of what claimants give up of what they showed to a new leader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Claims {
+    /// It is free for others at once. Who shows an old token, after it has given that capacity back, makes some of what
+    /// others hold look free, until that ends.
+    #[default]
+    Freed,
+    /// It is free when everything has ended that may be out from before: whatever holders say, those who are honest are
+    /// never above the capacity.
+    Deferred,
+}
+
+/// How long a leader leads without hearing that it still does, by itself.
+const AUTHORITY: Duration = Duration::from_secs(4);
 
 // === impl NodeConfig ===
 
@@ -81,6 +115,11 @@ impl NodeConfig {
             unknown_names: None,
             parent: None,
             record: None,
+            marks: false,
+            authority: AUTHORITY,
+            keys: None,
+            trust_claims: false,
+            claims: Claims::default(),
             rules: Rules::default(),
         }
     }
@@ -89,11 +128,61 @@ impl NodeConfig {
 // === impl Record ===
 
 impl Record {
-    /// When nothing of it is in use any more, by the clock of a leader that began at `since`.
+    /// When no earlier leader grants or credits anything any more, by the clock of a leader that began at `since`: what
+    /// holders show is the whole truth from then on.
+    pub(crate) fn opens(&self, since: Time, drift: Drift) -> Time {
+        self.after(since, Duration::ZERO, drift).max(since)
+    }
+
+    /// When nothing of it is in use any more, by the same clock.
     pub(crate) fn ends(&self, since: Time, drift: Drift) -> Time {
-        let over = drift.grantor_end(since, self.longest_lease);
-        Time::from_nanos(
-            over.as_nanos().saturating_sub(u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX)),
-        )
+        self.after(since, self.longest_lease, drift)
+    }
+
+    fn after(&self, since: Time, longest_lease: Duration, drift: Drift) -> Time {
+        let authority = if self.closed { Duration::ZERO } else { self.authority };
+        let over = drift.grantor_end(since, authority.saturating_add(longest_lease));
+        let vacant = u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX);
+        Time::from_nanos(over.as_nanos().saturating_sub(vacant))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Time = Time::from_nanos(1_000_000_000_000);
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn what_is_out_ends_after_the_authority_and_the_longest_lease() {
+        let record = Record { longest_lease: seconds(60), authority: seconds(4), ..Record::default() };
+        assert_eq!(record.opens(NOON, Drift::NONE), NOON + seconds(4));
+        assert_eq!(record.ends(NOON, Drift::NONE), NOON + seconds(64));
+        let drift = Drift::from_parts_per_million(10_000);
+        assert!(record.opens(NOON, drift) > NOON + Duration::from_millis(4_080));
+    }
+
+    #[test]
+    fn nobody_waits_for_one_who_has_resigned() {
+        let record =
+            Record { longest_lease: seconds(60), authority: seconds(4), closed: true, ..Record::default() };
+        assert_eq!(record.opens(NOON, Drift::NONE), NOON);
+        assert_eq!(record.ends(NOON, Drift::NONE), NOON + seconds(60));
+    }
+
+    #[test]
+    fn time_without_a_leader_is_not_waited_for_again() {
+        let record = Record {
+            longest_lease: seconds(60),
+            authority: seconds(4),
+            vacant: seconds(10),
+            ..Record::default()
+        };
+        assert_eq!(record.opens(NOON, Drift::NONE), NOON);
+        assert_eq!(record.ends(NOON, Drift::NONE), NOON + seconds(54));
     }
 }

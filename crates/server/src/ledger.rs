@@ -11,6 +11,9 @@
 //! What may be out under earlier leaders is a *ghost*: a charge without a holder. It counts until the last of those
 //! leases has certainly ended, and holders who show what they have claim their part of it.
 //!
+//! Where there are marks the sum stays within the *ceiling* as well: what a successor would find written down. It does not
+//! say what is due to whom, only how much of it can be granted before a larger mark is written.
+//!
 //! Amounts are integers, and the sum is kept in passing; [`Ledger::total`] is what [`Account::charge`] sums up to, and
 //! the ghost.
 
@@ -40,6 +43,10 @@ pub struct Ledger {
     ghost: Amount,
     /// When that is certainly over.
     ghost_end: Time,
+    /// What the sum may not pass before a larger mark is written; absent where there are no marks.
+    ceiling: Option<Amount>,
+    /// The most by which anything was cut because of that.
+    lack: Amount,
     rules: Rules,
 }
 
@@ -92,6 +99,8 @@ impl Ledger {
             debt: false,
             ghost: Amount::ZERO,
             ghost_end: Time::ZERO,
+            ceiling: None,
+            lack: Amount::ZERO,
             rules,
         }
     }
@@ -186,12 +195,65 @@ impl Ledger {
         }
     }
 
+    /// Changes the ceiling: another mark has been written, or is about to be if it is a lower one. Returns whether it was
+    /// another.
+    pub fn set_ceiling(&mut self, ceiling: Option<Amount>) -> bool {
+        self.lack = Amount::ZERO;
+        std::mem::replace(&mut self.ceiling, ceiling) != ceiling
+    }
+
+    /// What the sum may not pass before a larger mark is written.
+    #[must_use]
+    pub fn ceiling(&self) -> Option<Amount> {
+        self.ceiling
+    }
+
+    /// Forgets what was cut: the ceiling allows for it.
+    pub fn forget_lack(&mut self) {
+        self.lack = Amount::ZERO;
+    }
+
+    /// The most by which anything was cut because of the ceiling since that was set.
+    #[must_use]
+    pub fn lack(&self) -> Amount {
+        self.lack
+    }
+
     /// What is free to be handed out.
     #[must_use]
     pub fn headroom(&self) -> Amount {
+        self.free().min(self.below_ceiling())
+    }
+
+    /// As much of `target` as there is room for. Remembers what there is no room for because of the ceiling.
+    pub fn reachable(&mut self, account: &Account, target: Amount) -> Amount {
+        let (charged, free) = (account.charge(), self.free());
+        self.miss(target.saturating_sub(charged).min(free));
+        target.min(charged.saturating_add(self.headroom()))
+    }
+
+    /// What is free within the limit.
+    fn free(&self) -> Amount {
         match self.limit {
             Some(limit) => amount(micros(limit).saturating_sub(self.total)),
             None => Amount::MAX,
+        }
+    }
+
+    fn below_ceiling(&self) -> Amount {
+        match self.ceiling {
+            Some(ceiling) if !self.rules.lack(Mutation::MarkLate) => {
+                amount(micros(ceiling).saturating_sub(self.total))
+            }
+            _ => Amount::MAX,
+        }
+    }
+
+    /// Somebody could grow by `growth` if there were no ceiling.
+    fn miss(&mut self, growth: Amount) {
+        if let Some(ceiling) = self.ceiling {
+            let room = amount(micros(ceiling).saturating_sub(self.total));
+            self.lack = self.lack.max(growth.saturating_sub(room));
         }
     }
 
@@ -226,6 +288,12 @@ impl Ledger {
         amount
     }
 
+    /// What a claimant gives up of what it claimed is out to nobody known again. To be said before it does.
+    pub fn give_back(&mut self, amount: Amount) {
+        self.ghost = self.ghost.saturating_add(amount);
+        self.total += micros(amount);
+    }
+
     /// The grant that the account was last given lasts as long as `term` says, if that is longer.
     pub fn extend(&mut self, account: &mut Account, term: Term) {
         account.extend(self.end(term));
@@ -242,7 +310,7 @@ impl Ledger {
     /// Grants what is offered, as far as there is room, and charges it.
     pub fn grant(&mut self, account: &mut Account, offer: &Offer) -> Granted {
         let charged = account.charge();
-        let amount = self.room(account, offer.target).min(offer.most).round_down(offer.grain);
+        let amount = self.room(account, offer.target.min(offer.most)).round_down(offer.grain);
         let (end, cut) = (self.end(offer.term), self.cut);
         if self.rules.lack(Mutation::CreditAtDecision) {
             self.change(account, Account::clear);
@@ -261,13 +329,9 @@ impl Ledger {
     }
 
     /// How much of `target` may be granted.
-    fn room(&self, account: &Account, target: Amount) -> Amount {
-        let Some(limit) = self.limit else { return target };
+    fn room(&mut self, account: &Account, target: Amount) -> Amount {
         let charged = account.charge();
-        if !self.debt {
-            let growth = target.saturating_sub(charged).min(self.headroom());
-            return target.min(charged.saturating_add(growth));
-        }
+        let Some(limit) = self.limit.filter(|_| self.debt) else { return self.reachable(account, target) };
         let mut others = self.since_cut - micros(account.charge_since(self.cut));
         if self.rules.lack(Mutation::NoPostCut) {
             others = 0;

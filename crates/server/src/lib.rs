@@ -43,9 +43,11 @@
 pub mod config;
 pub mod election;
 pub mod ledger;
+pub mod marks;
 pub mod mutation;
 pub mod node;
 pub mod repository;
 pub mod resource;
 #[cfg(feature = "shell")]
 pub mod shell;
+pub mod token;

@@ -43,6 +43,12 @@ pub enum Mutation {
     LeaderFreesOld,
     /// A heartbeat renews what is out also while a cut is being carried out.
     RenewInDebt,
+    /// More is handed out than the mark allows that is certainly written.
+    MarkLate,
+    /// Claims are honoured without a look at their tokens.
+    NoTokenCheck,
+    /// A token is good for as much as is claimed with it.
+    TrustAmount,
 }
 
 // === impl Mutation ===

@@ -4,6 +4,7 @@
 //! whole or refused whole: all of it is checked before any of it counts.
 
 mod books;
+mod marks;
 mod parent;
 mod peers;
 mod status;
@@ -16,14 +17,16 @@ use std::time::Duration;
 use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release};
 use lessor_proto::{ClientId, ResourceId, Time};
 
-pub use crate::config::{NodeConfig, ParentConfig, Record};
+pub use crate::config::{Claims, NodeConfig, ParentConfig, Record};
+use crate::marks::Marks;
+pub use crate::marks::{Header, MarkWrite};
 use crate::repository::{Repository, Template};
-use crate::resource::{Holder, Life, Reign, Resource, SOON, admit_legacy};
+use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy, shows_earlier};
 
 pub use self::books::{Books, ChildBook};
 use self::parent::Above;
 pub(crate) use self::peers::Peers;
-pub use self::status::{NodeStatus, StatusQuery, Tally};
+pub use self::status::{ClaimTally, NodeStatus, StatusQuery, Tally};
 pub use self::stream::{FromParent, Output, Peer};
 
 /// A node that leads: it grants out of what its repository says.
@@ -36,6 +39,8 @@ pub struct Node {
     /// The number of the last session begun by a client that draws no incarnation.
     sessions: u64,
     parent: Option<Above>,
+    /// Absent where none are kept.
+    marks: Option<Marks>,
     peers: Peers,
     by_holder: BTreeMap<(HolderKind, ClientId, u64), Peer>,
     /// When resources have to be looked at, with their names.
@@ -58,6 +63,7 @@ impl Node {
         Node {
             heartbeat: heartbeat(&repository),
             parent: Above::new(&config),
+            marks: config.marks.then(|| Marks::new(now, &config, longest_lease(&repository, &config))),
             config,
             repository,
             resources: BTreeMap::new(),
@@ -108,7 +114,7 @@ impl Node {
                 resource.advance(now);
                 resource.release(holder, release.report_id);
             }
-            self.sync_above(now, id);
+            self.sync(now, id);
             self.book(id);
         }
     }
@@ -117,6 +123,10 @@ impl Node {
     pub fn reload(&mut self, now: Time, repository: Repository) {
         self.heartbeat = heartbeat(&repository);
         self.repository = repository;
+        let (longest, drift) = (longest_lease(&self.repository, &self.config), self.config.drift);
+        if let Some(marks) = &mut self.marks {
+            marks.set_longest_lease(now, longest, drift);
+        }
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
             let template = self.template(&id);
@@ -124,7 +134,7 @@ impl Node {
                 resource.advance(now);
                 resource.set_template(template);
             }
-            self.sync_above(now, &id);
+            self.sync(now, &id);
             self.book(&id);
         }
         self.tally.reloads += 1;
@@ -135,7 +145,11 @@ impl Node {
     pub fn advance(&mut self, now: Time) -> Option<Time> {
         let mut idle = Vec::new();
         for (id, resource) in &mut self.resources {
+            let before = resource.ledger().total();
             resource.advance(now);
+            if let Some(marks) = self.marks.as_mut().filter(|_| resource.ledger().total() != before) {
+                marks.note(now, id, resource.need());
+            }
             if resource.is_idle(now) {
                 idle.push(id.clone());
             }
@@ -164,7 +178,7 @@ impl Node {
     }
 
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
-        let reign = reign(&self.config, self.since, self.sessions + 1);
+        let reign = reign(&self.config, &self.marks, self.since, self.sessions + 1);
         let mut fresh = 0;
         for (index, report) in ask.reports.iter().enumerate() {
             match self.resources.get_mut(&report.resource) {
@@ -192,13 +206,19 @@ impl Node {
         self.sessions += 1;
         let mut grants = Vec::with_capacity(ask.reports.len());
         let mut retry: Option<Duration> = None;
+        let opens = self.opens();
         for report in &ask.reports {
             let id = &report.resource;
-            let reign = reign(&self.config, self.since, self.sessions);
+            if now < opens && shows_earlier(ask, report, self.config.epoch) {
+                retry = retry.into_iter().chain([opens.since(now).max(PROMPT)]).min();
+                continue;
+            }
+            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
             let resource = match self.resources.get_mut(id) {
                 Some(resource) => resource,
                 None => {
-                    let resource = open(now, id, &self.repository, reign);
+                    let mut resource = open(now, id, &self.repository, reign);
+                    resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id)));
                     self.resources.entry(id.clone()).or_insert(resource)
                 }
             };
@@ -210,9 +230,10 @@ impl Node {
                     grants.push(reply.grant);
                 }
                 // There is nothing yet to grant from.
-                None => retry = Some(SOON),
+                None if reign.longest_lease.is_zero() => retry = Some(PROMPT),
+                None => retry = retry.into_iter().chain([SOON]).min(),
             }
-            self.sync_above(now, id);
+            self.sync(now, id);
             if displaced {
                 self.book(id);
             }
@@ -225,8 +246,15 @@ impl Node {
     }
 }
 
-fn reign(config: &NodeConfig, since: Time, session: u64) -> Reign<'_> {
-    Reign { config, since, session }
+fn reign<'a>(config: &'a NodeConfig, marks: &Option<Marks>, since: Time, session: u64) -> Reign<'a> {
+    let longest_lease = marks.as_ref().map_or(Duration::MAX, Marks::longest_lease);
+    Reign { config, since, longest_lease, session }
+}
+
+/// For how long anything may count that is granted by these templates.
+fn longest_lease(repository: &Repository, config: &NodeConfig) -> Duration {
+    let longest = |template: &Arc<Template>| template.legacy.counted(template.lease_length);
+    repository.templates().iter().chain(&config.unknown_names).map(longest).max().unwrap_or_default()
 }
 
 /// The books of a resource that was admitted and has none.

@@ -13,6 +13,7 @@ mod agenda;
 mod answer;
 mod child;
 mod children;
+mod claim;
 mod legacy;
 mod push;
 mod rotate;
@@ -21,11 +22,12 @@ mod status;
 mod streaming;
 mod supply;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::{Policy, Shares};
-use lessor_proto::message::{Ask, Has, HolderKind, Refusal, Report};
+use lessor_proto::message::{Ask, HolderKind, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use self::child::{Child, Demands};
@@ -36,12 +38,14 @@ use self::streaming::Streaming;
 use self::supply::Supply;
 use crate::config::NodeConfig;
 use crate::ledger::Ledger;
+use crate::marks::Need;
 use crate::mutation::Mutation;
-use crate::node::Peer;
+use crate::node::{ClaimTally, Peer};
 use crate::repository::Template;
 
-pub(crate) use self::answer::{Reply, SOON};
+pub(crate) use self::answer::{PROMPT, Reply, SOON};
 pub(crate) use self::children::{Holder, Life};
+pub(crate) use self::claim::shows_earlier;
 pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::push::Renewal;
 pub(crate) use self::slab::Slot;
@@ -80,6 +84,10 @@ pub struct Resource {
     /// When it was last asked for.
     touched: Time,
     duplicates: u64,
+    /// What of each claim was not given up; kept only where that is not free before the ghost ends.
+    deferred: BTreeMap<Slot, Amount>,
+    /// What has become of claims since somebody last asked.
+    claims: ClaimTally,
 }
 
 /// What stays the same for every report of one ask.
@@ -88,6 +96,8 @@ pub(crate) struct Reign<'a> {
     pub(crate) config: &'a NodeConfig,
     /// When this leader began.
     pub(crate) since: Time,
+    /// No lease may be longer; nothing is granted if it is zero.
+    pub(crate) longest_lease: Duration,
     /// The number for a session that begins now, never used before in this reign.
     pub(crate) session: u64,
 }
@@ -103,7 +113,7 @@ impl Resource {
         let (mut learning, mut supply) = (drift.stretch(template.learning), Supply::Configured);
         let mut longest = template.lease_length;
         if let Some(record) = &reign.config.record {
-            let out = record.outstanding.get(&id).copied().unwrap_or_default();
+            let out = record.marks.get(&id).copied().unwrap_or_default();
             let end = match reign.config.rules.lack(Mutation::ShortGhost) {
                 true => reign.since + record.longest_lease / 2,
                 false => record.ends(reign.since, drift),
@@ -112,10 +122,12 @@ impl Resource {
                 ledger.haunt(out, end);
             }
             ledger.advance(now);
-            (learning, longest) = (Duration::ZERO, record.longest_lease);
+            longest = record.longest_lease;
+        }
+        if leased || reign.config.marks || reign.config.record.is_some() {
+            learning = Duration::ZERO;
         }
         if leased {
-            learning = Duration::ZERO;
             supply = Supply::leased(reign, &ledger, longest);
         }
         let mut resource = Resource {
@@ -136,6 +148,8 @@ impl Resource {
             learned: learning.is_zero(),
             touched: now,
             duplicates: 0,
+            deferred: BTreeMap::new(),
+            claims: ClaimTally::default(),
             terms: Arc::clone(&template),
             template: Some(template),
         };
@@ -242,13 +256,12 @@ impl Resource {
         // A release that comes after a later report is about a life of the holding that is over.
         let Some(slot) = slot.filter(|&slot| !self.children.at(slot).has_heard(report_id)) else { return };
         self.unsettled = true;
-        if self.children.at(slot).claimed && self.ledger.ghost() > Amount::ZERO {
+        let claims = self.ledger.ghost() > Amount::ZERO || self.deferred.contains_key(&slot);
+        if claims && self.children.at(slot).claimed {
             // It stays known as long as it could claim again.
             let before = self.ledger.lent();
-            let child = self.children.at_mut(slot);
-            self.ledger.acknowledge(&mut child.account, u64::MAX, Amount::ZERO);
-            let incarnated = child.incarnated;
-            self.note_lent(incarnated, before);
+            self.acknowledge(slot, u64::MAX, Amount::ZERO);
+            self.note_lent(self.children.at(slot).incarnated, before);
             self.withdraw(slot);
             self.streaming.remove(slot);
             self.children.schedule(slot, &self.terms);
@@ -260,6 +273,9 @@ impl Resource {
     /// Lets end what has ended.
     pub(crate) fn advance(&mut self, now: Time) {
         let before = self.ledger.total();
+        if now >= self.ledger.ghost_end() {
+            self.deferred.clear();
+        }
         self.ledger.advance(now);
         self.let_end(now);
         if self.ledger.total() != before {
@@ -306,6 +322,43 @@ impl Resource {
     /// Who is charged for what.
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// What its mark has to allow for: what is out, or would be as far as that is known.
+    pub(crate) fn need(&self) -> Need {
+        let (limit, ghost) = (self.ledger.limit(), self.ledger.ghost());
+        let out = Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX));
+        let lack = self.ledger.lack();
+        let amount = match limit {
+            None => out.saturating_add(lack),
+            Some(limit) => {
+                let wanted = Amount::from_f64(self.shares.wants()).saturating_add(ghost);
+                out.max(out.saturating_add(lack).max(wanted).min(limit))
+            }
+        };
+        Need { amount, out, limit, is_felt: lack > Amount::ZERO }
+    }
+
+    /// What has become of claims since this was last asked.
+    pub(crate) fn take_claims(&mut self) -> ClaimTally {
+        std::mem::take(&mut self.claims)
+    }
+
+    /// So much may be out from here on, in all; absent: there are no marks.
+    pub(crate) fn set_ceiling(&mut self, ceiling: Option<Amount>) {
+        if self.ledger.set_ceiling(ceiling) {
+            self.unsettle();
+        }
+    }
+
+    /// Its mark allows for all that was missed.
+    pub(crate) fn forget_lack(&mut self) {
+        self.ledger.forget_lack();
+    }
+
+    /// Those who listen may be due something else than they were told.
+    pub(crate) fn unsettle(&mut self) {
+        self.unsettled |= !self.streaming.is_empty();
     }
 
     /// The holder that listens on `peer`.
@@ -363,18 +416,19 @@ impl Resource {
             // What it promises may be about grants of a life of the holding that was released since.
             return;
         }
-        if let Some((seq, held)) = promise(report, child, reign.config.epoch) {
-            ledger.acknowledge(&mut child.account, seq, held);
-        }
+        let promise = promise(report, child, reign.config.epoch);
         child.provisional = false;
         if child.superseded {
             child.superseded = false;
             self.duplicates += 1;
         }
+        if let Some((seq, held)) = promise {
+            self.acknowledge(slot, seq, held);
+        }
         if reign.config.rules.lack(Mutation::ClaimsAdded)
             && let Some(has) = &report.has
         {
-            self.claim(now, slot, has, report.held, reign.config.epoch);
+            self.claim(now, slot, has, report.held, reign);
         }
         let shown = report.has.as_ref().map(|has| has.capacity);
         if self.children.at_mut(slot).hear(now, ask.report_id, shown) {
@@ -422,34 +476,12 @@ impl Resource {
         }
         if let Some(has) = &report.has {
             let lent = self.ledger.lent();
-            self.claim(now, slot, has, report.held, reign.config.epoch);
+            self.claim(now, slot, has, report.held, reign);
             self.note_lent(self.children.at(slot).incarnated, lent);
         }
         (self.unsettled, self.wants_news) = (true, true);
         self.rota.spoil();
         slot
-    }
-
-    /// What a holder has from an earlier reign is charged to it: out of what is known to be out, or while learning as far
-    /// as the capacity goes.
-    fn claim(&mut self, now: Time, slot: Slot, has: &Has, held: Option<Amount>, epoch: u64) {
-        let earlier = has.order.is_none_or(|order| order.epoch != epoch);
-        if !earlier {
-            return;
-        }
-        let learning = self.is_learning(now);
-        let child = self.children.at_mut(slot);
-        if learning {
-            let held = held.unwrap_or(has.capacity);
-            self.ledger.take_up(&mut child.account, held, self.learning_until);
-        } else if now < self.ledger.ghost_end() && has.order.is_some() && child.incarnated {
-            // Who draws no incarnation may show a lease that has ended, of which others have been given their part.
-            // All that it may have used so far is known from here on, and what it gives back of it is free.
-            let held = held.unwrap_or(has.capacity);
-            self.ledger.claim(&mut child.account, has.capacity);
-            self.ledger.acknowledge(&mut child.account, 0, held);
-            child.claimed = true;
-        }
     }
 
     fn set_demands(&mut self, slot: Slot, demands: Demands) {
@@ -511,7 +543,9 @@ impl Resource {
         self.rota.spoil();
         self.streaming.remove(slot);
         self.rota.leave(slot);
+        let kept = self.deferred.remove(&slot).unwrap_or_default();
         let (mut child, before) = (self.children.remove(slot), self.ledger.lent());
+        self.ledger.give_back(kept);
         self.ledger.close(&mut child.account);
         self.note_lent(child.incarnated, before);
         if !child.withdrawn {

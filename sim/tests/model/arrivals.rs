@@ -188,7 +188,7 @@ impl World {
     pub(crate) fn succeed(&mut self, bounds: &Bounds, place: usize) {
         let (rate, epoch) = (self.places[place].rate, self.places[place].epoch);
         let outstanding: BTreeMap<_, _> = self.places[place].node.outstanding(self.clock(Party::Node(place)));
-        let record = Record { outstanding, longest_lease: LEASE, ..Record::default() };
+        let record = Record { marks: outstanding, longest_lease: LEASE, ..Record::default() };
         // Its own requests were its own.
         self.mail.retain(|mail| {
             !matches!(&***mail, Mail::Answer { to, .. } | Mail::Released { to, .. } if *to == Party::Node(place))

@@ -35,6 +35,16 @@ impl Account {
         self.entries.iter().map(|entry| entry.amount).max().unwrap_or(Amount::ZERO)
     }
 
+    /// The same after a promise to use no more than `held` under all grants up to `seq`.
+    #[must_use]
+    pub fn charge_after(&self, seq: u64, held: Amount) -> Amount {
+        let amount = |entry: &Entry| match u64::from(entry.seq) <= seq {
+            true => entry.amount.min(held),
+            false => entry.amount,
+        };
+        self.entries.iter().map(amount).max().unwrap_or(Amount::ZERO)
+    }
+
     /// The same of the grants made since debt number `cut` began.
     #[must_use]
     pub fn charge_since(&self, cut: u32) -> Amount {

@@ -65,7 +65,7 @@ impl Node {
         let before =
             self.config.record.iter().filter(|record| now < record.ends(self.since, self.config.drift));
         let mut out: BTreeMap<_, _> =
-            before.flat_map(|record| &record.outstanding).map(|(id, &amount)| (id.clone(), amount)).collect();
+            before.flat_map(|record| &record.marks).map(|(id, &amount)| (id.clone(), amount)).collect();
         out.extend(self.resources.iter().map(|(id, resource)| (id.clone(), resource.outstanding())));
         out
     }

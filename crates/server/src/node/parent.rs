@@ -82,12 +82,13 @@ impl Node {
             resource.advance(now);
             resource.lease(change.allowance);
         }
-        self.sync_above(now, &change.resource);
+        self.sync(now, &change.resource);
         self.book(&change.resource);
     }
 
-    /// Lets the session know what is wanted of a resource, and what of it is out.
-    pub(super) fn sync_above(&mut self, now: Time, id: &ResourceId) {
+    /// Lets the marks and the session know what is wanted of a resource, and what of it is out.
+    pub(super) fn sync(&mut self, now: Time, id: &ResourceId) {
+        self.note_mark(now, id);
         let Some(Above { session }) = &mut self.parent else { return };
         let Some(resource) = self.resources.get_mut(id).filter(|resource| resource.speaks(now)) else {
             return;

@@ -4,6 +4,7 @@ use lessor_proto::{ResourceId, Time};
 
 use super::Node;
 use crate::resource::ResourceStatus;
+use crate::token::Doubt;
 
 /// What to show.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,6 +57,26 @@ pub struct Tally {
     pub sent: u64,
     /// Repositories put in force since the start.
     pub reloads: u64,
+    /// Changes of the record that were asked for.
+    pub mark_writes: u64,
+    /// What has become of claims.
+    pub claims: ClaimTally,
+}
+
+/// What has become of what holders showed from earlier reigns.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "shell", derive(serde::Serialize))]
+pub struct ClaimTally {
+    /// Believed, at least in part.
+    pub honoured: u64,
+    /// Without a token.
+    pub missing: u64,
+    /// With a token whose seal does not fit.
+    pub forged: u64,
+    /// Of this reign, or of one to come.
+    pub not_earlier: u64,
+    /// Of more than the token says: what it says was believed.
+    pub too_large: u64,
 }
 
 /// Nobody is kept waiting for a lease while more holders than that are ranked by what they have, or shown.
@@ -93,5 +114,28 @@ impl Node {
             tally: self.tally,
             resources: resources.collect(),
         }
+    }
+}
+
+// === impl ClaimTally ===
+
+impl ClaimTally {
+    /// One more that was not believed, or not in full.
+    pub(crate) fn doubt(&mut self, doubt: Doubt) {
+        match doubt {
+            Doubt::Missing => self.missing += 1,
+            Doubt::Forged => self.forged += 1,
+            Doubt::NotEarlier => self.not_earlier += 1,
+            Doubt::TooLarge => self.too_large += 1,
+        }
+    }
+
+    /// These as well.
+    pub(crate) fn add(&mut self, other: ClaimTally) {
+        self.honoured += other.honoured;
+        self.missing += other.missing;
+        self.forged += other.forged;
+        self.not_earlier += other.not_earlier;
+        self.too_large += other.too_large;
     }
 }

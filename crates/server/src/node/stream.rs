@@ -9,7 +9,8 @@ use lessor_proto::{ResourceId, Time};
 use super::parent::Above;
 use super::peers::Stream;
 use super::{Node, open, reign};
-use crate::resource::Renewal;
+use crate::marks::Marks;
+use crate::resource::{Renewal, shows_earlier};
 
 /// The number of a stream at a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -98,7 +99,7 @@ impl Node {
         if let Some(before) = self.by_holder.insert((name.0, name.1, self.incarnation(peer)), peer) {
             self.drop_stream(now, before);
         }
-        let welcome = self.welcome();
+        let welcome = self.welcome(now);
         self.peers.say(peer, Down::Welcome(welcome));
         self.tally.streams += 1;
         peer
@@ -138,14 +139,14 @@ impl Node {
     pub fn ready(&mut self, now: Time, peer: Peer) {
         let Some(noted) = self.peers.ready(peer) else { return };
         for id in &noted.resources {
-            let reign = reign(&self.config, self.since, self.sessions);
+            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
             if let Some(resource) = self.resources.get_mut(id)
                 && let Some(slot) = resource.listener(peer)
             {
                 resource.advance(now);
                 resource.respond(now, slot, reign, &mut self.peers);
             }
-            self.sync_above(now, id);
+            self.sync(now, id);
             self.book(id);
         }
         if let Some((id, at)) = noted.heartbeat {
@@ -175,12 +176,13 @@ impl Node {
         }
     }
 
-    /// When to poll again if nothing else happens.
+    /// When to poll again, and to ask for [`Node::next_marks`], if nothing else happens.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         let resources = self.timeline.first().map(|&(at, _)| at);
         let parent = self.parent.as_ref().map(Above::deadline);
-        resources.into_iter().chain(parent).min()
+        let marks = self.marks.as_ref().and_then(Marks::deadline);
+        resources.into_iter().chain(parent).chain(marks).min()
     }
 
     /// How many streams are open.
@@ -207,14 +209,14 @@ impl Node {
 
     /// The time of a resource on the timeline has come.
     fn look_at(&mut self, now: Time, id: &ResourceId) {
-        let reign = reign(&self.config, self.since, self.sessions);
+        let reign = reign(&self.config, &self.marks, self.since, self.sessions);
         if let Some(resource) = self.resources.get_mut(id) {
             resource.advance(now);
             if resource.is_unsettled(now) {
                 resource.settle(now, reign, &mut self.peers);
             }
         }
-        self.sync_above(now, id);
+        self.sync(now, id);
         self.book(id);
     }
 
@@ -224,8 +226,13 @@ impl Node {
         let ask = report.into_ask(&stream.hello);
         if ask.target_epoch.is_some_and(|epoch| epoch != self.config.epoch) {
             self.tally.misdirected += 1;
-            let welcome = self.welcome();
+            let welcome = self.welcome(now);
             return self.peers.say(peer, Down::Welcome(welcome));
+        }
+        let epoch = self.config.epoch;
+        if now < self.opens() && ask.reports.iter().any(|report| shows_earlier(&ask, report, epoch)) {
+            // It was told to come back.
+            return false;
         }
         if let Err(refusal) = self.admit(now, &ask) {
             self.tally.refused += 1;
@@ -242,11 +249,12 @@ impl Node {
 
     /// One report of a stream's holder.
     fn hear(&mut self, now: Time, peer: Peer, ask: &Ask, report: &Report) {
-        let reign = reign(&self.config, self.since, self.sessions);
+        let reign = reign(&self.config, &self.marks, self.since, self.sessions);
         let resource = match self.resources.get_mut(&report.resource) {
             Some(resource) => resource,
             None => {
-                let resource = open(now, &report.resource, &self.repository, reign);
+                let mut resource = open(now, &report.resource, &self.repository, reign);
+                resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(&report.resource)));
                 self.resources.entry(report.resource.clone()).or_insert(resource)
             }
         };
@@ -257,7 +265,7 @@ impl Node {
             }
             resource.respond(now, slot, reign, &mut self.peers);
         }
-        self.sync_above(now, &report.resource);
+        self.sync(now, &report.resource);
         self.book(&report.resource);
     }
 
@@ -285,7 +293,7 @@ impl Node {
             if busy {
                 continue;
             }
-            let reign = reign(&self.config, self.since, self.sessions);
+            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
             let renewed = resource.renew(now, at, reign, slot);
             match renewed.renewal {
                 Renewal::Extended => extended.push((resource_id, slot)),
@@ -295,7 +303,7 @@ impl Node {
             if let Some(grant) = renewed.grant {
                 self.peers.grant(peer, grant);
             }
-            self.sync_above(now, resource_id);
+            self.sync(now, resource_id);
             self.book(resource_id);
         }
         if busy {
@@ -358,7 +366,8 @@ impl Node {
         self.peers.get(peer).map_or(0, |stream| stream.hello.incarnation)
     }
 
-    fn welcome(&self) -> Welcome {
-        Welcome { epoch: self.config.epoch, claims_open: true, heartbeat: self.heartbeat }
+    fn welcome(&self, now: Time) -> Welcome {
+        let claims_open = now >= self.opens();
+        Welcome { epoch: self.config.epoch, claims_open, heartbeat: self.heartbeat }
     }
 }

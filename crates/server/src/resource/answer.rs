@@ -10,12 +10,17 @@ use super::child::Demands;
 use super::slab::Slot;
 use super::streaming::Told;
 use super::{Reign, Resource};
+use crate::config::NodeConfig;
 use crate::ledger::{Granted, Offer, Term};
 use crate::mutation::Mutation;
 use crate::repository::{Kind, SafeCapacity};
+use crate::token::Content;
 
 /// How soon Doorman's clients are told to come back when something waits for them: they poll by a timer only.
 pub(crate) const SOON: Duration = Duration::from_secs(1);
+
+/// How soon our own clients are told to come back when what they wait for takes no longer than a write.
+pub(crate) const PROMPT: Duration = Duration::from_millis(100);
 
 /// When the holder should come back.
 #[derive(Clone, Copy, Debug)]
@@ -70,10 +75,11 @@ impl Resource {
             false => turn.map_or(Pace::Usual, Pace::Turn),
         };
         let retry = match short {
+            true if self.ledger.lack() > Amount::ZERO => Some(PROMPT),
             true => Some(SOON),
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
-        let grant = self.grant(slot, length, granted, pace, config.epoch);
+        let grant = self.grant(slot, length, granted, pace, config);
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
@@ -84,6 +90,10 @@ impl Resource {
             true => self.terms.lease_length.min(self.terms.refresh_interval * 2),
             false => self.terms.lease_length,
         };
+        let full = full.min(reign.longest_lease);
+        if full.is_zero() || !child.incarnated && self.terms.legacy.counted(full) > reign.longest_lease {
+            return None;
+        }
         let drift = reign.config.drift;
         let length = match reign.config.rules.lack(Mutation::NoNestedEnd) {
             true => full,
@@ -92,8 +102,24 @@ impl Resource {
         (child.basis + length > now).then_some(length)
     }
 
-    fn grant(&self, slot: Slot, length: Duration, granted: Granted, pace: Pace, epoch: u64) -> Grant {
+    fn grant(
+        &self,
+        slot: Slot,
+        length: Duration,
+        granted: Granted,
+        pace: Pace,
+        config: &NodeConfig,
+    ) -> Grant {
         let child = self.children.at(slot);
+        let order = Order { epoch: config.epoch, seq: (child.next_seq - 1).into() };
+        let token = match &config.keys {
+            _ if !child.incarnated => child.session.to_le_bytes().to_vec(),
+            None => Vec::new(),
+            Some(keys) => {
+                let content = Content { order, amount: granted.amount };
+                keys.token(&self.bearer(child, config), content)
+            }
+        };
         // Our clients are told more exactly: by `ack_wanted` and by when to try again.
         let refresh_interval = match pace {
             Pace::Hurry if !child.incarnated => SOON.min(self.terms.refresh_interval),
@@ -107,9 +133,9 @@ impl Resource {
             capacity: granted.amount,
             length,
             refresh_interval,
-            order: Some(Order { epoch, seq: (child.next_seq - 1).into() }),
+            order: Some(order),
             basis: child.report_id(),
-            token: if child.incarnated { Vec::new() } else { child.session.to_le_bytes().to_vec() },
+            token,
             ack_wanted: granted.ack_wanted,
             safe_capacity: Some(self.safe_capacity()),
             sharing: Some(self.sharing()),

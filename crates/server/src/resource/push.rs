@@ -89,7 +89,10 @@ impl Resource {
         let news = match self.streaming.is_owed(slot) {
             true => true,
             false if target < holds => self.is_worth_telling(holds, target),
-            false => self.is_worth_telling(holds, self.reachable(slot, target)),
+            false => {
+                let reachable = self.reachable(slot, target);
+                self.is_worth_telling(holds, reachable)
+            }
         };
         if news {
             self.push(now, slot, reign, peers);
@@ -195,9 +198,9 @@ impl Resource {
     }
 
     /// How long the last grant would last from the last report on, if there is nothing to change about it.
-    fn extendable(&self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
+    fn extendable(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
         let told = self.streaming.told(slot)?;
-        let last = self.children.at(slot).account.last()?;
+        let last = *self.children.at(slot).account.last()?;
         let settled = !self.ledger.in_debt() || reign.config.rules.lack(Mutation::RenewInDebt);
         let length = self.length(now, slot, reign)?;
         let same = told.seq == last.seq && told.length == length && last.end > now;
@@ -206,9 +209,8 @@ impl Resource {
     }
 
     /// As much of `target` as there is room for.
-    fn reachable(&self, slot: Slot, target: Amount) -> Amount {
-        let charge = self.children.at(slot).account.charge();
-        target.min(charge.saturating_add(self.ledger.headroom()))
+    fn reachable(&mut self, slot: Slot, target: Amount) -> Amount {
+        self.ledger.reachable(&self.children.at(slot).account, target)
     }
 
     /// Of all that listen, those who hold more than their share, as far as that is worth telling.
@@ -239,7 +241,8 @@ impl Resource {
         hungry.sort_by(|one, other| one.0.total_cmp(&other.0));
         let mut told = 0;
         for (_, slot) in hungry {
-            let reachable = self.reachable(slot, self.target(now, slot));
+            let target = self.target(now, slot);
+            let reachable = self.reachable(slot, target);
             if reachable > self.holds(slot) && self.is_worth_telling(self.holds(slot), reachable) {
                 told += u32::from(self.push(now, slot, reign, peers));
             }
@@ -254,13 +257,13 @@ impl Resource {
             let level = self.shares.level(priority).unwrap_or(f64::INFINITY) * (1.0 - self.tolerance());
             let mut last = None;
             while let Some(hungry) = self.streaming.next_below(priority, level, last) {
-                if self.ledger.headroom() == Amount::ZERO {
-                    return told;
-                }
                 last = Some(hungry);
                 let (slot, holds) = (hungry.slot(), self.holds(hungry.slot()));
                 let target = self.target(now, slot);
                 let reachable = self.reachable(slot, target);
+                if self.ledger.headroom() == Amount::ZERO {
+                    return told;
+                }
                 if reachable > holds && self.is_worth_telling(holds, reachable) {
                     told += u32::from(self.push(now, slot, reign, peers));
                 } else if self.is_worth_telling(holds, target) {

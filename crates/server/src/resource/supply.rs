@@ -1,9 +1,9 @@
 //! Where the capacity of a resource comes from: the configuration at a root, a lease from the node above elsewhere.
 //!
 //! What a node hands out ends before its own lease does. It asks for the demand curve of all below it and reports as held
-//! what it has out. A leader that succeeds another does not ask before those who hold from its predecessor have claimed
-//! what they have, or some time has passed: the node above still counts the demand of its predecessor, and would take
-//! away what seems not to be wanted any more.
+//! what it has out. A leader that succeeds another does not ask before its predecessor is certainly silent. Nor before
+//! those who hold from that one have claimed what they have, or some time has passed: the node above still counts the demand
+//! of its predecessor, and would take away what seems not to be wanted any more.
 
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub(super) enum Supply {
     Leased {
         /// When the lease ends.
         until: Time,
+        /// When claims open.
+        opens: Time,
         /// Until when the node above is not asked, unless most of the ghost is claimed before.
         silent_until: Time,
         /// What is left of the ghost when it is.
@@ -43,9 +45,11 @@ impl Supply {
             Amount::ZERO => Duration::ZERO,
             _ => LONGEST_SILENCE.min(longest_lease / 4),
         };
+        let opens = reign.opens();
         Supply::Leased {
             until: Time::ZERO,
-            silent_until: reign.since + silence,
+            opens,
+            silent_until: opens + silence,
             unclaimed: Amount::from_micros(ledger.ghost().as_micros() / UNCLAIMED),
         }
     }
@@ -94,8 +98,8 @@ impl Resource {
     pub(crate) fn speaks(&self, now: Time) -> bool {
         match self.supply {
             Supply::Configured => false,
-            Supply::Leased { silent_until, unclaimed, .. } => {
-                now >= silent_until || self.ledger.ghost() <= unclaimed
+            Supply::Leased { opens, silent_until, unclaimed, .. } => {
+                now >= silent_until || now >= opens && self.ledger.ghost() <= unclaimed
             }
         }
     }

@@ -63,10 +63,11 @@ fn terms(number: &dyn Fn(&str) -> Option<f64>) -> Template {
 fn config(number: &dyn Fn(&str) -> Option<f64>, leaf: bool) -> NodeConfig {
     let mut config = NodeConfig::new("root", number("epoch").unwrap_or(1.0) as u64);
     config.record = number("out").map(|out| Record {
-        outstanding: [(resource(), Amount::from_f64(out))].into(),
+        marks: [(resource(), Amount::from_f64(out))].into(),
         longest_lease: seconds(number("longest").expect("out takes longest")),
-        vacant: Duration::ZERO,
+        ..Record::default()
     });
+    config.trust_claims = true;
     config.parent = leaf.then(|| ParentConfig {
         servers: vec!["above:1".into()],
         transport: Transport::Stream,

@@ -1,0 +1,377 @@
+//! High-water marks: what a leader promises its successors that it will not pass.
+//!
+//! A leader keeps nobody's lease anywhere but in memory. What it writes down is one number a resource, the *mark*: as much
+//! may be out, in all. A raised mark counts when it has certainly been written; a lowered one from the moment it is to be
+//! written. So whoever reads the record after this leader, at whatever moment, finds at least what is out.
+//!
+//! Marks are raised ahead of need, by an eighth of it and a sixty-fourth of the capacity, and lowered when the need has been
+//! smaller by twice as much for some seconds: a resource that goes from idle to full costs 19 writes at the most, and
+//! one whose demand is steady none. Whatever is due at about the same time is written together.
+//!
+//! With the marks goes a header: how long leases may last, and how long their leader may act unseen. It too is written
+//! before it counts, so a leader grants nothing before its first write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use lessor_proto::{Amount, Drift, ResourceId, Time};
+
+use crate::config::{NodeConfig, Record};
+
+/// A change of the record, to be made whole and only as long as this leader has not been succeeded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MarkWrite {
+    /// To be given back with what has become of it.
+    pub ticket: u64,
+    /// Marks to be set.
+    pub puts: BTreeMap<ResourceId, Amount>,
+    /// Marks to be removed: nothing is out.
+    pub deletes: BTreeSet<ResourceId>,
+    /// What is to stand beside the marks; absent: as it does.
+    pub header: Option<Header>,
+}
+
+/// What stands beside the marks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// No lease is granted for longer.
+    pub longest_lease: Duration,
+    /// A leader goes on for no longer without hearing that it leads.
+    pub authority: Duration,
+    /// Nothing is granted after this was written.
+    pub closed: bool,
+}
+
+/// What a mark has to allow for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Need {
+    /// What is out or would be, if there were no mark.
+    pub(crate) amount: Amount,
+    /// What is out.
+    pub(crate) out: Amount,
+    /// The most that can be out; absent: without limit.
+    pub(crate) limit: Option<Amount>,
+    /// Whether somebody got less than its share because of the mark.
+    pub(crate) is_felt: bool,
+}
+
+/// The marks of all resources of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Marks {
+    marks: BTreeMap<ResourceId, Mark>,
+    header: Heading,
+    /// Whose mark is to be raised.
+    due: BTreeSet<ResourceId>,
+    /// When what is due is written.
+    due_at: Time,
+    /// Nothing is written before then.
+    not_before: Time,
+    /// Whose mark is to be lowered, and when.
+    falling: BTreeSet<(Time, ResourceId)>,
+    in_flight: Option<MarkWrite>,
+    last_ticket: u64,
+    resigned: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    /// The record holds no more for certain, and perhaps less.
+    most: Amount,
+    /// The record holds no less for certain: so much may be out.
+    least: Amount,
+    /// When it is to be lowered.
+    falling: Option<Time>,
+}
+
+/// What the header is to say.
+#[derive(Clone, Debug)]
+struct Heading {
+    /// What it says for certain, or less; absent before the first write.
+    written: Option<Header>,
+    /// Whether it may say something else.
+    doubtful: bool,
+    /// The longest lease that may be granted from here on.
+    longest_lease: Duration,
+    authority: Duration,
+    /// Longer leases that may be out, until then.
+    past: Vec<(Duration, Time)>,
+    /// For how long the leader before may act unseen, and when it certainly does not.
+    before: (Duration, Time),
+}
+
+/// What has come of a write.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Settled {
+    /// Whose marks count from here on.
+    pub(crate) resources: Vec<ResourceId>,
+    /// Whether longer leases may be granted than before.
+    pub(crate) longer: bool,
+}
+
+/// What is due is written so long after the first of it.
+const WINDOW: Duration = Duration::from_millis(2);
+/// A mark is lowered when it was too high for so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After a write that failed, or may have.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+// === impl Marks ===
+
+impl Marks {
+    /// The marks of a leader that begins at `since` and finds them as its configuration says; `longest_lease` is the longest
+    /// that it may grant.
+    pub(crate) fn new(since: Time, config: &NodeConfig, longest_lease: Duration) -> Marks {
+        let empty = Record::default();
+        let record = config.record.as_ref().unwrap_or(&empty);
+        let (opens, ends) = (record.opens(since, config.drift), record.ends(since, config.drift));
+        let found = |(id, &amount): (&ResourceId, &Amount)| {
+            (id.clone(), Mark { most: amount, least: amount, falling: Some(ends) })
+        };
+        Marks {
+            marks: record.marks.iter().map(found).collect(),
+            header: Heading {
+                written: None,
+                doubtful: true,
+                longest_lease,
+                authority: config.authority,
+                past: vec![(record.longest_lease, ends)],
+                before: (if record.closed { Duration::ZERO } else { record.authority }, opens),
+            },
+            due: BTreeSet::new(),
+            due_at: since,
+            not_before: since,
+            falling: record.marks.keys().map(|id| (ends, id.clone())).collect(),
+            in_flight: None,
+            last_ticket: 0,
+            resigned: false,
+        }
+    }
+
+    /// So much may be out of a resource.
+    pub(crate) fn ceiling(&self, id: &ResourceId) -> Amount {
+        self.marks.get(id).map_or(Amount::ZERO, |mark| mark.least)
+    }
+
+    /// No lease may be longer.
+    pub(crate) fn longest_lease(&self) -> Duration {
+        match self.header.written {
+            Some(written) if !self.resigned => written.longest_lease,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Leases of up to `longest_lease` are to be granted from here on.
+    pub(crate) fn set_longest_lease(&mut self, now: Time, longest_lease: Duration, drift: Drift) {
+        let before = std::mem::replace(&mut self.header.longest_lease, longest_lease);
+        if before > longest_lease {
+            self.header.past.push((before, drift.grantor_end(now, before)));
+        } else if before < longest_lease {
+            self.hurry(now);
+        }
+    }
+
+    /// A resource may have come to need another mark. Returns whether it needs a larger one.
+    pub(crate) fn note(&mut self, now: Time, id: &ResourceId, need: Need) -> bool {
+        let found = self.marks.get(id).copied();
+        let Mark { most, least, falling } = found.unwrap_or_default();
+        let opening = self.header.written.is_none();
+        let short = need.amount > least;
+        if (need.is_felt || opening) && short && !self.due.contains(id) {
+            self.due.insert(id.clone());
+            self.hurry(now);
+        }
+        match (need.is_exceeded_by(most), falling) {
+            (true, None) => self.set_falling(id, Some(now + PATIENCE)),
+            // Until the end of what is out from before, that is not known.
+            (false, Some(_)) => self.set_falling(id, None),
+            _ => {}
+        }
+        short
+    }
+
+    /// What is to be written at `now`, if anything; `need` tells what each resource needs. Nothing before it is known what
+    /// has become of the write before.
+    pub(crate) fn next(&mut self, now: Time, need: impl Fn(&ResourceId) -> Need) -> Option<MarkWrite> {
+        if self.resigned || self.deadline().is_none_or(|at| now < at) {
+            return None;
+        }
+        let mut values: BTreeMap<ResourceId, Amount> = BTreeMap::new();
+        if self.due_at <= now {
+            for id in std::mem::take(&mut self.due) {
+                let need = need(&id);
+                if need.amount > self.ceiling(&id) {
+                    values.insert(id, need.mark());
+                }
+            }
+        }
+        while let Some((at, id)) = self.falling.first().filter(|(at, _)| *at <= now).cloned() {
+            self.falling.remove(&(at, id.clone()));
+            let mark = self.marks.entry(id.clone()).or_default();
+            mark.falling = None;
+            let need = need(&id);
+            if need.is_exceeded_by(mark.most) {
+                values.entry(id).or_insert(need.mark());
+            }
+        }
+        let header = self.header.next(now, false);
+        self.due_at = Time::MAX;
+        (!values.is_empty() || header.is_some()).then(|| self.write(values, header))
+    }
+
+    /// What has become of the write `ticket`; not `committed`: nobody knows.
+    pub(crate) fn settle(&mut self, now: Time, ticket: u64, committed: bool) -> Option<Settled> {
+        let write = self.in_flight.take_if(|write| write.ticket == ticket)?;
+        let mut settled = Settled::default();
+        if let Some(header) = write.header.filter(|_| committed) {
+            let before = self.header.written.replace(header).map_or(Duration::ZERO, |it| it.longest_lease);
+            self.header.doubtful = false;
+            settled.longer = before < header.longest_lease;
+        }
+        let deletes = write.deletes.into_iter().map(|id| (id, Amount::ZERO));
+        for (id, amount) in write.puts.into_iter().chain(deletes) {
+            let mark = self.marks.entry(id.clone()).or_default();
+            match committed {
+                true if amount == Amount::ZERO && mark.falling.is_none() => _ = self.marks.remove(&id),
+                true => (mark.most, mark.least) = (amount, amount),
+                false if mark.least < amount => _ = self.due.insert(id.clone()),
+                false => self.set_falling(&id, Some(now + PATIENCE)),
+            }
+            settled.resources.extend(committed.then_some(id));
+        }
+        if !committed {
+            self.not_before = now + BACK_OFF;
+        }
+        if !self.due.is_empty() || self.header.is_due() {
+            self.due_at = now;
+        }
+        Some(settled)
+    }
+
+    /// The last write of this leader, which grants nothing any more: what is out of each resource. Before it is certain that
+    /// its predecessor does not act any more, it cannot say so of itself.
+    pub(crate) fn resign(&mut self, now: Time, need: impl Fn(&ResourceId) -> Amount) -> MarkWrite {
+        self.resigned = true;
+        self.in_flight = None;
+        let values: BTreeMap<ResourceId, Amount> =
+            self.marks.iter().map(|(id, mark)| (id.clone(), mark.least.min(need(id)))).collect();
+        let closed = now >= self.header.before.1;
+        let header = self.header.next(now, closed).or_else(|| self.header.written);
+        self.write(values, header)
+    }
+
+    /// When there is something to be written.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        if self.in_flight.is_some() || self.resigned {
+            return None;
+        }
+        let falling = self.falling.first().map(|&(at, _)| at);
+        let changes = [falling, self.header.changes_at()].into_iter().flatten();
+        let at = changes.fold(self.due_at, Time::min);
+        (at < Time::MAX).then(|| at.max(self.not_before))
+    }
+
+    fn write(&mut self, values: BTreeMap<ResourceId, Amount>, header: Option<Header>) -> MarkWrite {
+        self.last_ticket += 1;
+        let mut write =
+            MarkWrite { ticket: self.last_ticket, puts: BTreeMap::new(), deletes: BTreeSet::new(), header };
+        for (id, amount) in values {
+            let mark = self.marks.entry(id.clone()).or_default();
+            mark.most = mark.most.max(amount);
+            mark.least = mark.least.min(amount);
+            if amount > Amount::ZERO {
+                write.puts.insert(id, amount);
+            } else {
+                write.deletes.insert(id);
+            }
+        }
+        if let Some(header) = header {
+            self.header.send(header);
+        }
+        self.in_flight = Some(write.clone());
+        write
+    }
+
+    fn set_falling(&mut self, id: &ResourceId, at: Option<Time>) {
+        let Some(mark) = self.marks.get_mut(id) else { return };
+        if let Some(before) = std::mem::replace(&mut mark.falling, at) {
+            self.falling.remove(&(before, id.clone()));
+        }
+        if let Some(at) = at {
+            self.falling.insert((at, id.clone()));
+        }
+    }
+
+    fn hurry(&mut self, now: Time) {
+        self.due_at = self.due_at.min(now + WINDOW);
+    }
+}
+
+// === impl Heading ===
+
+impl Heading {
+    /// What it should say at `now`, if it does not.
+    fn next(&mut self, now: Time, closed: bool) -> Option<Header> {
+        self.past.retain(|&(_, until)| now < until);
+        let past = self.past.iter().map(|&(length, _)| length).max().unwrap_or_default();
+        let (authority, until) = self.before;
+        let before = if now < until { authority } else { Duration::ZERO };
+        let header = Header {
+            longest_lease: self.longest_lease.max(past),
+            authority: self.authority.max(before),
+            closed,
+        };
+        (self.doubtful || self.written != Some(header)).then_some(header)
+    }
+
+    /// It may say `header` from here on.
+    fn send(&mut self, header: Header) {
+        self.doubtful = true;
+        if let Some(written) = &mut self.written {
+            written.longest_lease = written.longest_lease.min(header.longest_lease);
+        }
+    }
+
+    /// Whether it does not allow what is to be granted.
+    fn is_due(&self) -> bool {
+        self.doubtful || self.written.is_none_or(|written| written.longest_lease < self.longest_lease)
+    }
+
+    /// When it says more than it has to.
+    fn changes_at(&self) -> Option<Time> {
+        let written = self.written?;
+        let past = self.past.iter().map(|&(_, until)| until).min();
+        let past = past.filter(|_| written.longest_lease > self.longest_lease);
+        let before = (written.authority > self.authority).then_some(self.before.1);
+        past.into_iter().chain(before).min()
+    }
+}
+
+// === impl Need ===
+
+impl Need {
+    /// What is written for it.
+    fn mark(&self) -> Amount {
+        let ahead = self.amount.saturating_add(self.chunk());
+        if self.amount == Amount::ZERO {
+            return Amount::ZERO;
+        }
+        match self.limit {
+            // What is out may pass a limit that was cut.
+            Some(limit) => ahead.min(limit.max(self.amount)),
+            None => ahead,
+        }
+    }
+
+    /// Whether a mark is much too high.
+    fn is_exceeded_by(&self, mark: Amount) -> bool {
+        let chunk = self.chunk();
+        let ample = self.amount.saturating_add(chunk).saturating_add(chunk);
+        mark > ample || self.amount == Amount::ZERO && mark > Amount::ZERO
+    }
+
+    /// How far ahead marks are raised.
+    fn chunk(&self) -> Amount {
+        let whole = self.limit.unwrap_or(self.amount);
+        Amount::from_micros(self.amount.as_micros() / 8 + whole.as_micros().div_ceil(64))
+    }
+}

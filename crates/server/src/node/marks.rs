@@ -1,0 +1,90 @@
+//! What a node wants written so that a successor knows the most that may be out, and what it may do once it is.
+
+use lessor_proto::{Amount, ResourceId, Time};
+
+use super::{Node, reign};
+use crate::marks::{MarkWrite, Need};
+
+// === impl Node ===
+
+impl Node {
+    /// What is to be written at `now`, if anything. There is nothing more before [`Node::on_marks`] has said what became of
+    /// it.
+    pub fn next_marks(&mut self, now: Time) -> Option<MarkWrite> {
+        let mut marks = self.marks.take()?;
+        let write = marks.next(now, |id| self.need(now, id));
+        self.marks = Some(marks);
+        let write = write?;
+        self.tally.mark_writes += 1;
+        // A lower mark counts from here on.
+        for id in write.puts.keys().chain(&write.deletes) {
+            let ceiling = self.marks.as_ref().map(|marks| marks.ceiling(id));
+            if let Some(resource) = self.resources.get_mut(id).filter(|it| it.ledger().ceiling() > ceiling) {
+                resource.set_ceiling(ceiling);
+            }
+        }
+        Some(write)
+    }
+
+    /// The write `ticket` has certainly been made, or nobody knows. Who got less than its share for want of it is served.
+    pub fn on_marks(&mut self, now: Time, ticket: u64, committed: bool) {
+        let settled = self.marks.as_mut().and_then(|marks| marks.settle(now, ticket, committed));
+        let Some(settled) = settled else { return };
+        for id in &settled.resources {
+            self.set_ceiling(id);
+            self.sync(now, id);
+            self.book(id);
+        }
+        if settled.longer {
+            let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
+            for id in ids {
+                if let Some(resource) = self.resources.get_mut(&id) {
+                    resource.unsettle();
+                }
+                self.book(&id);
+            }
+        }
+    }
+
+    /// Nothing is granted from here on, nor credited. The last write says so, and exactly what is out; nothing where no
+    /// marks are kept. What a node has from the one above stays with it, for its next leader.
+    pub fn resign(&mut self, now: Time) -> Option<MarkWrite> {
+        let mut marks = self.marks.take()?;
+        let write = marks.resign(now, |id| self.need(now, id).out);
+        self.marks = Some(marks);
+        self.tally.mark_writes += 1;
+        Some(write)
+    }
+
+    /// A resource may need another mark than it has.
+    pub(super) fn note_mark(&mut self, now: Time, id: &ResourceId) {
+        let Some(resource) = self.resources.get_mut(id) else { return };
+        self.tally.claims.add(resource.take_claims());
+        if let Some(marks) = &mut self.marks
+            && !marks.note(now, id, resource.need())
+        {
+            resource.forget_lack();
+        }
+    }
+
+    /// When claims open.
+    pub(super) fn opens(&self) -> Time {
+        reign(&self.config, &self.marks, self.since, 0).opens()
+    }
+
+    fn set_ceiling(&mut self, id: &ResourceId) {
+        if let Some(resource) = self.resources.get_mut(id) {
+            resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id)));
+        }
+    }
+
+    /// What the mark of a resource has to allow for. Of one that nobody has asked for, what may be out from before.
+    fn need(&self, now: Time, id: &ResourceId) -> Need {
+        if let Some(resource) = self.resources.get(id) {
+            return resource.need();
+        }
+        let record = self.config.record.iter().filter(|it| now < it.ends(self.since, self.config.drift));
+        let out: Amount = record.filter_map(|record| record.marks.get(id)).copied().max().unwrap_or_default();
+        Need { amount: out, out, limit: Some(out), is_felt: false }
+    }
+}

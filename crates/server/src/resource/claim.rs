@@ -1,0 +1,117 @@
+//! Claims: what holders show of what they have from earlier leaders, as far as it is believed.
+//!
+//! Once for each holder, with its first report, and for a node once for all its leaders. What is claimed is taken out of
+//! the ghost, so all claims together are no more than was out; each one alone is no more than its token says. What a
+//! claimant gives up later is free, or goes back to the ghost: then it does not matter to others who lied.
+
+use lessor_proto::message::{Ask, Has, Report};
+use lessor_proto::{Amount, Time};
+
+use super::child::Child;
+use super::slab::Slot;
+use super::{Reign, Resource};
+use crate::config::{Claims, NodeConfig};
+use crate::mutation::Mutation;
+use crate::token::{Bearer, Doubt};
+
+/// Whether a report shows that the holder has something from a reign before `epoch`.
+pub(crate) fn shows_earlier(ask: &Ask, report: &Report, epoch: u64) -> bool {
+    let earlier =
+        |has: &Has| has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < epoch);
+    ask.incarnation.is_some() && report.has.as_ref().is_some_and(earlier)
+}
+
+// === impl Reign ===
+
+impl Reign<'_> {
+    /// When claims open: no leader of an earlier reign acts any more.
+    pub(crate) fn opens(&self) -> Time {
+        self.config.record.as_ref().map_or(self.since, |record| record.opens(self.since, self.config.drift))
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// What a holder has from an earlier reign is charged to it: out of what is known to be out, or while learning as far
+    /// as the capacity goes.
+    pub(super) fn claim(&mut self, now: Time, slot: Slot, has: &Has, held: Option<Amount>, reign: Reign<'_>) {
+        if has.order.is_some_and(|order| order.epoch == reign.config.epoch) {
+            return;
+        }
+        let held = held.unwrap_or(has.capacity);
+        if self.is_learning(now) {
+            let account = &mut self.children.at_mut(slot).account;
+            self.ledger.take_up(account, held, self.learning_until);
+            return;
+        }
+        // Who draws no incarnation may show a lease that has ended, of which others have been given their part.
+        let ended = now >= self.ledger.ghost_end() || now < reign.opens();
+        if ended || has.order.is_none() || !self.children.at(slot).incarnated {
+            return;
+        }
+        let claimed = match self.believed(slot, has, reign.config) {
+            Ok(claimed) => claimed,
+            Err(doubt) => return self.claims.doubt(doubt),
+        };
+        if claimed < has.capacity {
+            self.claims.doubt(Doubt::TooLarge);
+        }
+        let child = self.children.at_mut(slot);
+        child.claimed = true;
+        // All that it may have used so far is known from here on, and what it gives back of it is free.
+        let taken = self.ledger.claim(&mut child.account, claimed);
+        self.claims.honoured += u64::from(has.capacity > Amount::ZERO);
+        if reign.config.claims == Claims::Deferred {
+            self.deferred.insert(slot, taken);
+        }
+        self.acknowledge(slot, 0, held);
+    }
+
+    /// How much of a claim is believed.
+    fn believed(&self, slot: Slot, has: &Has, config: &NodeConfig) -> Result<Amount, Doubt> {
+        if has.capacity == Amount::ZERO {
+            return Ok(Amount::ZERO);
+        }
+        if has.order.is_none_or(|order| order.epoch >= config.epoch) {
+            return Err(Doubt::NotEarlier);
+        }
+        let Some(keys) = &config.keys else {
+            let trusted = config.trust_claims && config.record.is_some();
+            return if trusted { Ok(has.capacity) } else { Err(Doubt::Missing) };
+        };
+        if config.rules.lack(Mutation::NoTokenCheck) {
+            return Ok(has.capacity);
+        }
+        let content = keys.open(&self.bearer(self.children.at(slot), config), &has.token)?;
+        if content.order.epoch >= config.epoch {
+            return Err(Doubt::NotEarlier);
+        }
+        if config.rules.lack(Mutation::TrustAmount) {
+            return Ok(has.capacity);
+        }
+        Ok(content.amount.min(has.capacity))
+    }
+
+    /// Whom a token of the child is for.
+    pub(super) fn bearer<'a>(&'a self, child: &'a Child, config: &'a NodeConfig) -> Bearer<'a> {
+        Bearer {
+            node: &config.name,
+            kind: child.kind,
+            holder: &child.name,
+            incarnation: child.session,
+            resource: &self.id,
+        }
+    }
+
+    /// The child at `slot` has promised to use no more than `held` under all grants up to `seq`.
+    pub(super) fn acknowledge(&mut self, slot: Slot, seq: u64, held: Amount) {
+        let account = &mut self.children.at_mut(slot).account;
+        if let Some(kept) = self.deferred.get_mut(&slot) {
+            let left = account.charge_after(seq, held).min(*kept);
+            self.ledger.give_back(kept.saturating_sub(left));
+            *kept = left;
+        }
+        self.ledger.acknowledge(account, seq, held);
+    }
+}

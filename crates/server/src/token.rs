@@ -1,0 +1,262 @@
+//! Tokens: what a holder has from a leader of this node, in a form that a later leader can believe.
+//!
+//! A leader knows nothing of what the leaders before it have granted to whom. So each grant carries a token, which names
+//! the reign, the number and the amount of the grant, and seals them together with the name of the node, the holder and
+//! the resource under a key that only the leaders of the node know. A holder shows the token to a new leader together with
+//! what it claims.
+//!
+//! A client is sealed in with its incarnation: another process of the same id has no part in it. Of a node there is one
+//! leader at a time that speaks, and all of them hold the same, so it is sealed in by its name alone.
+//!
+//! The seal is BLAKE3 with a key, cut to 16 bytes.
+
+use std::fmt;
+
+use lessor_proto::message::{HolderKind, Order};
+use lessor_proto::{Amount, ResourceId};
+
+/// A secret of all leaders of a node.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key([u8; 32]);
+
+/// The keys in force: while they are changed, tokens under the one before are believed too.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Keys {
+    /// Tokens are made with it.
+    pub current: Key,
+    /// Tokens made with it are believed.
+    pub previous: Option<Key>,
+}
+
+/// Whom a token is for, and what of.
+#[derive(Clone, Copy, Debug)]
+pub struct Bearer<'a> {
+    /// The name of the node that grants.
+    pub node: &'a str,
+    /// Whether a client or a node holds.
+    pub kind: HolderKind,
+    /// Its name.
+    pub holder: &'a str,
+    /// Which life of it; of no account for a node.
+    pub incarnation: u64,
+    /// What it holds.
+    pub resource: &'a ResourceId,
+}
+
+/// What a token says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Content {
+    /// Which grant.
+    pub order: Order,
+    /// How much it gave.
+    pub amount: Amount,
+}
+
+/// Why a claim is not honoured, or not in full.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
+pub enum Doubt {
+    /// Nothing stands behind it.
+    #[error("a claim without a token")]
+    Missing,
+    /// The seal is not ours, or was made for somebody or something else.
+    #[error("a token whose seal does not fit")]
+    Forged,
+    /// It is of this reign or a later one.
+    #[error("a token that is not of an earlier reign")]
+    NotEarlier,
+    /// More is claimed than was granted.
+    #[error("a claim of more than its token says")]
+    TooLarge,
+}
+
+/// Bytes of what a token says, before its seal: reign, number and amount.
+const CONTENT: usize = 24;
+/// Bytes of the seal.
+const SEAL: usize = 16;
+
+// === impl Key ===
+
+impl Key {
+    /// A key of these bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Key {
+        Key(bytes)
+    }
+
+    /// The seal on `content` for `bearer`. Names are sealed with their lengths, so that no two of them can be taken for two
+    /// others.
+    fn seal(&self, bearer: &Bearer<'_>, content: &[u8]) -> [u8; SEAL] {
+        let (kind, incarnation) = match bearer.kind {
+            HolderKind::Client => (0, bearer.incarnation),
+            HolderKind::Node => (1, 0),
+        };
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(&[1, kind]);
+        hasher.update(&incarnation.to_le_bytes());
+        hasher.update(content);
+        for name in [bearer.node, bearer.holder, bearer.resource.as_str()] {
+            hasher.update(&(name.len() as u64).to_le_bytes());
+            hasher.update(name.as_bytes());
+        }
+        let mut seal = [0; SEAL];
+        hasher.finalize_xof().fill(&mut seal);
+        seal
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+// === impl Keys ===
+
+impl Keys {
+    /// One key, and none before it.
+    #[must_use]
+    pub const fn new(current: Key) -> Keys {
+        Keys { current, previous: None }
+    }
+
+    /// A token for `bearer` that says `content`.
+    #[must_use]
+    pub fn token(&self, bearer: &Bearer<'_>, content: Content) -> Vec<u8> {
+        let said = content.to_bytes();
+        let mut token = Vec::with_capacity(CONTENT + SEAL);
+        token.extend_from_slice(&said);
+        token.extend_from_slice(&self.current.seal(bearer, &said));
+        token
+    }
+
+    /// What `token` says, if it was made for `bearer`.
+    ///
+    /// # Errors
+    /// When there is none, or it was not.
+    pub fn open(&self, bearer: &Bearer<'_>, token: &[u8]) -> Result<Content, Doubt> {
+        if token.is_empty() {
+            return Err(Doubt::Missing);
+        }
+        let (said, seal) = token.split_at_checked(CONTENT).ok_or(Doubt::Forged)?;
+        let seal = <[u8; SEAL]>::try_from(seal).map_err(|_| Doubt::Forged)?;
+        let mut keys = std::iter::once(&self.current).chain(&self.previous);
+        let fits = |key: &Key| constant_time_eq::constant_time_eq_16(&key.seal(bearer, said), &seal);
+        if keys.any(fits) { Content::from_bytes(said) } else { Err(Doubt::Forged) }
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    fn to_bytes(self) -> [u8; CONTENT] {
+        let mut bytes = [0; CONTENT];
+        let numbers = [self.order.epoch, self.order.seq, self.amount.as_micros()];
+        for (bytes, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Content, Doubt> {
+        let mut numbers =
+            bytes.chunks_exact(8).filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
+        let mut next = || numbers.next().ok_or(Doubt::Forged);
+        let order = Order { epoch: next()?, seq: next()? };
+        Ok(Content { order, amount: Amount::from_micros(next()?) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn resource(name: &str) -> ResourceId {
+        ResourceId::new(name, 256).unwrap()
+    }
+
+    fn bearer(resource: &ResourceId) -> Bearer<'_> {
+        Bearer { node: "root", kind: HolderKind::Client, holder: "web-1", incarnation: 7, resource }
+    }
+
+    const CONTENT: Content = Content { order: Order { epoch: 3, seq: 9 }, amount: Amount::from_units(40) };
+    const KEY: Key = Key::new([7; 32]);
+
+    #[test]
+    fn a_token_says_what_it_was_made_of() {
+        let db = resource("db");
+        let keys = Keys::new(KEY);
+        let token = keys.token(&bearer(&db), CONTENT);
+        assert_eq!(token.len(), 40);
+        assert_eq!(keys.open(&bearer(&db), &token), Ok(CONTENT));
+    }
+
+    #[test]
+    fn it_is_good_for_nobody_and_nothing_else() {
+        let (db, queue) = (resource("db"), resource("queue"));
+        let keys = Keys::new(KEY);
+        let token = keys.token(&bearer(&db), CONTENT);
+        let others = [
+            Bearer { node: "leaf", ..bearer(&db) },
+            Bearer { kind: HolderKind::Node, ..bearer(&db) },
+            Bearer { holder: "web-2", ..bearer(&db) },
+            Bearer { incarnation: 8, ..bearer(&db) },
+            Bearer { resource: &queue, ..bearer(&db) },
+        ];
+        for other in others {
+            assert_eq!(keys.open(&other, &token), Err(Doubt::Forged), "{other:?}");
+        }
+        assert_eq!(Keys::new(Key::new([8; 32])).open(&bearer(&db), &token), Err(Doubt::Forged));
+        assert_eq!(keys.open(&bearer(&db), &[]), Err(Doubt::Missing));
+    }
+
+    #[test]
+    fn names_do_not_run_into_each_other() {
+        let keys = Keys::new(KEY);
+        let db = resource("db");
+        let one = Bearer { node: "ab", holder: "c", ..bearer(&db) };
+        let other = Bearer { node: "a", holder: "bc", ..bearer(&db) };
+        assert_eq!(keys.open(&other, &keys.token(&one, CONTENT)), Err(Doubt::Forged));
+    }
+
+    #[test]
+    fn all_leaders_of_a_node_are_one_holder() {
+        let db = resource("db");
+        let leader = |incarnation| Bearer { kind: HolderKind::Node, incarnation, ..bearer(&db) };
+        let keys = Keys::new(KEY);
+        assert_eq!(keys.open(&leader(5), &keys.token(&leader(4), CONTENT)), Ok(CONTENT));
+    }
+
+    #[test]
+    fn the_key_before_is_believed_and_none_older() {
+        let db = resource("db");
+        let [first, second, third] = [1, 2, 3].map(|byte| Key::new([byte; 32]));
+        let token = Keys::new(first.clone()).token(&bearer(&db), CONTENT);
+        let rotated = Keys { current: second.clone(), previous: Some(first) };
+        assert_eq!(rotated.open(&bearer(&db), &token), Ok(CONTENT));
+        let again = Keys { current: third, previous: Some(second) };
+        assert_eq!(again.open(&bearer(&db), &token), Err(Doubt::Forged));
+    }
+
+    #[test]
+    fn keys_do_not_show_in_logs() {
+        assert_eq!(format!("{KEY:?}"), "Key(…)");
+    }
+
+    proptest! {
+        // One bit of a token is changed, or it is cut or lengthened.
+        #[test]
+        fn a_token_that_was_touched_is_forged(at in 0usize..40, bit in 0u8..8, length in 1usize..60) {
+            let db = resource("db");
+            let keys = Keys::new(KEY);
+            let token = keys.token(&bearer(&db), CONTENT);
+            let mut touched = token.clone();
+            touched[at] ^= 1 << bit;
+            prop_assert_eq!(keys.open(&bearer(&db), &touched), Err(Doubt::Forged));
+            let mut cut = token.clone();
+            cut.resize(length, 0);
+            prop_assert_eq!(keys.open(&bearer(&db), &cut).is_ok(), length == token.len());
+        }
+    }
+}
