@@ -34,8 +34,12 @@ pub(crate) struct Place {
     pub(crate) process: Process,
     /// The greatest epoch so far.
     pub(crate) epoch: u64,
-    /// What the leader to come must be told.
+    /// What its leaders have written, for the one to come.
     pub(crate) record: Record,
+    /// How often.
+    pub(crate) writes: u64,
+    /// How long a leader goes on unseen.
+    pub(crate) authority: Duration,
     /// Since when nobody leads, or did before the one who does.
     pub(crate) vacant_since: Time,
     /// Until when nothing from below gets in.
@@ -58,7 +62,11 @@ pub(crate) struct Leader {
     pub(crate) node: Node,
     pub(crate) task: u8,
     pub(crate) peers: BTreeMap<Peer, StreamRef>,
-    /// When nothing of earlier reigns is in use any more, by its clock.
+    /// What it found written.
+    pub(crate) read: Record,
+    /// When its predecessor is certainly silent, by its clock.
+    pub(crate) opens: Time,
+    /// When nothing of earlier reigns is in use any more, likewise.
     pub(crate) ghost_end: Time,
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
+use lessor_server::node::Claims;
 use lessor_server::repository::{Kind, Policy};
 
 use crate::faults::Faults;
@@ -27,6 +28,10 @@ pub struct TownPlan {
     pub faults: Faults,
     /// How closely the oracle looks.
     pub watch: Watch,
+    /// Whether grants carry tokens, and claims go by them; else they are believed.
+    pub tokens: bool,
+    /// What becomes of what claimants give up.
+    pub claims: Claims,
     /// A rule of a mind that is broken on purpose.
     #[cfg(feature = "mutations")]
     pub mutation: Option<crate::mutation::Mutation>,
@@ -49,6 +54,8 @@ pub struct PlacePlan {
     pub streams: bool,
     /// How its leases are.
     pub terms: Terms,
+    /// For how long a leader may go on unseen, as its successors are told. None does here, so it may be nothing.
+    pub authority: Duration,
 }
 
 /// How the leases of a place are: whole seconds.
@@ -184,6 +191,8 @@ impl TownPlan {
             manners: Manners::default(),
             faults: Faults::none(),
             watch: Watch::Close,
+            tokens: true,
+            claims: Claims::Freed,
             #[cfg(feature = "mutations")]
             mutation: None,
         }
@@ -204,6 +213,7 @@ impl PlacePlan {
             transport: Transport::Stream,
             streams: true,
             terms: Terms::default(),
+            authority: Duration::ZERO,
         }
     }
 }

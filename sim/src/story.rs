@@ -100,6 +100,8 @@ pub(crate) enum What {
     Stalls,
     /// resource, units
     InUse,
+    /// number, whether it is lost, whether it is answered
+    Writes,
 }
 
 /// The lines so far.
@@ -225,6 +227,7 @@ impl fmt::Display for Said<'_> {
             What::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             What::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             What::InUse => write!(f, "uses {} of r{x}", amount(y)),
+            What::Writes => write!(f, "has #{x} written (lost {y}, answered {z})"),
         }
     }
 }

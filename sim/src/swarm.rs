@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift, Time};
+use lessor_server::node::Claims;
 use lessor_server::repository::{Kind, Policy};
 
 use crate::dice::Dice;
@@ -166,7 +167,12 @@ fn patience(town: &Town, plan: &TownPlan) -> Duration {
     // What a dead client had, or a ghost, ends with the longest lease; then it has to get to where it is wanted.
     let lease = plan.drift.stretch(town.longest_lease());
     // A stream that is dead in silence is given up after a minute at the latest.
-    lease * 3 + plan.manners.longest_back_off * 2 + plan.manners.timeout * 2 + Duration::from_secs(60)
+    let authority = plan.places.iter().map(|place| place.authority).max().unwrap_or_default();
+    authority * 3
+        + lease * 3
+        + plan.manners.longest_back_off * 2
+        + plan.manners.timeout * 2
+        + Duration::from_secs(60)
 }
 
 /// The town of a seed.
@@ -182,7 +188,11 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     }
     options.without.iter().for_each(|&kind| faults.mischief[kind as usize] = None);
     let resources = resources(&mut dice);
-    let places = places(&mut dice, options, short);
+    let mut places = places(&mut dice, options, short);
+    let mut record = Dice::new(seed ^ 0x7ec0_7d00);
+    // Most leaders may go on for longer than the shortest leases last.
+    let authority = if record.chance(850) { record.between(1_000, 3_000) } else { 0 };
+    places.iter_mut().for_each(|place| place.authority = Duration::from_millis(authority));
     let clients = clients(&mut dice, options, short, &places, &resources);
     faults.mischief[Mischief::Twin as usize] =
         faults.mischief[Mischief::Twin as usize].map(|every| every.max(Duration::from_secs(8)));
@@ -205,6 +215,8 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         },
         faults,
         watch: Watch::Close,
+        tokens: record.chance(500),
+        claims: if record.chance(200) { Claims::Deferred } else { Claims::Freed },
         #[cfg(feature = "mutations")]
         mutation: options.mutation,
     }

@@ -9,6 +9,7 @@ mod holder;
 mod mail;
 mod mischief;
 mod node;
+mod record;
 mod reign;
 mod running;
 mod view;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId, Time};
+use lessor_server::node::Claims;
 use lessor_server::repository::{Kind, Policy, Repository};
 
 use crate::agenda::Agenda;
@@ -72,6 +74,8 @@ pub(crate) struct Rules {
     pub(crate) watch: Watch,
     /// No lease is configured to be shorter: through a tree it would end before it can be renewed.
     pub(crate) shortest_lease: Duration,
+    pub(crate) tokens: bool,
+    pub(crate) claims: Claims,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,
 }
@@ -256,6 +260,10 @@ impl Town {
             Event::Reload(place) => self.reload(place),
             Event::Tidy(place, reign) => self.tidy(place, reign),
             Event::Cover(resource) => self.cover(resource, true),
+            Event::Store { place, epoch, write } => self.store(place, epoch, &write),
+            Event::Stored { place, reign, ticket, committed } => {
+                self.stored(place, reign, ticket, committed);
+            }
         }
     }
 
@@ -268,7 +276,9 @@ impl Town {
                 let leader = self.places[*place as usize].leader.as_ref()?;
                 (leader.task == *task).then_some(Party::Place(*place))
             }
-            Event::Reload(place) | Event::Tidy(place, _) => Some(Party::Place(*place)),
+            Event::Reload(place) | Event::Tidy(place, _) | Event::Stored { place, .. } => {
+                Some(Party::Place(*place))
+            }
             Event::Use(hold) | Event::Take(hold, _) => {
                 Some(Party::Client(self.holdings[*hold as usize].client))
             }

@@ -3,7 +3,7 @@
 use lessor_client::holding::Rung;
 use lessor_proto::message::{HolderKind, Order};
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{Books, ChildBook};
+use lessor_server::node::{Books, ChildBook, Claims};
 use lessor_server::repository::Kind;
 
 use super::Mail;
@@ -192,6 +192,7 @@ impl Town {
         let claimed = self.check_ghost(place, resource, &books, acted);
         if acted {
             self.check_limit(place, resource, &books, claimed);
+            self.check_mark(place, resource, books.total);
         }
         let below = self.oracle.below[self.oracle.at(place, resource)];
         if self.places[place as usize].parent.is_none() && below > books.total {
@@ -225,8 +226,9 @@ impl Town {
         let found = &self.places[place as usize];
         let id = &self.resources[usize::from(resource)].id;
         let below = self.oracle.below[self.oracle.at(place, resource)];
-        let haunted = self.is_haunted(place) && found.record.outstanding.contains_key(id);
-        if found.leader.is_some() && found.parent.is_none() && below > 0 && !haunted {
+        let read = found.leader.as_ref().map(|leader| &leader.read);
+        let haunted = self.is_haunted(place) && read.is_some_and(|read| read.marks.contains_key(id));
+        if read.is_some() && found.parent.is_none() && below > 0 && !haunted {
             self.oracle.fail(2, || format!("clients believe {below} of r{resource}, and there are no books"));
         }
     }
@@ -260,7 +262,14 @@ impl Town {
         let reign = self.places[place as usize].process.life;
         let seen = &mut self.oracle.seen[index];
         let ghost = books.ghost.as_micros();
-        let grew = seen.reign == reign && ghost > seen.ghost;
+        // What claimants give up may go back to it.
+        let deferred = self.rules.claims == Claims::Deferred;
+        let read = self.places[place as usize].leader.as_ref().map(|leader| &leader.read.marks);
+        let found = read.and_then(|marks| marks.get(&self.resources[usize::from(resource)].id));
+        let grew = match seen.reign == reign && !deferred {
+            true => ghost > seen.ghost,
+            false => books.ghost > found.copied().unwrap_or_default(),
+        };
         let claimed = seen.ghost.saturating_sub(ghost);
         (seen.reign, seen.ghost) = (reign, ghost);
         if grew || acted && ghost > 0 && !haunted {
@@ -344,10 +353,12 @@ impl Town {
         }
         let books = self.books(parent, resource);
         let id = &self.resources[usize::from(resource)].id;
-        let above = &self.places[parent as usize];
+        let read = self.places[parent as usize].leader.as_ref().map(|leader| &leader.read);
         let ghost = match &books {
             Some(books) => books.ghost,
-            None if self.is_haunted(parent) => above.record.outstanding.get(id).copied().unwrap_or_default(),
+            None if self.is_haunted(parent) => {
+                read.and_then(|read| read.marks.get(id)).copied().unwrap_or_default()
+            }
             None => Amount::ZERO,
         };
         let children = books.iter().flat_map(|books| &books.children);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use lessor_algorithms::{Demand, Policy, Shares};
 use lessor_client::session::Transport;
 use lessor_proto::{Drift, Time};
+use lessor_server::node::Claims;
 
 use super::Mode;
 use crate::faults::Faults;
@@ -206,6 +207,8 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
         },
         faults: Faults::none(),
         watch: Watch::Close,
+        tokens: true,
+        claims: Claims::Freed,
         #[cfg(feature = "mutations")]
         mutation: None,
     }

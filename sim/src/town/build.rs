@@ -44,6 +44,8 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
                 .map(|place| place.terms.lease_length)
                 .min()
                 .unwrap_or_default(),
+            tokens: plan.tokens,
+            claims: plan.claims,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
         },
@@ -157,6 +159,8 @@ impl Town {
             process: Process::new(Clock::REAL, plan.link),
             epoch: 0,
             record: Record::default(),
+            writes: 0,
+            authority: plan.authority,
             vacant_since: Time::ZERO,
             door_in: Time::ZERO,
             door_out: Time::ZERO,

@@ -175,6 +175,9 @@ impl Town {
     /// Does something for a holder that concerns the one above.
     pub(super) fn act(&mut self, party: Party, action: Action) {
         let from = Sender { party, life: self.process(party).life };
+        if let Party::Place(place) = party {
+            self.watch_silence(place);
+        }
         match action {
             Action::Change(_) => {}
             Action::Ask { id, to, ask } => {

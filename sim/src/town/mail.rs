@@ -3,6 +3,8 @@
 use lessor_client::session::Failure;
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
 
+use lessor_server::node::MarkWrite;
+
 use crate::faults::Mischief;
 use crate::process::{Party, Sender};
 use crate::stream::StreamRef;
@@ -46,6 +48,19 @@ pub(crate) enum Event {
     Tidy(u32, u32),
     /// A template comes back.
     Cover(u16),
+    /// What the leader of an epoch has sent arrives at the record.
+    Store {
+        place: u32,
+        epoch: u64,
+        write: Box<MarkWrite>,
+    },
+    /// The leader of a reign hears what has become of it.
+    Stored {
+        place: u32,
+        reign: u32,
+        ticket: u64,
+        committed: bool,
+    },
 }
 
 /// What arrives at a task.

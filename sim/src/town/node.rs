@@ -33,6 +33,7 @@ impl Town {
         match mail {
             ToNode::Ask { from, id, ask } => match self.node(place).ask(now, &ask) {
                 Ok(answer) => {
+                    self.watch_grants(place, &answer.grants);
                     self.note(Party::Place(place).who(), What::Answers, [from.party.code(), id, 0]);
                     for grant in &answer.grants {
                         let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
@@ -137,7 +138,13 @@ impl Town {
             return;
         }
         let mut outputs = 0;
-        while let Some(output) = self.node(place).poll(now) {
+        loop {
+            let Some(output) = self.node(place).poll(now) else {
+                // What is written changes what can be said.
+                let Some(write) = self.node(place).next_marks(now) else { break };
+                self.write_record(place, write);
+                continue;
+            };
             outputs += 1;
             assert!(outputs < ENDLESS, "place {place} never comes to rest:\n{}", self.story());
             match output {
@@ -174,6 +181,7 @@ impl Town {
         self.note(Party::Place(place).who(), What::Sends, [code, peer_number(peer), 0]);
         match &down {
             Down::Grants(grants) => {
+                self.watch_grants(place, grants);
                 for grant in grants {
                     let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
                     let numbers = [grant.capacity.as_micros(), epoch, seq];

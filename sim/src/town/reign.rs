@@ -5,6 +5,7 @@ use std::time::Duration;
 use lessor_client::session::Failure;
 use lessor_proto::Time;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
+use lessor_server::token::{Key, Keys};
 
 use super::{Event, ToHolder, ToNode, Town};
 use crate::place::Leader;
@@ -38,8 +39,13 @@ impl Town {
             true => self.rules.drift.length_until(found.vacant_since, self.now),
             false => Duration::ZERO,
         };
-        let record = Record { vacant, ..found.record.clone() };
-        config.record = Some(record);
+        let read = found.record.clone();
+        config.record = Some(Record { vacant, ..read.clone() });
+        config.marks = true;
+        config.authority = found.authority;
+        config.claims = self.rules.claims;
+        config.trust_claims = !self.rules.tokens;
+        config.keys = self.rules.tokens.then(|| Keys::new(Key::new([place as u8; 32])));
         config.parent = found.parent.map(|parent| ParentConfig {
             servers: self.places[parent as usize].addresses(),
             transport: found.transport,
@@ -49,7 +55,10 @@ impl Town {
         {
             config.rules = self.rules.mutation.map(crate::mutation::Mutation::node).unwrap_or_default();
         }
-        let ghost_end = now + self.rules.drift.stretch(found.record.longest_lease);
+        // What the node itself works out: time without a leader is not waited for again.
+        let waited = self.rules.drift.stretch(read.authority).saturating_sub(vacant);
+        let opens = now + waited;
+        let ghost_end = now + self.rules.drift.stretch(read.authority + read.longest_lease);
         let node = Node::new(now, config, repository);
         let found = &mut self.places[place as usize];
         found.process.renew();
@@ -57,8 +66,8 @@ impl Town {
         found.epoch = epoch;
         found.rumour = Some(task);
         found.tasks[usize::from(task)].up = true;
-        found.leader =
-            Some(Box::new(Leader { node, task, peers: std::collections::BTreeMap::new(), ghost_end }));
+        let peers = std::collections::BTreeMap::new();
+        found.leader = Some(Box::new(Leader { node, task, peers, read, opens, ghost_end }));
         self.note(Who::Place(place), What::Leads, [epoch, task.into(), 0]);
         if place == 0 {
             self.configured(true);
@@ -70,18 +79,11 @@ impl Town {
 
     /// A reign ends; those connected hear of it, or not.
     pub(super) fn fall(&mut self, place: u32, said: bool) {
-        let party = Party::Place(place);
-        let now = self.local(party);
         let Some(leader) = self.places[place as usize].leader.take() else { return };
         self.note(Who::Place(place), What::Falls, [self.places[place as usize].epoch, said.into(), 0]);
         self.oracle.dethrone(place, self.places[place as usize].process.clock);
         let found = &mut self.places[place as usize];
         found.vacant_since = self.now;
-        found.record = Record {
-            outstanding: leader.node.outstanding(now),
-            longest_lease: found.longest_lease,
-            vacant: Duration::ZERO,
-        };
         let upwards = found.process.stream.take();
         let frozen = found.process.frozen.take();
         for stream in leader.peers.into_values() {
@@ -141,7 +143,7 @@ impl Town {
     /// The root acts by the configuration in force from here on; a new leader of it does not know which leases are
     /// reduced already.
     fn configured(&mut self, succession: bool) {
-        let longest = self.places[0].longest_lease;
+        let longest = self.places[0].longest_lease + self.places[0].authority;
         let patience = self.rules.drift.stretch(self.rules.drift.stretch(longest));
         for (index, resource) in self.resources.iter().enumerate() {
             let capacity = if resource.covered { resource.capacity.as_micros() } else { 0 };
