@@ -49,6 +49,8 @@ pub(crate) struct Need {
     pub(crate) amount: Amount,
     /// What is out.
     pub(crate) out: Amount,
+    /// Nothing is granted in fractions of this.
+    pub(crate) grain: Amount,
     /// The most that can be out; absent: without limit.
     pub(crate) limit: Option<Amount>,
     /// Whether somebody got less than its share because of the mark.
@@ -351,10 +353,11 @@ impl Heading {
 impl Need {
     /// What is written for it.
     fn mark(&self) -> Amount {
-        let ahead = self.amount.saturating_add(self.chunk());
         if self.amount == Amount::ZERO {
             return Amount::ZERO;
         }
+        let (grain, ahead) = (self.grain.as_micros().max(1), self.amount.saturating_add(self.chunk()));
+        let ahead = Amount::from_micros(ahead.as_micros().div_ceil(grain).saturating_mul(grain));
         match self.limit {
             // What is out may pass a limit that was cut.
             Some(limit) => ahead.min(limit.max(self.amount)),

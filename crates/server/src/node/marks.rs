@@ -85,6 +85,6 @@ impl Node {
         }
         let record = self.config.record.iter().filter(|it| now < it.ends(self.since, self.config.drift));
         let out: Amount = record.filter_map(|record| record.marks.get(id)).copied().max().unwrap_or_default();
-        Need { amount: out, out, limit: Some(out), is_felt: false }
+        Need { amount: out, out, limit: Some(out), ..Need::default() }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lessor_client::session::Action;
 use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Report, StreamReport, Up};
-use lessor_proto::{Amount, Time};
-use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_proto::{Amount, ResourceId, Time};
+use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, Peer};
 use lessor_server::repository::Template;
 
 use super::holders::{client, repository, resource};
@@ -35,6 +35,17 @@ pub(crate) struct Hall {
     pub(crate) listeners: BTreeMap<String, Listener>,
     names: BTreeMap<Peer, String>,
     lives: u64,
+    pub(crate) record: Written,
+}
+
+/// The record of the node: what is written, and what is on its way there.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Written {
+    /// Every write is there at once.
+    pub(crate) prompt: bool,
+    pub(crate) on_its_way: Option<MarkWrite>,
+    pub(crate) marks: BTreeMap<ResourceId, Amount>,
+    pub(crate) writes: usize,
 }
 
 /// What came out of the node.
@@ -43,6 +54,7 @@ pub(crate) enum Heard {
     Down(String, Down),
     Closed(String),
     Parent(Action),
+    Record(MarkWrite),
 }
 
 // === impl Hall ===
@@ -55,7 +67,16 @@ impl Hall {
             listeners: BTreeMap::new(),
             names: BTreeMap::new(),
             lives: 0,
+            record: Written::default(),
         }
+    }
+
+    /// What is on its way to the record gets there, and the node hears of it; or it gets there and nobody knows.
+    pub(crate) fn commit(&mut self, known: bool) {
+        let Some(write) = self.record.on_its_way.take() else { return };
+        self.record.marks.extend(write.puts);
+        self.record.marks.retain(|id, _| !write.deletes.contains(id));
+        self.node.on_marks(self.now, write.ticket, known);
     }
 
     pub(crate) fn hello(&mut self, name: &str, kind: HolderKind, incarnation: Option<u64>) {
@@ -96,7 +117,7 @@ impl Hall {
         let has = listener.lease.as_ref().map(|(grant, _)| Has {
             capacity: grant.capacity,
             order: grant.order,
-            token: Vec::new(),
+            token: grant.token.clone(),
         });
         let reports = bands.map(|bands| Report { resource: resource(), bands, has, held });
         let report = StreamReport {
@@ -137,10 +158,20 @@ impl Hall {
     /// What comes out at this moment.
     pub(crate) fn hear(&mut self) -> Vec<(Time, Heard)> {
         let mut heard = Vec::new();
-        while let Some(output) = self.node.poll(self.now) {
-            heard.push((self.now, self.take(output)));
+        loop {
+            if let Some(output) = self.node.poll(self.now) {
+                heard.push((self.now, self.take(output)));
+            } else if let Some(write) = self.node.next_marks(self.now) {
+                self.record.writes += 1;
+                self.record.on_its_way = Some(write.clone());
+                heard.push((self.now, Heard::Record(write)));
+                if self.record.prompt {
+                    self.commit(true);
+                }
+            } else {
+                return heard;
+            }
         }
-        heard
     }
 
     pub(crate) fn believed(&self) -> u128 {

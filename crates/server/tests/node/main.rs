@@ -5,6 +5,8 @@ mod gauges;
 mod holders;
 mod laws;
 mod legacy;
+mod liars;
 mod listeners;
+mod marks;
 mod stories;
 mod streams;

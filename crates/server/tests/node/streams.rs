@@ -2,15 +2,18 @@
 //!
 //! | directive | what it does |
 //! | --- | --- |
-//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [leaf]` | a new node; `out` may be out under earlier leaders for `longest`; a `leaf` gets its capacity from a node above |
+//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [authority=S] [closed] [leaf] [marks] [prompt] [keys] [defer]` | a new node; `out` may be out under earlier leaders for `longest`, who may go on for `authority` or are `closed`; a `leaf` gets its capacity from a node above; it keeps `marks`, which are written at once if `prompt`; claims are believed with tokens, where there are `keys`; what claimants give up they `defer` |
 //! | `at` | one event a line: `SECONDS NAME EVENT`; what comes out is shown |
 //! | `until seconds=N` | time passes |
 //! | `configure capacity=N` | the template changes |
+//! | `resign` | the leader resigns |
 //! | `books` | what the node has charged |
+//! | `claims` | what has become of claims |
 //!
 //! Events: `hello [inc=N] [node]`, `wN [nN] [held=N]` reports, `beat` a heartbeat, `release`, `bye`, `break`, `stuck` and
-//! `unstuck` stops and begins to read. `has=N` shows a lease of an earlier leader first. From the node above:
-//! `SECONDS above lease=N for=S`.
+//! `unstuck` stops and begins to read. `has=N` shows a lease of an earlier leader first, with a token for N or `token=N`, or for another life with `for=INC`, or a
+//! `forged` one, or of `reign=N`. From the node above: `SECONDS above lease=N for=S`. From the record: `SECONDS record
+//! written`, or `lost` when nobody knows.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,8 +22,11 @@ use datadriven::{TestCase, walk};
 use lessor_client::session::{Action, Transport};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, Order, Up, Welcome};
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{FromParent, NodeConfig, ParentConfig, Record};
+use lessor_server::node::{
+    ClaimTally, Claims, FromParent, Header, MarkWrite, NodeConfig, ParentConfig, Record, StatusQuery,
+};
 use lessor_server::repository::Template;
+use lessor_server::token::{Bearer, Content, Key, Keys};
 
 use super::holders::{repository, resource, template, wants};
 use super::listeners::{Hall, Heard, seconds};
@@ -39,7 +45,9 @@ fn run(hall: &mut Hall, case: &TestCase) -> String {
     };
     match case.directive.as_str() {
         "node" => {
-            *hall = Hall::new(terms(&number), config(&number, case.args.contains_key("leaf")));
+            let has = |key: &str| case.args.contains_key(key);
+            *hall = Hall::new(terms(&number), config(&number, &has));
+            hall.record.prompt = has("prompt");
             show(hall.hear())
         }
         "configure" => {
@@ -48,7 +56,18 @@ fn run(hall: &mut Hall, case: &TestCase) -> String {
         }
         "until" => show(hall.until(Time::ZERO + seconds(number("seconds").expect("until takes seconds")))),
         "at" => case.input.lines().map(|line| event(hall, line)).collect(),
+        "resign" => {
+            let write = hall.node.resign(hall.now).expect("it keeps marks");
+            format!("  record: {}\n", written(&write)) + &show(hall.hear())
+        }
         "books" => books(hall),
+        "claims" => {
+            let tally = hall.node.status(hall.now, &StatusQuery::default()).tally;
+            let ClaimTally { honoured, missing, forged, not_earlier, too_large } = tally.claims;
+            format!(
+                "honoured {honoured}, missing {missing}, forged {forged}, not earlier {not_earlier}, too large {too_large}\n"
+            )
+        }
         other => panic!("no such directive: {other}"),
     }
 }
@@ -60,15 +79,25 @@ fn terms(number: &dyn Fn(&str) -> Option<f64>) -> Template {
     terms
 }
 
-fn config(number: &dyn Fn(&str) -> Option<f64>, leaf: bool) -> NodeConfig {
+/// What tokens are made with.
+fn keys() -> Keys {
+    Keys::new(Key::new([7; 32]))
+}
+
+fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> NodeConfig {
     let mut config = NodeConfig::new("root", number("epoch").unwrap_or(1.0) as u64);
     config.record = number("out").map(|out| Record {
         marks: [(resource(), Amount::from_f64(out))].into(),
         longest_lease: seconds(number("longest").expect("out takes longest")),
+        authority: seconds(number("authority").unwrap_or(0.0)),
+        closed: has("closed"),
         ..Record::default()
     });
     config.trust_claims = true;
-    config.parent = leaf.then(|| ParentConfig {
+    config.keys = has("keys").then(keys);
+    config.marks = has("marks");
+    config.claims = if has("defer") { Claims::Deferred } else { Claims::Freed };
+    config.parent = has("leaf").then(|| ParentConfig {
         servers: vec!["above:1".into()],
         transport: Transport::Stream,
         eager: true,
@@ -90,6 +119,7 @@ fn event(hall: &mut Hall, line: &str) -> String {
     };
     match words[0] {
         _ if name == "above" => from_above(hall, &number),
+        _ if name == "record" => hall.commit(words[0] == "written"),
         "hello" => {
             let kind = if words.contains(&"node") { HolderKind::Node } else { HolderKind::Client };
             hall.hello(name, kind, number("inc").map(|number| number as u64));
@@ -108,14 +138,27 @@ fn event(hall: &mut Hall, line: &str) -> String {
 fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> Option<f64>) {
     let listener = hall.listeners.get_mut(name).expect("a listener");
     if let Some(has) = number("has") {
+        let order = Order { epoch: number("reign").unwrap_or(0.0) as u64, seq: 7 };
+        let (kind, incarnation) =
+            (if listener.is_node() { HolderKind::Node } else { HolderKind::Client }, listener.incarnation);
+        let bearer = Bearer {
+            node: "root",
+            kind,
+            holder: name.split('/').next().unwrap_or(name),
+            incarnation: number("for").map_or(incarnation, |life| life as u64),
+            resource: &resource(),
+        };
+        let content = Content { order, amount: Amount::from_f64(number("token").unwrap_or(has)) };
+        let mut token = keys().token(&bearer, content);
+        token[20] ^= u8::from(words.contains(&"forged"));
         let grant = Grant {
             resource: resource(),
             capacity: Amount::from_f64(has),
             length: Duration::from_secs(60),
             refresh_interval: Duration::from_secs(5),
-            order: Some(Order { epoch: 0, seq: 7 }),
+            order: Some(order),
             basis: None,
-            token: Vec::new(),
+            token: if number("token") == Some(0.0) { Vec::new() } else { token },
             ack_wanted: false,
             safe_capacity: None,
             sharing: None,
@@ -162,6 +205,7 @@ fn show(heard: Vec<(Time, Heard)>) -> String {
             Heard::Closed(name) => format!("{name}: closed"),
             Heard::Down(name, down) => format!("{name}: {}", what(&down)),
             Heard::Parent(action) => format!("above: {}", up(&action)),
+            Heard::Record(write) => format!("record: {}", written(&write)),
         };
         writeln!(said, "  {at} {line}").expect("a string takes it");
     }
@@ -170,8 +214,9 @@ fn show(heard: Vec<(Time, Heard)>) -> String {
 
 fn what(down: &Down) -> String {
     match down {
-        Down::Welcome(Welcome { epoch, heartbeat, .. }) => {
-            format!("welcome to epoch {epoch}, a heartbeat every {heartbeat:?}")
+        Down::Welcome(Welcome { epoch, heartbeat, claims_open }) => {
+            let claims = if *claims_open { "" } else { ", no claims yet" };
+            format!("welcome to epoch {epoch}, a heartbeat every {heartbeat:?}{claims}")
         }
         Down::Grants(grants) if grants.is_empty() => "no grants".to_owned(),
         Down::Grants(grants) => grants.iter().map(grant).collect::<Vec<_>>().join(", "),
@@ -180,6 +225,22 @@ fn what(down: &Down) -> String {
         Down::Refused { id, why } => format!("#{id} refused: {why}"),
         Down::Redirect(leader) => format!("ask {leader:?}"),
     }
+}
+
+fn written(write: &MarkWrite) -> String {
+    let mut said = format!("#{}", write.ticket);
+    if let Some(Header { longest_lease, authority, closed }) = write.header {
+        let closed = if closed { ", closed" } else { "" };
+        write!(said, " leases of {longest_lease:?}, authority of {authority:?}{closed}")
+            .expect("a string takes it");
+    }
+    for (id, amount) in &write.puts {
+        write!(said, " {id} {amount}").expect("a string takes it");
+    }
+    for id in &write.deletes {
+        write!(said, " {id} nothing").expect("a string takes it");
+    }
+    said
 }
 
 fn grant(grant: &Grant) -> String {
