@@ -6,7 +6,9 @@
 //!
 //! Marks are raised ahead of need, by an eighth of it and a sixty-fourth of the capacity, and lowered when the need has been
 //! smaller by twice as much for some seconds: a resource that goes from idle to full costs 19 writes at the most, and
-//! one whose demand is steady none. Whatever is due at about the same time is written together.
+//! one whose demand is steady none. A node that holds a lease lowers its marks to what is out: what they are too high by a
+//! successor could not hand out before it has waited for all that may be. Whatever is due at about the same time is written
+//! together.
 //!
 //! With the marks goes a header: how long leases may last, and how long their leader may act unseen. It too is written
 //! before it counts, so a leader grants nothing before its first write.
@@ -53,6 +55,9 @@ pub(crate) struct Need {
     pub(crate) grain: Amount,
     /// The most that can be out; absent: without limit.
     pub(crate) limit: Option<Amount>,
+    /// Whether that is a lease from the node above. It is as much as is wanted, so whatever a mark is too high by is missing
+    /// to those who hold from a successor.
+    pub(crate) is_leased: bool,
     /// Whether somebody got less than its share because of the mark.
     pub(crate) is_felt: bool,
 }
@@ -114,6 +119,8 @@ pub(crate) struct Settled {
 const WINDOW: Duration = Duration::from_millis(2);
 /// A mark is lowered when it was too high for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// By what fraction of a lease a mark may be too high for longer.
+const TIGHT: u64 = 256;
 /// After a write that failed, or may have.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
@@ -212,7 +219,7 @@ impl Marks {
             mark.falling = None;
             let need = need(&id);
             if need.is_exceeded_by(mark.most) {
-                values.entry(id).or_insert(need.mark());
+                values.entry(id).or_insert(need.lower_mark());
             }
         }
         let header = self.header.next(now, false);
@@ -365,16 +372,27 @@ impl Need {
         }
     }
 
+    /// What is written when it has been less for some time.
+    fn lower_mark(&self) -> Amount {
+        if self.is_leased { self.amount } else { self.mark() }
+    }
+
     /// Whether a mark is much too high.
     fn is_exceeded_by(&self, mark: Amount) -> bool {
         let chunk = self.chunk();
-        let ample = self.amount.saturating_add(chunk).saturating_add(chunk);
-        mark > ample || self.amount == Amount::ZERO && mark > Amount::ZERO
+        let ample = match self.is_leased {
+            true => Amount::from_micros(self.whole().as_micros() / TIGHT),
+            false => chunk.saturating_add(chunk),
+        };
+        mark > self.amount.saturating_add(ample) || self.amount == Amount::ZERO && mark > Amount::ZERO
+    }
+
+    fn whole(&self) -> Amount {
+        self.limit.unwrap_or(self.amount)
     }
 
     /// How far ahead marks are raised.
     fn chunk(&self) -> Amount {
-        let whole = self.limit.unwrap_or(self.amount);
-        Amount::from_micros(self.amount.as_micros() / 8 + whole.as_micros().div_ceil(64))
+        Amount::from_micros(self.amount.as_micros() / 8 + self.whole().as_micros().div_ceil(64))
     }
 }

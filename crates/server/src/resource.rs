@@ -336,7 +336,14 @@ impl Resource {
                 out.max(out.saturating_add(lack).max(wanted).min(limit))
             }
         };
-        Need { amount, out, grain: answer::grain(self.terms.kind), limit, is_felt: lack > Amount::ZERO }
+        Need {
+            amount,
+            out,
+            grain: answer::grain(self.terms.kind),
+            limit,
+            is_leased: self.is_leased(),
+            is_felt: lack > Amount::ZERO,
+        }
     }
 
     /// What has become of claims since this was last asked.

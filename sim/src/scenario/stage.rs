@@ -31,6 +31,8 @@ const HOP: Duration = Duration::from_millis(50);
 const RECALLABLE: Duration = Duration::from_secs(120);
 /// How long leases last that cannot.
 const POLLED: Duration = Duration::from_secs(60);
+/// How long a leader that was lost may go on unseen, for all that its successor knows.
+const AUTHORITY: Duration = Duration::from_secs(4);
 
 /// The run, second by second.
 struct Stage<'a> {
@@ -185,6 +187,7 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
             lease_length: if streaming { RECALLABLE } else { POLLED },
             refresh_interval: Duration::from_secs(8 >> job.level),
         },
+        authority: AUTHORITY,
         ..PlacePlan::new(job.name.clone(), job.parent.map(|parent| parent as u32))
     });
     let clients = plan.clients.iter().map(|client| ClientPlan {
