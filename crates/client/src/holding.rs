@@ -457,3 +457,6 @@ pub(crate) fn earlier(time: Time, by: Duration) -> Time {
         .checked_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX))
         .map_or(Time::ZERO, Time::from_nanos)
 }
+
+#[cfg(test)]
+mod tests;

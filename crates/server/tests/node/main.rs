@@ -1,5 +1,6 @@
 //! The node as its holders see it: stories in text, and laws under random holders.
 
+mod claims;
 mod crowd;
 mod gauges;
 mod holders;

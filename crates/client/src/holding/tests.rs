@@ -1,0 +1,72 @@
+//! What a successor of the grantor is shown, and with which token.
+
+use super::*;
+
+fn second(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+fn resource() -> ResourceId {
+    ResourceId::new("db", 256).unwrap()
+}
+
+/// Adopts grant `seq` of the first reign: its token is its number.
+fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
+    let grant = Grant {
+        resource: resource(),
+        capacity: Amount::from_units(units),
+        length: Duration::from_secs(60),
+        refresh_interval: Duration::from_secs(5),
+        order: Some(Order { epoch: 1, seq: seq.into() }),
+        basis: None,
+        token: vec![seq],
+        ack_wanted: false,
+        safe_capacity: None,
+        sharing: None,
+    };
+    holding.adopt(Time::ZERO, grant, second(end)).unwrap();
+}
+
+/// What the leader of `reign` is shown: how much, the number of the lease, and the token.
+fn shown(holding: &mut Holding, now: u64, reign: u64) -> (u64, u64, u8) {
+    let has = holding.report(second(now), &resource(), Some(reign)).has.unwrap();
+    (has.capacity.floor_units(), has.order.unwrap().seq, has.token[0])
+}
+
+fn recalled() -> Holding {
+    let mut holding = Holding::new(HoldingConfig::new(Kind::Rate, 100.0, 0));
+    adopt(&mut holding, 50, 1, 60);
+    adopt(&mut holding, 20, 2, 70);
+    holding
+}
+
+#[test]
+fn the_one_who_granted_it_is_shown_the_lease() {
+    assert_eq!(shown(&mut recalled(), 1, 1), (20, 2, 2));
+}
+
+#[test]
+fn a_successor_is_shown_what_was_counted_with_the_token_of_that() {
+    assert_eq!(shown(&mut recalled(), 1, 2), (50, 2, 1));
+}
+
+#[test]
+fn what_was_counted_ends_and_its_token_with_it() {
+    assert_eq!(shown(&mut recalled(), 60, 2), (20, 2, 2));
+}
+
+#[test]
+fn what_a_successor_was_promised_is_all_that_the_next_one_is_shown() {
+    let mut holding = recalled();
+    shown(&mut holding, 1, 2);
+    // As much was counted for both; the token of the one that ends later stands behind it.
+    assert_eq!(shown(&mut holding, 2, 3), (20, 2, 2));
+}
+
+#[test]
+fn units_of_a_gauge_that_were_recalled_are_shown_as_long_as_the_lease_is_renewed() {
+    let mut holding = Holding::new(HoldingConfig::new(Kind::Gauge, 100.0, 0));
+    adopt(&mut holding, 50, 1, 60);
+    adopt(&mut holding, 20, 2, 70);
+    assert_eq!(shown(&mut holding, 65, 2), (50, 2, 1));
+}

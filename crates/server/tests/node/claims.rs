@@ -1,0 +1,104 @@
+//! Claims of those who poll: not before they open, and told when that is.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Answer, Ask, Has, HolderKind, Order, Report};
+use lessor_proto::{Amount, Drift, Time};
+use lessor_server::node::{Node, NodeConfig, Record};
+
+use super::holders::{client, repository, resource, template, wants};
+
+/// A leader after one that may go on for four seconds and may have 80 of 100 out.
+fn successor() -> Node {
+    let mut config = NodeConfig::new("root", 2);
+    config.drift = Drift::NONE;
+    config.trust_claims = true;
+    config.record = Some(Record {
+        marks: [(resource(), Amount::from_units(80))].into(),
+        longest_lease: Duration::from_secs(60),
+        authority: Duration::from_secs(4),
+        ..Record::default()
+    });
+    Node::new(Time::ZERO, config, repository(template(100.0)))
+}
+
+fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>)>) -> Answer {
+    let has = has.map(|(units, order)| Has { capacity: Amount::from_units(units), order, token: Vec::new() });
+    let ask = Ask {
+        kind: HolderKind::Client,
+        holder: client(name),
+        incarnation: Some(1),
+        report_id: Some(millis),
+        target_epoch: Some(2),
+        reports: vec![Report { resource: resource(), bands: wants(50.0).bands, has, held: None }],
+    };
+    node.ask(Time::ZERO + Duration::from_millis(millis), &ask).expect("a template covers it")
+}
+
+const EARLIER: Option<Order> = Some(Order { epoch: 1, seq: 3 });
+
+fn granted(answer: &Answer) -> u64 {
+    answer.grants[0].capacity.floor_units()
+}
+
+#[test]
+fn who_shows_an_earlier_lease_too_soon_is_told_when_to_come_back() {
+    let mut node = successor();
+    let answer = ask(&mut node, 1_000, "a", Some((50, EARLIER)));
+    assert_eq!((answer.grants.len(), answer.epoch), (0, Some(2)));
+    assert_eq!(answer.retry, Some(Duration::from_secs(3)));
+    // Nothing of it counts: not the demand either.
+    assert!(node.books(Time::ZERO, &resource()).is_none());
+}
+
+#[test]
+fn it_is_believed_when_nobody_else_acts_any_more() {
+    let mut node = successor();
+    ask(&mut node, 3_999, "a", Some((50, EARLIER)));
+    let answer = ask(&mut node, 4_000, "a", Some((50, EARLIER)));
+    assert_eq!(granted(&answer), 50);
+    let books = node.books(Time::ZERO, &resource()).expect("somebody holds");
+    assert_eq!((books.ghost, books.total), (Amount::from_units(30), 80_000_000));
+}
+
+#[test]
+fn who_has_nothing_need_not_wait() {
+    let mut node = successor();
+    assert_eq!(granted(&ask(&mut node, 0, "new", None)), 20);
+    // Nor who says of its lease that it has ended.
+    assert_eq!(granted(&ask(&mut node, 0, "old", Some((0, EARLIER)))), 0);
+}
+
+#[test]
+fn without_keys_nobody_is_believed_unless_that_is_said() {
+    let mut config = NodeConfig::new("root", 2);
+    config.record = Some(Record {
+        marks: [(resource(), Amount::from_units(80))].into(),
+        longest_lease: Duration::from_secs(60),
+        ..Record::default()
+    });
+    let mut node = Node::new(Time::ZERO, config, repository(template(100.0)));
+    assert_eq!(granted(&ask(&mut node, 1, "a", Some((50, EARLIER)))), 20);
+    let books = node.books(Time::ZERO, &resource()).expect("somebody holds");
+    assert_eq!(books.ghost, Amount::from_units(80));
+}
+
+#[test]
+fn polls_are_told_to_come_back_when_what_they_wait_for_is_written() {
+    let mut config = NodeConfig::new("root", 2);
+    config.marks = true;
+    let mut node = Node::new(Time::ZERO, config, repository(template(100.0)));
+    let soon = Some(Duration::from_millis(100));
+    let at = |millis| Time::ZERO + Duration::from_millis(millis);
+    assert_eq!((ask(&mut node, 1, "a", None).grants.len(), ask(&mut node, 2, "a", None).retry), (0, soon));
+    let first = node.next_marks(at(3)).expect("the header");
+    assert_eq!(first.puts.len(), 1, "what is known to be wanted goes along");
+    node.on_marks(at(4), first.ticket, true);
+    assert_eq!(granted(&ask(&mut node, 100, "a", None)), 50);
+    let more = ask(&mut node, 101, "b", None);
+    assert_eq!((granted(&more), more.retry), (7, soon));
+    let second = node.next_marks(at(103)).expect("a larger mark");
+    node.on_marks(at(104), second.ticket, true);
+    assert_eq!(granted(&ask(&mut node, 201, "b", None)), 50);
+    assert!(node.next_marks(at(300)).is_none());
+}
