@@ -100,7 +100,7 @@ pub(crate) enum What {
     Stalls,
     /// resource, units
     InUse,
-    /// number, whether it is lost, whether it is answered
+    /// number, whether it is lost, whether the answer is
     Writes,
 }
 
@@ -227,7 +227,7 @@ impl fmt::Display for Said<'_> {
             What::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             What::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             What::InUse => write!(f, "uses {} of r{x}", amount(y)),
-            What::Writes => write!(f, "has #{x} written (lost {y}, answered {z})"),
+            What::Writes => write!(f, "has #{x} written (lost {y}, answer lost {z})"),
         }
     }
 }

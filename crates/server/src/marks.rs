@@ -264,7 +264,7 @@ impl Marks {
         let values: BTreeMap<ResourceId, Amount> =
             self.marks.iter().map(|(id, mark)| (id.clone(), mark.least.min(need(id)))).collect();
         let closed = now >= self.header.before.1;
-        let header = self.header.next(now, closed).or_else(|| self.header.written);
+        let header = self.header.next(now, closed).or(self.header.written);
         self.write(values, header)
     }
 

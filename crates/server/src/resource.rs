@@ -273,10 +273,10 @@ impl Resource {
     /// Lets end what has ended.
     pub(crate) fn advance(&mut self, now: Time) {
         let before = self.ledger.total();
-        if now >= self.ledger.ghost_end() {
-            self.deferred.clear();
-        }
         self.ledger.advance(now);
+        if now >= self.ledger.ghost_end() {
+            self.end_deferral();
+        }
         self.let_end(now);
         if self.ledger.total() != before {
             self.reshare();
@@ -416,9 +416,8 @@ impl Resource {
 
     /// A report of a known child: credit what it promises, then take its wants.
     fn heard(&mut self, now: Time, slot: Slot, ask: &Ask, report: &Report, reign: Reign<'_>) {
-        let Resource { children, ledger, .. } = self;
-        let child = children.at_mut(slot);
-        ledger.expire(&mut child.account, now);
+        self.expire(now, slot);
+        let child = self.children.at_mut(slot);
         if child.has_heard(ask.report_id) {
             // What it promises may be about grants of a life of the holding that was released since.
             return;
@@ -515,10 +514,9 @@ impl Resource {
     /// A child whose time on the agenda has come.
     fn look_after(&mut self, now: Time, slot: Slot) {
         let (refresh, before) = (self.terms.refresh_interval, self.ledger.lent());
-        let child = self.children.at_mut(slot);
-        self.ledger.expire(&mut child.account, now);
-        let incarnated = child.incarnated;
-        self.note_lent(incarnated, before);
+        self.expire(now, slot);
+        let child = self.children.at(slot);
+        self.note_lent(child.incarnated, before);
         let child = self.children.at(slot);
         if child.account.is_empty() && now >= child.forgotten_at(&self.terms) {
             self.forget(slot);

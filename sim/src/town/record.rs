@@ -32,13 +32,13 @@ impl Town {
         let (epoch, reign, ticket) = (found.epoch, found.process.life, write.ticket);
         let [way, back] = [(); 2].map(|()| self.dice.time(FASTEST, SLOWEST));
         let lost = self.faulty() && self.dice.chance(LOST);
-        let answered = !lost && !(self.faulty() && self.dice.chance(ANSWER_LOST));
-        self.note(Party::Place(place).who(), What::Writes, [ticket, lost.into(), answered.into()]);
+        let unanswered = lost || self.faulty() && self.dice.chance(ANSWER_LOST);
+        self.note(Party::Place(place).who(), What::Writes, [ticket, lost.into(), unanswered.into()]);
         if !lost {
             self.later(way, Event::Store { place, epoch, write: Box::new(write) });
         }
-        let heard = if answered { way + back } else { GIVEN_UP };
-        self.later(heard, Event::Stored { place, reign, ticket, committed: answered });
+        let heard = if unanswered { GIVEN_UP } else { way + back };
+        self.later(heard, Event::Stored { place, reign, ticket, committed: !unanswered });
     }
 
     /// A write arrives at the store.

@@ -35,6 +35,13 @@ impl Account {
         self.entries.iter().map(|entry| entry.amount).max().unwrap_or(Amount::ZERO)
     }
 
+    /// The same when what has ended by `now` is left out.
+    #[must_use]
+    pub fn charge_at(&self, now: Time) -> Amount {
+        let live = self.entries.iter().filter(|entry| entry.end > now);
+        live.map(|entry| entry.amount).max().unwrap_or(Amount::ZERO)
+    }
+
     /// The same after a promise to use no more than `held` under all grants up to `seq`.
     #[must_use]
     pub fn charge_after(&self, seq: u64, held: Amount) -> Amount {

@@ -151,10 +151,11 @@ impl Resource {
         if self.is_learning(now) {
             return child.account.charge().min(Amount::from_f64(child.demands.wants()));
         }
-        if self.terms.kind == Kind::Gauge {
-            return self.whole_units(slot);
-        }
-        Amount::from_f64(self.share(&child.demands))
+        let share = match self.terms.kind {
+            Kind::Gauge => self.whole_units(slot),
+            Kind::Rate => Amount::from_f64(self.share(&child.demands)),
+        };
+        share.max(self.kept(slot))
     }
 
     /// What it was granted last on its stream, if that is as good as `target`: nobody has to hear of a rounding.

@@ -12,6 +12,7 @@ use super::slab::Slot;
 use super::{Reign, Resource};
 use crate::config::{Claims, NodeConfig};
 use crate::mutation::Mutation;
+use crate::repository::Kind;
 use crate::token::{Bearer, Doubt};
 
 /// Whether a report shows that the holder has something from a reign before `epoch`.
@@ -104,14 +105,48 @@ impl Resource {
         }
     }
 
+    /// What a claimant may keep of its claim, as nobody else would have it if it was given up.
+    pub(super) fn kept(&self, slot: Slot) -> Amount {
+        let Some(&kept) = self.deferred.get(&slot) else { return Amount::ZERO };
+        let wants = self.children.at(slot).demands.wants();
+        let wants = match self.terms.kind {
+            Kind::Rate => wants,
+            Kind::Gauge => wants.ceil(),
+        };
+        kept.min(Amount::from_f64(wants))
+    }
+
+    /// What claimants give up from here on is free: everything from before has ended.
+    pub(super) fn end_deferral(&mut self) {
+        if self.deferred.is_empty() {
+            return;
+        }
+        let slots = std::mem::take(&mut self.deferred);
+        self.reshare();
+        self.unsettled = true;
+        for slot in slots.into_keys() {
+            self.rank(slot);
+        }
+    }
+
     /// The child at `slot` has promised to use no more than `held` under all grants up to `seq`.
     pub(super) fn acknowledge(&mut self, slot: Slot, seq: u64, held: Amount) {
-        let account = &mut self.children.at_mut(slot).account;
+        self.give_up(slot, self.children.at(slot).account.charge_after(seq, held));
+        self.ledger.acknowledge(&mut self.children.at_mut(slot).account, seq, held);
+    }
+
+    /// Lets end what has ended of what the child at `slot` is charged for. It may have promised before to use less of
+    /// everything else.
+    pub(super) fn expire(&mut self, now: Time, slot: Slot) {
+        self.give_up(slot, self.children.at(slot).account.charge_at(now));
+        self.ledger.expire(&mut self.children.at_mut(slot).account, now);
+    }
+
+    /// The child at `slot` is about to be charged for no more than `left`.
+    fn give_up(&mut self, slot: Slot, left: Amount) {
         if let Some(kept) = self.deferred.get_mut(&slot) {
-            let left = account.charge_after(seq, held).min(*kept);
             self.ledger.give_back(kept.saturating_sub(left));
-            *kept = left;
+            *kept = left.min(*kept);
         }
-        self.ledger.acknowledge(account, seq, held);
     }
 }

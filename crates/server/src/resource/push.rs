@@ -160,7 +160,8 @@ impl Resource {
         let ranked = self.shares.policy() == Policy::FairShare
             && self.terms.kind == Kind::Rate
             && child.kind == HolderKind::Client
-            && !child.withdrawn;
+            && !child.withdrawn
+            && !self.deferred.contains_key(&slot);
         let rank = match &child.demands {
             &Demands::One { wants, weight, priority } if ranked => Some(Rank {
                 priority: priority.into(),

@@ -99,7 +99,8 @@ impl Resource {
         match self.supply {
             Supply::Configured => false,
             Supply::Leased { opens, silent_until, unclaimed, .. } => {
-                now >= silent_until || now >= opens && self.ledger.ghost() <= unclaimed
+                let claimed = now >= opens && self.ledger.ghost() <= unclaimed;
+                self.asked_above || now >= silent_until || claimed
             }
         }
     }
@@ -144,11 +145,14 @@ impl Resource {
         Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX))
     }
 
-    /// Divides what can be handed out: the limit without what may be out and is not known to whom.
+    /// Divides what can be handed out: the limit without what may be out and is not known to whom, and without what would
+    /// be if it was given up.
     pub(super) fn reshare(&mut self) {
         if self.shares.policy().is_bounded()
             && let Some(amount) = self.ledger.shareable()
         {
+            let kept = self.deferred.values().fold(Amount::ZERO, |sum, &kept| sum.saturating_add(kept));
+            let amount = amount.saturating_sub(kept);
             self.shares.set_capacity(amount.as_f64());
             self.legacy.set_capacity(self.terms.legacy_max_fraction.of(amount));
             self.rota.spoil();
