@@ -189,11 +189,14 @@ impl Candidate {
     }
 
     /// Lets the leader's record be changed. [`Event::Written`] says when it is; if [`Event::Deposed`] comes before, it may
-    /// have been or not. Nothing if this task does not lead.
+    /// have been or not. Nothing if this task does not lead, or in
+    /// another reign.
     pub fn write(&mut self, now: Time, write: RecordWrite) -> Option<Ticket> {
         self.advance(now);
         match &mut self.phase {
-            Phase::Leading(reign) => reign.write(write, &self.config),
+            Phase::Leading(reign) if write.epoch.is_none_or(|epoch| epoch == reign.epoch()) => {
+                reign.write(write, &self.config)
+            }
             _ => None,
         }
     }

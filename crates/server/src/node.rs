@@ -76,6 +76,12 @@ impl Node {
         }
     }
 
+    /// The number of this reign.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.config.epoch
+    }
+
     /// Takes the reports of one holder and answers them; with nothing but the number of this reign if they are meant for
     /// another.
     ///

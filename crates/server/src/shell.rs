@@ -11,8 +11,10 @@ pub mod http;
 pub mod metrics;
 mod parent;
 pub mod source;
+mod standing;
 mod stream;
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,8 @@ use tracing::{info, warn};
 
 use self::door::Door;
 use self::driver::Driver;
+use self::etcd::{Election, EtcdOptions};
+use crate::election::ElectionConfig;
 use crate::node::NodeConfig;
 use crate::repository::Repository;
 
@@ -43,6 +47,23 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Streams at a time, all connections together; more are refused.
     pub streams: usize,
+    /// How the task that leads the node is found; absent: this is the only one.
+    pub election: Option<ElectionOptions>,
+}
+
+/// How one task of several is found to lead their node.
+#[derive(Clone, Debug)]
+pub struct ElectionOptions {
+    /// The etcd that all tasks of the node ask.
+    pub etcd: EtcdOptions,
+    /// Keys in etcd begin with that.
+    pub prefix: String,
+    /// How long a task is still the leader for others when nothing is heard of it.
+    pub ttl: Duration,
+    /// How long it is for itself; less, as clocks differ.
+    pub authority: Duration,
+    /// How often it says that it lives.
+    pub keep_alive: Duration,
 }
 
 /// A server that runs.
@@ -58,10 +79,18 @@ pub struct Server {
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen at {address}")]
-pub struct StartError {
-    address: SocketAddr,
-    source: std::io::Error,
+pub enum StartError {
+    /// An address cannot be bound.
+    #[error("cannot listen at {address}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The task cannot stand for election.
+    #[error("cannot stand for election")]
+    Election(#[from] etcd::StartError),
 }
 
 // === impl ServerOptions ===
@@ -77,7 +106,38 @@ impl ServerOptions {
             drain: Duration::from_secs(10),
             connections: 10_000,
             streams: 100_000,
+            election: None,
         }
+    }
+}
+
+// === impl ElectionOptions ===
+
+impl ElectionOptions {
+    /// With the times that suit most: another task leads ten seconds after one has vanished, and one that is cut off
+    /// grants nothing after four.
+    #[must_use]
+    pub fn new(etcd: EtcdOptions) -> ElectionOptions {
+        ElectionOptions {
+            etcd,
+            prefix: "lessor".to_owned(),
+            ttl: Duration::from_secs(10),
+            authority: Duration::from_secs(4),
+            keep_alive: Duration::from_secs(1),
+        }
+    }
+
+    fn start(self, node: &NodeConfig, address: &str) -> Result<Election, etcd::StartError> {
+        let nonce = RandomState::new().hash_one(address);
+        let config = ElectionConfig {
+            prefix: self.prefix,
+            ttl: self.ttl,
+            authority: self.authority,
+            keep_alive: self.keep_alive,
+            drift: node.drift,
+            ..ElectionConfig::new(node.name.as_str(), address, nonce)
+        };
+        Election::start(self.etcd, config)
     }
 }
 
@@ -87,10 +147,10 @@ impl Server {
     /// Binds and serves.
     ///
     /// # Errors
-    /// When an address cannot be bound.
+    /// When an address cannot be bound, or the task cannot stand for election.
     pub async fn start(
         options: ServerOptions,
-        config: NodeConfig,
+        mut config: NodeConfig,
         repository: Repository,
     ) -> Result<Server, StartError> {
         let listener = bind(options.listen).await?;
@@ -101,7 +161,17 @@ impl Server {
         };
         let advertise = options.advertise.unwrap_or_else(|| address.to_string());
         let has_parent = config.parent.is_some();
-        let driver = Arc::new(Driver::new(config, repository, advertise, options.streams));
+        let mut election = None;
+        let driver = Arc::new(match options.election {
+            None => Driver::new(config, repository, advertise, options.streams),
+            Some(options_of_election) => {
+                config.authority = options_of_election.authority;
+                let started = options_of_election.start(&config, &advertise)?;
+                let authority = started.authority();
+                election = Some(started);
+                Driver::standing(config, repository, advertise, options.streams, authority)
+            }
+        });
         let (stop, stopped) = watch::channel(false);
         let places = Arc::new(Semaphore::new(options.connections));
 
@@ -114,6 +184,9 @@ impl Server {
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_time(stopped.clone())),
         ];
+        if let Some(election) = election {
+            tasks.push(tokio::spawn(standing::stand(Arc::clone(&driver), election, stopped.clone())));
+        }
         if has_parent {
             tasks.push(tokio::spawn(parent::follow(Arc::clone(&driver), stopped.clone())));
         }
@@ -178,11 +251,11 @@ impl Drop for Server {
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError { address, source })
+    TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
 }
 
 fn local(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, StartError> {
-    listener.local_addr().map_err(|source| StartError { address, source })
+    listener.local_addr().map_err(|source| StartError::Listen { address, source })
 }
 
 async fn stopping(mut stopped: watch::Receiver<bool>) {

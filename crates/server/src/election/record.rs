@@ -39,6 +39,8 @@ pub struct RecordRead {
 /// whichever is safe: a mark is raised before more is handed out, and lowered after less is out.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecordWrite {
+    /// The reign whose books it is about: it is not written in any other. Absent: in whichever is on.
+    pub epoch: Option<u64>,
     /// The terms that hold from here on.
     pub terms: Option<Terms>,
     /// The most that is out of each of these.

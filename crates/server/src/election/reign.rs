@@ -113,6 +113,11 @@ impl Reign {
         Some(writer)
     }
 
+    /// Its number.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Until when it may act, if it may at all.
     pub(super) fn authority_until(&self, config: &ElectionConfig) -> Option<Time> {
         (self.acting && self.is_open()).then(|| self.stands_until(config)).flatten()

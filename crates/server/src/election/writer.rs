@@ -251,7 +251,7 @@ mod tests {
         let (mut writer, mut out) = (Writer::new(7, terms(), 0), Outbox::new(Duration::from_secs(1)));
         let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
         let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
-        let ticket = writer.push(RecordWrite { marks, deletes, terms: None });
+        let ticket = writer.push(RecordWrite { marks, deletes, ..RecordWrite::default() });
         let (mut sizes, mut done) = (Vec::new(), Vec::new());
         for revision in 1..10 {
             writer.advance(Time::ZERO, &keys, &config, &mut out);

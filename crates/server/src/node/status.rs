@@ -117,6 +117,23 @@ impl Node {
     }
 }
 
+// === impl NodeStatus ===
+
+impl NodeStatus {
+    /// What a task of a node knows that does not lead it.
+    #[must_use]
+    pub fn of_nobody(node: &str, epoch: u64) -> NodeStatus {
+        NodeStatus {
+            node: node.to_owned(),
+            epoch,
+            leading_seconds: 0.0,
+            resources_in_all: 0,
+            tally: Tally::default(),
+            resources: Vec::new(),
+        }
+    }
+}
+
 // === impl ClaimTally ===
 
 impl ClaimTally {

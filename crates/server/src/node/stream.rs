@@ -313,7 +313,7 @@ impl Node {
             return self.peers.renewed(peer, id);
         }
         for (resource_id, slot) in extended {
-            let reign = reign(&self.config, self.since, self.sessions);
+            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
             let resource = self.resources.get_mut(resource_id);
             if let Some(grant) = resource.and_then(|resource| resource.grant_anew(now, slot, reign)) {
                 self.peers.grant(peer, grant);

@@ -3,15 +3,18 @@
 //! What comes out of the node then goes into the outboxes of streams, which have room for it: the node gives out one
 //! message a stream, and the next when that has been taken. So nobody waits under the lock, and whoever reads slowly
 //! makes nothing grow.
+//!
+//! A task that stands for election has a node only while it leads, and calls it only while it has authority by the very
+//! clock sample that the node is given. Otherwise it says who leads.
 
 mod house;
+mod reign;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use lessor_client::session::Action;
 use lessor_client::shell::clock;
 use lessor_proto::Time;
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, Whereabouts};
@@ -19,6 +22,8 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
 use self::house::House;
+pub(super) use self::house::Upward;
+use super::etcd::Authority;
 use crate::node::{FromParent, Node, NodeConfig, NodeStatus, Peer, StatusQuery};
 use crate::repository::Repository;
 
@@ -28,8 +33,12 @@ pub struct Driver {
     /// When the node is to be polled if nothing else happens.
     alarm: watch::Sender<Time>,
     /// What never changes is kept outside the lock.
-    limits: Limits,
-    whereabouts: Whereabouts,
+    config: NodeConfig,
+    /// The address that clients are told.
+    advertise: String,
+    /// Until when this task may act; absent: it is the only one.
+    authority: Option<Arc<Authority>>,
+    etcd_healthy: AtomicBool,
     draining: AtomicBool,
     failed_reloads: AtomicU64,
     traffic: Traffic,
@@ -55,6 +64,9 @@ pub enum Unanswered {
     /// No more streams are opened.
     #[error("the server is ending")]
     Ending,
+    /// Another task of the node leads, or none that is known.
+    #[error("this task does not lead its node{}", .0.address.as_ref().map_or(String::new(), |at| format!("; {at} does")))]
+    NotLeading(Leader),
 }
 
 /// The least time between two looks at a node that nothing else happens to.
@@ -68,18 +80,37 @@ impl Driver {
     /// Starts the reign of a node that tells clients it is at `advertise`. At most so many streams are open at a time.
     #[must_use]
     pub fn new(config: NodeConfig, repository: Repository, advertise: String, streams: usize) -> Driver {
-        let whereabouts = Whereabouts {
-            leader: Leader::at(advertise),
-            is_leader: true,
-            epoch: Some(config.epoch),
-            node: Some(config.name.clone()),
-        };
-        let limits = config.message.clone();
+        let node = Node::new(clock::now(), config.clone(), repository.clone());
+        let house = House::new(Some(node), Leader::at(advertise.clone()), repository, streams);
+        Driver::with(config, advertise, None, house)
+    }
+
+    /// The same of one of several tasks of a node, which leads when it is elected, and while it has authority.
+    #[must_use]
+    pub(super) fn standing(
+        config: NodeConfig,
+        repository: Repository,
+        advertise: String,
+        streams: usize,
+        authority: Arc<Authority>,
+    ) -> Driver {
+        let house = House::new(None, Leader::default(), repository, streams);
+        Driver::with(config, advertise, Some(authority), house)
+    }
+
+    fn with(
+        config: NodeConfig,
+        advertise: String,
+        authority: Option<Arc<Authority>>,
+        house: House,
+    ) -> Driver {
         Driver {
-            house: Mutex::new(House::new(Node::new(clock::now(), config, repository), streams)),
+            house: Mutex::new(house),
             alarm: watch::Sender::new(Time::MAX),
-            limits,
-            whereabouts,
+            config,
+            advertise,
+            authority,
+            etcd_healthy: AtomicBool::new(true),
             draining: AtomicBool::new(false),
             failed_reloads: AtomicU64::new(0),
             traffic: Traffic::default(),
@@ -89,13 +120,16 @@ impl Driver {
     /// How much one request may hold.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.config.message
     }
 
     /// Who leads.
     #[must_use]
-    pub fn whereabouts(&self) -> &Whereabouts {
-        &self.whereabouts
+    pub fn whereabouts(&self) -> Whereabouts {
+        let known = self.house().ok().map(|house| (house.leader.clone(), house.epoch));
+        let (leader, epoch) = known.unwrap_or_default();
+        let is_leader = epoch.is_some() && self.leads(clock::now()) && self.is_at(&leader);
+        Whereabouts { leader, is_leader, epoch, node: Some(self.config.name.clone()) }
     }
 
     /// Takes the reports of one holder and answers them.
@@ -120,13 +154,18 @@ impl Driver {
         self.call(|node, now| node.release(now, release))
     }
 
-    /// Puts another repository in force.
+    /// Puts another repository in force: now, and when this task is elected.
     ///
     /// # Errors
     /// When the node is broken.
     pub fn reload(&self, repository: Repository) -> Result<(), Unanswered> {
         info!(templates = repository.templates().len(), "repository in force");
-        self.call(|node, now| node.reload(now, repository))
+        self.visit(|house, now| {
+            house.repository = repository.clone();
+            if let Some(node) = &mut house.node {
+                node.reload(now, repository);
+            }
+        })
     }
 
     /// Counts a repository that could not be put in force; the old one stays.
@@ -140,12 +179,23 @@ impl Driver {
         self.failed_reloads.load(Ordering::Relaxed)
     }
 
-    /// Who has what.
+    /// Who has what: as this task knows if it leads, and nothing if it does not.
     ///
     /// # Errors
     /// When the node is broken.
     pub fn status(&self, query: &StatusQuery) -> Result<NodeStatus, Unanswered> {
-        Ok(self.house()?.node.status(clock::now(), query))
+        let house = self.house()?;
+        Ok(match &house.node {
+            Some(node) => node.status(clock::now(), query),
+            None => NodeStatus::of_nobody(&self.config.name, house.epoch.unwrap_or(0)),
+        })
+    }
+
+    /// How long this task may go on leading without hearing more, in seconds; absent: it is the only one.
+    #[must_use]
+    pub fn authority_seconds(&self) -> Option<f64> {
+        let until = self.authority.as_ref()?.until();
+        Some(until.map_or(0.0, |until| until.since(clock::now()).as_secs_f64()))
     }
 
     /// Whether it takes requests.
@@ -168,7 +218,7 @@ impl Driver {
                 _ = stopped.wait_for(|&stop| stop) => return,
                 _ = timer.tick() => {}
             }
-            if self.call(Node::advance).is_err() {
+            if self.call(Node::advance) == Err(Unanswered::Broken) {
                 warn!("clean-up ends: the node is broken");
                 return;
             }
@@ -186,28 +236,50 @@ impl Driver {
                 _ = alarm.changed() => continue,
                 () = clock::sleep_until(at) => {}
             }
-            if self.call(|_, _| ()).is_err() {
+            if self.call(|_, _| ()) == Err(Unanswered::Broken) {
                 warn!("nothing comes out any more: the node is broken");
                 return;
             }
         }
     }
 
-    /// One call of the node, and what comes out of it.
+    /// One call of the node, and what comes out of it, if this task leads.
     fn call<R>(&self, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
-        self.visit(|house, now| call(&mut house.node, now))
+        self.visit(|house, now| match &mut house.node {
+            Some(node) if self.leads(now) => Ok(call(node, now)),
+            _ => Err(Unanswered::NotLeading(self.another(&house.leader))),
+        })?
     }
 
     fn visit<R>(&self, visit: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
         let mut house = self.house()?;
         let now = clock::now();
         let result = visit(&mut house, now);
-        house.hand_out(now);
-        // A deadline that has passed must not keep a processor busy.
-        let deadline = house.node.deadline().map_or(Time::MAX, |deadline| deadline.max(now + TICK));
+        let mut deadline = Time::MAX;
+        if self.leads(now) {
+            house.hand_out(now);
+            // A deadline that has passed must not keep a processor busy.
+            let due = house.node.as_ref().and_then(Node::deadline);
+            deadline = due.map_or(Time::MAX, |due| due.max(now + TICK));
+        }
         // Under the lock, or an older deadline could take the place of this one.
         self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
         Ok(result)
+    }
+
+    /// Whether this task may act at `now`, if it has been elected.
+    fn leads(&self, now: Time) -> bool {
+        let until = |authority: &Arc<Authority>| authority.until();
+        self.authority.as_ref().is_none_or(|authority| until(authority).is_some_and(|until| now < until))
+    }
+
+    fn is_at(&self, leader: &Leader) -> bool {
+        leader.address.as_ref() == Some(&self.advertise)
+    }
+
+    /// Who leads instead of this task, as far as it knows: not itself, when its authority has lapsed.
+    fn another(&self, leader: &Leader) -> Leader {
+        if self.is_at(leader) { Leader::default() } else { leader.clone() }
     }
 
     fn house(&self) -> Result<MutexGuard<'_, House>, Unanswered> {
@@ -225,6 +297,9 @@ impl Driver {
             // Looked at under the lock: a stream is closed by a drain, or not opened.
             if self.draining.load(Ordering::Relaxed) {
                 return Err(Unanswered::Ending);
+            }
+            if house.node.is_none() || !self.leads(now) {
+                return Err(Unanswered::NotLeading(self.another(&house.leader)));
             }
             house.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
@@ -272,20 +347,23 @@ impl Driver {
 
 impl Driver {
     /// What the node wants of the one above, from here on.
-    pub(super) fn parent_actions(&self) -> Result<mpsc::UnboundedReceiver<Action>, Unanswered> {
+    pub(super) fn parent_actions(&self) -> Result<mpsc::UnboundedReceiver<Upward>, Unanswered> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.visit(|house, _| house.upward = Some(sender))?;
         Ok(receiver)
     }
 
-    /// Something came from the node above.
-    pub(super) fn on_parent(&self, event: FromParent) -> Result<(), Unanswered> {
-        self.call(|node, now| node.on_parent(now, event))
+    /// Something came from the node above in answer to the leader of `reign`.
+    pub(super) fn on_parent(&self, reign: u64, event: FromParent) -> Result<(), Unanswered> {
+        self.visit(|house, now| match &mut house.node {
+            Some(node) if house.epoch == Some(reign) => node.on_parent(now, event),
+            _ => {}
+        })
     }
 }
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("whereabouts", &self.whereabouts).finish_non_exhaustive()
+        f.debug_struct("Driver").field("node", &self.config.name).finish_non_exhaustive()
     }
 }

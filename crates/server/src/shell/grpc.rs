@@ -7,7 +7,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use lessor_client::shell::clock;
-use lessor_proto::message::{Ask, Refusal, Release};
+use lessor_proto::message::{Answer, Ask, Refusal, Release};
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
 use tokio::sync::watch;
@@ -41,7 +41,7 @@ impl Capacity for Service {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, Status> {
         let ask = Ask::from_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let answer = self.driver.ask(&ask).map_err(unanswered)?;
+        let answer = self.answer(&ask)?;
         Ok(Response::new(answer.into_client_wire(clock::wall())))
     }
 
@@ -50,7 +50,7 @@ impl Capacity for Service {
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
         let ask = Ask::from_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let answer = self.driver.ask(&ask).map_err(unanswered)?;
+        let answer = self.answer(&ask)?;
         Ok(Response::new(answer.into_node_wire(clock::wall())))
     }
 
@@ -59,8 +59,11 @@ impl Capacity for Service {
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
         let release = Release::from_wire(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        self.driver.release(&release).map_err(unanswered)?;
-        Ok(Response::new(Release::answer(None)))
+        match self.driver.release(&release) {
+            Ok(()) => Ok(Response::new(Release::answer(None))),
+            Err(Unanswered::NotLeading(leader)) => Ok(Response::new(Release::answer(Some(&leader)))),
+            Err(fault) => Err(unanswered(fault)),
+        }
     }
 
     type SessionStream = Downs;
@@ -70,6 +73,19 @@ impl Capacity for Service {
         request: Request<tonic::Streaming<wire::SessionUpRequest>>,
     ) -> Result<Response<Downs>, Status> {
         stream::open(Arc::clone(&self.driver), request.into_inner()).await.map(Response::new)
+    }
+}
+
+// === impl Service ===
+
+impl Service {
+    /// The answer of the leader, or where it is.
+    fn answer(&self, ask: &Ask) -> Result<Answer, Status> {
+        match self.driver.ask(ask) {
+            Ok(answer) => Ok(answer),
+            Err(Unanswered::NotLeading(leader)) => Ok(Answer::redirect(leader)),
+            Err(fault) => Err(unanswered(fault)),
+        }
     }
 }
 
@@ -125,7 +141,7 @@ pub(super) fn unanswered(fault: Unanswered) -> Status {
     match fault {
         Unanswered::Refused(refusal) => refused(refusal),
         Unanswered::Broken => Status::internal(fault.to_string()),
-        Unanswered::Ending => Status::unavailable(fault.to_string()),
+        Unanswered::Ending | Unanswered::NotLeading(_) => Status::unavailable(fault.to_string()),
     }
 }
 

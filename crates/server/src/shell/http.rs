@@ -73,9 +73,11 @@ async fn status(State(rooms): State<Rooms>, Query(asked): Query<StatusParameters
                 let name = query.resource.unwrap_or_default();
                 return (StatusCode::NOT_FOUND, format!("nobody holds or wants {name:?}\n")).into_response();
             }
-            let leader = rooms.driver.whereabouts().leader.address.clone();
+            let whereabouts = rooms.driver.whereabouts();
             axum::Json(serde_json::json!({
-                "leader": leader,
+                "leader": whereabouts.leader.address,
+                "leads": whereabouts.is_leader,
+                "authority_seconds": rooms.driver.authority_seconds(),
                 "ready": rooms.driver.is_ready(),
                 "failed_reloads": rooms.driver.failed_reloads(),
                 "status": status,

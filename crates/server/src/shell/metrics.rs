@@ -67,6 +67,7 @@ impl Collector for Figures {
             "Repositories that could not be put in force",
             reloads,
         )?;
+        leadership(&mut encoder, &self.driver)?;
         streams(&mut encoder, &self.driver)?;
         let query = StatusQuery { resource: None, resources: MOST_RESOURCES, holders: 0 };
         match self.driver.status(&query) {
@@ -78,6 +79,24 @@ impl Collector for Figures {
             Err(_) => Ok(()),
         }
     }
+}
+
+fn leadership(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {
+    let whereabouts = driver.whereabouts();
+    let leads = f64::from(u8::from(whereabouts.is_leader));
+    gauge(encoder, "lessor_leads", "Whether this task leads its node and may act", leads)?;
+    gauge(encoder, "lessor_epoch", "The number of the reign", whereabouts.epoch.unwrap_or(0) as f64)?;
+    if let Some(seconds) = driver.authority_seconds() {
+        let help = "How long this task may go on leading without hearing more from etcd";
+        gauge(encoder, "lessor_authority_seconds", help, seconds)?;
+    }
+    let Some(healthy) = driver.is_etcd_healthy() else { return Ok(()) };
+    gauge(
+        encoder,
+        "lessor_etcd_healthy",
+        "Whether etcd does what is asked of it",
+        f64::from(u8::from(healthy)),
+    )
 }
 
 fn streams(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {
@@ -107,6 +126,18 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     counter(encoder, "lessor_grants", "Leases given or renewed", tally.granted)?;
     counter(encoder, "lessor_releases", "Releases", tally.releases)?;
     counter(encoder, "lessor_reloads", "Repositories put in force since the start", tally.reloads)?;
+    counter(encoder, "lessor_mark_writes", "Changes of the record for successors", tally.mark_writes)?;
+    let claims = tally.claims;
+    counter(encoder, "lessor_claims_honoured", "Leases of earlier reigns taken over", claims.honoured)?;
+    let refused = [
+        ("lessor_claims_without_token", "Claims with no token behind them", claims.missing),
+        ("lessor_claims_forged", "Claims whose token does not fit", claims.forged),
+        ("lessor_claims_not_earlier", "Claims with a token that is of no earlier reign", claims.not_earlier),
+        ("lessor_claims_too_large", "Claims of more than was granted", claims.too_large),
+    ];
+    for (name, help, count) in refused {
+        counter(encoder, name, help, count)?;
+    }
     gauge(encoder, "lessor_leading_seconds", "How long this leader has led", status.leading_seconds)?;
     gauge(
         encoder,

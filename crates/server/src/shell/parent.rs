@@ -7,7 +7,7 @@ use lessor_client::shell::{Heard, Line};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::driver::Driver;
+use super::driver::{Driver, Upward};
 use crate::node::FromParent;
 
 /// How long to wait for an answer, at the longest.
@@ -17,13 +17,18 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
     let Ok(mut actions) = driver.parent_actions() else { return };
     let (mut line, mut serves) = (Line::new(TIMEOUT), None);
+    let mut reign = driver.reign().unwrap_or(0);
     loop {
         tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => return,
-            Some(action) = actions.recv() => line.perform(action),
+            Some(upward) = actions.recv() => match upward {
+                Upward::Do(action) => line.perform(action),
+                // What the leader before had begun ends with its line.
+                Upward::Anew(epoch) => (line, reign) = (Line::new(TIMEOUT), epoch),
+            },
             heard = line.hear() => {
                 tell(&heard, &mut serves);
-                if driver.on_parent(heard.into()).is_err() {
+                if driver.on_parent(reign, heard.into()).is_err() {
                     warn!("the node above is left alone: this one is broken");
                     return;
                 }

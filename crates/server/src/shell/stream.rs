@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use super::driver::Driver;
+use super::driver::{Driver, Unanswered};
 use super::grpc::{refused, unanswered};
 use crate::node::Peer;
 
@@ -32,13 +32,14 @@ const HELLO: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Downs {
     driver: Arc<Driver>,
-    peer: Peer,
+    /// Absent of a stream that only says who leads.
+    peer: Option<Peer>,
     kind: HolderKind,
     outbox: mpsc::Receiver<Down>,
     /// Reports that did not reach the node.
     refusals: mpsc::Receiver<wire::SessionDown>,
     end: Arc<End>,
-    reader: AbortHandle,
+    reader: Option<AbortHandle>,
 }
 
 /// With which fault a stream ends; without one, it ends in order.
@@ -59,12 +60,20 @@ pub(super) async fn open(
     mut ups: Streaming<wire::SessionUpRequest>,
 ) -> Result<Downs, Status> {
     let hello = hello(&driver, &mut ups).await?;
-    let (peer, outbox) = driver.connect(&hello).map_err(unanswered)?;
     let (sender, refusals) = mpsc::channel(1);
     let end = Arc::new(End::new());
+    let (peer, outbox) = match driver.connect(&hello) {
+        Ok((peer, outbox)) => (peer, outbox),
+        Err(Unanswered::NotLeading(leader)) => {
+            let (only, outbox) = mpsc::channel(1);
+            only.try_send(Down::Redirect(leader)).expect("it has room for one");
+            return Ok(Downs { driver, peer: None, kind: hello.kind, outbox, refusals, end, reader: None });
+        }
+        Err(fault) => return Err(unanswered(fault)),
+    };
     let reader = Reader { driver: driver.clone(), peer, kind: hello.kind, ups, refusals: sender };
-    let reader = tokio::spawn(reader.run(end.clone())).abort_handle();
-    Ok(Downs { driver, peer, kind: hello.kind, outbox, refusals, end, reader })
+    let reader = Some(tokio::spawn(reader.run(end.clone())).abort_handle());
+    Ok(Downs { driver, peer: Some(peer), kind: hello.kind, outbox, refusals, end, reader })
 }
 
 async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> Result<Hello, Status> {
@@ -144,7 +153,11 @@ impl Stream for Downs {
                 if let Down::Refused { .. } = down {
                     this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
                 }
-                let next = this.driver.ready(this.peer).map_err(unanswered);
+                // Whoever does not lead any more has nothing further to say, and its outbox has ended.
+                let next = match this.peer.map_or(Ok(()), |peer| this.driver.ready(peer)) {
+                    Ok(()) | Err(Unanswered::NotLeading(_)) => Ok(()),
+                    Err(fault) => Err(unanswered(fault)),
+                };
                 Poll::Ready(Some(next.map(|()| this.count(down.to_wire(this.kind, clock::wall())))))
             }
             // The fault is said once; after it, the stream is not asked again.
@@ -162,7 +175,11 @@ impl Downs {
 
 impl Drop for Downs {
     fn drop(&mut self) {
-        self.reader.abort();
-        self.driver.disconnect(self.peer);
+        if let Some(reader) = &self.reader {
+            reader.abort();
+        }
+        if let Some(peer) = self.peer {
+            self.driver.disconnect(peer);
+        }
     }
 }

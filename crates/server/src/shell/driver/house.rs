@@ -4,29 +4,61 @@ use std::collections::BTreeMap;
 
 use lessor_client::session::Action;
 use lessor_proto::Time;
-use lessor_proto::message::{Down, Hello, Refusal};
+use lessor_proto::message::{Down, Hello, Leader, Refusal};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
+use crate::marks::MarkWrite;
 use crate::node::{Node, Output, Peer};
+use crate::repository::Repository;
 
 /// The node gives out one message a stream, and the next when that has been taken.
 const OUTBOX: usize = 1;
 
+/// What is to be done with the node above.
+#[derive(Debug)]
+pub(crate) enum Upward {
+    /// A leader has begun: what another one had begun is over.
+    Anew(u64),
+    /// This.
+    Do(Action),
+}
+
 /// The node and its outboxes.
 pub(super) struct House {
-    pub(super) node: Node,
+    /// Absent while another task leads.
+    pub(super) node: Option<Node>,
+    /// Who leads, as far as is known.
+    pub(super) leader: Leader,
+    /// Its reign.
+    pub(super) epoch: Option<u64>,
+    /// With what this task would begin to lead.
+    pub(super) repository: Repository,
     outboxes: BTreeMap<Peer, mpsc::Sender<Down>>,
     /// Streams at a time.
     limit: usize,
     /// To whoever carries out what is to be done with the node above.
-    pub(super) upward: Option<mpsc::UnboundedSender<Action>>,
+    pub(super) upward: Option<mpsc::UnboundedSender<Upward>>,
+    /// To whoever writes the record for successors.
+    pub(super) record: Option<mpsc::UnboundedSender<(u64, MarkWrite)>>,
 }
 
 // === impl House ===
 
 impl House {
-    pub(super) fn new(node: Node, limit: usize) -> House {
-        House { node, outboxes: BTreeMap::new(), limit, upward: None }
+    pub(super) fn new(node: Option<Node>, leader: Leader, repository: Repository, limit: usize) -> House {
+        let epoch = node.as_ref().map(Node::epoch);
+        let outboxes = BTreeMap::new();
+        House { node, leader, epoch, repository, outboxes, limit, upward: None, record: None }
+    }
+
+    /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
+    pub(super) fn follow(&mut self, leader: Leader, epoch: Option<u64>) {
+        self.node = None;
+        for outbox in std::mem::take(&mut self.outboxes).into_values() {
+            // Who has not read the last message yet finds out when the stream ends.
+            let _ = outbox.try_send(Down::Redirect(leader.clone()));
+        }
+        (self.leader, self.epoch) = (leader, epoch);
     }
 
     pub(super) fn connect(
@@ -38,7 +70,7 @@ impl House {
         if count > self.limit {
             return Err(Refusal::Exhausted { what: "streams".to_owned(), count, limit: self.limit });
         }
-        let peer = self.node.connect(now, hello);
+        let peer = self.node.as_mut().expect("looked at before").connect(now, hello);
         let (sender, receiver) = mpsc::channel(OUTBOX);
         self.outboxes.insert(peer, sender);
         Ok((peer, receiver))
@@ -47,15 +79,17 @@ impl House {
     /// Whether it was connected.
     pub(super) fn disconnect(&mut self, now: Time, peer: Peer) -> bool {
         let was_connected = self.outboxes.remove(&peer).is_some();
-        if was_connected {
-            self.node.disconnect(now, peer);
+        if let Some(node) = self.node.as_mut().filter(|_| was_connected) {
+            node.disconnect(now, peer);
         }
         was_connected
     }
 
     pub(super) fn disconnect_all(&mut self, now: Time) {
         for peer in std::mem::take(&mut self.outboxes).into_keys() {
-            self.node.disconnect(now, peer);
+            if let Some(node) = &mut self.node {
+                node.disconnect(now, peer);
+            }
         }
     }
 
@@ -65,7 +99,8 @@ impl House {
 
     /// Does what the node says at `now`.
     pub(super) fn hand_out(&mut self, now: Time) {
-        while let Some(output) = self.node.poll(now) {
+        let Some(node) = &mut self.node else { return };
+        while let Some(output) = node.poll(now) {
             match output {
                 Output::Send { peer, down } => {
                     let sent = self.outboxes.get(&peer).map(|outbox| outbox.try_send(down));
@@ -77,10 +112,16 @@ impl House {
                 Output::Parent(action) => {
                     if let Some(upward) = &self.upward {
                         // Nobody carries it out when the server has been told to end.
-                        let _ = upward.send(action);
+                        let _ = upward.send(Upward::Do(action));
                     }
                 }
             }
+        }
+        while let Some(record) = &self.record
+            && let Some(write) = node.next_marks(now)
+        {
+            // Nobody writes it when the server has been told to end.
+            let _ = record.send((node.epoch(), write));
         }
     }
 }

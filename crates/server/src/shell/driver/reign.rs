@@ -1,0 +1,87 @@
+//! How a task comes to lead its node, and how that ends.
+
+use std::sync::atomic::Ordering;
+
+use lessor_proto::message::Leader;
+use tokio::sync::mpsc;
+
+use super::{Driver, Unanswered, Upward};
+use crate::config::{NodeConfig, Record};
+use crate::election::record::RecordRead;
+use crate::marks::MarkWrite;
+use crate::node::Node;
+
+// === impl Driver ===
+
+impl Driver {
+    /// What the node wants to be written for its successors, from here on, and in which reign.
+    pub(in crate::shell) fn record_writes(
+        &self,
+    ) -> Result<mpsc::UnboundedReceiver<(u64, MarkWrite)>, Unanswered> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.visit(|house, _| house.record = Some(sender))?;
+        Ok(receiver)
+    }
+
+    /// This task has been elected, and those before it have left `record`.
+    pub(in crate::shell) fn lead(&self, epoch: u64, record: RecordRead) -> Result<(), Unanswered> {
+        self.visit(|house, now| {
+            house.follow(Leader::at(self.advertise.clone()), Some(epoch));
+            let config = NodeConfig {
+                epoch,
+                marks: true,
+                record: (!record.is_first()).then(|| Record::from(record)),
+                ..self.config.clone()
+            };
+            if let Some(upward) = &house.upward {
+                // Nobody carries it out when the server has been told to end.
+                let _ = upward.send(Upward::Anew(epoch));
+            }
+            house.node = Some(Node::new(now, config, house.repository.clone()));
+        })
+    }
+
+    /// Another task leads, or none that is known.
+    pub(in crate::shell) fn follow(&self, leader: Leader, epoch: Option<u64>) -> Result<(), Unanswered> {
+        self.visit(|house, _| house.follow(leader, epoch))
+    }
+
+    /// This task may act again: what its node wanted to do meanwhile is done.
+    pub(in crate::shell) fn resume(&self) -> Result<(), Unanswered> {
+        self.visit(|_, _| ())
+    }
+
+    /// Whether etcd does what is asked of it.
+    pub(in crate::shell) fn hear_of_etcd(&self, healthy: bool) {
+        self.etcd_healthy.store(healthy, Ordering::Relaxed);
+    }
+
+    /// The same for monitors; absent: no etcd is asked for anything.
+    #[must_use]
+    pub fn is_etcd_healthy(&self) -> Option<bool> {
+        self.authority.as_ref().map(|_| self.etcd_healthy.load(Ordering::Relaxed))
+    }
+
+    /// The leader of `epoch` asked for a write of the record, and it was made or was not.
+    pub(in crate::shell) fn on_record(&self, epoch: u64, ticket: u64, done: bool) -> Result<(), Unanswered> {
+        self.visit(|house, now| match &mut house.node {
+            Some(node) if house.epoch == Some(epoch) => node.on_marks(now, ticket, done),
+            _ => {}
+        })
+    }
+
+    /// Which reign the node is in, if this task has been elected.
+    pub(in crate::shell) fn reign(&self) -> Option<u64> {
+        let house = self.house().ok()?;
+        house.epoch.filter(|_| house.node.is_some())
+    }
+}
+
+// === impl Record ===
+
+impl From<RecordRead> for Record {
+    fn from(read: RecordRead) -> Record {
+        let RecordRead { longest_lease, authority, closed, marks, .. } = read;
+        Record { marks, longest_lease, authority, closed, ..Record::default() }
+    }
+}

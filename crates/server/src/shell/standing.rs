@@ -1,0 +1,100 @@
+//! A task that stands for election: what etcd says becomes what the driver does, and what the leader wants to be written
+//! for its successors is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::message::Leader;
+use tokio::sync::{oneshot, watch};
+use tracing::{info, warn};
+
+use super::driver::{Driver, Unanswered};
+use super::etcd::{Election, NotWritten};
+use crate::election::Event;
+use crate::election::record::{RecordWrite, Terms};
+use crate::marks::MarkWrite;
+
+/// How long to wait until another may lead, when this task ends.
+const RESIGNATION: Duration = Duration::from_secs(3);
+
+/// A write of the record that has been asked for.
+struct Writing {
+    reign: u64,
+    ticket: u64,
+    done: oneshot::Receiver<Result<(), NotWritten>>,
+}
+
+/// Until stopped: then the leader resigns, and another takes over at once.
+pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopped: watch::Receiver<bool>) {
+    let Ok(mut writes) = driver.record_writes() else { return };
+    let mut writing: Option<Writing> = None;
+    loop {
+        let outcome = tokio::select! {
+            _ = stopped.wait_for(|&stop| stop) => break,
+            Some(event) = election.event() => tell(&driver, event),
+            Some((reign, write)) = writes.recv(), if writing.is_none() => {
+                let ticket = write.ticket;
+                writing = Some(Writing { reign, ticket, done: election.write(record_write(reign, write)) });
+                Ok(())
+            }
+            written = async { (&mut writing.as_mut().expect("there is one").done).await }, if writing.is_some() => {
+                let Writing { reign, ticket, .. } = writing.take().expect("there is one");
+                driver.on_record(reign, ticket, matches!(written, Ok(Ok(()))))
+            }
+            else => break,
+        };
+        if outcome == Err(Unanswered::Broken) {
+            warn!("this task stands for election no more: its node is broken");
+            break;
+        }
+    }
+    election.resign();
+    let resigned = tokio::time::timeout(RESIGNATION, async {
+        while let Some(event) = election.event().await {
+            if event == Event::Resigned {
+                return;
+            }
+        }
+    });
+    match resigned.await {
+        Ok(()) => info!("another task may lead"),
+        Err(_) => {
+            warn!(after = ?RESIGNATION, "nobody has heard that this task leads no more; another leads when its key ends")
+        }
+    }
+}
+
+/// Does what an event asks for.
+fn tell(driver: &Driver, event: Event) -> Result<(), Unanswered> {
+    match event {
+        Event::Elected { epoch, record } => driver.lead(epoch, record),
+        Event::Resumed => driver.resume(),
+        Event::Deposed => driver.follow(Leader::default(), None),
+        Event::Leader(leader) => {
+            let epoch = leader.as_ref().map(|leader| leader.epoch);
+            let address = leader.map(|leader| leader.address);
+            driver.follow(Leader { address }, epoch)
+        }
+        Event::Faulty(_) => {
+            driver.hear_of_etcd(false);
+            Ok(())
+        }
+        Event::Healthy => {
+            driver.hear_of_etcd(true);
+            Ok(())
+        }
+        // What authority allows is looked at in every step.
+        Event::Lapsed | Event::Resigned | Event::Written(_) => Ok(()),
+    }
+}
+
+/// What the leader of a reign wants to be written: in no other one, of which the driver may not have heard yet.
+fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
+    let MarkWrite { puts, deletes, header, ticket: _ } = write;
+    let terms = header.map(|header| Terms {
+        longest_lease: header.longest_lease,
+        authority: header.authority,
+        config_version: 0,
+    });
+    RecordWrite { epoch: Some(epoch), terms, marks: puts, deletes }
+}
