@@ -295,10 +295,12 @@ impl Town {
                 format!("place {place} granted {} of {limit} of r{resource} since the cut", books.since_cut)
             });
         }
-        // Everything granted before a cut is over a lease later; what was granted since fits the limit.
+        // Everything granted before a cut is over a lease later, and a ghost at its own end; what was granted since fits the
+        // limit.
         let found = &self.places[place as usize];
-        let over =
-            found.process.clock.at(self.now) + self.rules.drift.stretch(found.longest_lease) + TICK * 2;
+        let lease = found.process.clock.at(self.now) + self.rules.drift.stretch(found.longest_lease);
+        let ghost = found.leader.as_ref().map_or(Time::ZERO, |leader| leader.ghost_end);
+        let over = lease.max(ghost) + TICK * 2;
         let seen = &mut self.oracle.seen[index];
         let cut = std::mem::replace(&mut seen.limit, limit) > limit;
         seen.owing = match seen.owing {
