@@ -263,6 +263,7 @@ impl Resource {
             self.acknowledge(slot, u64::MAX, Amount::ZERO);
             self.note_lent(self.children.at(slot).incarnated, before);
             self.withdraw(slot);
+            self.reshare();
             self.streaming.remove(slot);
             self.children.schedule(slot, &self.terms);
             return;
@@ -508,6 +509,9 @@ impl Resource {
         for demand in child.demands.iter() {
             self.shares.insert(&demand);
             self.legacy.enter(child.incarnated, &demand);
+        }
+        if self.deferred.contains_key(&slot) {
+            self.reshare();
         }
     }
 

@@ -11,6 +11,7 @@ use lessor_client::allowance::Allowance;
 use lessor_proto::message::{Band, Bands};
 use lessor_proto::{Amount, Drift, Time};
 
+use super::slab::Slot;
 use super::{Reign, Resource};
 use crate::ledger::Ledger;
 
@@ -145,14 +146,15 @@ impl Resource {
         Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX))
     }
 
-    /// Divides what can be handed out: the limit without what may be out and is not known to whom, and without what would
-    /// be if it was given up.
+    /// Divides what can be handed out: the limit without what may be out and is not known to whom, and without what
+    /// claimants do not want of their claims where nobody else can have that.
     pub(super) fn reshare(&mut self) {
         if self.shares.policy().is_bounded()
             && let Some(amount) = self.ledger.shareable()
         {
-            let kept = self.deferred.values().fold(Amount::ZERO, |sum, &kept| sum.saturating_add(kept));
-            let amount = amount.saturating_sub(kept);
+            let idle = |(&slot, &kept): (&Slot, &Amount)| kept.saturating_sub(self.kept(slot));
+            let idle = self.deferred.iter().map(idle).fold(Amount::ZERO, Amount::saturating_add);
+            let amount = amount.saturating_sub(idle);
             self.shares.set_capacity(amount.as_f64());
             self.legacy.set_capacity(self.terms.legacy_max_fraction.of(amount));
             self.rota.spoil();
