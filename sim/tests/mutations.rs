@@ -58,8 +58,10 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::ShortGhost => Swarm(300),          // 11, 30, 79: I3
         GrantorMutation::ClaimsUnlimited => Noticed::Story(claims::a_liar),
         GrantorMutation::ClaimsAdded => Both(500, claims::two_leaders), // 7, 72, 95: I3
-        GrantorMutation::MarkLate => Swarm(50),                         // 0: I6
-        GrantorMutation::LeaderFreesOld => Swarm(300),                  // 11: I2; 18: I3; 43: I2
+        GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),
+        GrantorMutation::TrustAmount => Noticed::Story(claims::with_a_small_token),
+        GrantorMutation::MarkLate => Swarm(50),        // 0: I6
+        GrantorMutation::LeaderFreesOld => Swarm(300), // 11: I2; 18: I3; 43: I2
         GrantorMutation::RenewInDebt => Both(6_000, debt::kept_by_heartbeats), // 263, 1622: I3; 4121: I5
     }
 }

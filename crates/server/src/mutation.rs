@@ -55,7 +55,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 14] = [
+    pub const ALL: [Mutation; 17] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -70,6 +70,9 @@ impl Mutation {
         Mutation::ClaimsAdded,
         Mutation::LeaderFreesOld,
         Mutation::RenewInDebt,
+        Mutation::MarkLate,
+        Mutation::NoTokenCheck,
+        Mutation::TrustAmount,
     ];
 }
 

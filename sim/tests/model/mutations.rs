@@ -10,7 +10,8 @@
 
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, IncarnationFreesOld, LeaderFreesOld,
-    NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, RenewInDebt, ShortCharge, ShortGhost,
+    MarkLate, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, RenewInDebt,
+    ShortCharge, ShortGhost, TrustAmount,
 };
 use lessor_sim::mutation::HolderMutation::{
     FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, UnitsNotHeld,
@@ -51,7 +52,11 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 9] = [
+const NOT_NOTICED: [(Mutation, &str); 12] = [
+    // There are neither marks nor tokens.
+    (Grantor(MarkLate), "unary, a succession"),
+    (Grantor(NoTokenCheck), "unary, a succession"),
+    (Grantor(TrustAmount), "unary, a succession"),
     // Nobody lies, and nobody who has claimed once has reason to do so again.
     (Grantor(ClaimsUnlimited), "unary, a succession"),
     (Grantor(ClaimsAdded), "unary, a succession"),

@@ -37,10 +37,10 @@ pub(crate) fn kept_by_heartbeats(without: Option<Mutation>) -> Option<String> {
         small.beat(&mut node, at(seconds));
         hear(&mut node, at(seconds), &mut [&mut large, &mut small]);
     }
-    large.report(&mut node, at(52), &Report { wants: 90.0, priority: 1, has, held });
+    large.report(&mut node, at(52), &Report { wants: 90.0, priority: 1, has, held, token: None });
     hear(&mut node, at(52), &mut [&mut large]);
     let (has, held) = shown(large.granted);
-    large.report(&mut node, at(53), &Report { wants: 90.0, priority: 1, has, held });
+    large.report(&mut node, at(53), &Report { wants: 90.0, priority: 1, has, held, token: None });
     hear(&mut node, at(53), &mut [&mut large]);
 
     node.advance(at(70));

@@ -6,6 +6,7 @@ use lessor_proto::message::{Ask, Band, Bands, Has, HolderKind, Order};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Record};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
+use lessor_server::token::{Bearer, Content, Key, Keys};
 use lessor_sim::mutation::Mutation;
 
 /// How long leases last.
@@ -20,6 +21,8 @@ pub(crate) struct Report {
     pub(crate) has: Option<(u64, u64, u64)>,
     /// How many units it promises to keep to.
     pub(crate) held: Option<u64>,
+    /// How many units the token says that it shows with its lease, if it has one.
+    pub(crate) token: Option<u64>,
 }
 
 pub(crate) fn units(units: u64) -> Amount {
@@ -45,28 +48,51 @@ pub(crate) fn first(without: Option<Mutation>, capacity: u64) -> Node {
     lead(without, capacity, 1, Some(Record::default()))
 }
 
-/// The second leader, under whose predecessor everything was out.
+/// The second leader, under whose predecessor everything was out. It believes what it is shown.
 pub(crate) fn successor(without: Option<Mutation>, capacity: u64) -> Node {
-    let outstanding = [(resource(), units(capacity))].into();
-    lead(without, capacity, 2, Some(Record { outstanding, longest_lease: LEASE, ..Record::default() }))
+    lead(without, capacity, 2, Some(left(capacity)))
+}
+
+/// The same of one that wants to see tokens.
+pub(crate) fn careful_successor(without: Option<Mutation>, capacity: u64) -> Node {
+    let rules = without.map(Mutation::node).unwrap_or_default();
+    let (record, keys) = (Some(left(capacity)), Some(keys()));
+    let config = NodeConfig { record, rules, keys, ..NodeConfig::new("root", 2) };
+    Node::new(Time::ZERO, config, repository(capacity))
+}
+
+fn left(capacity: u64) -> Record {
+    let marks = [(resource(), units(capacity))].into();
+    Record { marks, longest_lease: LEASE, ..Record::default() }
+}
+
+fn keys() -> Keys {
+    Keys::new(Key::new([7; 32]))
 }
 
 fn lead(without: Option<Mutation>, capacity: u64, epoch: u64, record: Option<Record>) -> Node {
     let rules = without.map(Mutation::node).unwrap_or_default();
-    let config = NodeConfig { record, rules, ..NodeConfig::new("root", epoch) };
+    let config = NodeConfig { record, rules, trust_claims: true, ..NodeConfig::new("root", epoch) };
     Node::new(Time::ZERO, config, repository(capacity))
 }
 
 /// Asks without a stream, and gives back what is granted.
 pub(crate) fn ask(node: &mut Node, now: Time, who: (HolderKind, &str, u64), report: &Report) -> Amount {
     let (kind, name, incarnation) = who;
+    let resource = resource();
+    let mut told = report.told();
+    if let (Some(amount), Some(has)) = (report.token, &mut told.has) {
+        let bearer = Bearer { node: "root", kind, holder: name, incarnation, resource: &resource };
+        let order = has.order.expect("a lease of Lessor's has a number");
+        has.token = keys().token(&bearer, Content { order, amount: units(amount) });
+    }
     let ask = Ask {
         kind,
         holder: ClientId::new(name, 16).expect("a name"),
         incarnation: Some(incarnation),
         report_id: Some(1),
         target_epoch: None,
-        reports: vec![report.told()],
+        reports: vec![told],
     };
     let answer = node.ask(now, &ask).expect("it is asked well");
     answer.grants.first().map_or(Amount::ZERO, |grant| grant.capacity)
