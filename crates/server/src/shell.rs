@@ -129,13 +129,16 @@ impl ElectionOptions {
 
     fn start(self, node: &NodeConfig, address: &str) -> Result<Election, etcd::StartError> {
         let nonce = RandomState::new().hash_one(address);
+        let usual = ElectionConfig::new(node.name.as_str(), address, nonce);
         let config = ElectionConfig {
             prefix: self.prefix,
             ttl: self.ttl,
             authority: self.authority,
             keep_alive: self.keep_alive,
+            // A short authority must leave time for another try all the same.
+            call_timeout: usual.call_timeout.min(self.authority / 2),
             drift: node.drift,
-            ..ElectionConfig::new(node.name.as_str(), address, nonce)
+            ..usual
         };
         Election::start(self.etcd, config)
     }

@@ -1,0 +1,121 @@
+//! What all clients believed at every instant, from what they wrote down.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use lessor_proto::{Amount, Time};
+use serde_json::Value;
+
+/// What is written down of the end of a lease is that much off, each time anew.
+const ROUNDING: Duration = Duration::from_millis(2);
+
+/// What one client believed from then on, until its next belief.
+#[derive(Clone, Debug)]
+struct Belief {
+    from: Time,
+    amount: Amount,
+    /// It uses nothing from here on, if nothing else comes.
+    until: Time,
+    rung: String,
+}
+
+/// The beliefs of the clients of one process, by their names, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Diary(BTreeMap<String, Vec<Belief>>);
+
+/// The sum of all beliefs, seen over all time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Peak {
+    /// The highest sum.
+    pub(crate) sum: Amount,
+    /// When it was reached first.
+    pub(crate) at: Time,
+    /// How often the sum changed.
+    pub(crate) changes: usize,
+}
+
+// === impl Diary ===
+
+impl Diary {
+    /// What a process has written up to now. The last line may be cut off.
+    pub(crate) fn read(path: &Path) -> Diary {
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut diary = Diary::default();
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            if let Some(millis) = line["fields"]["lasts_ms"].as_u64() {
+                let from = Time::from_nanos(line["timestamp"].as_str().unwrap().parse().unwrap());
+                // Without a capacity there is no limit, which nobody was ever granted.
+                let amount = Amount::from_f64(line["fields"]["capacity"].as_f64().unwrap());
+                // Cut off to whole milliseconds.
+                let until = from + Duration::from_millis(millis + 1);
+                let rung = line["fields"]["rung"].as_str().unwrap().to_owned();
+                let client = line["span"]["id"].as_str().unwrap().to_owned();
+                diary.0.entry(client).or_default().push(Belief { from, amount, until, rung });
+            }
+        }
+        diary
+    }
+
+    /// How many of its clients have ever been granted anything.
+    pub(crate) fn served(&self) -> usize {
+        let granted = |beliefs: &&Vec<Belief>| beliefs.iter().any(|belief| belief.amount > Amount::ZERO);
+        self.0.values().filter(granted).count()
+    }
+
+    /// When each of its clients was first granted something after `since`: a lease, or a longer one than it had before.
+    pub(crate) fn granted_after(&self, since: Time) -> Vec<Time> {
+        let first = |beliefs: &Vec<Belief>| {
+            let is_grant = |index: &usize| {
+                let before = index.checked_sub(1).map_or(Time::ZERO, |before| beliefs[before].until);
+                let Belief { from, amount, until, .. } = beliefs[*index];
+                from > since && amount > Amount::ZERO && until > before + ROUNDING
+            };
+            (0..beliefs.len()).find(is_grant).map(|index| beliefs[index].from)
+        };
+        self.0.values().filter_map(first).collect()
+    }
+
+    /// Who had a lease and then none: for each the time, and in words what was believed then. `now` is when the diaries were
+    /// known to be whole.
+    pub(crate) fn losses(&self, now: Time) -> Vec<String> {
+        let mut losses = Vec::new();
+        for (client, beliefs) in &self.0 {
+            let leased = beliefs.iter().position(|belief| belief.amount > Amount::ZERO);
+            let held = &beliefs[leased.unwrap_or(beliefs.len())..];
+            for (index, belief) in held.iter().enumerate() {
+                let next = held.get(index + 1).map_or(now, |next| next.from);
+                if belief.amount == Amount::ZERO || belief.rung != "leased" || belief.until < next {
+                    losses.push(format!("{client}: {belief:?}, next at {next}"));
+                }
+            }
+        }
+        losses
+    }
+}
+
+/// The greatest sum of all beliefs at one instant.
+pub(crate) fn peak(diaries: &[Diary]) -> Peak {
+    // The sum falls before it rises at the same instant: a belief ends where the next begins.
+    let mut steps: Vec<(Time, i128)> = Vec::new();
+    for beliefs in diaries.iter().flat_map(|diary| diary.0.values()) {
+        for (index, belief) in beliefs.iter().enumerate() {
+            let until = beliefs.get(index + 1).map_or(belief.until, |next| next.from.min(belief.until));
+            if belief.from < until {
+                steps.push((belief.from, i128::from(belief.amount.as_micros())));
+                steps.push((until, -i128::from(belief.amount.as_micros())));
+            }
+        }
+    }
+    steps.sort_unstable();
+    let (mut sum, mut peak) = (0, (0, Time::ZERO));
+    for &(at, step) in &steps {
+        sum += step;
+        if sum > peak.0 {
+            peak = (sum, at);
+        }
+    }
+    let micros = u64::try_from(peak.0).unwrap();
+    Peak { sum: Amount::from_micros(micros), at: peak.1, changes: steps.len() }
+}

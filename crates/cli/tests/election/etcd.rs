@@ -1,0 +1,106 @@
+//! An etcd of one member in a directory of its own, which ends with the test.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+
+use crate::house::page;
+
+/// An etcd that runs, or could.
+pub(crate) struct Etcd {
+    directory: TempDir,
+    ports: [u16; 2],
+    child: Option<Child>,
+}
+
+/// How often a start is tried, and how often it is asked whether it serves.
+const STARTS: usize = 3;
+const LOOKS: usize = 300;
+
+// === impl Etcd ===
+
+impl Etcd {
+    /// One that serves; nothing, and it is said, if none is installed.
+    ///
+    /// # Panics
+    /// When there must be one, and there is none, or it does not start.
+    pub(crate) async fn started() -> Option<Etcd> {
+        let found =
+            Command::new("etcd").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !found.is_ok_and(|status| status.success()) {
+            let must = std::env::var_os("LESSOR_REQUIRE_ETCD").is_some_and(|value| value == "1");
+            assert!(!must, "LESSOR_REQUIRE_ETCD=1, and etcd is not installed");
+            let _ = writeln!(std::io::stderr(), "SKIPPED: etcd is not installed (Debian: etcd-server)");
+            return None;
+        }
+        let mut etcd = Etcd { directory: tempfile::tempdir().unwrap(), ports: free_ports(), child: None };
+        for _ in 0..STARTS {
+            if etcd.start().await {
+                return Some(etcd);
+            }
+            // Somebody may have taken a port.
+            etcd.kill();
+            etcd.ports = free_ports();
+        }
+        panic!("etcd does not start: {}", etcd.log());
+    }
+
+    /// Starts it, with what it had when it was killed, and says whether it serves.
+    pub(crate) async fn start(&mut self) -> bool {
+        let [client, peer] = self.ports.map(|port| format!("http://127.0.0.1:{port}"));
+        let path = self.directory.path();
+        let log = std::fs::File::options().create(true).append(true).open(path.join("log")).unwrap();
+        let mut etcd = Command::new("etcd");
+        etcd.args(["--name", "one", "--logger", "zap"]).arg("--data-dir").arg(path.join("data"));
+        etcd.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        etcd.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        etcd.args(["--initial-cluster", &format!("one={peer}")]);
+        etcd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        self.child = Some(etcd.spawn().unwrap());
+        let mut timer = tokio::time::interval(Duration::from_millis(100));
+        for _ in 0..LOOKS {
+            timer.tick().await;
+            if self.child.as_mut().is_some_and(|child| child.try_wait().unwrap().is_some()) {
+                return false;
+            }
+            // It listens before it serves, and says so on that page.
+            if TcpStream::connect(self.address()).await.is_ok()
+                && page::get(self.address(), "/health").await.code == 200
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.ports[0]))
+    }
+
+    /// Ends it as a crash does.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_ports() -> [u16; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}

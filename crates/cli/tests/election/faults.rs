@@ -1,0 +1,95 @@
+//! The test: what becomes of everybody when leaders fail, one after the other, and then etcd.
+
+use std::time::Duration;
+
+use lessor_client::shell::clock;
+use lessor_proto::Time;
+use tokio::time::Instant;
+
+use crate::etcd::Etcd;
+use crate::node::{AUTHORITY, Fault, TTL};
+use crate::town::{EAST, ROOT, Town, WEST};
+
+/// Whoever lost its leadership has said its last word so long after it was hit.
+const LAST_WORD: Duration = AUTHORITY.saturating_add(Duration::from_millis(500));
+
+pub(crate) async fn test() {
+    let seed = match std::env::var("LESSOR_TEST_SEED") {
+        Ok(seed) => seed.parse().expect("LESSOR_TEST_SEED is a number"),
+        Err(_) => rand::random::<u64>(),
+    };
+    println!("LESSOR_TEST_SEED={seed}");
+    let Some(etcd) = Etcd::started().await else { return };
+    let began = clock::now();
+    let mut town = Town::start(etcd, seed).await;
+    println!("everybody is served after {:?}", clock::now().since(began));
+    town.check("at first");
+    for (node, fault) in [
+        (ROOT, Fault::Killed),
+        (WEST, Fault::Killed),
+        (ROOT, Fault::Frozen),
+        (EAST, Fault::Frozen),
+        (ROOT, Fault::CutOff),
+        (WEST, Fault::CutOff),
+    ] {
+        fail_over(&mut town, node, fault).await;
+    }
+    restart_etcd(&mut town).await;
+    println!("all done after {:?}", clock::now().since(began));
+    town.stop().await;
+}
+
+/// Hits the leader of a node, and looks on until another has served everybody.
+async fn fail_over(town: &mut Town, node: usize, fault: Fault) {
+    let (name, before) = (town.nodes[node].name, town.processes());
+    let old = town.nodes[node].leader().await;
+    let hit = clock::now();
+    town.nodes[node].inflict(old, fault).await;
+    let newcomer = town.join(node, 1);
+    town.nodes[node].leader_but(old).await;
+    let elected = clock::now();
+    let when = format!("{name} {fault:?}");
+    let newcomer = town.newcomer(newcomer).await;
+    let holders = town.holders(node, before, hit + LAST_WORD).await;
+    println!(
+        "{when}: another leads after {:?} (ttl {TTL:?}), a newcomer is served after {:?}, holders after {:?} to {:?}",
+        elected.since(hit),
+        newcomer.since(hit),
+        holders[0].since(hit),
+        holders[holders.len() - 1].since(hit),
+    );
+    town.check(&when);
+    town.nodes[node].mend(old).await;
+    let node = &town.nodes[node];
+    town.until("who comes back does not lead", async || !node.leads(old).await).await;
+}
+
+/// Kills etcd, until no leader may act, and starts it again.
+async fn restart_etcd(town: &mut Town) {
+    let before = town.processes();
+    let hit = clock::now();
+    town.etcd.kill();
+    tokio::time::sleep_until(Instant::now() + LAST_WORD).await;
+    assert!(town.etcd.start().await, "etcd starts again");
+    let served = clock::now();
+    let mut newcomers = Vec::new();
+    for node in [ROOT, WEST, EAST] {
+        newcomers.push(town.join(node, 1));
+    }
+    for node in [ROOT, WEST, EAST] {
+        town.nodes[node].leader().await;
+        let leads = clock::now();
+        let newcomer = town.newcomer(newcomers[node]).await;
+        let holders = town.holders(node, before, hit + LAST_WORD).await;
+        let after = |time: Time| time.since(served);
+        println!(
+            "etcd restarted: {} is led {:?} after it serves, a newcomer is served after {:?}, holders after {:?} to {:?}",
+            town.nodes[node].name,
+            after(leads),
+            after(newcomer),
+            after(holders[0]),
+            after(holders[holders.len() - 1]),
+        );
+    }
+    town.check("etcd restarted");
+}

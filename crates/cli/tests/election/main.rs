@@ -1,0 +1,37 @@
+//! Tasks of three nodes under a real etcd, a hundred clients below them, and whoever leads is killed, frozen, and cut off.
+//!
+//! Every client writes down what it believes, with the clock that leases are counted on, in the very step in which its
+//! limiter is told. Afterwards the sum of all beliefs is formed at every instant, and nobody who had a lease may have
+//! been without one for a moment. How long it took until a new leader granted anything is printed.
+//!
+//! This program is both: the test, and with arguments, one of the processes with clients. So it has no harness. Where
+//! there is no etcd it says so and passes, unless `LESSOR_REQUIRE_ETCD=1` is set. Debian has it in `etcd-server`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../house/mod.rs"]
+mod house;
+
+mod clients;
+mod diary;
+mod etcd;
+mod faults;
+mod node;
+mod proxy;
+mod town;
+
+use std::io::Write;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match arguments.first().map(String::as_str) {
+        Some(clients::CALL) => runtime.block_on(clients::run(&arguments[1..])),
+        // What test runners ask for.
+        Some("--list") => println!("election: test"),
+        _ => {
+            runtime.block_on(faults::test());
+            let _ = writeln!(std::io::stdout(), "election: ok");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The tasks of one node.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::time::interval;
+
+use crate::house::{AGES, House, template};
+use crate::proxy::Proxy;
+
+pub(crate) const CAPACITY: f64 = 500.0;
+/// How long another may not lead after a leader was heard of last, and how long that one leads without being heard.
+pub(crate) const TTL: Duration = Duration::from_secs(3);
+pub(crate) const AUTHORITY: Duration = Duration::from_secs(1);
+
+/// What happens to a leader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    Killed,
+    /// Until it goes on again.
+    Frozen,
+    /// Nothing passes between it and etcd, until it does.
+    CutOff,
+}
+
+/// A task, and its own way to etcd.
+struct Task {
+    house: Option<House>,
+    way: Proxy,
+    fault: Option<Fault>,
+}
+
+/// A node.
+pub(crate) struct Node {
+    pub(crate) name: &'static str,
+    tasks: Vec<Task>,
+}
+
+// === impl Node ===
+
+impl Node {
+    pub(crate) async fn start(
+        name: &'static str,
+        tasks: usize,
+        etcd: std::net::SocketAddr,
+        key: &Path,
+        parents: &str,
+    ) -> Node {
+        let algorithm =
+            "{kind: FAIR_SHARE, lease_length: 30, refresh_interval: 2, learning_mode_duration: 0}";
+        let mut node = Node { name, tasks: Vec::new() };
+        for _ in 0..tasks {
+            let way = Proxy::start(etcd).await;
+            let url = way.url();
+            let key = key.to_str().unwrap();
+            let mut flags = vec!["--node", name, "--etcd", &url, "--token-key", key];
+            flags.extend(["--ttl", "3s", "--authority", "1s", "--keep-alive", "300ms"]);
+            if !parents.is_empty() {
+                flags.extend(["--parent", parents]);
+            }
+            let house = House::open_with(&template("*", CAPACITY, algorithm), &flags).await;
+            node.tasks.push(Task { house: Some(house), way, fault: None });
+        }
+        node
+    }
+
+    /// All its tasks, as clients and nodes below are told.
+    pub(crate) fn addresses(&self) -> String {
+        let addresses: Vec<String> =
+            self.tasks.iter().map(|task| task.house().address().to_string()).collect();
+        addresses.join(",")
+    }
+
+    /// The task that leads and may act, once one does.
+    pub(crate) async fn leader(&self) -> usize {
+        self.leader_but(usize::MAX).await
+    }
+
+    /// The same, once it is not this one.
+    pub(crate) async fn leader_but(&self, old: usize) -> usize {
+        let waiting = async {
+            let mut timer = interval(Duration::from_millis(20));
+            loop {
+                for (number, task) in self.tasks.iter().enumerate() {
+                    if number != old && task.fault.is_none() && task.leads().await {
+                        return number;
+                    }
+                }
+                timer.tick().await;
+            }
+        };
+        let leader = tokio::time::timeout(AGES, waiting).await;
+        leader.unwrap_or_else(|_| panic!("{}: nobody leads", self.name))
+    }
+
+    pub(crate) async fn inflict(&mut self, task: usize, fault: Fault) {
+        let task = &mut self.tasks[task];
+        task.fault = Some(fault);
+        match fault {
+            Fault::Killed => task.house.as_mut().unwrap().crash().await,
+            Fault::Frozen => task.house().signal(Signal::STOP),
+            Fault::CutOff => task.way.freeze(),
+        }
+    }
+
+    /// Everything is in order again.
+    pub(crate) async fn mend(&mut self, task: usize) {
+        let task = &mut self.tasks[task];
+        match task.fault.take().expect("it was at fault") {
+            Fault::Killed => {
+                let house = task.house.take().unwrap();
+                task.house = Some(house.start_again().await);
+            }
+            Fault::Frozen => task.house().signal(Signal::CONT),
+            Fault::CutOff => task.way.thaw(),
+        }
+    }
+
+    /// Whether this task says that it leads and may act.
+    pub(crate) async fn leads(&self, task: usize) -> bool {
+        self.tasks[task].leads().await
+    }
+
+    /// Ends all tasks in order.
+    pub(crate) async fn stop(self) {
+        for task in self.tasks {
+            task.house.unwrap().stop().await;
+        }
+    }
+}
+
+// === impl Task ===
+
+impl Task {
+    fn house(&self) -> &House {
+        self.house.as_ref().expect("it is taken out only for a moment")
+    }
+
+    async fn leads(&self) -> bool {
+        self.house().page("/status").await.json()["leads"] == true
+    }
+}
