@@ -58,13 +58,15 @@ impl Diary {
         diary
     }
 
-    /// How many of its clients have ever been granted anything.
-    pub(crate) fn served(&self) -> usize {
-        let granted = |beliefs: &&Vec<Belief>| beliefs.iter().any(|belief| belief.amount > Amount::ZERO);
-        self.0.values().filter(granted).count()
+    /// When each of its clients was granted anything for the first time, if it was.
+    pub(crate) fn served(&self) -> Vec<Time> {
+        let first = |beliefs: &Vec<Belief>| {
+            beliefs.iter().find(|belief| belief.amount > Amount::ZERO).map(|belief| belief.from)
+        };
+        self.0.values().filter_map(first).collect()
     }
 
-    /// When each of its clients was first granted something after `since`: a lease, or a longer one than it had before.
+    /// When each of its clients was first granted something after `since`: a lease that lasts longer than the one before.
     pub(crate) fn granted_after(&self, since: Time) -> Vec<Time> {
         let first = |beliefs: &Vec<Belief>| {
             let is_grant = |index: &usize| {

@@ -37,7 +37,7 @@ impl Etcd {
             let _ = writeln!(std::io::stderr(), "SKIPPED: etcd is not installed (Debian: etcd-server)");
             return None;
         }
-        let mut etcd = Etcd { directory: tempfile::tempdir().unwrap(), ports: free_ports(), child: None };
+        let mut etcd = Etcd { directory: directory(), ports: free_ports(), child: None };
         for _ in 0..STARTS {
             if etcd.start().await {
                 return Some(etcd);
@@ -98,6 +98,11 @@ impl Drop for Etcd {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// In memory where that can be had: how slow a disk is is not looked at here, and etcd waits for it with every write.
+fn directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 fn free_ports() -> [u16; 2] {

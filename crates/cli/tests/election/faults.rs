@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use lessor_client::shell::clock;
 use lessor_proto::Time;
-use tokio::time::Instant;
 
 use crate::etcd::Etcd;
 use crate::node::{AUTHORITY, Fault, TTL};
@@ -45,6 +44,7 @@ async fn fail_over(town: &mut Town, node: usize, fault: Fault) {
     let old = town.nodes[node].leader().await;
     let hit = clock::now();
     town.nodes[node].inflict(old, fault).await;
+    clock::sleep_until(hit + LAST_WORD).await;
     let newcomer = town.join(node, 1);
     town.nodes[node].leader_but(old).await;
     let elected = clock::now();
@@ -68,8 +68,12 @@ async fn fail_over(town: &mut Town, node: usize, fault: Fault) {
 async fn restart_etcd(town: &mut Town) {
     let before = town.processes();
     let hit = clock::now();
+    let mut reigns = Vec::new();
+    for node in &town.nodes {
+        reigns.push(node.reign().await);
+    }
     town.etcd.kill();
-    tokio::time::sleep_until(Instant::now() + LAST_WORD).await;
+    clock::sleep_until(hit + LAST_WORD).await;
     assert!(town.etcd.start().await, "etcd starts again");
     let served = clock::now();
     let mut newcomers = Vec::new();
@@ -77,15 +81,16 @@ async fn restart_etcd(town: &mut Town) {
         newcomers.push(town.join(node, 1));
     }
     for node in [ROOT, WEST, EAST] {
-        town.nodes[node].leader().await;
+        let same = town.nodes[node].reign().await == reigns[node];
         let leads = clock::now();
         let newcomer = town.newcomer(newcomers[node]).await;
         let holders = town.holders(node, before, hit + LAST_WORD).await;
         let after = |time: Time| time.since(served);
         println!(
-            "etcd restarted: {} is led {:?} after it serves, a newcomer is served after {:?}, holders after {:?} to {:?}",
+            "etcd restarted: {} is led {:?} after it serves ({}), a newcomer is served after {:?}, holders after {:?} to {:?}",
             town.nodes[node].name,
             after(leads),
+            if same { "in the same reign" } else { "by another" },
             after(newcomer),
             after(holders[0]),
             after(holders[holders.len() - 1]),

@@ -122,6 +122,12 @@ impl Node {
         self.tasks[task].leads().await
     }
 
+    /// The number of the reign, once somebody leads.
+    pub(crate) async fn reign(&self) -> f64 {
+        let leader = self.leader().await;
+        self.tasks[leader].house().metric("lessor_epoch").await
+    }
+
     /// Ends all tasks in order.
     pub(crate) async fn stop(self) {
         for task in self.tasks {

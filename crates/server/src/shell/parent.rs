@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_client::shell::{Heard, Line};
+use lessor_proto::message::Down;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -45,6 +46,10 @@ fn tell(heard: &Heard, serves: &mut Option<bool>) {
                 warn!(%failure, "the node above does not serve");
             }
         }
+        // A task that does not lead says who does, and that is all that it says.
+        Heard::Down { down: Down::Redirect(_), .. } => {}
+        Heard::Answered { answer, .. } if answer.redirect.is_some() => {}
+        Heard::Released { redirect: Some(_), .. } => {}
         Heard::Answered { .. } | Heard::Released { .. } | Heard::Down { .. } => {
             if serves.replace(true) != Some(true) {
                 info!("the node above serves");
