@@ -62,7 +62,8 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::TrustAmount => Noticed::Story(claims::with_a_small_token),
         GrantorMutation::MarkLate => Swarm(50),        // 0: I6
         GrantorMutation::LeaderFreesOld => Swarm(300), // 11: I2; 18: I3; 43: I2
-        GrantorMutation::RenewInDebt => Both(6_000, debt::kept_by_heartbeats), // 263, 1622: I3; 4121: I5
+        // Towns notice it about once in 5,000 seeds.
+        GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
     }
 }
 

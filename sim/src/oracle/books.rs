@@ -127,7 +127,8 @@ impl Town {
         }
         seen.latest = seen.latest.max(until);
         let of_it = |mail: &&Mail| mail.resource == Some(resource) && mail.micros == micros;
-        if let Some(mail) = self.oracle.mail.iter().find(of_it) {
+        // Of two grants in one message, the later one is the lease.
+        if let Some(mail) = self.oracle.mail.iter().rev().find(of_it) {
             seen.order = mail.order;
             let found = mail.order;
             if found <= before {
