@@ -23,7 +23,7 @@ struct Lessor {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a server
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Watch a server, a dozen clients and a real HTTP target with a limit, in one process
     Demo(demo::Demo),
     /// Ask a server for capacity, once or until interrupted

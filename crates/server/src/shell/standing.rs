@@ -59,7 +59,7 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
     match resigned.await {
         Ok(()) => info!("another task may lead"),
         Err(_) => {
-            warn!(after = ?RESIGNATION, "nobody has heard that this task leads no more; another leads when its key ends")
+            warn!(after = ?RESIGNATION, "etcd has not heard that this task leads no more: its key has to end");
         }
     }
 }
