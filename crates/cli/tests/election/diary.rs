@@ -1,6 +1,8 @@
 //! What all clients believed at every instant, from what they wrote down.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,8 +23,13 @@ struct Belief {
 }
 
 /// The beliefs of the clients of one process, by their names, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Diary(BTreeMap<String, Vec<Belief>>);
+#[derive(Debug)]
+pub(crate) struct Diary {
+    file: BufReader<File>,
+    beliefs: BTreeMap<String, Vec<Belief>>,
+    /// A line of which the end is still to come.
+    line: String,
+}
 
 /// The sum of all beliefs, seen over all time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,12 +45,16 @@ pub(crate) struct Peak {
 // === impl Diary ===
 
 impl Diary {
-    /// What a process has written up to now. The last line may be cut off.
-    pub(crate) fn read(path: &Path) -> Diary {
-        let text = std::fs::read_to_string(path).unwrap();
-        let mut diary = Diary::default();
-        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-            let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    pub(crate) fn open(path: &Path) -> Diary {
+        let file = BufReader::new(File::open(path).unwrap());
+        Diary { file, beliefs: BTreeMap::new(), line: String::new() }
+    }
+
+    /// Reads on, up to what has been written by then.
+    pub(crate) fn read(&mut self) {
+        while self.file.read_line(&mut self.line).unwrap() > 0 && self.line.ends_with('\n') {
+            let line = std::mem::take(&mut self.line);
+            let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
             if let Some(millis) = line["fields"]["lasts_ms"].as_u64() {
                 let from = Time::from_nanos(line["timestamp"].as_str().unwrap().parse().unwrap());
                 // Without a capacity there is no limit, which nobody was ever granted.
@@ -52,10 +63,9 @@ impl Diary {
                 let until = from + Duration::from_millis(millis + 1);
                 let rung = line["fields"]["rung"].as_str().unwrap().to_owned();
                 let client = line["span"]["id"].as_str().unwrap().to_owned();
-                diary.0.entry(client).or_default().push(Belief { from, amount, until, rung });
+                self.beliefs.entry(client).or_default().push(Belief { from, amount, until, rung });
             }
         }
-        diary
     }
 
     /// When each of its clients was granted anything for the first time, if it was.
@@ -63,7 +73,7 @@ impl Diary {
         let first = |beliefs: &Vec<Belief>| {
             beliefs.iter().find(|belief| belief.amount > Amount::ZERO).map(|belief| belief.from)
         };
-        self.0.values().filter_map(first).collect()
+        self.beliefs.values().filter_map(first).collect()
     }
 
     /// When each of its clients was first granted something after `since`: a lease that lasts longer than the one before.
@@ -76,14 +86,14 @@ impl Diary {
             };
             (0..beliefs.len()).find(is_grant).map(|index| beliefs[index].from)
         };
-        self.0.values().filter_map(first).collect()
+        self.beliefs.values().filter_map(first).collect()
     }
 
     /// Who had a lease and then none: for each the time, and in words what was believed then. `now` is when the diaries were
     /// known to be whole.
     pub(crate) fn losses(&self, now: Time) -> Vec<String> {
         let mut losses = Vec::new();
-        for (client, beliefs) in &self.0 {
+        for (client, beliefs) in &self.beliefs {
             let leased = beliefs.iter().position(|belief| belief.amount > Amount::ZERO);
             let held = &beliefs[leased.unwrap_or(beliefs.len())..];
             for (index, belief) in held.iter().enumerate() {
@@ -98,10 +108,10 @@ impl Diary {
 }
 
 /// The greatest sum of all beliefs at one instant.
-pub(crate) fn peak(diaries: &[Diary]) -> Peak {
+pub(crate) fn peak<'a>(diaries: impl Iterator<Item = &'a Diary>) -> Peak {
     // The sum falls before it rises at the same instant: a belief ends where the next begins.
     let mut steps: Vec<(Time, i128)> = Vec::new();
-    for beliefs in diaries.iter().flat_map(|diary| diary.0.values()) {
+    for beliefs in diaries.flat_map(|diary| diary.beliefs.values()) {
         for (index, belief) in beliefs.iter().enumerate() {
             let until = beliefs.get(index + 1).map_or(belief.until, |next| next.from.min(belief.until));
             if belief.from < until {

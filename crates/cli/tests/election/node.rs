@@ -82,16 +82,24 @@ impl Node {
         let waiting = async {
             let mut timer = interval(Duration::from_millis(20));
             loop {
-                for (number, task) in self.tasks.iter().enumerate() {
-                    if number != old && task.fault.is_none() && task.leads().await {
-                        return number;
-                    }
-                }
-                timer.tick().await;
+                match self.leads_now().await {
+                    Some(leader) if leader != old => return leader,
+                    _ => timer.tick().await,
+                };
             }
         };
         let leader = tokio::time::timeout(AGES, waiting).await;
         leader.unwrap_or_else(|_| panic!("{}: nobody leads", self.name))
+    }
+
+    /// The task that leads and may act, of those that nothing has happened to.
+    pub(crate) async fn leads_now(&self) -> Option<usize> {
+        for (number, task) in self.tasks.iter().enumerate() {
+            if task.fault.is_none() && task.leads().await {
+                return Some(number);
+            }
+        }
+        None
     }
 
     pub(crate) async fn inflict(&mut self, task: usize, fault: Fault) {

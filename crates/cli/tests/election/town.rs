@@ -1,7 +1,6 @@
 //! A root of three tasks, two leaves of two, and the processes with clients that write down what they believe.
 
 use std::fs::File;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// A process with clients.
 struct Process {
     child: Child,
-    diary: PathBuf,
+    diary: Diary,
     node: usize,
     clients: usize,
 }
@@ -46,6 +45,10 @@ pub(crate) struct Town {
     pub(crate) etcd: Etcd,
     pub(crate) nodes: [Node; 3],
     processes: Vec<Process>,
+    /// In which reign each node was when it was looked at last.
+    reigns: [f64; 3],
+    /// No two nodes have failed over at once.
+    orderly: bool,
     directory: TempDir,
     dice: Pcg64,
 }
@@ -64,14 +67,16 @@ impl Town {
         let parents = root.addresses();
         let west = Node::start("west", 2, etcd.address(), &key, &parents).await;
         let east = Node::start("east", 2, etcd.address(), &key, &parents).await;
-        let mut town = Town { etcd, nodes: [root, west, east], processes: Vec::new(), directory, dice };
+        let (nodes, processes, reigns) = ([root, west, east], Vec::new(), [0.0; 3]);
+        let mut town = Town { etcd, nodes, processes, reigns, orderly: true, directory, dice };
+        town.look().await;
         town.join(ROOT, DIRECT);
         for _ in 0..PROCESSES {
             town.join(WEST, CLIENTS);
             town.join(EAST, CLIENTS);
         }
         for process in 0..town.processes.len() {
-            town.until("everybody is served", async || town.served(process)).await;
+            town.newcomers(process).await;
         }
         town
     }
@@ -81,72 +86,82 @@ impl Town {
         let number = self.processes.len();
         let name = format!("{}-{number}", self.nodes[node].name);
         let diary = self.directory.path().join(&name);
+        let written = File::create(&diary).unwrap();
         let (servers, seed) = (self.nodes[node].addresses(), self.dice.random::<u64>());
         let child = Command::new(std::env::current_exe().unwrap())
             .args([clients::CALL, &servers, &name, &clients.to_string(), &seed.to_string()])
             .stdin(Stdio::null())
-            .stdout(File::create(&diary).unwrap())
+            .stdout(written)
             .kill_on_drop(true)
             .spawn();
+        let diary = Diary::open(&diary);
         self.processes.push(Process { child: child.unwrap(), diary, node, clients });
         number
     }
 
     /// When those at a node were first granted something after `since`, once all of them were. Newcomers from the process
     /// `before` on are not among them.
-    pub(crate) async fn holders(&self, node: usize, before: usize, since: Time) -> Vec<Time> {
+    pub(crate) async fn holders(&mut self, node: usize, before: usize, since: Time) -> Vec<Time> {
+        let what = format!("holders at {} are served again", self.nodes[node].name);
         let mut times = Vec::new();
-        for process in self.processes[..before].iter().filter(|process| process.node == node) {
-            let mut granted = Vec::new();
-            self.until(&format!("holders at {} are served again", self.nodes[node].name), async || {
-                granted = Diary::read(&process.diary).granted_after(since);
-                granted.len() == process.clients
-            })
-            .await;
-            times.append(&mut granted);
+        for process in self.processes[..before].iter_mut().filter(|process| process.node == node) {
+            times.extend(process.once(&what, |diary| diary.granted_after(since)).await);
         }
         times.sort_unstable();
         times
     }
 
-    /// When the only client of a process was first granted something, once it was.
-    pub(crate) async fn newcomer(&self, process: usize) -> Time {
-        self.until("a newcomer is served", async || self.served(process)).await;
-        Diary::read(&self.processes[process].diary).served()[0]
+    /// When the clients of a process were granted something at all, once they were.
+    pub(crate) async fn newcomers(&mut self, process: usize) -> Vec<Time> {
+        self.processes[process].once("newcomers are served", Diary::served).await
     }
 
     pub(crate) fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    fn served(&self, process: usize) -> bool {
-        let Process { diary, clients, .. } = &self.processes[process];
-        Diary::read(diary).served().len() == *clients
+    /// Which nodes have failed over since it was looked last.
+    pub(crate) async fn look(&mut self) -> Vec<usize> {
+        let mut changed = Vec::new();
+        for (number, node) in self.nodes.iter().enumerate() {
+            let reign = node.reign().await;
+            if std::mem::replace(&mut self.reigns[number], reign) < reign {
+                changed.push(number);
+            }
+        }
+        changed
     }
 
-    /// Never more is believed than there is, and nobody has lost anything.
-    pub(crate) fn check(&mut self, when: &str) {
+    /// Never more is believed than there is, and nobody has lost anything: unless nodes have failed over that should not
+    /// have, as happens on a machine that is so slow that etcd hears of nobody for seconds. Where a node and the one
+    /// above it fail over together it is not promised that everybody keeps what they have.
+    pub(crate) async fn check(&mut self, when: &str, failed: &[usize]) {
         for process in &mut self.processes {
             assert_eq!(process.child.try_wait().unwrap(), None, "clients live to the end");
         }
+        let changed = self.look().await;
+        if changed != failed {
+            self.orderly = false;
+            let names = |nodes: &[usize]| nodes.iter().map(|&node| self.nodes[node].name).collect::<Vec<_>>();
+            let (meant, changed) = (names(failed), names(&changed));
+            println!(
+                "NOT JUDGED from here on is who loses a lease: {changed:?} failed over, and {meant:?} should have"
+            );
+        }
         let now = clock::now();
-        let diaries: Vec<Diary> = self.processes.iter().map(|process| Diary::read(&process.diary)).collect();
-        let peak = peak(&diaries);
+        self.processes.iter_mut().for_each(|process| process.diary.read());
+        let diaries = || self.processes.iter().map(|process| &process.diary);
+        let peak = peak(diaries());
         println!("{when}: {peak:?}");
         assert!(peak.sum <= Amount::from_f64(CAPACITY), "{when}: more was believed than there is: {peak:?}");
-        let losses: Vec<String> = diaries.iter().flat_map(|diary| diary.losses(now)).collect();
-        assert!(losses.is_empty(), "{when}: leases were lost:\n{}", losses.join("\n"));
-    }
-
-    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
-        let mut timer = interval(LOOK);
-        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let waiting = async {
-            while !holds().await {
-                timer.tick().await;
-            }
-        };
-        assert!(timeout(LONG, waiting).await.is_ok(), "never: {what}");
+        let losses: Vec<String> = diaries().flat_map(|diary| diary.losses(now)).collect();
+        let some = &losses[..losses.len().min(20)];
+        assert!(
+            losses.is_empty() || !self.orderly,
+            "{when}: {} times somebody was without a lease:\n{}",
+            losses.len(),
+            some.join("\n")
+        );
     }
 
     /// Ends the clients, and then all tasks in order.
@@ -157,5 +172,26 @@ impl Town {
             node.stop().await;
         }
         drop(etcd);
+    }
+}
+
+// === impl Process ===
+
+impl Process {
+    /// When something was so for each of its clients, once it was for all.
+    async fn once(&mut self, what: &str, when: impl Fn(&Diary) -> Vec<Time>) -> Vec<Time> {
+        let mut timer = interval(LOOK);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let waiting = async {
+            loop {
+                timer.tick().await;
+                self.diary.read();
+                let times = when(&self.diary);
+                if times.len() == self.clients {
+                    return times;
+                }
+            }
+        };
+        timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("never: {what}"))
     }
 }
