@@ -107,8 +107,10 @@ impl Diary {
     }
 }
 
-/// The greatest sum of all beliefs at one instant.
-pub(crate) fn peak<'a>(diaries: impl Iterator<Item = &'a Diary>) -> Peak {
+/// The greatest sum of all beliefs at one instant until `now`, when the first of the diaries had not been read yet.
+///
+/// Of what comes later some diaries may hold the increase, and others not yet the reduction that made room for it.
+pub(crate) fn peak<'a>(diaries: impl Iterator<Item = &'a Diary>, now: Time) -> Peak {
     // The sum falls before it rises at the same instant: a belief ends where the next begins.
     let mut steps: Vec<(Time, i128)> = Vec::new();
     for beliefs in diaries.flat_map(|diary| diary.beliefs.values()) {
@@ -122,7 +124,7 @@ pub(crate) fn peak<'a>(diaries: impl Iterator<Item = &'a Diary>) -> Peak {
     }
     steps.sort_unstable();
     let (mut sum, mut peak) = (0, (0, Time::ZERO));
-    for &(at, step) in &steps {
+    for &(at, step) in steps.iter().take_while(|&&(at, _)| at <= now) {
         sum += step;
         if sum > peak.0 {
             peak = (sum, at);

@@ -151,7 +151,7 @@ impl Town {
         let now = clock::now();
         self.processes.iter_mut().for_each(|process| process.diary.read());
         let diaries = || self.processes.iter().map(|process| &process.diary);
-        let peak = peak(diaries());
+        let peak = peak(diaries(), now);
         println!("{when}: {peak:?}");
         assert!(peak.sum <= Amount::from_f64(CAPACITY), "{when}: more was believed than there is: {peak:?}");
         let losses: Vec<String> = diaries().flat_map(|diary| diary.losses(now)).collect();
