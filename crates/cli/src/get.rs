@@ -10,6 +10,7 @@ use lessor_client::limiter::Limiter;
 use lessor_client::session::Transport;
 use lessor_client::shell::{LeaseView, clock};
 use lessor_client::{Client, Resource};
+use lessor_proto::Amount;
 
 /// Asks a server for capacity and says what it gives. It is given back at the end.
 #[derive(Debug, Args)]
@@ -55,7 +56,7 @@ enum Way {
 }
 
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
-/// How long to wait for more than less than what is wanted.
+/// How long to wait for more than nothing.
 const SECOND_ANSWER: Duration = Duration::from_millis(500);
 
 // === impl Get ===
@@ -90,14 +91,13 @@ impl Get {
         if let (Some(fault), Rung::Waiting) = (&lease.last_error, lease.rung) {
             bail!("{}: {fault}", self.resource);
         }
-        if !self.hold && is_short(&lease, self.wants) {
-            // What others have to give back, or what is written down first for successors, comes a moment later.
-            while let Ok(changed) = tokio::time::timeout(SECOND_ANSWER, resource.changed()).await {
-                lease = changed?;
-                if !is_short(&lease, self.wants) {
-                    break;
-                }
-            }
+        // What is written down first for successors comes a moment later.
+        if !self.hold
+            && self.wants > 0.0
+            && lease.capacity == Some(Amount::ZERO)
+            && let Ok(changed) = tokio::time::timeout(SECOND_ANSWER, resource.changed()).await
+        {
+            lease = changed?;
         }
         println!("{}", self.line::<E>(&lease));
         if !self.hold {
@@ -129,10 +129,6 @@ impl Get {
             lease.rung.name()
         )
     }
-}
-
-fn is_short(lease: &LeaseView, wants: f64) -> bool {
-    lease.capacity.is_some_and(|capacity| capacity.as_f64() < wants)
 }
 
 // === impl Way ===
