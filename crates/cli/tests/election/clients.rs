@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_client::limiter::Limiter;
-use lessor_client::shell::clock;
+use lessor_client::shell::{Builder, clock};
 use lessor_client::{Client, Resource};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -46,7 +46,7 @@ pub(crate) async fn run(arguments: &[String]) {
     let mut open: Vec<(Client, Resource<Limiter>)> = Vec::new();
     for number in 0..clients.parse().unwrap() {
         let builder = Client::builder(servers[0]).id(format!("{process}-{number}"));
-        let client = servers[1..].iter().fold(builder, lessor_client::shell::Builder::server);
+        let client = servers[1..].iter().fold(builder, Builder::server);
         let client = client.build().unwrap();
         let queries = client.rate("db").wants(dice.random_range(WANTS)).open().unwrap();
         open.push((client, queries));

@@ -89,17 +89,19 @@ impl Diary {
         self.beliefs.values().filter_map(first).collect()
     }
 
-    /// Who had a lease and then none: for each the time, and in words what was believed then. `now` is when the diaries were
-    /// known to be whole.
-    pub(crate) fn losses(&self, now: Time) -> Vec<String> {
+    /// Who had a lease and then none between two moments: in words, with what was believed before and when that ended. At
+    /// `until` the diary had not been read yet.
+    pub(crate) fn losses(&self, since: Time, until: Time) -> Vec<String> {
         let mut losses = Vec::new();
         for (client, beliefs) in &self.beliefs {
             let leased = beliefs.iter().position(|belief| belief.amount > Amount::ZERO);
             let held = &beliefs[leased.unwrap_or(beliefs.len())..];
             for (index, belief) in held.iter().enumerate() {
-                let next = held.get(index + 1).map_or(now, |next| next.from);
-                if belief.amount == Amount::ZERO || belief.rung != "leased" || belief.until < next {
-                    losses.push(format!("{client}: {belief:?}, next at {next}"));
+                let next = held.get(index + 1).map_or(until, |next| next.from).min(until);
+                let is_none = belief.amount == Amount::ZERO || belief.rung != "leased" || belief.until < next;
+                if is_none && since < next && belief.from <= until {
+                    let before = index.checked_sub(1).map(|before| &held[before]);
+                    losses.push(format!("{client}: {before:?}, then {belief:?}, until {next}"));
                 }
             }
         }
