@@ -58,6 +58,14 @@ async fn fail_over(town: &mut Town, node: usize, fault: Fault) {
         holders[0].since(hit),
         holders[holders.len() - 1].since(hit),
     );
+    if node == ROOT {
+        // One fail-over at a time: it is over when both have shown what they have.
+        let [root, leaves @ ..] = &town.nodes;
+        for leaf in leaves {
+            eventually("the leaves are known again", async || root.knows(leaf).await).await;
+        }
+        println!("{when}: both leaves are known after {:?}", clock::now().since(hit));
+    }
     town.check(&when, &[node]).await;
     town.nodes[node].mend(old).await;
     let node = &town.nodes[node];

@@ -136,6 +136,16 @@ impl Node {
         self.tasks[leader].house().metric("lessor_epoch").await
     }
 
+    /// Whether the leader knows what another node holds.
+    pub(crate) async fn knows(&self, below: &Node) -> bool {
+        let leader = self.leader().await;
+        let Some(resource) = self.tasks[leader].house().resource("db").await else { return false };
+        let holds = |holder: &serde_json::Value| {
+            holder["kind"] == "node" && holder["client"] == below.name && holder["has"].as_f64() > Some(0.0)
+        };
+        resource["holders"].as_array().is_some_and(|holders| holders.iter().any(holds))
+    }
+
     /// Ends all tasks in order.
     pub(crate) async fn stop(self) {
         for task in self.tasks {
