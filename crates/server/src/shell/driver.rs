@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
 use self::house::House;
-pub(super) use self::house::Upward;
+pub(super) use self::house::{Seat, Upward};
 use super::etcd::Authority;
 use crate::node::{FromParent, Node, NodeConfig, NodeStatus, Peer, StatusQuery};
 use crate::repository::Repository;
@@ -251,6 +251,18 @@ impl Driver {
         })?
     }
 
+    /// The same for a stream that was opened in this reign.
+    fn call_for<R>(
+        &self,
+        seat: Seat,
+        call: impl FnOnce(&mut Node, Time, Peer) -> R,
+    ) -> Result<R, Unanswered> {
+        self.visit(|house, now| match (house.peer(seat), &mut house.node) {
+            (Some(peer), Some(node)) if self.leads(now) => Ok(call(node, now, peer)),
+            _ => Err(Unanswered::NotLeading(self.another(&house.leader))),
+        })?
+    }
+
     fn visit<R>(&self, visit: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
         let mut house = self.house()?;
         let now = clock::now();
@@ -292,7 +304,7 @@ impl Driver {
 impl Driver {
     /// Somebody has opened a stream. What is due to it comes out of the receiver; each message that has been taken out is
     /// to be followed by [`Driver::ready`]. The receiver ends when the node or a drain has closed the stream.
-    pub(super) fn connect(&self, hello: &Hello) -> Result<(Peer, mpsc::Receiver<Down>), Unanswered> {
+    pub(super) fn connect(&self, hello: &Hello) -> Result<(Seat, mpsc::Receiver<Down>), Unanswered> {
         let connected = self.visit(|house, now| {
             // Looked at under the lock: a stream is closed by a drain, or not opened.
             if self.draining.load(Ordering::Relaxed) {
@@ -303,26 +315,26 @@ impl Driver {
             }
             house.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
-        let (peer, outbox) = connected??;
-        debug!(stream = %peer, holder = %hello.holder, incarnation = hello.incarnation, "connected");
-        Ok((peer, outbox))
+        let (seat, outbox) = connected??;
+        debug!(stream = %seat, holder = %hello.holder, incarnation = hello.incarnation, "connected");
+        Ok((seat, outbox))
     }
 
     /// Something came up a stream.
-    pub(super) fn receive(&self, peer: Peer, up: Up) -> Result<(), Unanswered> {
-        self.call(|node, now| node.receive(now, peer, up))
+    pub(super) fn receive(&self, seat: Seat, up: Up) -> Result<(), Unanswered> {
+        self.call_for(seat, |node, now, peer| node.receive(now, peer, up))
     }
 
     /// The message that came out last for a stream has been taken.
-    pub(super) fn ready(&self, peer: Peer) -> Result<(), Unanswered> {
-        self.call(|node, now| node.ready(now, peer))
+    pub(super) fn ready(&self, seat: Seat) -> Result<(), Unanswered> {
+        self.call_for(seat, |node, now, peer| node.ready(now, peer))
     }
 
     /// A stream has ended. May be said twice.
-    pub(super) fn disconnect(&self, peer: Peer) {
+    pub(super) fn disconnect(&self, seat: Seat) {
         // Of a broken node nothing is expected.
-        if let Ok(true) = self.visit(|house, now| house.disconnect(now, peer)) {
-            debug!(stream = %peer, "disconnected");
+        if let Ok(true) = self.visit(|house, now| house.disconnect(now, seat)) {
+            debug!(stream = %seat, "disconnected");
         }
     }
 
@@ -365,5 +377,47 @@ impl Driver {
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").field("node", &self.config.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lessor_proto::ClientId;
+    use lessor_proto::message::{HolderKind, StreamReport};
+
+    use super::*;
+    use crate::election::record::RecordRead;
+
+    fn driver() -> Driver {
+        let authority = Arc::new(Authority::default());
+        authority.set(Some(Time::MAX));
+        let config = NodeConfig::new("root", 0);
+        Driver::standing(config, Repository::default(), "127.0.0.1:1".to_owned(), 10, authority)
+    }
+
+    fn hello(holder: &str) -> Hello {
+        Hello { kind: HolderKind::Client, holder: ClientId::new(holder, 256).unwrap(), incarnation: 7 }
+    }
+
+    #[test]
+    fn a_stream_of_an_earlier_reign_has_no_part_in_a_later_one() {
+        let driver = driver();
+        driver.lead(3, RecordRead::default()).unwrap();
+        let (before, _) = driver.connect(&hello("early")).unwrap();
+        driver.follow(Leader::default(), None).unwrap();
+        driver.lead(9, RecordRead::default()).unwrap();
+        // The node numbers its streams from the beginning again.
+        let (now, mut outbox) = driver.connect(&hello("late")).unwrap();
+        assert_eq!(before.to_string(), now.to_string());
+        assert!(matches!(outbox.try_recv(), Ok(Down::Welcome(_))));
+        assert!(matches!(driver.ready(before), Err(Unanswered::NotLeading(_))));
+        let report = StreamReport { id: 1, target_epoch: Some(9), renew_all: true, reports: Vec::new() };
+        let heartbeat = Up::Report(report);
+        assert!(matches!(driver.receive(before, heartbeat.clone()), Err(Unanswered::NotLeading(_))));
+        driver.disconnect(before);
+        assert_eq!(driver.streams(), 1);
+        driver.ready(now).unwrap();
+        driver.receive(now, heartbeat).unwrap();
+        assert!(outbox.try_recv().is_ok(), "the later stream goes on");
     }
 }

@@ -188,7 +188,7 @@ impl Authority {
         }
     }
 
-    fn set(&self, until: Option<Time>) {
+    pub(super) fn set(&self, until: Option<Time>) {
         let nanos = until.map_or(0, Time::as_nanos).min(RESIGNED - 1);
         let set = |old| (old != RESIGNED).then_some(nanos);
         // An error means that it has resigned.

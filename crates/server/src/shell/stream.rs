@@ -21,9 +21,8 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use super::driver::{Driver, Unanswered};
+use super::driver::{Driver, Seat, Unanswered};
 use super::grpc::{refused, unanswered};
-use crate::node::Peer;
 
 /// How long somebody who has opened a stream may take to say who it is.
 const HELLO: Duration = Duration::from_secs(10);
@@ -33,7 +32,7 @@ const HELLO: Duration = Duration::from_secs(10);
 pub struct Downs {
     driver: Arc<Driver>,
     /// Absent of a stream that only says who leads.
-    peer: Option<Peer>,
+    seat: Option<Seat>,
     kind: HolderKind,
     outbox: mpsc::Receiver<Down>,
     /// Reports that did not reach the node.
@@ -48,7 +47,7 @@ type End = OnceLock<Status>;
 /// Reads what comes up a stream.
 struct Reader {
     driver: Arc<Driver>,
-    peer: Peer,
+    seat: Seat,
     kind: HolderKind,
     ups: Streaming<wire::SessionUpRequest>,
     refusals: mpsc::Sender<wire::SessionDown>,
@@ -62,18 +61,18 @@ pub(super) async fn open(
     let hello = hello(&driver, &mut ups).await?;
     let (sender, refusals) = mpsc::channel(1);
     let end = Arc::new(End::new());
-    let (peer, outbox) = match driver.connect(&hello) {
-        Ok((peer, outbox)) => (peer, outbox),
+    let (seat, outbox) = match driver.connect(&hello) {
+        Ok((seat, outbox)) => (seat, outbox),
         Err(Unanswered::NotLeading(leader)) => {
             let (only, outbox) = mpsc::channel(1);
             only.try_send(Down::Redirect(leader)).expect("it has room for one");
-            return Ok(Downs { driver, peer: None, kind: hello.kind, outbox, refusals, end, reader: None });
+            return Ok(Downs { driver, seat: None, kind: hello.kind, outbox, refusals, end, reader: None });
         }
         Err(fault) => return Err(unanswered(fault)),
     };
-    let reader = Reader { driver: driver.clone(), peer, kind: hello.kind, ups, refusals: sender };
+    let reader = Reader { driver: driver.clone(), seat, kind: hello.kind, ups, refusals: sender };
     let reader = Some(tokio::spawn(reader.run(end.clone())).abort_handle());
-    Ok(Downs { driver, peer: Some(peer), kind: hello.kind, outbox, refusals, end, reader })
+    Ok(Downs { driver, seat: Some(seat), kind: hello.kind, outbox, refusals, end, reader })
 }
 
 async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> Result<Hello, Status> {
@@ -93,11 +92,11 @@ impl Reader {
     /// Until the other side has ended, or has broken the rules.
     async fn run(mut self, end: Arc<End>) {
         if let Err(status) = self.read().await {
-            debug!(stream = %self.peer, %status, "the stream is broken off");
+            debug!(stream = %self.seat, %status, "the stream is broken off");
             // There is no other end yet: only the reader gives one.
             let _ = end.set(status);
         }
-        self.driver.disconnect(self.peer);
+        self.driver.disconnect(self.seat);
     }
 
     async fn read(&mut self) -> Result<(), Status> {
@@ -106,7 +105,7 @@ impl Reader {
             self.driver.traffic().received.fetch_add(1, Ordering::Relaxed);
             let report = number(&request);
             match (Up::from_wire(request, self.driver.limits(), Some(self.kind)), report) {
-                (Ok(up), _) => self.driver.receive(self.peer, up).map_err(unanswered)?,
+                (Ok(up), _) => self.driver.receive(self.seat, up).map_err(unanswered)?,
                 (Err(refusal), Some(report)) => self.refuse(report, refusal).await,
                 (Err(refusal), None) => return Err(refused(refusal)),
             }
@@ -116,7 +115,7 @@ impl Reader {
 
     /// Says so, and reads on when there is room for the next refusal: nobody can make refusals pile up.
     async fn refuse(&self, report: u64, refusal: Refusal) {
-        debug!(stream = %self.peer, report, %refusal, "refused");
+        debug!(stream = %self.seat, report, %refusal, "refused");
         let status = refused(refusal);
         let refused = wire::Refused {
             report_id: report,
@@ -154,7 +153,7 @@ impl Stream for Downs {
                     this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
                 }
                 // Whoever does not lead any more has nothing further to say, and its outbox has ended.
-                let next = match this.peer.map_or(Ok(()), |peer| this.driver.ready(peer)) {
+                let next = match this.seat.map_or(Ok(()), |seat| this.driver.ready(seat)) {
                     Ok(()) | Err(Unanswered::NotLeading(_)) => Ok(()),
                     Err(fault) => Err(unanswered(fault)),
                 };
@@ -178,8 +177,8 @@ impl Drop for Downs {
         if let Some(reader) = &self.reader {
             reader.abort();
         }
-        if let Some(peer) = self.peer {
-            self.driver.disconnect(peer);
+        if let Some(seat) = self.seat {
+            self.driver.disconnect(seat);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What stands behind the lock: the node, and the outboxes of those who are connected to it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use lessor_client::session::Action;
 use lessor_proto::Time;
@@ -23,6 +24,14 @@ pub(crate) enum Upward {
     Do(Action),
 }
 
+/// A stream, as it is called outside the node: streams of an earlier reign of this task may end while another is in force,
+/// whose streams have the same numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::shell) struct Seat {
+    term: u64,
+    peer: Peer,
+}
+
 /// The node and its outboxes.
 pub(super) struct House {
     /// Absent while another task leads.
@@ -33,6 +42,8 @@ pub(super) struct House {
     pub(super) epoch: Option<u64>,
     /// With what this task would begin to lead.
     pub(super) repository: Repository,
+    /// How often the node, or its absence, has been replaced.
+    term: u64,
     outboxes: BTreeMap<Peer, mpsc::Sender<Down>>,
     /// Streams at a time.
     limit: usize,
@@ -48,12 +59,13 @@ impl House {
     pub(super) fn new(node: Option<Node>, leader: Leader, repository: Repository, limit: usize) -> House {
         let epoch = node.as_ref().map(Node::epoch);
         let outboxes = BTreeMap::new();
-        House { node, leader, epoch, repository, outboxes, limit, upward: None, record: None }
+        House { node, leader, epoch, repository, term: 0, outboxes, limit, upward: None, record: None }
     }
 
     /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
     pub(super) fn follow(&mut self, leader: Leader, epoch: Option<u64>) {
         self.node = None;
+        self.term += 1;
         for outbox in std::mem::take(&mut self.outboxes).into_values() {
             // Who has not read the last message yet finds out when the stream ends.
             let _ = outbox.try_send(Down::Redirect(leader.clone()));
@@ -65,7 +77,7 @@ impl House {
         &mut self,
         now: Time,
         hello: Hello,
-    ) -> Result<(Peer, mpsc::Receiver<Down>), Refusal> {
+    ) -> Result<(Seat, mpsc::Receiver<Down>), Refusal> {
         let count = self.outboxes.len() + 1;
         if count > self.limit {
             return Err(Refusal::Exhausted { what: "streams".to_owned(), count, limit: self.limit });
@@ -73,11 +85,17 @@ impl House {
         let peer = self.node.as_mut().expect("looked at before").connect(now, hello);
         let (sender, receiver) = mpsc::channel(OUTBOX);
         self.outboxes.insert(peer, sender);
-        Ok((peer, receiver))
+        Ok((Seat { term: self.term, peer }, receiver))
+    }
+
+    /// How the node calls a stream, unless that is of an earlier reign.
+    pub(super) fn peer(&self, seat: Seat) -> Option<Peer> {
+        (seat.term == self.term).then_some(seat.peer)
     }
 
     /// Whether it was connected.
-    pub(super) fn disconnect(&mut self, now: Time, peer: Peer) -> bool {
+    pub(super) fn disconnect(&mut self, now: Time, seat: Seat) -> bool {
+        let Some(peer) = self.peer(seat) else { return false };
         let was_connected = self.outboxes.remove(&peer).is_some();
         if let Some(node) = self.node.as_mut().filter(|_| was_connected) {
             node.disconnect(now, peer);
@@ -123,5 +141,11 @@ impl House {
             // Nobody writes it when the server has been told to end.
             let _ = record.send((node.epoch(), write));
         }
+    }
+}
+
+impl fmt::Display for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.peer.fmt(f)
     }
 }
