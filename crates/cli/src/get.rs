@@ -1,5 +1,6 @@
 //! `lessor get`: what a client would be given.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -103,10 +104,12 @@ impl Get {
         if !self.hold {
             return Ok(());
         }
+        // One listener for all rounds: a signal that comes while a line is printed is not lost.
+        let mut interrupt = pin!(tokio::signal::ctrl_c());
         loop {
             tokio::select! {
                 changed = resource.changed() => lease = changed?,
-                interrupted = tokio::signal::ctrl_c() => return interrupted.context("cannot listen for signals"),
+                interrupted = &mut interrupt => return interrupted.context("cannot listen for signals"),
             }
             let after = clock::now().since(start).as_secs_f64();
             println!("{} after {after:.1} s", self.line::<E>(&lease));
