@@ -60,8 +60,9 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::ClaimsAdded => Both(500, claims::two_leaders), // 7, 72, 95: I3
         GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),
         GrantorMutation::TrustAmount => Noticed::Story(claims::with_a_small_token),
-        GrantorMutation::MarkLate => Swarm(50),        // 0: I6
-        GrantorMutation::LeaderFreesOld => Swarm(300), // 11: I2; 18: I3; 43: I2
+        GrantorMutation::InheritUnseen => Swarm(1_600), // 159: I4; 161, 216: I3
+        GrantorMutation::MarkLate => Swarm(50),         // 0: I6
+        GrantorMutation::LeaderFreesOld => Swarm(300),  // 11: I2; 18: I3; 43: I2
         // Towns notice it about once in 5,000 seeds.
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
     }

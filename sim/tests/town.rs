@@ -77,6 +77,27 @@ fn a_lost_root_is_not_noticed_below_while_leases_last() {
     town.judge().unwrap();
 }
 
+/// The least that all clients together believed.
+struct Least(u128);
+
+impl Observer for Least {
+    fn hear(&mut self, _: Time, news: News) {
+        self.0 = self.0.min(news.total);
+    }
+}
+
+#[test]
+fn when_all_leaders_fall_at_once_their_successors_take_nothing_away() {
+    let mut town = tree(20.0);
+    (0..7).for_each(|place| town.lose_leader(place));
+    town.pass(Duration::from_secs(10)).unwrap();
+    (0..7).for_each(|place| town.elect(place, 1));
+    let mut least = Least(u128::MAX);
+    town.run_until_heard(town.now() + Duration::from_secs(80), &mut least).unwrap();
+    assert!(least.0 > 119_000_000, "they fell to {}", least.0);
+    town.judge().unwrap();
+}
+
 #[test]
 fn those_who_poll_get_their_share_too() {
     for way in [Way::Poll, Way::Legacy] {

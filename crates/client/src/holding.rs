@@ -73,6 +73,26 @@ pub struct HoldingConfig {
     pub surplus: Surplus,
 }
 
+/// What shows that a lease was granted: so that who comes after its holder can show it too.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Proof {
+    /// Which grant it was.
+    pub order: Order,
+    /// The token that came with it; empty if none did.
+    pub token: Arc<[u8]>,
+}
+
+/// What a new leader of a node has from the ones before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Inheritance {
+    /// So much of it is in use for certain: no more is shown to a successor of the one who granted it.
+    pub amount: Amount,
+    /// When it has ended at the latest.
+    pub end: Time,
+    /// What it is shown with.
+    pub proof: Proof,
+}
+
 /// A lease, and the rungs below it.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
@@ -266,10 +286,27 @@ impl Holding {
         self.reported.as_ref() != Some(&self.config.bands)
     }
 
-    /// The reign under which something is held that has not ended.
+    /// The reign under which something is held, or counted, that has not ended.
     pub(crate) fn reign(&self, now: Time) -> Option<u64> {
-        let live = self.lease.as_ref().filter(|lease| now < lease.end && lease.amount > Amount::ZERO);
-        live?.order.map(|order| order.epoch)
+        let lives = |cover: &Cover| now < cover.end && cover.amount > Amount::ZERO;
+        self.cover.iter().any(lives).then(|| self.order())?.map(|order| order.epoch)
+    }
+
+    /// Takes over what others have held before, unless something was granted already: it may not be used, and is
+    /// shown to a successor of the one who granted it.
+    pub(crate) fn inherit(&mut self, inheritance: Inheritance) {
+        let Inheritance { amount, end, proof: Proof { order, token } } = inheritance;
+        if self.lease.is_none() {
+            self.adopted = Some(order);
+            self.cover = vec![Cover { amount, end, token: Arc::clone(&token) }];
+            self.lease = Some(Lease { amount: Amount::ZERO, end: Time::ZERO, order: Some(order), token });
+        }
+    }
+
+    /// What shows the last lease.
+    pub(crate) fn proof(&self) -> Option<Proof> {
+        let lease = self.lease.as_ref()?;
+        Some(Proof { order: lease.order?, token: Arc::clone(&lease.token) })
     }
 
     /// Whether less is held than is wanted.

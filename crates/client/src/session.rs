@@ -33,7 +33,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::allowance::Allowance;
 pub use crate::fault::{Failure, Fault};
-use crate::holding::{HoldingConfig, Rung, earlier};
+use crate::holding::{HoldingConfig, Inheritance, Proof, Rung, earlier};
 use crate::mutation::Mutation;
 pub use action::{Action, Change, Counts};
 pub use config::{SessionConfig, Transport};
@@ -131,6 +131,21 @@ impl Session {
                 self.expedite(now, place);
             }
         }
+    }
+
+    /// What another leader of this node has held of `resource`, which was added and not granted yet. Nothing is adopted any
+    /// more that was granted before that.
+    pub fn inherit(&mut self, resource: &ResourceId, inheritance: Inheritance) {
+        if let Ok(place) = self.find(resource) {
+            self.fence = self.fence.max(Some(inheritance.proof.order.epoch));
+            self.entries[place].holding.inherit(inheritance);
+        }
+    }
+
+    /// What shows the last lease of `resource`, if it had one.
+    #[must_use]
+    pub fn proof(&self, resource: &ResourceId) -> Option<Proof> {
+        self.find(resource).ok().and_then(|place| self.entries[place].holding.proof())
     }
 
     /// Uses nothing of `resource` from here on; a release goes out if a server may count something.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::holding::Proof;
 use lessor_client::session::Transport;
 use lessor_proto::message::Limits;
 use lessor_proto::{Amount, Drift, ResourceId, Time};
@@ -71,6 +72,8 @@ pub struct ParentConfig {
 pub struct Record {
     /// At most so much is out of each resource; of those that are not mentioned nothing is.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// What shows that the node held leases from the one above.
+    pub proofs: BTreeMap<ResourceId, Proof>,
     /// How long any of it may last, by the clock of whoever holds it.
     pub longest_lease: Duration,
     /// For how long the last leader may have gone on after it was succeeded, by its own clock.

@@ -16,17 +16,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use lessor_client::holding::Proof;
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 
 use crate::config::{NodeConfig, Record};
 
 /// A change of the record, to be made whole and only as long as this leader has not been succeeded.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MarkWrite {
     /// To be given back with what has become of it.
     pub ticket: u64,
     /// Marks to be set.
     pub puts: BTreeMap<ResourceId, Amount>,
+    /// What is to stand beside them: what shows the lease of the node.
+    pub proofs: BTreeMap<ResourceId, Proof>,
     /// Marks to be removed: nothing is out.
     pub deletes: BTreeSet<ResourceId>,
     /// What is to stand beside the marks; absent: as it does.
@@ -60,6 +63,8 @@ pub(crate) struct Need {
     pub(crate) is_leased: bool,
     /// Whether somebody got less than its share because of the mark.
     pub(crate) is_felt: bool,
+    /// The reign of the node above under which that lease was granted.
+    pub(crate) reign: Option<u64>,
 }
 
 /// The marks of all resources of a node.
@@ -86,8 +91,10 @@ struct Mark {
     most: Amount,
     /// The record holds no less for certain: so much may be out.
     least: Amount,
-    /// When it is to be lowered.
+    /// When it is to be lowered, or written again.
     falling: Option<Time>,
+    /// The reign of the lease whose proof stands beside it for certain.
+    reign: Option<u64>,
 }
 
 /// What the header is to say.
@@ -134,7 +141,8 @@ impl Marks {
         let record = config.record.as_ref().unwrap_or(&empty);
         let (opens, ends) = (record.opens(since, config.drift), record.ends(since, config.drift));
         let found = |(id, &amount): (&ResourceId, &Amount)| {
-            (id.clone(), Mark { most: amount, least: amount, falling: Some(ends) })
+            let reign = record.proofs.get(id).map(|proof| proof.order.epoch);
+            (id.clone(), Mark { most: amount, least: amount, falling: Some(ends), reign })
         };
         Marks {
             marks: record.marks.iter().map(found).collect(),
@@ -182,14 +190,15 @@ impl Marks {
     /// A resource may have come to need another mark. Returns whether it needs a larger one.
     pub(crate) fn note(&mut self, now: Time, id: &ResourceId, need: Need) -> bool {
         let found = self.marks.get(id).copied();
-        let Mark { most, least, falling } = found.unwrap_or_default();
+        let Mark { most, least, falling, reign } = found.unwrap_or_default();
         let opening = self.header.written.is_none();
         let short = need.amount > least;
         if (need.is_felt || opening) && short && !self.due.contains(id) {
             self.due.insert(id.clone());
             self.hurry(now);
         }
-        match (need.is_exceeded_by(most), falling) {
+        let is_old = least > Amount::ZERO && need.reign > reign;
+        match (is_old || need.is_exceeded_by(most), falling) {
             (true, None) => self.set_falling(id, Some(now + PATIENCE)),
             // Until the end of what is out from before, that is not known.
             (false, Some(_)) => self.set_falling(id, None),
@@ -198,9 +207,14 @@ impl Marks {
         short
     }
 
-    /// What is to be written at `now`, if anything; `need` tells what each resource needs. Nothing before it is known what
-    /// has become of the write before.
-    pub(crate) fn next(&mut self, now: Time, need: impl Fn(&ResourceId) -> Need) -> Option<MarkWrite> {
+    /// What is to be written at `now`, if anything; `need` tells what each resource needs, and `proof` what is to stand
+    /// beside its mark. Nothing before it is known what has become of the write before.
+    pub(crate) fn next(
+        &mut self,
+        now: Time,
+        need: impl Fn(&ResourceId) -> Need,
+        proof: impl Fn(&ResourceId) -> Option<Proof>,
+    ) -> Option<MarkWrite> {
         if self.resigned || self.deadline().is_none_or(|at| now < at) {
             return None;
         }
@@ -220,11 +234,13 @@ impl Marks {
             let need = need(&id);
             if need.is_exceeded_by(mark.most) {
                 values.entry(id).or_insert(need.lower_mark());
+            } else if need.reign > mark.reign && mark.least > Amount::ZERO {
+                values.entry(id).or_insert(mark.least);
             }
         }
         let header = self.header.next(now, false);
         self.due_at = Time::MAX;
-        (!values.is_empty() || header.is_some()).then(|| self.write(values, header))
+        (!values.is_empty() || header.is_some()).then(|| self.write(values, header, proof))
     }
 
     /// What has become of the write `ticket`; not `committed`: nobody knows.
@@ -241,7 +257,10 @@ impl Marks {
             let mark = self.marks.entry(id.clone()).or_default();
             match committed {
                 true if amount == Amount::ZERO && mark.falling.is_none() => _ = self.marks.remove(&id),
-                true => (mark.most, mark.least) = (amount, amount),
+                true => {
+                    (mark.most, mark.least) = (amount, amount);
+                    mark.reign = write.proofs.get(&id).map(|proof| proof.order.epoch);
+                }
                 false if mark.least < amount => _ = self.due.insert(id.clone()),
                 false => self.set_falling(&id, Some(now + PATIENCE)),
             }
@@ -258,14 +277,19 @@ impl Marks {
 
     /// The last write of this leader, which grants nothing any more: what is out of each resource. Before it is certain that
     /// its predecessor does not act any more, it cannot say so of itself.
-    pub(crate) fn resign(&mut self, now: Time, need: impl Fn(&ResourceId) -> Amount) -> MarkWrite {
+    pub(crate) fn resign(
+        &mut self,
+        now: Time,
+        need: impl Fn(&ResourceId) -> Amount,
+        proof: impl Fn(&ResourceId) -> Option<Proof>,
+    ) -> MarkWrite {
         self.resigned = true;
         self.in_flight = None;
         let values: BTreeMap<ResourceId, Amount> =
             self.marks.iter().map(|(id, mark)| (id.clone(), mark.least.min(need(id)))).collect();
         let closed = now >= self.header.before.1;
         let header = self.header.next(now, closed).or(self.header.written);
-        self.write(values, header)
+        self.write(values, header, proof)
     }
 
     /// When there is something to be written.
@@ -279,15 +303,20 @@ impl Marks {
         (at < Time::MAX).then(|| at.max(self.not_before))
     }
 
-    fn write(&mut self, values: BTreeMap<ResourceId, Amount>, header: Option<Header>) -> MarkWrite {
+    fn write(
+        &mut self,
+        values: BTreeMap<ResourceId, Amount>,
+        header: Option<Header>,
+        proof: impl Fn(&ResourceId) -> Option<Proof>,
+    ) -> MarkWrite {
         self.last_ticket += 1;
-        let mut write =
-            MarkWrite { ticket: self.last_ticket, puts: BTreeMap::new(), deletes: BTreeSet::new(), header };
+        let mut write = MarkWrite { ticket: self.last_ticket, header, ..MarkWrite::default() };
         for (id, amount) in values {
             let mark = self.marks.entry(id.clone()).or_default();
             mark.most = mark.most.max(amount);
             mark.least = mark.least.min(amount);
             if amount > Amount::ZERO {
+                write.proofs.extend(proof(&id).map(|proof| (id.clone(), proof)));
                 write.puts.insert(id, amount);
             } else {
                 write.deletes.insert(id);

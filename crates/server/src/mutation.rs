@@ -49,13 +49,15 @@ pub enum Mutation {
     NoTokenCheck,
     /// A token is good for as much as is claimed with it.
     TrustAmount,
+    /// A new leader of a node shows as much as may be out below it, and not what has been shown to it.
+    InheritUnseen,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 17] = [
+    pub const ALL: [Mutation; 18] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -73,6 +75,7 @@ impl Mutation {
         Mutation::MarkLate,
         Mutation::NoTokenCheck,
         Mutation::TrustAmount,
+        Mutation::InheritUnseen,
     ];
 }
 

@@ -18,8 +18,8 @@ use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 pub use crate::config::{Claims, NodeConfig, ParentConfig, Record};
-use crate::marks::Marks;
 pub use crate::marks::{Header, MarkWrite};
+use crate::marks::{Marks, Need};
 use crate::repository::{Repository, Template};
 use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy, shows_earlier};
 
@@ -154,7 +154,8 @@ impl Node {
             let before = resource.ledger().total();
             resource.advance(now);
             if let Some(marks) = self.marks.as_mut().filter(|_| resource.ledger().total() != before) {
-                marks.note(now, id, resource.need());
+                let reign = marks::reign_above(&self.parent, id);
+                marks.note(now, id, Need { reign, ..resource.need() });
             }
             if resource.is_idle(now) {
                 idle.push(id.clone());

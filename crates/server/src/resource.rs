@@ -344,6 +344,7 @@ impl Resource {
             limit,
             is_leased: self.is_leased(),
             is_felt: lack > Amount::ZERO,
+            reign: None,
         }
     }
 

@@ -50,6 +50,8 @@ impl Town {
         let record = &mut found.record;
         record.marks.extend(write.puts.iter().map(|(id, &amount)| (id.clone(), amount)));
         record.marks.retain(|id, _| !write.deletes.contains(id));
+        record.proofs.retain(|id, _| !write.puts.contains_key(id) && !write.deletes.contains(id));
+        record.proofs.extend(write.proofs.clone());
         if let Some(header) = write.header {
             record.longest_lease = header.longest_lease;
             record.authority = header.authority;

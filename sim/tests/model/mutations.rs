@@ -9,9 +9,9 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorMutation::{
-    AckWithoutSeq, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, IncarnationFreesOld, LeaderFreesOld,
-    MarkLate, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, RenewInDebt,
-    ShortCharge, ShortGhost, TrustAmount,
+    AckWithoutSeq, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, IncarnationFreesOld, InheritUnseen,
+    LeaderFreesOld, MarkLate, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck,
+    RenewInDebt, ShortCharge, ShortGhost, TrustAmount,
 };
 use lessor_sim::mutation::HolderMutation::{
     FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, UnitsNotHeld,
@@ -52,8 +52,9 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 12] = [
-    // There are neither marks nor tokens.
+const NOT_NOTICED: [(Mutation, &str); 13] = [
+    // There are neither marks nor tokens, and no proofs.
+    (Grantor(InheritUnseen), "a node between, with a successor"),
     (Grantor(MarkLate), "unary, a succession"),
     (Grantor(NoTokenCheck), "unary, a succession"),
     (Grantor(TrustAmount), "unary, a succession"),

@@ -4,8 +4,10 @@
 //! <prefix>/<node>/leader           1 nonce 00000000000000a1 address 10.0.0.7:5101
 //! <prefix>/<node>/reign            1 epoch 12 write 3 longest_lease_ns 60000000000 authority_ns 4000000000 closed no config_version 2
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000
+//! <prefix>/<node>/mark/<resource>  1 millionths 120000000 of_epoch 5 of_seq 7 token 05c1e0
 //! ```
 //!
+//! The second form is of a node that holds a lease from the one above: a later leader of it shows that lease there.
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
 //! the version of the form. `epoch` and `write` say whose write was the last, and which of them; every write puts them,
 //! and comes right behind the one before it or not at all.
@@ -14,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::SplitWhitespace;
 use std::time::Duration;
 
+use lessor_client::holding::Proof;
+use lessor_proto::message::Order;
 use lessor_proto::{Amount, ResourceId};
 
 use super::call::Stored;
@@ -33,6 +37,8 @@ pub struct RecordRead {
     pub config_version: u64,
     /// For each resource, the most that is out of it; of those that are not mentioned nothing is.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// For some of them, what shows that the node held a lease from the one above.
+    pub proofs: BTreeMap<ResourceId, Proof>,
 }
 
 /// What a leader lets be written. What it holds back in its own books must change before, or after it is written,
@@ -45,6 +51,8 @@ pub struct RecordWrite {
     pub terms: Option<Terms>,
     /// The most that is out of each of these.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// What stands beside marks that are written; beside others nothing does any more.
+    pub proofs: BTreeMap<ResourceId, Proof>,
     /// Of these nothing is out any more.
     pub deletes: BTreeSet<ResourceId>,
 }
@@ -100,7 +108,7 @@ pub(super) struct Holder {
 
 const HEADER: &str =
     "1 epoch _ write _ longest_lease_ns _ authority_ns _ closed yes|no config_version _ (numbers for _)";
-const MARK: &str = "1 millionths _ (a number for _)";
+const MARK: &str = "1 millionths _ [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
 const HOLDER: &str = "1 nonce _ address _";
 
 // === impl Keys ===
@@ -138,7 +146,7 @@ impl RecordRead {
     /// Of all keys of the node; also the header, and when it was written. The key of the leader and others that are not of the
     /// record are passed over.
     pub(super) fn decode(keys: &Keys, stored: &[Stored]) -> Result<(RecordRead, u64), BadRecord> {
-        let (mut header, mut marks) = (None, BTreeMap::new());
+        let (mut header, mut marks, mut proofs) = (None, BTreeMap::new(), BTreeMap::new());
         for stored in stored {
             if stored.key == keys.reign.as_bytes() {
                 header = Some((Header::decode(stored)?, stored.mod_revision));
@@ -147,14 +155,16 @@ impl RecordRead {
                 let resource = resource.and_then(|text| ResourceId::new(text, usize::MAX).ok());
                 let resource =
                     resource.ok_or_else(|| bad(stored, "the mark of a resource with a legal name"))?;
-                marks.insert(resource, mark(stored)?);
+                let (mark, proof) = mark(stored)?;
+                proofs.extend(proof.map(|proof| (resource.clone(), proof)));
+                marks.insert(resource, mark);
             }
         }
         match header {
             Some((Header { epoch, closed, terms, .. }, mod_revision)) => {
                 let Terms { longest_lease, authority, config_version } = terms;
                 Ok((
-                    RecordRead { epoch, longest_lease, authority, closed, config_version, marks },
+                    RecordRead { epoch, longest_lease, authority, closed, config_version, marks, proofs },
                     mod_revision,
                 ))
             }
@@ -227,18 +237,43 @@ impl Holder {
     }
 }
 
-pub(super) fn encode_mark(mark: Amount) -> String {
-    format!("1 millionths {}", mark.as_micros())
+pub(super) fn encode_mark(mark: Amount, proof: Option<&Proof>) -> String {
+    let mut value = format!("1 millionths {}", mark.as_micros());
+    if let Some(Proof { order, token }) = proof {
+        value += &format!(" of_epoch {} of_seq {} token ", order.epoch, order.seq);
+        match token.is_empty() {
+            true => value.push('-'),
+            false => value.extend(token.iter().map(|byte| format!("{byte:02x}"))),
+        }
+    }
+    value
 }
 
-fn mark(stored: &Stored) -> Result<Amount, BadRecord> {
+fn mark(stored: &Stored) -> Result<(Amount, Option<Proof>), BadRecord> {
     let read = || {
         let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
         (words.next()? == "1").then_some(())?;
-        let micros = number(&mut words, "millionths")?;
-        words.next().is_none().then_some(Amount::from_micros(micros))
+        let amount = Amount::from_micros(number(&mut words, "millionths")?);
+        if words.clone().next().is_none() {
+            return Some((amount, None));
+        }
+        let order = Order { epoch: number(&mut words, "of_epoch")?, seq: number(&mut words, "of_seq")? };
+        let token = bytes(after(&mut words, "token")?)?.into();
+        words.next().is_none().then_some((amount, Some(Proof { order, token })))
     };
     read().ok_or_else(|| bad(stored, MARK))
+}
+
+/// What is written in hexadecimal digits; nothing is a dash.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    if digits == "-" {
+        return Some(Vec::new());
+    }
+    let byte = |pair: &[u8]| {
+        let text = std::str::from_utf8(pair).ok().filter(|_| pair.len() == 2)?;
+        u8::from_str_radix(text, 16).ok()
+    };
+    digits.as_bytes().chunks(2).map(byte).collect()
 }
 
 fn after<'a>(words: &mut SplitWhitespace<'a>, name: &str) -> Option<&'a str> {
@@ -288,7 +323,8 @@ mod tests {
         let mark = stored("lessor/root/mark/db", "2 something else");
         assert_eq!(
             decode(&[mark]),
-            "key \"lessor/root/mark/db\" holds \"2 something else\", and not 1 millionths _ (a number for _)"
+            "key \"lessor/root/mark/db\" holds \"2 something else\", and not 1 millionths _ [of_epoch _ of_seq _ token _] \
+             (numbers for _, of the token hex or \"-\")"
         );
         let lonely = decode(&[stored("lessor/root/mark/db", "1 millionths 5")]);
         assert!(lonely.starts_with("key \"lessor/root/reign\" holds \"nothing, though"), "{lonely}");
@@ -310,7 +346,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             epoch: u64, write: u64, longest_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
-            nonce: u64, address in "[a-z0-9:. -]{1,40}",
+            nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
             let terms = Terms {
                 longest_lease: Duration::from_nanos(longest_lease),
@@ -322,7 +358,10 @@ mod tests {
             let holder = Holder { nonce, address };
             prop_assert_eq!(Holder::decode(&stored("k", &holder.encode())).unwrap(), holder);
             let amount = Amount::from_micros(micros);
-            prop_assert_eq!(mark(&stored("k", &encode_mark(amount))).unwrap(), amount);
+            prop_assert_eq!(mark(&stored("k", &encode_mark(amount, None))).unwrap(), (amount, None));
+            let proof = Proof { order: Order { epoch, seq: write }, token: token.into() };
+            let value = encode_mark(amount, Some(&proof));
+            prop_assert_eq!(mark(&stored("k", &value)).unwrap(), (amount, Some(proof)));
         }
     }
 }

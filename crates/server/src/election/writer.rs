@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use lessor_client::holding::Proof;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::call::{Answer, Call, Failure, Guard, Order, Stored, Txn};
@@ -37,10 +38,13 @@ pub(super) struct Writer {
 #[derive(Clone, Debug)]
 enum Item {
     Terms(Terms),
-    Mark(ResourceId, Option<Amount>),
+    Mark(ResourceId, Option<Mark>),
     Close,
     End(Ticket),
 }
+
+/// A mark, and what stands beside it.
+type Mark = (Amount, Option<Proof>);
 
 /// What is written at once.
 #[derive(Clone, Debug)]
@@ -73,12 +77,15 @@ impl Writer {
         writer
     }
 
-    pub(super) fn push(&mut self, write: RecordWrite) -> Ticket {
+    pub(super) fn push(&mut self, mut write: RecordWrite) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.queue.extend(write.terms.map(Item::Terms));
         self.queue.extend(write.deletes.into_iter().map(|resource| Item::Mark(resource, None)));
-        self.queue.extend(write.marks.into_iter().map(|(resource, mark)| Item::Mark(resource, Some(mark))));
+        for (resource, mark) in write.marks {
+            let proof = write.proofs.remove(&resource);
+            self.queue.push_back(Item::Mark(resource, Some((mark, proof))));
+        }
         self.queue.push_back(Item::End(ticket));
         ticket
     }
@@ -173,8 +180,10 @@ impl Writer {
                 Item::Close => self.header.closed = true,
                 Item::End(ticket) => tickets.push(ticket),
                 Item::Mark(resource, mark) => {
-                    // The value is shorter than 64 bytes.
-                    bytes += keys.marks.len() + resource.as_str().len() + 64;
+                    let token =
+                        mark.as_ref().and_then(|(_, proof)| proof.as_ref()).map_or(0, |it| it.token.len());
+                    // Without the token the value is shorter than 128 bytes.
+                    bytes += keys.marks.len() + resource.as_str().len() + 128 + token * 2;
                     let is_full = marks.len() + 1 >= OPERATIONS || (bytes > BYTES && !marks.is_empty());
                     if is_full && !marks.contains_key(&resource) {
                         self.queue.push_front(Item::Mark(resource, mark));
@@ -189,12 +198,12 @@ impl Writer {
         Batch { txn, tickets, call: None, next: now, pace: Pace::default() }
     }
 
-    fn txn(&self, marks: &BTreeMap<ResourceId, Option<Amount>>, keys: &Keys, config: &ElectionConfig) -> Txn {
+    fn txn(&self, marks: &BTreeMap<ResourceId, Option<Mark>>, keys: &Keys, config: &ElectionConfig) -> Txn {
         let mut puts = vec![(keys.reign.clone(), self.header.encode())];
         let mut deletes = Vec::new();
         for (resource, mark) in marks {
             match mark {
-                Some(mark) => puts.push((keys.mark(resource), encode_mark(*mark))),
+                Some((mark, proof)) => puts.push((keys.mark(resource), encode_mark(*mark, proof.as_ref()))),
                 None => deletes.push(keys.mark(resource)),
             }
         }

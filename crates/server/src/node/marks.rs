@@ -1,7 +1,9 @@
 //! What a node wants written so that a successor knows the most that may be out, and what it may do once it is.
 
+use lessor_client::holding::Proof;
 use lessor_proto::{Amount, ResourceId, Time};
 
+use super::parent::Above;
 use super::{Node, reign};
 use crate::marks::{MarkWrite, Need};
 
@@ -12,7 +14,7 @@ impl Node {
     /// it.
     pub fn next_marks(&mut self, now: Time) -> Option<MarkWrite> {
         let mut marks = self.marks.take()?;
-        let write = marks.next(now, |id| self.need(now, id));
+        let write = marks.next(now, |id| self.need(now, id), |id| self.proof(id));
         self.marks = Some(marks);
         let write = write?;
         self.tally.mark_writes += 1;
@@ -50,7 +52,7 @@ impl Node {
     /// marks are kept. What a node has from the one above stays with it, for its next leader.
     pub fn resign(&mut self, now: Time) -> Option<MarkWrite> {
         let mut marks = self.marks.take()?;
-        let write = marks.resign(now, |id| self.need(now, id).out);
+        let write = marks.resign(now, |id| self.need(now, id).out, |id| self.proof(id));
         self.marks = Some(marks);
         self.tally.mark_writes += 1;
         Some(write)
@@ -60,8 +62,9 @@ impl Node {
     pub(super) fn note_mark(&mut self, now: Time, id: &ResourceId) {
         let Some(resource) = self.resources.get_mut(id) else { return };
         self.tally.claims.add(resource.take_claims());
+        let need = Need { reign: reign_above(&self.parent, id), ..resource.need() };
         if let Some(marks) = &mut self.marks
-            && !marks.note(now, id, resource.need())
+            && !marks.note(now, id, need)
         {
             resource.forget_lack();
         }
@@ -81,10 +84,21 @@ impl Node {
     /// What the mark of a resource has to allow for. Of one that nobody has asked for, what may be out from before.
     fn need(&self, now: Time, id: &ResourceId) -> Need {
         if let Some(resource) = self.resources.get(id) {
-            return resource.need();
+            return Need { reign: reign_above(&self.parent, id), ..resource.need() };
         }
         let record = self.config.record.iter().filter(|it| now < it.ends(self.since, self.config.drift));
         let out: Amount = record.filter_map(|record| record.marks.get(id)).copied().max().unwrap_or_default();
         Need { amount: out, out, limit: Some(out), ..Need::default() }
     }
+
+    /// What shows the lease that this node has from the one above, or that a leader before this one had.
+    fn proof(&self, id: &ResourceId) -> Option<Proof> {
+        let own = self.parent.as_ref().and_then(|above| above.session().proof(id));
+        own.or_else(|| self.config.record.as_ref()?.proofs.get(id).cloned())
+    }
+}
+
+/// The reign of the node above under which it granted what it did last.
+pub(super) fn reign_above(parent: &Option<Above>, id: &ResourceId) -> Option<u64> {
+    parent.as_ref()?.session().proof(id).map(|proof| proof.order.epoch)
 }

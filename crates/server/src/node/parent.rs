@@ -1,12 +1,13 @@
 //! The way up: a node is a client of the node above it, by the same session as any client.
 
-use lessor_client::holding::{Fallback, HoldingConfig, Kind, Surplus};
+use lessor_client::holding::{Fallback, HoldingConfig, Inheritance, Kind, Surplus};
 use lessor_client::session::{Action, Change, Session, SessionConfig};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::stream::FromParent;
 use super::{Node, NodeConfig};
+use crate::mutation::Mutation;
 use crate::repository;
 
 /// The session with the node above.
@@ -106,6 +107,14 @@ impl Node {
                 surplus: Surplus::Return,
             };
             session.add(now, id.clone(), config);
+            let record = self.config.record.as_ref();
+            let proof = record.and_then(|record| record.proofs.get(id)).cloned();
+            if let Some(proof) = proof {
+                let (shown, end) = resource.claimed();
+                let unseen = self.config.rules.lack(Mutation::InheritUnseen);
+                let amount = if unseen { resource.outstanding() } else { shown };
+                session.inherit(id, Inheritance { amount, end, proof });
+            }
         } else if resource.take_wants_news() {
             session.set_bands(now, id, resource.bands());
         }

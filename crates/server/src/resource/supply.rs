@@ -141,6 +141,12 @@ impl Resource {
         bands
     }
 
+    /// What those below have shown to have from earlier leaders, and when that has ended. Before the node above has granted
+    /// something, nothing else is out that is known.
+    pub(crate) fn claimed(&self) -> (Amount, Time) {
+        (self.outstanding().saturating_sub(self.ledger.ghost()), self.ledger.ghost_end())
+    }
+
     /// What may be in use below, in all.
     pub(crate) fn outstanding(&self) -> Amount {
         Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX))

@@ -90,11 +90,11 @@ fn tell(driver: &Driver, event: Event) -> Result<(), Unanswered> {
 
 /// What the leader of a reign wants to be written: in no other one, of which the driver may not have heard yet.
 fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
-    let MarkWrite { puts, deletes, header, ticket: _ } = write;
+    let MarkWrite { puts, proofs, deletes, header, ticket: _ } = write;
     let terms = header.map(|header| Terms {
         longest_lease: header.longest_lease,
         authority: header.authority,
         config_version: 0,
     });
-    RecordWrite { epoch: Some(epoch), terms, marks: puts, deletes }
+    RecordWrite { epoch: Some(epoch), terms, marks: puts, proofs, deletes }
 }

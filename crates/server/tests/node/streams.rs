@@ -2,7 +2,7 @@
 //!
 //! | directive | what it does |
 //! | --- | --- |
-//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [authority=S] [closed] [leaf] [marks] [prompt] [keys] [defer]` | a new node; `out` may be out under earlier leaders for `longest`, who may go on for `authority` or are `closed`; a `leaf` gets its capacity from a node above; it keeps `marks`, which are written at once if `prompt`; claims are believed with tokens, where there are `keys`; what claimants give up they `defer` |
+//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [authority=S] [closed] [leaf] [proof=N] [marks] [prompt] [keys] [defer]` | a new node; `out` may be out under earlier leaders for `longest`, who may go on for `authority` or are `closed`; a `leaf` gets its capacity from a node above, and finds the `proof` of a lease of that reign there; it keeps `marks`, which are written at once if `prompt`; claims are believed with tokens, where there are `keys`; what claimants give up they `defer` |
 //! | `at` | one event a line: `SECONDS NAME EVENT`; what comes out is shown |
 //! | `until seconds=N` | time passes |
 //! | `configure capacity=N` | the template changes |
@@ -12,13 +12,15 @@
 //!
 //! Events: `hello [inc=N] [node]`, `wN [nN] [held=N]` reports, `beat` a heartbeat, `release`, `bye`, `break`, `stuck` and
 //! `unstuck` stops and begins to read. `has=N` shows a lease of an earlier leader first, with a token for N or `token=N`, or for another life with `for=INC`, or a
-//! `forged` one, or of `reign=N`. From the node above: `SECONDS above lease=N for=S`. From the record: `SECONDS record
+//! `forged` one, or of `reign=N`. From the node above: `SECONDS above welcome` and `SECONDS above lease=N for=S`, of
+//! `reign=N`. From the record: `SECONDS record
 //! written`, or `lost` when nobody knows.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use datadriven::{TestCase, walk};
+use lessor_client::holding::Proof;
 use lessor_client::session::{Action, Transport};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, Order, Up, Welcome};
 use lessor_proto::{Amount, Time};
@@ -91,6 +93,7 @@ fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> N
         longest_lease: seconds(number("longest").expect("out takes longest")),
         authority: seconds(number("authority").unwrap_or(0.0)),
         closed: has("closed"),
+        proofs: number("proof").map(|reign| (resource(), proof(reign as u64))).into_iter().collect(),
         ..Record::default()
     });
     config.trust_claims = true;
@@ -103,6 +106,11 @@ fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> N
         eager: true,
     });
     config
+}
+
+/// What an earlier leader of a leaf has left to show its lease with.
+fn proof(epoch: u64) -> Proof {
+    Proof { order: Order { epoch, seq: 4 }, token: vec![9; 3].into() }
 }
 
 fn event(hall: &mut Hall, line: &str) -> String {
@@ -179,7 +187,8 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
 fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
     let session = hall.node.parent_session().expect("a leaf");
     let (stream, received) = (session.counts().streams, session.counts().received);
-    let welcome = Welcome { epoch: 1, claims_open: true, heartbeat: Duration::from_secs(5) };
+    let epoch = number("reign").map_or(1, |reign| reign as u64);
+    let welcome = Welcome { epoch, claims_open: true, heartbeat: Duration::from_secs(5) };
     let down = match number("lease") {
         None => Down::Welcome(welcome),
         Some(lease) => Down::Grants(vec![Grant {
@@ -187,7 +196,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             capacity: Amount::from_f64(lease),
             length: seconds(number("for").unwrap_or(60.0)),
             refresh_interval: Duration::from_secs(5),
-            order: Some(Order { epoch: 1, seq: received }),
+            order: Some(Order { epoch, seq: received }),
             basis: number("basis").map(|basis| basis as u64),
             token: Vec::new(),
             ack_wanted: number("ack").is_some(),
@@ -235,7 +244,9 @@ fn written(write: &MarkWrite) -> String {
             .expect("a string takes it");
     }
     for (id, amount) in &write.puts {
-        write!(said, " {id} {amount}").expect("a string takes it");
+        let proof =
+            write.proofs.get(id).map(|Proof { order, .. }| format!(" by {}/{}", order.epoch, order.seq));
+        write!(said, " {id} {amount}{}", proof.unwrap_or_default()).expect("a string takes it");
     }
     for id in &write.deletes {
         write!(said, " {id} nothing").expect("a string takes it");
@@ -258,6 +269,8 @@ fn up(action: &Action) -> String {
             let reports = report.reports.iter().map(|report| {
                 let bands = report.bands.iter().map(|band| format!("{}x{}", band.wants, band.subclients));
                 let has = report.has.as_ref().map_or("nothing".to_owned(), |has| has.capacity.to_string());
+                let old = report.has.as_ref().is_some_and(|has| has.order == Some(proof(1).order));
+                let has = if old { format!("{has} of the proof") } else { has };
                 let held = report.held.map_or(String::new(), |held| format!(" held {held}"));
                 format!(" wants {} has {has}{held}", bands.collect::<Vec<_>>().join("+"))
             });

@@ -81,7 +81,7 @@ impl Driver {
 
 impl From<RecordRead> for Record {
     fn from(read: RecordRead) -> Record {
-        let RecordRead { longest_lease, authority, closed, marks, .. } = read;
-        Record { marks, longest_lease, authority, closed, ..Record::default() }
+        let RecordRead { longest_lease, authority, closed, marks, proofs, .. } = read;
+        Record { marks, proofs, longest_lease, authority, closed, ..Record::default() }
     }
 }
