@@ -327,7 +327,7 @@ impl Driver {
 
     /// The message that came out last for a stream has been taken.
     pub(super) fn ready(&self, seat: Seat) -> Result<(), Unanswered> {
-        self.call_for(seat, |node, now, peer| node.ready(now, peer))
+        self.call_for(seat, Node::ready)
     }
 
     /// A stream has ended. May be said twice.
