@@ -56,6 +56,23 @@ fn capacity_moves_to_where_it_is_wanted_within_two_round_trips_of_the_path() {
 }
 
 #[test]
+fn what_nobody_wants_is_near_to_those_who_come_to_want_it() {
+    // The root keeps half of the 24 that are spare, each region half of its 6, and each leaf 1.5. A mark takes half a hop.
+    for (wants, hops) in [(9.0, 3), (11.0, 6), (16.0, 8)] {
+        let mut town = tree(8.0);
+        let (before, mut ears) = (town.now(), Ears::default());
+        town.set_wants(0, wants);
+        while town.believed(0).as_f64() < wants - 1e-3 && town.now() < before + HOP * 20 {
+            town.run_until_heard(town.now() + HOP / 10, &mut ears).unwrap();
+        }
+        let took = town.now().since(before);
+        assert!(took < HOP * hops, "{took:?} for {wants}");
+        town.pass(Duration::from_secs(30)).unwrap();
+        town.judge().unwrap();
+    }
+}
+
+#[test]
 fn nobody_speaks_when_there_is_nothing_to_say() {
     let mut town = tree(20.0);
     let before = town.counts();

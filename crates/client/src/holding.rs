@@ -40,7 +40,7 @@ pub enum Surplus {
     /// Give it back with the report in which the wants fall.
     #[default]
     Return,
-    /// Keep it until the grantor asks for it; for nodes, which hand it out again.
+    /// Keep as much more than is wanted as the grantor gave; for nodes, which hand it out again.
     Keep,
 }
 
@@ -114,6 +114,8 @@ pub(crate) struct Holding {
     counted: Amount,
     /// Whether more is to be given back of this lease than could be when the wants fell, because it was in use.
     returning: bool,
+    /// How much more the lease gave than was wanted, where that is kept.
+    spare: Amount,
 }
 
 #[derive(Clone, Debug)]
@@ -186,6 +188,7 @@ impl Holding {
             ack_wanted: false,
             counted: Amount::ZERO,
             returning: false,
+            spare: Amount::ZERO,
         }
     }
 
@@ -351,6 +354,10 @@ impl Holding {
         self.adopted = grant.order.or(self.adopted);
         self.safe_capacity = grant.safe_capacity;
         self.returning = false;
+        self.spare = match self.config.surplus {
+            Surplus::Keep => grant.capacity.saturating_sub(self.reported_wants()),
+            Surplus::Return => Amount::ZERO,
+        };
         self.ack_wanted = grant.ack_wanted;
         // Without an order there are no promises to be made.
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
@@ -453,9 +460,9 @@ impl Holding {
     /// Only a *fall* of the wants gives anything back: an algorithm may well grant more than is wanted, and would again.
     fn give_back_surplus(&mut self) {
         let fell = self.reported.as_ref().is_some_and(|reported| self.wants() < sum(reported));
-        if (fell || self.returning) && self.config.surplus == Surplus::Return {
+        if fell || self.returning {
             let keep = self.keep();
-            self.returning = keep > self.as_amount(self.wants());
+            self.returning = keep > self.kept_for_wants();
             if let Some(lease) = &mut self.lease {
                 lease.amount = lease.amount.min(keep);
             }
@@ -464,7 +471,16 @@ impl Holding {
 
     /// What cannot be given back: what is wanted, and what is in use or handed out.
     fn keep(&self) -> Amount {
-        self.as_amount(self.wants()).max(self.in_use)
+        self.kept_for_wants().max(self.in_use)
+    }
+
+    /// What is wanted, and what was given on top of that to be kept.
+    fn kept_for_wants(&self) -> Amount {
+        self.as_amount(self.wants()).saturating_add(self.spare)
+    }
+
+    fn reported_wants(&self) -> Amount {
+        self.reported.as_ref().map_or(Amount::ZERO, |reported| self.as_amount(sum(reported)))
     }
 
     fn as_amount(&self, wants: f64) -> Amount {

@@ -22,6 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod fraction;
 mod glob;
 mod legacy;
 mod problem;
@@ -33,8 +34,9 @@ use std::sync::Arc;
 
 use lessor_proto::ResourceId;
 
+pub use self::fraction::Fraction;
 pub use self::glob::{BadGlob, Glob, GlobFault};
-pub use self::legacy::{Fraction, LEGACY_HOLD, Legacy};
+pub use self::legacy::{LEGACY_HOLD, Legacy};
 pub use self::problem::{Field, Problem};
 pub use self::template::{Kind, SafeCapacity, Template};
 pub use lessor_algorithms::{Policy, Rotate};

@@ -18,6 +18,7 @@ mod legacy;
 mod push;
 mod rotate;
 mod slab;
+mod spare;
 mod status;
 mod streaming;
 mod supply;

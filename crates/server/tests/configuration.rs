@@ -23,9 +23,10 @@ fn shown(template: &Template) -> String {
     let legacy = (legacy != usual).then(|| format!(" legacy={:?} most={}", legacy.0, legacy.1.as_f64()));
     format!(
         "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \
-         lease={lease} refresh={refresh} learning={learning}{}{} {:?}",
+         lease={lease} refresh={refresh} learning={learning}{}{}{} {:?}",
         turns.unwrap_or_default(),
         legacy.unwrap_or_default(),
+        template.spare_to_nodes.map(|part| format!(" spare={}", part.as_f64())).unwrap_or_default(),
         template.description
     )
 }

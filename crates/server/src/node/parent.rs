@@ -104,7 +104,7 @@ impl Node {
                 kind,
                 bands: resource.bands(),
                 fallback: Fallback::Pessimistic,
-                surplus: Surplus::Return,
+                surplus: Surplus::Keep,
             };
             session.add(now, id.clone(), config);
             let record = self.config.record.as_ref();

@@ -5,10 +5,6 @@
 
 use std::time::Duration;
 
-use lessor_proto::Amount;
-
-use super::problem::{Field, Problem};
-
 /// What becomes of holders that draw no incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Legacy {
@@ -25,15 +21,8 @@ pub enum Legacy {
     },
 }
 
-/// A part of a whole, in millionths of it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Fraction(u32);
-
 /// How long what Doorman's clients have counts under [`Legacy::Sticky`] if nothing else is said.
 pub const LEGACY_HOLD: Duration = Duration::from_secs(3_600);
-
-const WANTED: &str = "a number from 0 to 1";
-const WHOLE: u32 = 1_000_000;
 
 // === impl Legacy ===
 
@@ -48,54 +37,9 @@ impl Legacy {
     }
 }
 
-// === impl Fraction ===
-
-impl Fraction {
-    /// All of it.
-    pub const ALL: Fraction = Fraction(WHOLE);
-
-    /// What a `legacy_max_fraction` says, to the millionth below.
-    ///
-    /// # Errors
-    /// When that is not from 0 to 1.
-    pub fn check(value: f64) -> Result<Fraction, Problem> {
-        let found = match value {
-            _ if !value.is_finite() => "is not finite",
-            _ if value < 0.0 => "is negative",
-            _ if value > 1.0 => "is more than all of it",
-            _ => return Ok(Fraction((value * f64::from(WHOLE)) as u32)),
-        };
-        Err(Problem::Number { field: Field::LegacyMaxFraction, value, found, wanted: WANTED })
-    }
-
-    /// So much of `amount`, rounded down.
-    #[must_use]
-    pub fn of(self, amount: Amount) -> Amount {
-        let part = u128::from(amount.as_micros()) * u128::from(self.0) / u128::from(WHOLE);
-        Amount::from_micros(u64::try_from(part).expect("a part is not more than the whole"))
-    }
-
-    /// As a number from 0 to 1.
-    #[must_use]
-    pub fn as_f64(self) -> f64 {
-        f64::from(self.0) / f64::from(WHOLE)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_fraction_is_a_part_rounded_down() {
-        let third = Fraction::check(1.0 / 3.0).unwrap();
-        assert_eq!(third.of(Amount::from_units(100)), Amount::from_micros(33_333_300));
-        assert_eq!(Fraction::ALL.of(Amount::MAX), Amount::MAX);
-        assert_eq!(Fraction::check(1.0), Ok(Fraction::ALL));
-        for value in [-0.1, 1.1, f64::NAN] {
-            assert!(Fraction::check(value).is_err(), "{value}");
-        }
-    }
 
     #[test]
     fn only_a_sticky_lease_counts_for_longer_than_it_lasts() {

@@ -34,6 +34,8 @@ pub enum Field {
     LegacyHold,
     /// [`Template::legacy_max_fraction`].
     LegacyMaxFraction,
+    /// [`Template::spare_to_nodes`].
+    SpareToNodes,
 }
 
 /// What is wrong with a template.
@@ -139,6 +141,7 @@ impl Field {
             Field::Legacy => "legacy",
             Field::LegacyHold => "legacy_hold",
             Field::LegacyMaxFraction => "legacy_max_fraction",
+            Field::SpareToNodes => "spare_to_nodes",
         }
     }
 }

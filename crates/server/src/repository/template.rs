@@ -7,7 +7,8 @@ use lessor_algorithms::rotation::Rotate;
 use lessor_proto::Amount;
 
 use super::Glob;
-use super::legacy::{Fraction, Legacy};
+use super::fraction::Fraction;
+use super::legacy::Legacy;
 use super::problem::{Field, Problem};
 
 /// What is configured for the resources whose names match a glob.
@@ -41,6 +42,9 @@ pub struct Template {
     pub legacy: Legacy,
     /// How much of the capacity all of them together may have.
     pub legacy_max_fraction: Fraction,
+    /// Of a rate that is divided: how much of what nobody wants is kept by the nodes below, so that it is near to those who
+    /// come to want it; absent: half of it.
+    pub spare_to_nodes: Option<Fraction>,
 }
 
 /// What a client may use once its lease has ended and no server answers.
@@ -100,6 +104,7 @@ impl Template {
             quantum: None,
             legacy: Legacy::default(),
             legacy_max_fraction: Fraction::ALL,
+            spare_to_nodes: None,
         }
     }
 
@@ -109,6 +114,15 @@ impl Template {
     pub fn turns(&self) -> Option<(Rotate, Duration)> {
         let quantum = self.quantum.unwrap_or(self.refresh_interval);
         self.has_turns().then(|| (self.rotate.unwrap_or(Rotate::Fair), quantum.max(LEAST_QUANTUM)))
+    }
+
+    /// How much of what nobody wants is kept by the nodes below.
+    #[must_use]
+    pub fn spare(&self) -> Fraction {
+        match self.kind == Kind::Rate && self.policy.is_bounded() {
+            true => self.spare_to_nodes.unwrap_or(Fraction::HALF),
+            false => Fraction::NONE,
+        }
     }
 
     /// The longest that a grant may count: after so long without a word all that was granted is over.
@@ -167,6 +181,7 @@ impl Template {
         }
         problems.extend(self.turn_problems());
         problems.extend(self.legacy_problems());
+        problems.extend(self.spare_problem());
         problems
     }
 
@@ -201,6 +216,17 @@ impl Template {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// What is wrong with what is said about capacity that nobody wants.
+    fn spare_problem(&self) -> Option<Problem> {
+        let (found, wanted) = match self.kind {
+            Kind::Gauge => ("is about rates, and this is a gauge", "kind: rate"),
+            Kind::Rate => ("is a part of what all share", "FAIR_SHARE or PROPORTIONAL_SHARE"),
+        };
+        let misplaced = self.kind == Kind::Gauge || !self.policy.is_bounded();
+        let problem = Problem::Misplaced { field: Field::SpareToNodes, found, wanted };
+        self.spare_to_nodes.filter(|_| misplaced).map(|_| problem)
     }
 
     /// What is wrong with what is said about Doorman's clients.

@@ -155,7 +155,7 @@ impl Resource {
             Kind::Gauge => self.whole_units(slot),
             Kind::Rate => Amount::from_f64(self.share(&child.demands)),
         };
-        share.max(self.kept(slot))
+        self.with_spare(slot, share).max(self.kept(slot))
     }
 
     /// What it was granted last on its stream, if that is as good as `target`: nobody has to hear of a rounding.

@@ -12,6 +12,7 @@
 //!     legacy: expire                 # clients without incarnation: deny, expire (default), sticky
 //!     legacy_hold: 1h                # with sticky: how long their leases count at most
 //!     legacy_max_fraction: 1         # how much of the capacity they may have together
+//!     spare_to_nodes: 0.5            # rates only: how much of what nobody wants the nodes below keep
 //!     algorithm:
 //!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
 //!       lease_length: 60             # seconds

@@ -10,7 +10,7 @@ use datadriven::{TestCase, walk};
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::NodeConfig;
-use lessor_server::repository::{Fraction, Kind, Legacy, Rotate, Template};
+use lessor_server::repository::{Field, Fraction, Kind, Legacy, Rotate, Template};
 use proptest::prelude::*;
 
 use super::holders::{Town, client, repository, resource, template};
@@ -45,7 +45,8 @@ pub(super) fn run(town: &mut Town, case: &TestCase) -> String {
         Some("sticky") => Legacy::Sticky { hold },
         _ => Legacy::Expire,
     };
-    terms.legacy_max_fraction = Fraction::check(number("fraction").unwrap_or(1.0)).expect("a fraction");
+    terms.legacy_max_fraction =
+        Fraction::check(Field::LegacyMaxFraction, number("fraction").unwrap_or(1.0)).expect("a fraction");
     town.node.reload(town.now, repository(terms));
     String::new()
 }

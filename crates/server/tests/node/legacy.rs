@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use datadriven::walk;
 use lessor_proto::{Amount, Time};
-use lessor_server::repository::{Fraction, Legacy, Template};
+use lessor_server::repository::{Field, Fraction, Legacy, Template};
 use proptest::prelude::*;
 
 use super::gauges::run;
@@ -156,7 +156,7 @@ proptest! {
         sticky in any::<bool>(),
     ) {
         let legacy = if sticky { Legacy::Sticky { hold: HOLD } } else { Legacy::Expire };
-        let legacy_max_fraction = Fraction::check(fraction).unwrap();
+        let legacy_max_fraction = Fraction::check(Field::LegacyMaxFraction, fraction).unwrap();
         let most = legacy_max_fraction.of(Amount::from_f64(CAPACITY));
         let mut street = Street::new(Template { legacy, legacy_max_fraction, ..template(CAPACITY) });
         for step in &steps {

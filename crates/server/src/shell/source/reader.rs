@@ -27,6 +27,7 @@ const TEMPLATE: &[&str] = &[
     "legacy",
     "legacy_hold",
     "legacy_max_fraction",
+    "spare_to_nodes",
     "algorithm",
 ];
 const ALGORITHM: &[&str] =
@@ -138,7 +139,8 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
     let quantum = notes.read(&at, "quantum", |node| scalar::time("quantum", node));
     let algorithm = algorithm(notes, &at);
     let legacy = legacy(notes, &at, algorithm.lease_length);
-    let fraction = notes.number(&at, Field::LegacyMaxFraction, FRACTION, Fraction::check);
+    let [most, spare] = [Field::LegacyMaxFraction, Field::SpareToNodes]
+        .map(|field| notes.number(&at, field, FRACTION, |value| Fraction::check(field, value)));
 
     let kind_is_known = !matches!(kind, Reading::Bad);
     let mut places = algorithm.places;
@@ -151,6 +153,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
         Field::Legacy,
         Field::LegacyHold,
         Field::LegacyMaxFraction,
+        Field::SpareToNodes,
     ];
     places.extend(own.map(|field| (field, at.place(field.as_str()))));
     Some(Draft {
@@ -170,7 +173,8 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             rotate: rotate.is().filter(|_| kind_is_known),
             quantum: quantum.is().filter(|_| kind_is_known),
             legacy,
-            legacy_max_fraction: fraction.or(Fraction::ALL),
+            legacy_max_fraction: most.or(Fraction::ALL),
+            spare_to_nodes: spare.is().filter(|_| kind_is_known),
         },
         places,
     })
