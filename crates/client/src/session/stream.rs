@@ -124,9 +124,7 @@ impl Session {
     pub(super) fn on_redirected(&mut self, now: Time, leader: &Leader) {
         self.counts.redirects += 1;
         self.drop_stream();
-        let alive = self.entries.iter().any(|entry| entry.is_open() && entry.holding.end(now).is_some());
-        let longest = self.longest_back_off();
-        let longest = if alive { longest.min(LEADERLESS) } else { longest };
+        let longest = self.longest_stream_back_off(now);
         match self.route.redirected(now, leader, longest) {
             Ok(()) => {}
             Err(Astray::NoLeader) => self.blame(&Fault::NoLeader),
@@ -167,10 +165,17 @@ impl Session {
                 self.route.lost(now, open.id);
             }
             _ => {
-                self.route.failed(now, self.longest_back_off());
+                self.route.failed(now, self.longest_stream_back_off(now));
                 self.blame(&Fault::Failed(failure));
             }
         }
+    }
+
+    /// Who holds something does not wait for long: what others are granted meanwhile is the longer in coming.
+    fn longest_stream_back_off(&self, now: Time) -> Duration {
+        let alive = self.entries.iter().any(|entry| entry.is_open() && entry.holding.end(now).is_some());
+        let longest = self.longest_back_off();
+        if alive { longest.min(LEADERLESS) } else { longest }
     }
 
     /// The server has no streams: it is polled.
