@@ -47,6 +47,8 @@ pub struct Ledger {
     ceiling: Option<Amount>,
     /// The most by which anything was cut because of that.
     lack: Amount,
+    /// Grants that ask for something back.
+    recalls: u64,
     rules: Rules,
 }
 
@@ -101,6 +103,7 @@ impl Ledger {
             ghost_end: Time::ZERO,
             ceiling: None,
             lack: Amount::ZERO,
+            recalls: 0,
             rules,
         }
     }
@@ -219,6 +222,12 @@ impl Ledger {
         self.lack
     }
 
+    /// How many grants were smaller than what their holder was charged for, and so asked it to acknowledge that.
+    #[must_use]
+    pub fn recalls(&self) -> u64 {
+        self.recalls
+    }
+
     /// What is free to be handed out.
     #[must_use]
     pub fn headroom(&self) -> Amount {
@@ -320,7 +329,9 @@ impl Ledger {
             self.overcommitment() == Amount::ZERO || self.rules.lack(Mutation::ClaimsUnlimited),
             "granted {amount} beyond the limit: {self:?}"
         );
-        Granted { amount, ack_wanted: charged > amount }
+        let ack_wanted = charged > amount;
+        self.recalls += u64::from(ack_wanted);
+        Granted { amount, ack_wanted }
     }
 
     /// Everything `account` was charged for is free: its holder has promised to use nothing, or all of it has ended.

@@ -26,7 +26,7 @@ use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy,
 pub use self::books::{Books, ChildBook};
 use self::parent::Above;
 pub(crate) use self::peers::Peers;
-pub use self::status::{ClaimTally, NodeStatus, StatusQuery, Tally};
+pub use self::status::{ClaimTally, NodeStatus, ResourceRow, StatusQuery, Tally};
 pub use self::stream::{FromParent, Output, Peer};
 
 /// A node that leads: it grants out of what its repository says.

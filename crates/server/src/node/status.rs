@@ -1,9 +1,9 @@
 //! What an operator sees of a node.
 
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{Amount, ResourceId, Time};
 
 use super::Node;
-use crate::resource::ResourceStatus;
+use crate::resource::{Resource, ResourceStatus};
 use crate::token::Doubt;
 
 /// What to show.
@@ -32,7 +32,29 @@ pub struct NodeStatus {
     /// What has gone through its doors.
     pub tally: Tally,
     /// Those that were asked for.
-    pub resources: Vec<ResourceStatus>,
+    pub resources: Vec<ResourceRow>,
+}
+
+/// A resource as it stands at this node: what binds the node itself beside what its holders see.
+#[derive(Clone, PartialEq, Debug)]
+#[cfg_attr(feature = "shell", derive(serde::Serialize))]
+pub struct ResourceRow {
+    /// Who has what. The capacity is what this node may hand out: of one below another, what its own lease allows.
+    #[cfg_attr(feature = "shell", serde(flatten))]
+    pub resource: ResourceStatus,
+    /// How long the lease from the node above lasts if nothing more is heard of it, in seconds. Absent where the capacity
+    /// is configured.
+    pub lease_ends_in_seconds: Option<f64>,
+    /// All that may be out, in units a second or units: what holders are charged for, and the ghost.
+    pub outstanding: f64,
+    /// What of it may be out under earlier leaders, and is not known to whom.
+    pub ghost: f64,
+    /// For how much longer that counts, in seconds.
+    pub ghost_ends_in_seconds: f64,
+    /// What is written down for successors: no more is out. Absent where nothing is written.
+    pub mark: Option<f64>,
+    /// How many grants asked for something back.
+    pub recalls: u64,
 }
 
 /// What has gone through the doors since the start.
@@ -102,9 +124,9 @@ impl Node {
         let count = shown.clone().count().max(1);
         let (rank, mut rows) = (MOST_RANKED / count, MOST_ROWS);
         let resources = shown.map(|resource| {
-            let status = resource.status(now, query.holders.min(rows), rank);
-            rows -= status.holders.len();
-            status
+            let row = self.row(now, resource, query.holders.min(rows), rank);
+            rows -= row.resource.holders.len();
+            row
         });
         NodeStatus {
             node: self.config.name.clone(),
@@ -115,6 +137,33 @@ impl Node {
             resources: resources.collect(),
         }
     }
+
+    fn row(&self, now: Time, resource: &Resource, holders: usize, rank: usize) -> ResourceRow {
+        let (status, ledger) = (resource.status(now, holders, rank), resource.ledger());
+        let leased = self.parent_session().filter(|_| resource.is_leased());
+        ResourceRow {
+            lease_ends_in_seconds: leased
+                .map(|session| session.allowance(now, resource.id()).until.since(now).as_secs_f64()),
+            outstanding: units(ledger.total()),
+            ghost: ledger.ghost().as_f64(),
+            ghost_ends_in_seconds: match ledger.ghost() {
+                Amount::ZERO => 0.0,
+                _ => ledger.ghost_end().since(now).as_secs_f64(),
+            },
+            mark: ledger.ceiling().map(Amount::as_f64),
+            recalls: ledger.recalls(),
+            resource: ResourceStatus {
+                // Without a limit on the sum, what the template says.
+                capacity: ledger.limit().map_or(status.capacity, Amount::as_f64),
+                leased: units(ledger.lent()),
+                ..status
+            },
+        }
+    }
+}
+
+fn units(micros: u128) -> f64 {
+    micros as f64 / Amount::MICROS_PER_UNIT as f64
 }
 
 // === impl NodeStatus ===

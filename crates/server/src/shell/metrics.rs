@@ -12,8 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::driver::Driver;
-use crate::node::{NodeStatus, StatusQuery};
-use crate::resource::ResourceStatus;
+use crate::node::{NodeStatus, ResourceRow, StatusQuery};
 
 /// Resources with figures of their own; `lessor_resources` counts all.
 const MOST_RESOURCES: usize = 1_000;
@@ -147,42 +146,69 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     )
 }
 
-type Reading = fn(&ResourceStatus) -> f64;
+type Reading = fn(&ResourceRow) -> f64;
 
-/// Name, help, and how it is read.
-const READINGS: [(&str, &str, Reading); 10] = [
-    ("lessor_capacity", "What may be leased, units a second or units", |r| r.capacity),
-    ("lessor_leased", "What is charged to holders", |r| r.leased),
-    ("lessor_wants", "What holders want", |r| r.wants),
-    ("lessor_clients", "Holders", |r| r.clients as f64),
-    ("lessor_subclients", "Clients that the holders stand for", |r| r.subclients as f64),
-    ("lessor_learning", "Whether only what was out before the start is leased", |r| {
-        f64::from(u8::from(r.learning))
+/// Of each resource: name, help, and how it is read.
+const READINGS: [(&str, &str, Reading); 12] = [
+    (
+        "lessor_capacity",
+        "What may be handed out: as configured, or by the lease from the node above",
+        |row| row.resource.capacity,
+    ),
+    ("lessor_leased", "What is charged to holders", |row| row.resource.leased),
+    ("lessor_ghost", "What may be out under earlier leaders and nobody has shown yet", |row| row.ghost),
+    ("lessor_outstanding", "All that may be out: what is charged to holders, and the ghost", |row| {
+        row.outstanding
     }),
-    ("lessor_in_debt", "Whether more is out than a lowered capacity allows", |r| {
-        f64::from(u8::from(r.in_debt))
+    ("lessor_wants", "What holders want", |row| row.resource.wants),
+    ("lessor_clients", "Holders", |row| row.resource.clients as f64),
+    ("lessor_subclients", "Clients that the holders stand for", |row| row.resource.subclients as f64),
+    ("lessor_learning", "Whether only what was out before the start is leased", |row| {
+        f64::from(u8::from(row.resource.learning))
     }),
-    ("lessor_overcommitment", "What passes the capacity without a cut that explains it", |r| {
-        r.overcommitment
+    ("lessor_in_debt", "Whether more is out than a lowered capacity allows", |row| {
+        f64::from(u8::from(row.resource.in_debt))
+    }),
+    ("lessor_overcommitment", "What passes the capacity without a cut that explains it: 0", |row| {
+        row.resource.overcommitment
     }),
     (
         "lessor_safe_capacity_out",
         "What all clients together would use if cut off for good; nothing is reserved for it",
-        |r| r.safe_capacity_out.unwrap_or(f64::INFINITY),
+        |row| row.resource.safe_capacity_out.unwrap_or(f64::INFINITY),
     ),
-    ("lessor_duplicate_client_ids", "Lives of a client id that went on beside another", |r| {
-        r.duplicate_client_ids as f64
+    ("lessor_duplicate_client_ids", "Lives of a client id that went on beside another", |row| {
+        row.resource.duplicate_client_ids as f64
     }),
 ];
 
-fn resources(encoder: &mut DescriptorEncoder<'_>, resources: &[ResourceStatus]) -> fmt::Result {
+fn resources(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::Result {
     for (name, help, read) in READINGS {
-        let first = ConstGauge::<f64>::new(0.0);
-        let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
-        for resource in resources {
-            let labels = [("resource", resource.resource.as_str())];
-            ConstGauge::<f64>::new(read(resource)).encode(family.encode_family(&labels)?)?;
-        }
+        family(encoder, name, help, rows.iter().map(|row| (row, ConstGauge::new(read(row)))))?;
+    }
+    // A server that is alone writes nothing down.
+    let marked = rows.iter().filter_map(|row| Some((row, ConstGauge::new(row.mark?))));
+    family(encoder, "lessor_mark", "What is written down for successors: no more is out", marked)?;
+    let ends = rows.iter().filter_map(|row| Some((row, ConstGauge::new(row.lease_ends_in_seconds?))));
+    let help = "How long the lease from the node above lasts if nothing more is heard of it";
+    family(encoder, "lessor_lease_seconds", help, ends)?;
+    let recalls = rows.iter().map(|row| (row, ConstCounter::new(row.recalls)));
+    family(encoder, "lessor_recalls", "Grants that asked for something back", recalls)
+}
+
+/// One figure of many resources.
+fn family<'a, M: EncodeMetric>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    figures: impl Iterator<Item = (&'a ResourceRow, M)>,
+) -> fmt::Result {
+    let mut figures = figures.peekable();
+    let Some((_, first)) = figures.peek() else { return Ok(()) };
+    let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+    for (row, figure) in figures {
+        let labels = [("resource", row.resource.resource.as_str())];
+        figure.encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

@@ -133,7 +133,7 @@ impl Town {
     }
 
     pub(crate) fn status(&self) -> Option<ResourceStatus> {
-        self.node.status(self.now, &StatusQuery::default()).resources.pop()
+        self.node.status(self.now, &StatusQuery::default()).resources.pop().map(|row| row.resource)
     }
 }
 

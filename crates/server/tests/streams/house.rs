@@ -46,7 +46,7 @@ impl House {
     pub(crate) fn leased(&self, resource: &str) -> f64 {
         let query = StatusQuery { resource: Some(resource.to_owned()), ..StatusQuery::default() };
         let status = self.server.driver().status(&query).unwrap();
-        status.resources.iter().map(|resource| resource.leased).sum()
+        status.resources.iter().map(|row| row.resource.leased).sum()
     }
 
     /// The value of a line of `/metrics`.
