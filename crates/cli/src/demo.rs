@@ -1,11 +1,15 @@
-//! `lessor demo`: a server, a dozen clients and a real HTTP target with a limit, in one process over real sockets.
+//! `lessor demo`: a root, two leaves, a dozen clients and a real HTTP target with a limit, in one process over real sockets.
 //!
 //! The judge is the target: it counts what reaches it in every second, wherever the second begins, and refuses what is
-//! over its limit. Everything else shown is what the clients and the server say of themselves.
+//! over its limit. Everything else shown is what the clients and the servers say of themselves.
 
+mod picture;
 mod screen;
+mod script;
 mod target;
 mod town;
+mod tree;
+mod view;
 mod worker;
 
 use std::io::IsTerminal;
@@ -14,11 +18,11 @@ use std::time::Duration;
 use clap::Args;
 use lessor_client::shell::clock;
 
-use self::screen::{Live, Plain, Screen};
+use self::screen::Screen;
 use self::town::Town;
 use crate::log::{self, LogFormat};
 
-/// Shows a server, a dozen clients and a real HTTP target with a limit, in one process.
+/// Shows a root, two leaves, a dozen clients and a real HTTP target with a limit, in one process.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// How long it goes on
@@ -28,7 +32,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(10..=5_000))]
     limit: u32,
     /// Clients
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=50))]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=50))]
     clients: u32,
     /// Plain lines, even in a terminal
     #[arg(long)]
@@ -43,13 +47,10 @@ const SAMPLE: Duration = Duration::from_millis(100);
 impl Demo {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let live = std::io::stdout().is_terminal() && !self.plain;
-        // A log line would tear the screen.
-        log::start(LogFormat::Text, if live { "off" } else { "warn" });
-        let mut town = Town::start(self.limit, self.clients, self.length).await?;
-        let mut screen = match live {
-            true => Screen::Live(Live::open()?),
-            false => Screen::Plain(Plain::open(&town)),
-        };
+        // A log line would tear the screen, and that the root has ended is no news to who reads the lines.
+        log::start(LogFormat::Text, if live { "off" } else { "error" });
+        let mut town = Town::start(self.limit, self.clients as usize, self.length).await?;
+        let mut screen = if live { Screen::live()? } else { Screen::plain(town.view()) };
         let end = clock::now() + self.length;
         let mut timer = tokio::time::interval(SAMPLE);
         while clock::now() < end {
@@ -57,12 +58,12 @@ impl Demo {
                 _ = timer.tick() => {}
                 _ = tokio::signal::ctrl_c() => break,
             }
-            town.sample();
-            if screen.show(&town)?.is_break() {
+            town.step().await?;
+            if screen.show(town.view(), town.history())?.is_break() {
                 break;
             }
         }
-        let summary = town.summary();
+        let summary = town.view().summary.clone();
         drop(screen);
         town.end().await;
         println!("{summary}");

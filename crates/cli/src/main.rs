@@ -24,7 +24,7 @@ struct Lessor {
 enum Command {
     /// Run a server
     Serve(Box<serve::Serve>),
-    /// Watch a server, a dozen clients and a real HTTP target with a limit, in one process
+    /// Watch a tree of servers, a dozen clients and a real HTTP target with a limit, in one process
     Demo(demo::Demo),
     /// Ask a server for capacity, once or until interrupted
     Get(get::Get),

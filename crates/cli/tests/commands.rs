@@ -232,6 +232,18 @@ async fn demo_ends_by_itself_with_a_summary() {
     let out = succeed(&["demo", "--for", "5s", "--plain"]).await;
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines.len() >= 5, "{out}");
+    // The whole tree is told in each line, and what happens to it.
+    assert!(lines.iter().any(|line| line.contains("east grows hungry")), "{out}");
+    let told: Vec<&&str> = lines.iter().filter(|line| line.contains(" s  target ")).collect();
+    assert!(told.len() >= 4, "{out}");
+    for line in told {
+        let parts: Vec<&str> = line.split(['>', '|']).collect();
+        assert_eq!(parts.len(), 3, "{line}");
+        assert!(parts[1].starts_with(" west ") && parts[2].starts_with(" east "), "{line}");
+        let clients =
+            parts[1..].iter().map(|part| part.split(':').nth(1).unwrap().split_whitespace().count());
+        assert_eq!(clients.sum::<usize>(), 12, "{line}");
+    }
     let summary: Vec<&str> = lines.last().unwrap().split(", ").collect();
     // What stands behind a word, up to the unit.
     let number = |begin: &str| -> f64 {

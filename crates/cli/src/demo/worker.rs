@@ -1,6 +1,5 @@
 //! One client: it would like to send so many requests a second, and sends those that its lease allows.
 
-use std::f64::consts::TAU;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +17,9 @@ use lessor_proto::Time;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use super::script::Appetite;
+use super::tree::RESOURCE;
+
 /// A client that runs.
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -27,24 +29,11 @@ pub(super) struct Worker {
     task: JoinHandle<()>,
 }
 
-/// What a client would like over time: a wave, and for some a spike.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Appetite {
-    /// Requests a second, about which it swings.
-    pub(super) base: f64,
-    /// Where in the wave it begins, from 0 to 1.
-    pub(super) phase: f64,
-    /// From when to when it wants this much instead.
-    pub(super) spike: Option<(Duration, Duration, f64)>,
-    pub(super) start: Time,
-}
-
 type Http = HttpClient<HttpConnector, Empty<Bytes>>;
 
 /// Requests that one client has under way, those that wait for their permit included.
 const UNDER_WAY: usize = 200;
 const TICK: Duration = Duration::from_millis(10);
-const PERIOD: f64 = 20.0;
 
 // === impl Worker ===
 
@@ -54,12 +43,13 @@ impl Worker {
         server: SocketAddr,
         target: SocketAddr,
         appetite: Appetite,
+        start: Time,
     ) -> anyhow::Result<Worker> {
         let client = Client::builder(server.to_string()).id(&name).build()?;
         // The wants are not told to the client: it measures them from what is attempted.
-        let queries = client.rate("target").max_wait(Duration::from_millis(500)).open()?;
+        let queries = client.rate(RESOURCE).max_wait(Duration::from_millis(500)).open()?;
         let uri = Uri::builder().scheme("http").authority(target.to_string()).path_and_query("/").build()?;
-        let task = tokio::spawn(work(queries.clone(), uri, appetite));
+        let task = tokio::spawn(work(queries.clone(), uri, appetite, start));
         Ok(Worker { name, client, queries, task })
     }
 
@@ -75,7 +65,7 @@ impl Worker {
 }
 
 /// Sends requests as they become due, whether or not earlier ones are done: a client does not slow down by itself.
-async fn work(queries: Resource<Limiter>, uri: Uri, appetite: Appetite) {
+async fn work(queries: Resource<Limiter>, uri: Uri, appetite: Appetite, start: Time) {
     let http: Http = HttpClient::builder(TokioExecutor::new()).build_http();
     let room = Arc::new(Semaphore::new(UNDER_WAY));
     let mut timer = tokio::time::interval(TICK);
@@ -83,7 +73,7 @@ async fn work(queries: Resource<Limiter>, uri: Uri, appetite: Appetite) {
     loop {
         timer.tick().await;
         let now = clock::now();
-        due += appetite.at(now) * now.since(last).as_secs_f64();
+        due += appetite.at(now.since(start)) * now.since(last).as_secs_f64();
         last = now;
         while due >= 1.0 {
             due -= 1.0;
@@ -105,17 +95,5 @@ async fn send(queries: &Resource<Limiter>, http: &Http, uri: Uri) {
     if let Ok(response) = http.get(uri).await {
         // The connection is used again when the body has been read.
         let _ = response.into_body().collect().await;
-    }
-}
-
-// === impl Appetite ===
-
-impl Appetite {
-    fn at(&self, now: Time) -> f64 {
-        let since = now.since(self.start);
-        match self.spike {
-            Some((from, to, wants)) if (from..to).contains(&since) => wants,
-            _ => self.base * (1.0 + 0.6 * (TAU * (since.as_secs_f64() / PERIOD + self.phase)).sin()),
-        }
     }
 }

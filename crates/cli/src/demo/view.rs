@@ -1,0 +1,63 @@
+//! How everything looked when it was last looked at: what is drawn, and nothing else.
+
+use super::target::Judge;
+
+/// All of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    /// Since the beginning, and in all.
+    pub(super) seconds: f64,
+    pub(super) length: f64,
+    /// Requests a second that the target takes, and how much of it is leased out.
+    pub(super) limit: u32,
+    pub(super) capacity: f64,
+    /// What is to be seen.
+    pub(super) says: &'static str,
+    pub(super) judge: Judge,
+    pub(super) root: Root,
+    pub(super) leaves: Vec<Leaf>,
+    /// The last line: what the judge says.
+    pub(super) summary: String,
+}
+
+/// What the root does.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) enum Root {
+    #[default]
+    Serves,
+    /// Nobody is there.
+    Away,
+    /// It has begun, and lets holders show what they have, for so many seconds more.
+    Learns(f64),
+}
+
+/// A leaf.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Leaf {
+    pub(super) name: &'static str,
+    /// Its lease, and for how many seconds it lasts if nothing more is heard from the root.
+    pub(super) lease: f64,
+    pub(super) ends: f64,
+    /// What its clients want together.
+    pub(super) wants: f64,
+    pub(super) clients: Vec<Client>,
+}
+
+/// A client of a leaf.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    pub(super) name: String,
+    /// What it has measured and asked for.
+    pub(super) wants: f64,
+    pub(super) has: f64,
+    pub(super) rung: &'static str,
+}
+
+// === impl View ===
+
+impl View {
+    /// What of the capacity no leaf holds.
+    pub(super) fn free(&self) -> f64 {
+        (self.capacity - self.leaves.iter().map(|leaf| leaf.lease).sum::<f64>()).max(0.0)
+    }
+}
