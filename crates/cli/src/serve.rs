@@ -319,3 +319,6 @@ fn whatever_is_wanted() -> Template {
         ..Template::new(Glob::new("*").expect("a glob"), Amount::ZERO)
     }
 }
+
+#[cfg(test)]
+mod deploy;

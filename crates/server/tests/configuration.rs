@@ -74,7 +74,7 @@ fn every_file_in_configs_is_good() {
         names.push(path.file_name().unwrap().to_str().unwrap().to_owned());
     }
     names.sort();
-    assert_eq!(names, ["doorman.yaml", "orders.yaml", "quickstart.yaml"]);
+    assert_eq!(names, ["doorman.yaml", "leaf.yaml", "orders.yaml", "quickstart.yaml", "root.yaml"]);
 }
 
 #[test]
