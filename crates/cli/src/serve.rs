@@ -1,11 +1,13 @@
 //! `lessor serve`: a server from a configuration file, until it is told to end.
 
+mod tasks;
+
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use hyper::http::uri::Authority;
 use lessor_client::session::Transport;
@@ -14,13 +16,12 @@ use lessor_proto::{Amount, ClientId};
 use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
-use lessor_server::shell::etcd::EtcdOptions;
 use lessor_server::shell::source::Source;
-use lessor_server::shell::{ElectionOptions, Server, ServerOptions};
-use lessor_server::token::{Key, Keys};
+use lessor_server::shell::{Server, ServerOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
+use self::tasks::Tasks;
 use crate::log::{self, LogFormat};
 
 /// Runs a server. SIGTERM and SIGINT drain it, SIGHUP or a changed file reload the configuration.
@@ -57,37 +58,6 @@ pub(crate) struct Serve {
     /// How log lines look; RUST_LOG says which there are
     #[arg(long, env = "LESSOR_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
-}
-
-/// How several tasks of one node find their leader.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Several tasks of a node")]
-struct Tasks {
-    /// The members of the etcd that elects one of the tasks of this node; without it this task is the only one
-    #[arg(long, env = "LESSOR_ETCD", value_name = "URL,...", value_delimiter = ',')]
-    etcd: Vec<String>,
-    /// With what the keys in etcd begin
-    #[arg(
-        long,
-        env = "LESSOR_ETCD_PREFIX",
-        value_name = "PREFIX",
-        default_value = "lessor",
-        requires = "etcd"
-    )]
-    etcd_prefix: String,
-    /// How long a leader that has vanished is waited for
-    #[arg(long, env = "LESSOR_TTL", value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration, requires = "etcd")]
-    ttl: Duration,
-    /// How long a leader goes on that is cut off from etcd; less than the former, as clocks differ
-    #[arg(long, env = "LESSOR_AUTHORITY", value_name = "DURATION", default_value = "4s", value_parser = humantime::parse_duration, requires = "etcd")]
-    authority: Duration,
-    /// How often a leader tells etcd that it lives
-    #[arg(long, env = "LESSOR_KEEP_ALIVE", value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration, requires = "etcd")]
-    keep_alive: Duration,
-    /// A file with the secret of all tasks of this node, 64 hexadecimal digits; the one before it, if it was changed, on
-    /// the next line. Holders prove with it to a new leader what they have
-    #[arg(long, env = "LESSOR_TOKEN_KEY", value_name = "FILE", requires = "etcd")]
-    token_key: Option<PathBuf>,
 }
 
 /// Everything that clients can make grow.
@@ -137,12 +107,13 @@ impl Serve {
             drain: self.drain,
             connections: self.limits.max_connections,
             streams: self.limits.max_streams,
-            election: self.tasks.election(),
+            election: self.tasks.election()?,
             ..ServerOptions::new(self.listen)
         };
         let mut config = self.node_config();
         config.keys = self.tasks.keys()?;
         config.trust_claims = config.keys.is_none();
+        config.claims = self.tasks.claims();
         let server = Server::start(options, config, repository).await?;
         serve(&server, source, signals).await;
         info!("draining");
@@ -171,58 +142,6 @@ impl Serve {
         config.unknown_names = self.honour_unknown.then(|| Arc::new(whatever_is_wanted()));
         config
     }
-}
-
-// === impl Tasks ===
-
-impl Tasks {
-    fn election(&self) -> Option<ElectionOptions> {
-        let options = ElectionOptions {
-            prefix: self.etcd_prefix.clone(),
-            ttl: self.ttl,
-            authority: self.authority,
-            keep_alive: self.keep_alive,
-            ..ElectionOptions::new(EtcdOptions::new(self.etcd.iter().cloned()))
-        };
-        (!self.etcd.is_empty()).then_some(options)
-    }
-
-    fn keys(&self) -> anyhow::Result<Option<Keys>> {
-        let Some(path) = &self.token_key else {
-            if !self.etcd.is_empty() {
-                warn!(
-                    "without --token-key a new leader believes holders what they say they have, up to what was out"
-                );
-            }
-            return Ok(None);
-        };
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mut keys = text
-            .lines()
-            .enumerate()
-            .map(|(line, text)| key(text).with_context(|| format!("{}:{}", path.display(), line + 1)));
-        let current = keys.next().with_context(|| format!("{}: no key in it", path.display()))??;
-        let previous = keys.next().transpose()?;
-        match keys.next() {
-            None => Ok(Some(Keys { current, previous })),
-            Some(_) => bail!("{}: more than two keys in it", path.display()),
-        }
-    }
-}
-
-fn key(text: &str) -> anyhow::Result<Key> {
-    const WANTED: &str = "wanted 64 hexadecimal digits, as `openssl rand -hex 32` gives";
-    let text = text.trim();
-    let digits: Vec<u8> = text.chars().filter_map(|digit| digit.to_digit(16)?.try_into().ok()).collect();
-    if text.chars().count() != 64 || digits.len() != 64 {
-        bail!("{} characters, {} of them hexadecimal digits; {WANTED}", text.chars().count(), digits.len());
-    }
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *byte = pair[0] << 4 | pair[1];
-    }
-    Ok(Key::new(bytes))
 }
 
 /// Until a signal says to end.

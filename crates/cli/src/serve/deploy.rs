@@ -41,7 +41,7 @@ fn task(words: &[String], waited_for: Duration) -> Serve {
     let repository = source::load(&repository("configs").join(name)).expect("it is there");
     assert!(!repository.templates().is_empty());
     assert!(waited_for > serve.drain + RESIGNATION, "{words:?} is killed after {waited_for:?}");
-    assert!(serve.tasks.token_key.is_some() && serve.tasks.election().is_some());
+    assert!(serve.tasks.token_key.is_some() && serve.tasks.election().unwrap().is_some());
     *serve
 }
 

@@ -23,6 +23,7 @@
 mod calls;
 mod endpoints;
 mod task;
+mod tls;
 mod watcher;
 
 use std::fmt;
@@ -36,6 +37,7 @@ use tokio::task::JoinHandle;
 
 use self::endpoints::Endpoints;
 use self::task::{Request, Task};
+pub use self::tls::{BadTls, EtcdTls};
 use crate::election::record::RecordWrite;
 use crate::election::{BadConfig, Candidate, ElectionConfig, Event};
 
@@ -48,7 +50,7 @@ pub struct EtcdOptions {
     /// Who calls, and the password, where etcd asks for it.
     pub user: Option<(String, String)>,
     /// Certificates, where members are at `https://`.
-    pub tls: Option<etcd_client::TlsOptions>,
+    pub tls: Option<EtcdTls>,
 }
 
 /// A task of a node that stands for election.
@@ -77,8 +79,20 @@ pub enum StartError {
     #[error("no etcd endpoint is given, at least one is wanted")]
     NoEndpoint,
     /// A member is at no address.
-    #[error("etcd endpoint {found:?} is not like http://host:port")]
+    #[error("etcd endpoint {found:?} is not like http://host:port or https://host:port")]
     Endpoint {
+        /// What it is.
+        found: String,
+    },
+    /// Nobody at a member would be believed.
+    #[error("etcd endpoint {found:?} is https, and there is no certificate of an authority to know it by")]
+    NoAuthority {
+        /// What it is.
+        found: String,
+    },
+    /// A member would be spoken to without certificates, though there are some.
+    #[error("etcd endpoint {found:?} is http, and there are certificates: wanted https")]
+    NotEncrypted {
         /// What it is.
         found: String,
     },
@@ -106,7 +120,7 @@ impl fmt::Debug for EtcdOptions {
         f.debug_struct("EtcdOptions")
             .field("endpoints", &self.endpoints)
             .field("user", &user)
-            .field("tls", &self.tls.is_some())
+            .field("tls", &self.tls)
             .finish()
     }
 }
@@ -222,6 +236,13 @@ mod tests {
             Endpoints::new(options, std::time::Duration::from_secs(1)).map(|_| ()).unwrap_err().to_string()
         };
         assert_eq!(start(&[]), "no etcd endpoint is given, at least one is wanted");
-        assert_eq!(start(&["http://a:1", "::"]), "etcd endpoint \"::\" is not like http://host:port");
+        for bad in ["::", "http://a", "a:1", "ftp://a:1"] {
+            let told = format!("etcd endpoint {bad:?} is not like http://host:port or https://host:port");
+            assert_eq!(start(&["http://a:1", bad]), told);
+        }
+        assert_eq!(
+            start(&["https://a:1"]),
+            "etcd endpoint \"https://a:1\" is https, and there is no certificate of an authority to know it by"
+        );
     }
 }

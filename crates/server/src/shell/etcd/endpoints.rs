@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
 use tokio::sync::OnceCell;
+use tonic::transport::Uri;
 
 use super::{EtcdOptions, StartError};
 
@@ -46,15 +47,12 @@ impl Endpoints {
         if let Some((name, password)) = options.user {
             connect = connect.with_user(name, password).with_auto_token_refresh(true);
         }
-        if let Some(tls) = options.tls {
-            connect = connect.with_tls(tls);
+        if let Some(tls) = &options.tls {
+            connect = connect.with_tls(tls.options());
         }
         let mut all = Vec::with_capacity(options.endpoints.len());
         for (number, url) in options.endpoints.into_iter().enumerate() {
-            let uri = url.parse::<tonic::transport::Uri>().ok();
-            if uri.is_none_or(|uri| uri.authority().is_none_or(|authority| authority.port().is_none())) {
-                return Err(StartError::Endpoint { found: url });
-            }
+            check(&url, options.tls.is_some())?;
             let options = connect.clone();
             all.push(Arc::new(Endpoint { number, url, options, client: OnceCell::new() }));
         }
@@ -71,6 +69,17 @@ impl Endpoints {
         if self.current == number {
             self.current = (number + 1) % self.all.len();
         }
+    }
+}
+
+fn check(url: &str, has_certificates: bool) -> Result<(), StartError> {
+    let found = url.to_owned();
+    let uri = url.parse::<Uri>().ok().filter(|uri| uri.port().is_some());
+    match (uri.as_ref().and_then(Uri::scheme_str), has_certificates) {
+        (Some("http"), false) | (Some("https"), true) => Ok(()),
+        (Some("http"), true) => Err(StartError::NotEncrypted { found }),
+        (Some("https"), false) => Err(StartError::NoAuthority { found }),
+        _ => Err(StartError::Endpoint { found }),
     }
 }
 

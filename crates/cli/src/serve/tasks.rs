@@ -1,0 +1,162 @@
+//! How several tasks of one node find their leader, and what the next one believes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use lessor_server::node::Claims;
+use lessor_server::shell::ElectionOptions;
+use lessor_server::shell::etcd::{EtcdOptions, EtcdTls};
+use lessor_server::token::{Key, Keys};
+use tracing::warn;
+
+/// How several tasks of one node find their leader.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Several tasks of a node")]
+pub(super) struct Tasks {
+    /// The members of the etcd that elects one of the tasks of this node; without it this task is the only one
+    #[arg(long, env = "LESSOR_ETCD", value_name = "URL,...", value_delimiter = ',')]
+    pub(super) etcd: Vec<String>,
+    /// With what the keys in etcd begin
+    #[arg(
+        long,
+        env = "LESSOR_ETCD_PREFIX",
+        value_name = "PREFIX",
+        default_value = "lessor",
+        requires = "etcd"
+    )]
+    etcd_prefix: String,
+    /// A file with the certificates of the authorities that members at https:// are known by, PEM
+    #[arg(long, env = "LESSOR_ETCD_CA", value_name = "FILE", requires = "etcd")]
+    etcd_ca: Option<PathBuf>,
+    /// A file with the certificate that this task shows to etcd, PEM
+    #[arg(long, env = "LESSOR_ETCD_CERT", value_name = "FILE", requires_all = ["etcd_ca", "etcd_key"])]
+    etcd_cert: Option<PathBuf>,
+    /// A file with its private key, PEM
+    #[arg(long, env = "LESSOR_ETCD_KEY", value_name = "FILE", requires = "etcd_cert")]
+    etcd_key: Option<PathBuf>,
+    /// As whom this task speaks to an etcd that asks for passwords
+    #[arg(long, env = "LESSOR_ETCD_USER", value_name = "NAME", requires_all = ["etcd", "etcd_password_file"])]
+    etcd_user: Option<String>,
+    /// A file with that user's password, and nothing else in it
+    #[arg(long, env = "LESSOR_ETCD_PASSWORD_FILE", value_name = "FILE", requires = "etcd_user")]
+    etcd_password_file: Option<PathBuf>,
+    /// How long a leader that has vanished is waited for
+    #[arg(long, env = "LESSOR_TTL", value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration, requires = "etcd")]
+    ttl: Duration,
+    /// How long a leader goes on that is cut off from etcd; less than the former, as clocks differ
+    #[arg(long, env = "LESSOR_AUTHORITY", value_name = "DURATION", default_value = "4s", value_parser = humantime::parse_duration, requires = "etcd")]
+    authority: Duration,
+    /// How often a leader tells etcd that it lives
+    #[arg(long, env = "LESSOR_KEEP_ALIVE", value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration, requires = "etcd")]
+    keep_alive: Duration,
+    /// A file with the secret of all tasks of this node, 64 hexadecimal digits; the one before it, if it was changed, on
+    /// the next line. Holders prove with it to a new leader what they have
+    #[arg(long, env = "LESSOR_TOKEN_KEY", value_name = "FILE", requires = "etcd")]
+    pub(super) token_key: Option<PathBuf>,
+    /// When others get what holders give up of what they show to a new leader
+    #[arg(long, env = "LESSOR_CLAIMS", value_name = "WHEN", default_value = "at-once", requires = "etcd")]
+    claims: WhenClaimed,
+}
+
+/// When others get what holders give up of what they show to a new leader.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WhenClaimed {
+    /// At once. Who shows an old token again makes what others hold look free, for a lease length at most
+    AtOnce,
+    /// When the last lease of earlier leaders has ended: whatever holders say, nobody honest is ever above the capacity
+    Deferred,
+}
+
+// === impl Tasks ===
+
+impl Tasks {
+    /// How the leader is found; nothing where this task is the only one.
+    pub(super) fn election(&self) -> anyhow::Result<Option<ElectionOptions>> {
+        if self.etcd.is_empty() {
+            return Ok(None);
+        }
+        let etcd = EtcdOptions {
+            user: self.user()?,
+            tls: self.tls()?,
+            ..EtcdOptions::new(self.etcd.iter().cloned())
+        };
+        Ok(Some(ElectionOptions {
+            prefix: self.etcd_prefix.clone(),
+            ttl: self.ttl,
+            authority: self.authority,
+            keep_alive: self.keep_alive,
+            ..ElectionOptions::new(etcd)
+        }))
+    }
+
+    /// With what tokens are sealed, if with anything.
+    pub(super) fn keys(&self) -> anyhow::Result<Option<Keys>> {
+        let Some(path) = &self.token_key else {
+            if !self.etcd.is_empty() {
+                warn!(
+                    "without --token-key a new leader believes holders what they say they have, up to what was out"
+                );
+            }
+            return Ok(None);
+        };
+        let text = read(path)?;
+        let mut keys = text
+            .lines()
+            .enumerate()
+            .map(|(line, text)| key(text).with_context(|| format!("{}:{}", path.display(), line + 1)));
+        let current = keys.next().with_context(|| format!("{}: no key in it", path.display()))??;
+        let previous = keys.next().transpose()?;
+        match keys.next() {
+            None => Ok(Some(Keys { current, previous })),
+            Some(_) => bail!("{}: more than two keys in it", path.display()),
+        }
+    }
+
+    /// What becomes of what claimants give up.
+    pub(super) fn claims(&self) -> Claims {
+        match self.claims {
+            WhenClaimed::AtOnce => Claims::Freed,
+            WhenClaimed::Deferred => Claims::Deferred,
+        }
+    }
+
+    fn user(&self) -> anyhow::Result<Option<(String, String)>> {
+        let (Some(name), Some(path)) = (&self.etcd_user, &self.etcd_password_file) else { return Ok(None) };
+        let text = read(path)?;
+        // As editors and `echo` leave it.
+        let password = text.strip_suffix('\n').map_or(text.as_str(), |text| text.trim_end_matches('\r'));
+        match password.lines().count() {
+            0 => bail!("{}: no password in it", path.display()),
+            1 => Ok(Some((name.clone(), password.to_owned()))),
+            lines => bail!("{}: {lines} lines, wanted a password and nothing else", path.display()),
+        }
+    }
+
+    fn tls(&self) -> anyhow::Result<Option<EtcdTls>> {
+        let Some(ca) = &self.etcd_ca else { return Ok(None) };
+        let tls = EtcdTls::new(read(ca)?.as_bytes()).with_context(|| ca.display().to_string())?;
+        let (Some(certificate), Some(key)) = (&self.etcd_cert, &self.etcd_key) else { return Ok(Some(tls)) };
+        let tls = tls.with_identity(read(certificate)?.as_bytes(), read(key)?.as_bytes());
+        Ok(Some(tls.with_context(|| format!("{} and {}", certificate.display(), key.display()))?))
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn key(text: &str) -> anyhow::Result<Key> {
+    const WANTED: &str = "wanted 64 hexadecimal digits, as `openssl rand -hex 32` gives";
+    let text = text.trim();
+    let digits: Vec<u8> = text.chars().filter_map(|digit| digit.to_digit(16)?.try_into().ok()).collect();
+    if text.chars().count() != 64 || digits.len() != 64 {
+        bail!("{} characters, {} of them hexadecimal digits; {WANTED}", text.chars().count(), digits.len());
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    Ok(Key::new(bytes))
+}
