@@ -38,7 +38,7 @@ fn parse(words: &[String]) -> crate::Command {
 fn task(words: &[String], waited_for: Duration) -> Serve {
     let crate::Command::Serve(serve) = parse(words) else { panic!("{words:?} is no server") };
     let name = serve.config.strip_prefix(INSTALLED).expect("it is installed");
-    let repository = source::load(&repository("configs").join(name)).expect("it is there");
+    let repository = source::load(repository("configs").join(name)).expect("it is there");
     assert!(!repository.templates().is_empty());
     assert!(waited_for > serve.drain + RESIGNATION, "{words:?} is killed after {waited_for:?}");
     assert!(serve.tasks.token_key.is_some() && serve.tasks.election().unwrap().is_some());

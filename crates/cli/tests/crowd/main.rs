@@ -13,17 +13,17 @@
 #[path = "../house/mod.rs"]
 mod house;
 
-mod beliefs;
-mod clients;
 mod town;
 
 use std::io::Write;
+
+use crate::house::clients::{CALL, Clients};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match arguments.first().map(String::as_str) {
-        Some(clients::CALL) => runtime.block_on(clients::run(&arguments[1..])),
+        Some(CALL) => runtime.block_on(Clients::run(&arguments[1..])),
         // What test runners ask for.
         Some("--list") => println!("crowd: test"),
         _ => {

@@ -1,20 +1,19 @@
 //! The test: starts the processes, kills some and starts them again, and looks at what all have written down.
 
-use std::fs::File;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::ops::Range;
 use std::time::Duration;
 
+use lessor_client::shell::clock;
 use lessor_proto::Amount;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::time::{Interval, interval, timeout};
 
-use crate::beliefs::{Diary, peak};
-use crate::clients;
+use crate::house::clients::Clients;
+use crate::house::diary::{Diary, Peak, peak};
 use crate::house::{AGES, House, eventually, everything};
 
 const CAPACITY: f64 = 1000.0;
@@ -22,13 +21,16 @@ const CAPACITY: f64 = 1000.0;
 const LEASE: u32 = 4;
 const PROCESSES: usize = 20;
 const CLIENTS: usize = 10;
+/// Somebody of a process wants something else so often: on the average twice of what everybody is due.
+const PACE: Duration = Duration::from_millis(100);
+const WANTS: Range<f64> = 0.0..20.0;
 /// Time goes on in steps of that length while processes come and go.
 const STEP: Duration = Duration::from_millis(50);
 
 /// One life of a process.
 struct Life {
     child: Child,
-    diary: PathBuf,
+    diary: Diary,
 }
 
 /// All that live, and what the dead have left.
@@ -36,7 +38,7 @@ struct Town {
     server: String,
     directory: TempDir,
     living: Vec<Life>,
-    dead: Vec<PathBuf>,
+    dead: Vec<Diary>,
 }
 
 // === impl Town ===
@@ -44,21 +46,16 @@ struct Town {
 impl Town {
     fn start(&mut self, process: usize, dice: &mut Pcg64) -> Life {
         let number = self.living.len() + self.dead.len();
-        let diary = self.directory.path().join(format!("{process}-{number}-{}", dice.random::<u32>()));
-        let seed: u64 = dice.random();
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                clients::CALL,
-                &self.server,
-                &process.to_string(),
-                &CLIENTS.to_string(),
-                &seed.to_string(),
-            ])
-            .stdin(Stdio::null())
-            .stdout(File::create(&diary).unwrap())
-            .kill_on_drop(true)
-            .spawn();
-        Life { child: child.unwrap(), diary }
+        let path = self.directory.path().join(format!("{process}-{number}-{}", dice.random::<u32>()));
+        let clients = Clients {
+            servers: self.server.clone(),
+            name: format!("client-{process}"),
+            clients: CLIENTS,
+            seed: dice.random(),
+            pace: PACE,
+            wants: WANTS,
+        };
+        Life { child: clients.start(&path), diary: Diary::open(&path) }
     }
 
     /// Ends a process without a word, and starts another in its place a while later.
@@ -74,16 +71,23 @@ impl Town {
         self.dead.push(gone.diary);
     }
 
-    async fn everybody_is_served(&self) {
-        for (process, life) in self.living.iter().enumerate() {
-            let served = async || Diary::read(&life.diary).served() == CLIENTS;
+    async fn everybody_is_served(&mut self) {
+        for (process, life) in self.living.iter_mut().enumerate() {
+            let served = async || {
+                life.diary.read();
+                life.diary.served().len() == CLIENTS
+            };
             eventually(&format!("everybody in process {process} is served"), served).await;
         }
     }
 
-    fn diaries(&self) -> Vec<Diary> {
-        let all = self.living.iter().map(|life| &life.diary).chain(&self.dead);
-        all.map(|path| Diary::read(path)).collect()
+    /// What was believed together until before the first diary is read.
+    fn peak(&mut self) -> Peak {
+        let now = clock::now();
+        let mut diaries: Vec<&mut Diary> =
+            self.living.iter_mut().map(|life| &mut life.diary).chain(&mut self.dead).collect();
+        diaries.iter_mut().for_each(|diary| diary.read());
+        peak(diaries.iter().map(|diary| &**diary), now)
     }
 }
 
@@ -118,9 +122,9 @@ pub(crate) async fn test() {
     assert_eq!(house.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
 
     // Everybody wants twice what there is, so sooner or later nearly all of it is held.
-    let nearly_all = async || peak(&town.diaries()).sum >= Amount::from_f64(0.9 * CAPACITY);
+    let nearly_all = async || town.peak().sum >= Amount::from_f64(0.9 * CAPACITY);
     eventually("nearly all is believed to be held", nearly_all).await;
-    let peak = peak(&town.diaries());
+    let peak = town.peak();
     println!("{peak:?}, {} lives", PROCESSES + town.dead.len());
     assert!(peak.sum <= Amount::from_f64(CAPACITY), "more was believed than there is: {peak:?}");
     drop(town);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::shell::clock;
 
-use crate::etcd::Etcd;
+use crate::house::etcd::Etcd;
 use crate::house::eventually;
 use crate::node::{AUTHORITY, Fault, TTL};
 use crate::town::{EAST, ROOT, Town, WEST};

@@ -12,22 +12,20 @@
 #[path = "../house/mod.rs"]
 mod house;
 
-mod clients;
-mod diary;
-mod etcd;
 mod faults;
 mod node;
-mod proxy;
 mod town;
 
 use std::io::Write;
 
+use crate::house::clients::{CALL, Clients};
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some(clients::CALL) => {
+        Some(CALL) => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(clients::run(&arguments[1..]));
+            runtime.block_on(Clients::run(&arguments[1..]));
         }
         // What test runners ask for.
         Some("--list") => println!("election: test"),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::time::interval;
 
+use crate::house::proxy::Proxy;
 use crate::house::{AGES, House, template};
-use crate::proxy::Proxy;
 
 pub(crate) const CAPACITY: f64 = 500.0;
 /// How long another may not lead after a leader was heard of last, and how long that one leads without being heard.

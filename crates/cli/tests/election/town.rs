@@ -1,7 +1,6 @@
 //! A root of three tasks, two leaves of two, and the processes with clients that write down what they believe.
 
-use std::fs::File;
-use std::process::Stdio;
+use std::ops::Range;
 use std::time::Duration;
 
 use lessor_client::shell::clock;
@@ -9,12 +8,12 @@ use lessor_proto::{Amount, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::time::{interval, timeout};
 
-use crate::clients;
-use crate::diary::{Diary, peak};
-use crate::etcd::Etcd;
+use crate::house::clients::Clients;
+use crate::house::diary::{Diary, peak};
+use crate::house::etcd::Etcd;
 use crate::node::{CAPACITY, Node};
 
 /// Where nodes are in [`Town::nodes`].
@@ -24,6 +23,9 @@ pub(crate) const EAST: usize = 2;
 /// At each leaf so many processes of so many clients. They want about twice of what there is.
 const PROCESSES: usize = 5;
 const CLIENTS: usize = 10;
+/// Somebody of a process wants something else so often, and never nothing, so that nobody is ever rightly without a lease.
+const PACE: Duration = Duration::from_millis(250);
+const WANTS: Range<f64> = 1.0..20.0;
 /// At the root itself.
 const DIRECT: usize = 4;
 /// Longer than anything may take. Where a node and the one above it fail over together, what was out under both has to end
@@ -93,17 +95,11 @@ impl Town {
     pub(crate) fn join(&mut self, node: usize, clients: usize) -> usize {
         let number = self.processes.len();
         let name = format!("{}-{number}", self.nodes[node].name);
-        let diary = self.directory.path().join(&name);
-        let written = File::create(&diary).unwrap();
+        let path = self.directory.path().join(&name);
         let (servers, seed) = (self.nodes[node].addresses(), self.dice.random::<u64>());
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args([clients::CALL, &servers, &name, &clients.to_string(), &seed.to_string()])
-            .stdin(Stdio::null())
-            .stdout(written)
-            .kill_on_drop(true)
-            .spawn();
-        let diary = Diary::open(&diary);
-        self.processes.push(Process { child: child.unwrap(), diary, node, clients });
+        let child = Clients { servers, name, clients, seed, pace: PACE, wants: WANTS }.start(&path);
+        let diary = Diary::open(&path);
+        self.processes.push(Process { child, diary, node, clients });
         number
     }
 

@@ -5,8 +5,12 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod clients;
+pub(crate) mod diary;
+pub(crate) mod etcd;
 pub(crate) mod holder;
 pub(crate) mod page;
+pub(crate) mod proxy;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

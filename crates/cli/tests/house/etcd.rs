@@ -8,12 +8,16 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-use crate::house::page;
+use super::page;
 
 /// An etcd that runs, or could.
 pub(crate) struct Etcd {
     directory: TempDir,
-    ports: [u16; 2],
+    /// For clients, for other members, and for who asks how it is.
+    ports: [u16; 3],
+    /// What it is told besides.
+    flags: Vec<String>,
+    scheme: &'static str,
     child: Option<Child>,
 }
 
@@ -29,15 +33,15 @@ impl Etcd {
     /// # Panics
     /// When there must be one, and there is none, or it does not start.
     pub(crate) async fn started() -> Option<Etcd> {
-        let found =
-            Command::new("etcd").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if !found.is_ok_and(|status| status.success()) {
-            let must = std::env::var_os("LESSOR_REQUIRE_ETCD").is_some_and(|value| value == "1");
-            assert!(!must, "LESSOR_REQUIRE_ETCD=1, and etcd is not installed");
-            let _ = writeln!(std::io::stderr(), "SKIPPED: etcd is not installed (Debian: etcd-server)");
+        Etcd::started_with("http", Vec::new()).await
+    }
+
+    /// The same of one that is told more, as how it proves who it is at `https`.
+    pub(crate) async fn started_with(scheme: &'static str, flags: Vec<String>) -> Option<Etcd> {
+        if !is_there("etcd", "--version", "etcd-server") {
             return None;
         }
-        let mut etcd = Etcd { directory: directory(), ports: free_ports(), child: None };
+        let mut etcd = Etcd { directory: directory(), ports: free_ports(), flags, scheme, child: None };
         for _ in 0..STARTS {
             if etcd.start().await {
                 return Some(etcd);
@@ -51,7 +55,10 @@ impl Etcd {
 
     /// Starts it, with what it had when it was killed, and says whether it serves.
     pub(crate) async fn start(&mut self) -> bool {
-        let [client, peer] = self.ports.map(|port| format!("http://127.0.0.1:{port}"));
+        let [client, peer, health] = self.ports;
+        let (client, peer) =
+            (format!("{}://127.0.0.1:{client}", self.scheme), format!("http://127.0.0.1:{peer}"));
+        let health = SocketAddr::from(([127, 0, 0, 1], health));
         let path = self.directory.path();
         let log = std::fs::File::options().create(true).append(true).open(path.join("log")).unwrap();
         let mut etcd = Command::new("etcd");
@@ -59,6 +66,7 @@ impl Etcd {
         etcd.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         etcd.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         etcd.args(["--initial-cluster", &format!("one={peer}")]);
+        etcd.args(["--listen-metrics-urls", &format!("http://{health}")]).args(&self.flags);
         etcd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.child = Some(etcd.spawn().unwrap());
         let mut timer = tokio::time::interval(Duration::from_millis(100));
@@ -68,9 +76,7 @@ impl Etcd {
                 return false;
             }
             // It listens before it serves, and says so on that page.
-            if TcpStream::connect(self.address()).await.is_ok()
-                && page::get(self.address(), "/health").await.code == 200
-            {
+            if TcpStream::connect(health).await.is_ok() && page::get(health, "/health").await.code == 200 {
                 return true;
             }
         }
@@ -79,6 +85,11 @@ impl Etcd {
 
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.ports[0]))
+    }
+
+    /// The same as tasks are told.
+    pub(crate) fn url(&self) -> String {
+        format!("{}://{}", self.scheme, self.address())
     }
 
     /// Ends it as a crash does.
@@ -105,7 +116,23 @@ fn directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-fn free_ports() -> [u16; 2] {
-    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+fn free_ports() -> [u16; 3] {
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
+/// Whether a program is installed, which Debian has in `package`. That it is not is said.
+///
+/// # Panics
+/// When it is not, and must be.
+pub(crate) fn is_there(program: &str, argument: &str, package: &str) -> bool {
+    let found = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_there = found.is_ok_and(|status| status.success());
+    if !is_there {
+        let must = std::env::var_os("LESSOR_REQUIRE_ETCD").is_some_and(|value| value == "1");
+        assert!(!must, "LESSOR_REQUIRE_ETCD=1, and {program} is not installed");
+        // Past the harness, which would show it only if the test failed.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {program} is not installed (Debian: {package})");
+    }
+    is_there
 }
