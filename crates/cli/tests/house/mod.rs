@@ -169,6 +169,12 @@ impl House {
         let begins = |line: &String| line.contains(&format!("\"message\":\"{message}"));
         self.log.0.lock().unwrap().iter().any(begins)
     }
+
+    /// Whether a line with that message says this as well.
+    pub(crate) fn has_logged_of(&self, message: &str, what: &str) -> bool {
+        let message = format!("\"message\":\"{message}\"");
+        self.log.0.lock().unwrap().iter().any(|line| line.contains(&message) && line.contains(what))
+    }
 }
 
 impl Drop for Log {
