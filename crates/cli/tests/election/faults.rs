@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lessor_client::shell::clock;
 
+use crate::handover;
 use crate::house::etcd::Etcd;
 use crate::house::eventually;
 use crate::node::{AUTHORITY, Fault, TTL};
@@ -23,6 +24,7 @@ pub(crate) async fn test() {
     let mut town = Town::start(etcd, seed).await;
     println!("everybody is served after {:?}", clock::now().since(began));
     town.check("at first", &[]).await;
+    handover::test(&mut town).await;
     for (node, fault) in [
         (ROOT, Fault::Killed),
         (WEST, Fault::Killed),

@@ -1,4 +1,4 @@
-//! Tasks of three nodes under a real etcd, a hundred clients below them, and whoever leads is killed, frozen, and cut off.
+//! Tasks of three nodes under a real etcd, a hundred clients below them, and whoever leads is told to end, killed, frozen, and cut off.
 //!
 //! Every client writes down what it believes, with the clock that leases are counted on, in the very step in which its
 //! limiter is told. Afterwards the sum of all beliefs is formed at every instant, and nobody who had a lease may have
@@ -13,6 +13,7 @@
 mod house;
 
 mod faults;
+mod handover;
 mod node;
 mod town;
 

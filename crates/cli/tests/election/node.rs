@@ -17,6 +17,8 @@ pub(crate) const AUTHORITY: Duration = Duration::from_secs(1);
 /// What happens to a leader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
+    /// It was told to end, and has done so.
+    Ended,
     Killed,
     /// Until it goes on again.
     Frozen,
@@ -102,10 +104,19 @@ impl Node {
         None
     }
 
+    /// Tells a task to end, as whoever starts it again does.
+    pub(crate) fn tell_to_end(&self, task: usize) {
+        self.tasks[task].house().signal(Signal::TERM);
+    }
+
     pub(crate) async fn inflict(&mut self, task: usize, fault: Fault) {
         let task = &mut self.tasks[task];
         task.fault = Some(fault);
         match fault {
+            Fault::Ended => {
+                let status = task.house.as_mut().unwrap().ended().await;
+                assert!(status.success(), "{status}");
+            }
             Fault::Killed => task.house.as_mut().unwrap().crash().await,
             Fault::Frozen => task.house().signal(Signal::STOP),
             Fault::CutOff => task.way.freeze(),
@@ -116,7 +127,7 @@ impl Node {
     pub(crate) async fn mend(&mut self, task: usize) {
         let task = &mut self.tasks[task];
         match task.fault.take().expect("it was at fault") {
-            Fault::Killed => {
+            Fault::Ended | Fault::Killed => {
                 let house = task.house.take().unwrap();
                 task.house = Some(house.start_again().await);
             }

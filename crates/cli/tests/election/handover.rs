@@ -1,0 +1,106 @@
+//! Planned restarts: leaders are told to end while everybody streams. They leave a record that says they have stopped, so
+//! nobody waits for anything, and whoever comes to the root in between is served within a second.
+
+use std::time::Duration;
+
+use etcd_client::WatchStream;
+use lessor_client::shell::clock;
+use lessor_client::{Client, shell::Builder};
+use lessor_proto::{Amount, Time};
+use tokio::time::timeout;
+
+use crate::house::{AGES, eventually};
+use crate::node::{Fault, TTL};
+use crate::town::{ROOT, Town, WEST};
+
+/// So often: the machine may be busy with something else at one time.
+const ROUNDS: usize = 3;
+/// How long after the leader was told to end whoever comes then is served at the latest, at least once.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+pub(crate) async fn test(town: &mut Town) {
+    let mut shortest = Duration::MAX;
+    for round in 1..=ROUNDS {
+        shortest = hand_over(town, ROOT, round).await.min(shortest);
+    }
+    assert!(shortest < AT_ONCE, "whoever came in between waited {shortest:?} at the least");
+    // A leaf may wait for claims of its ghost before it asks above.
+    hand_over(town, WEST, ROUNDS + 1).await;
+}
+
+/// How long after the leader was told to end a newcomer was served who came when it had.
+async fn hand_over(town: &mut Town, node: usize, round: usize) -> Duration {
+    let (name, before) = (town.nodes[node].name, town.processes());
+    let old = town.nodes[node].leader().await;
+    let mut etcd = etcd_client::Client::connect([town.etcd.url()], None).await.unwrap();
+    let reigns = etcd.watch(format!("lessor/{name}/reign"), None).await.unwrap();
+    let epoch = town.nodes[node].reign().await;
+
+    let hit = clock::now();
+    town.nodes[node].tell_to_end(old);
+    // What it grants until then it grants as leader.
+    town.nodes[node].inflict(old, Fault::Ended).await;
+    let ended = clock::now();
+    let waited = newcomer(&town.nodes[node].addresses()).await.since(hit);
+    town.nodes[node].leader_but(old).await;
+    let until_the_key_ends = node == ROOT && waited >= TTL;
+    assert!(!until_the_key_ends, "a newcomer waited {waited:?}: nobody has to wait until the key ends");
+    is_closed(reigns, epoch).await;
+
+    let holders = town.holders(node, before, ended).await;
+    println!(
+        "{name} is told to end, {round}: it has after {:?}, a newcomer is served after {waited:?}, holders after {:?} to {:?}",
+        ended.since(hit),
+        holders[0].since(hit),
+        holders[holders.len() - 1].since(hit),
+    );
+    if node == ROOT {
+        let [root, leaves @ ..] = &town.nodes;
+        for leaf in leaves {
+            eventually("the leaves are known again", async || root.knows(leaf).await).await;
+        }
+        println!("both leaves are known after {:?}", clock::now().since(hit));
+    }
+    town.check(&format!("{name} handed over"), &[node]).await;
+    town.nodes[node].mend(old).await;
+    let node = &town.nodes[node];
+    eventually("who comes back does not lead", async || !node.leads(old).await).await;
+    waited
+}
+
+/// When somebody who has nothing and comes now is first granted something.
+async fn newcomer(servers: &str) -> Time {
+    let servers: Vec<&str> = servers.split(',').collect();
+    let builder = servers[1..].iter().fold(Client::builder(servers[0]).id("newcomer"), Builder::server);
+    let client = builder.build().unwrap();
+    let mut queries = client.rate("db").wants(5.0).open().unwrap();
+    let served = timeout(AGES, async {
+        while queries.lease().capacity.is_none_or(|capacity| capacity == Amount::ZERO) {
+            queries.changed().await.unwrap();
+        }
+        clock::now()
+    });
+    let served = served.await.expect("a newcomer is served");
+    drop(queries);
+    timeout(AGES, client.close()).await.unwrap();
+    served
+}
+
+/// The leader of `epoch` has written that it has stopped.
+async fn is_closed(mut reigns: WatchStream, epoch: f64) {
+    let mut written: Vec<String> = Vec::new();
+    let closed = async {
+        while let Some(response) = reigns.message().await.unwrap() {
+            for event in response.events() {
+                written.extend(event.kv().map(|kv| kv.value_str().unwrap().to_owned()));
+            }
+            if written
+                .iter()
+                .any(|reign| reign.contains(&format!(" epoch {epoch} ")) && reign.contains(" closed yes "))
+            {
+                return;
+            }
+        }
+    };
+    assert!(timeout(AGES, closed).await.is_ok(), "nothing is closed in {written:#?}");
+}
