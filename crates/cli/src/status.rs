@@ -35,6 +35,8 @@ const MOST_BYTES: usize = 64 << 20;
 #[derive(Debug, Deserialize)]
 struct Page {
     ready: bool,
+    leads: bool,
+    leader: Option<String>,
     status: Node,
 }
 
@@ -54,7 +56,10 @@ struct Resource {
     kind: String,
     algorithm: String,
     capacity: f64,
+    lease_ends_in_seconds: Option<f64>,
     leased: f64,
+    ghost: f64,
+    ghost_ends_in_seconds: f64,
     wants: f64,
     clients: usize,
     learning: bool,
@@ -138,6 +143,12 @@ fn percent_encode(text: &str) -> String {
 impl Page {
     fn display(&self) -> String {
         let Node { node, epoch, leading_seconds, resources_in_all, resources } = &self.status;
+        if !self.leads {
+            return match &self.leader {
+                Some(leader) => format!("node {node}, epoch {epoch}, led by {leader}: ask there\n"),
+                None => format!("node {node}: nobody is known to lead it\n"),
+            };
+        }
         let leading = humantime::format_duration(Duration::from_secs(*leading_seconds as u64));
         let ready = if self.ready { "" } else { ", draining" };
         let mut text = format!("node {node}, epoch {epoch}, leads for {leading}{ready}\n");
@@ -172,6 +183,13 @@ impl Resource {
             if self.clients == 1 { "" } else { "s" }
         );
         text.push_str(&figures);
+        if let Some(seconds) = self.lease_ends_in_seconds {
+            text.push_str(&format!(", by a lease for {seconds:.0} s"));
+        }
+        if self.ghost > 0.0 {
+            let (ghost, seconds) = (short(self.ghost), self.ghost_ends_in_seconds);
+            text.push_str(&format!(", {ghost}{unit} out that nobody has shown yet, for {seconds:.0} s more"));
+        }
         if self.learning {
             text.push_str(&format!(", learning for {:.0} s more", self.learning_ends_in_seconds));
         }

@@ -5,6 +5,7 @@
 
 mod house;
 
+use std::io::Write;
 use std::net::TcpListener;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -258,4 +259,26 @@ async fn demo_ends_by_itself_with_a_summary() {
     assert!(used > 10.0 && used <= 105.0, "{summary:?}");
     assert_eq!(number("over-commitment"), 0.0, "{summary:?}");
     assert_eq!(number("refused"), 0.0, "{summary:?}");
+}
+
+/// In a terminal, which `script` makes.
+#[tokio::test]
+async fn demo_draws_in_a_terminal_and_gives_it_back() {
+    let demo = format!("stty rows 24 cols 80; {} demo --for 3s", env!("CARGO_BIN_EXE_lessor"));
+    let mut script = tokio::process::Command::new("script");
+    script.args(["-q", "-e", "-c", &demo, "/dev/null"]).env("TERM", "xterm-256color");
+    let Ok(output) = timeout(AGES, script.stdin(std::process::Stdio::null()).output()).await.unwrap() else {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: script is not installed (Debian: bsdutils)");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    // The picture on the other screen, and after it, on the first one, the last line.
+    let (_, drawn) = text.split_once("\u{1b}[?1049h").expect("another screen");
+    let (drawn, last) = drawn.split_once("\u{1b}[?1049l").expect("the first screen again");
+    for part in ["root: 480/s", "west: ", "east: ", "target: ", "west is busy and east is not"] {
+        assert!(drawn.contains(part), "no {part:?} in {drawn:?}");
+    }
+    assert!(last.contains("limit 500/s, highest second seen at the target "), "{last:?}");
+    assert!(last.trim_end().ends_with("over-commitment 0"), "{last:?}");
 }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::house::etcd::Etcd;
 use crate::house::holder::{Holder, Nature};
-use crate::house::{AGES, House, eventually, everything, repository_file};
+use crate::house::{AGES, House, eventually, everything, repository_file, run};
 
 const CAPACITY: f64 = 100.0;
 /// Of one who holds it and never comes back.
@@ -55,6 +55,10 @@ async fn succeed(claims: &str, after_giving_up: impl Fn(f64) -> f64) {
     let authority = first.metric("lessor_authority_seconds").await;
     assert!(0.0 < authority && authority <= 0.5, "{authority}");
 
+    eventually("the second one knows the first", async || second.metric("lessor_epoch").await > 0.0).await;
+    let told = run(&["status", "--server", &second.address().to_string()]).await.out;
+    assert!(told.ends_with(&format!("led by {}: ask there\n", first.address())), "{told}");
+
     let tasks = [first.address().to_string(), second.address().to_string()];
     let client = Client::builder(&tasks[0]).server(&tasks[1]).id("stays").build().unwrap();
     let mut stays = client.rate("db").wants(40.0).open().unwrap();
@@ -87,6 +91,8 @@ async fn succeed(claims: &str, after_giving_up: impl Fn(f64) -> f64) {
     stays.set_wants(10.0);
     is(&second, "lessor_leased", 10.0).await;
     is(&second, "lessor_outstanding", after_giving_up(10.0 + ghost)).await;
+    let told = run(&["status", "--server", &tasks[1]]).await.out;
+    assert!(told.contains("/s out that nobody has shown yet, for "), "{told}");
     let row = second.resource("db").await.unwrap();
     let ends = row["ghost_ends_in_seconds"].as_f64().unwrap();
     assert!(200.0 < ends && ends < 400.0, "{row}");
@@ -129,6 +135,8 @@ async fn a_leaf_shows_its_lease_as_its_capacity() {
     is(&root, "lessor_capacity", CAPACITY).await;
     let seconds = of(&leaf, "lessor_lease_seconds").await;
     assert!(200.0 < seconds && seconds <= 300.0, "{seconds}");
+    let told = run(&["status", "--server", &leaf.address().to_string()]).await.out;
+    assert!(told.contains("leased 30 of 30/s, wanted 30, 1 client, by a lease for "), "{told}");
     let text = root.page("/metrics").await.body;
     for figure in ["lessor_lease_seconds", "lessor_mark{"] {
         assert!(!text.contains(figure), "a root that is alone has no {figure}");
