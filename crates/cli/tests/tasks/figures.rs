@@ -35,7 +35,7 @@ async fn is(house: &House, figure: &str, value: f64) {
     eventually(&format!("{figure} is {value}"), waiting).await;
 }
 
-async fn until(resource: &mut lessor_client::Resource<Limiter>, units: u64) {
+pub(crate) async fn until(resource: &mut lessor_client::Resource<Limiter>, units: u64) {
     let has = |lease: &LeaseView| lease.capacity == Some(Amount::from_units(units));
     let waiting = async {
         while !has(&resource.lease()) {

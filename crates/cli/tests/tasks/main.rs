@@ -8,5 +8,6 @@
 mod house;
 
 mod access;
+mod compose;
 mod figures;
 mod papers;

@@ -1,0 +1,115 @@
+//! The tree of `deploy/docker-compose.yml`, as it is started there, with ports of this machine for its hosts.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::Path;
+
+use lessor_client::shell::Builder;
+use lessor_client::{Client, Resource, limiter::Limiter};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::figures::until;
+use crate::house::etcd::Etcd;
+use crate::house::{AGES, House, eventually, lessor, repository_file};
+
+#[derive(Debug, Deserialize)]
+struct Compose {
+    services: BTreeMap<String, Service>,
+    secrets: BTreeMap<String, Secret>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Service {
+    command: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Secret {}
+
+/// What stands in the file, and what stands for it here.
+struct Here(Vec<(String, String)>);
+
+// === impl Here ===
+
+impl Here {
+    fn new(compose: &Compose, etcd: &Etcd, directory: &Path) -> Here {
+        let mut here = vec![("http://etcd:2379".to_owned(), etcd.url())];
+        let configs = repository_file("configs").to_str().unwrap().to_owned();
+        here.push(("/etc/lessor".to_owned(), configs));
+        for (number, name) in compose.secrets.keys().enumerate() {
+            let path = directory.join(name);
+            std::fs::write(&path, format!("{number:064x}\n")).unwrap();
+            here.push((format!("/run/secrets/{name}"), path.to_str().unwrap().to_owned()));
+        }
+        // All are taken before one is given back.
+        let tasks = compose.services.keys().filter(|name| *name != "etcd");
+        let taken = tasks.map(|name| (name, TcpListener::bind("127.0.0.1:0").unwrap())).collect::<Vec<_>>();
+        let addresses =
+            taken.iter().map(|(name, port)| (format!("{name}:15000"), port.local_addr().unwrap()));
+        here.extend(addresses.map(|(name, address)| (name, address.to_string())));
+        Here(here)
+    }
+
+    /// A word of the command of a service.
+    fn word(&self, service: &str, word: &str) -> String {
+        let word = word.replace("0.0.0.0:15000", &format!("{service}:15000"));
+        self.0.iter().fold(word, |word, (there, here)| word.replace(there, here))
+    }
+}
+
+async fn client(here: &Here, leaf: &str) -> (Client, Resource<Limiter>) {
+    let [one, two] = [1, 2].map(|task| here.word("", &format!("{leaf}-{task}:15000")));
+    let client = Builder::server(Client::builder(one), two).id(format!("of-{leaf}")).build().unwrap();
+    let queries = client.rate("db/orders").wants(900.0).open().unwrap();
+    (client, queries)
+}
+
+async fn leader_of<'a>(tasks: &'a BTreeMap<String, House>, node: &str) -> Option<&'a String> {
+    for (name, task) in tasks.iter().filter(|(name, _)| name.starts_with(node)) {
+        if task.metric("lessor_leads").await > 0.0 {
+            return Some(name);
+        }
+    }
+    None
+}
+
+#[tokio::test]
+async fn the_tree_of_the_compose_file_serves_and_goes_on_when_its_roots_leader_is_stopped() {
+    let Some(etcd) = Etcd::started().await else { return };
+    let text = std::fs::read_to_string(repository_file("deploy/docker-compose.yml")).unwrap();
+    let compose: Compose = serde_saphyr::from_str(&text).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let here = Here::new(&compose, &etcd, directory.path());
+    let mut tasks = BTreeMap::new();
+    for (name, service) in compose.services.iter().filter(|(name, _)| *name != "etcd") {
+        let words: Vec<String> = service.command.iter().map(|word| here.word(name, word)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = lessor(&words);
+        command.args(["--http", "127.0.0.1:0", "--log-format", "json"]);
+        tasks.insert(name.clone(), House::run(command).await);
+    }
+    assert_eq!(tasks.len(), 7);
+    for node in ["root", "paris", "tokyo"] {
+        eventually("somebody leads", async || leader_of(&tasks, node).await.is_some()).await;
+    }
+    // There are 1200, and they want 900 each.
+    let ((paris, mut first), (tokyo, mut second)) =
+        (client(&here, "paris").await, client(&here, "tokyo").await);
+    until(&mut first, 600).await;
+    until(&mut second, 600).await;
+
+    let leader = leader_of(&tasks, "root").await.unwrap().clone();
+    tasks.remove(&leader).unwrap().stop().await;
+    first.set_wants(100.0);
+    until(&mut first, 100).await;
+    until(&mut second, 900).await;
+    for client in [paris, tokyo] {
+        timeout(AGES, client.close()).await.unwrap();
+    }
+    // Leaves first: they give back what they have.
+    let (roots, leaves): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|(name, _)| name.starts_with("root"));
+    for (_, task) in leaves.into_iter().chain(roots) {
+        task.stop().await;
+    }
+}
