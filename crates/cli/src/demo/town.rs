@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::bail;
 use lessor_client::shell::{LeaseView, clock};
 use lessor_proto::{Amount, Time};
 
@@ -35,6 +36,8 @@ pub(super) struct Town {
 
 /// What is kept back of the target's limit: on the way to it requests bunch up.
 const KEPT_BACK: f64 = 0.04;
+/// In a second each client may send what it is leased for so much longer, and one request.
+const BURST: f64 = 0.01;
 /// How often the clients are looked at until nothing has changed between two looks.
 const LOOKS: usize = 20;
 
@@ -42,7 +45,7 @@ const LOOKS: usize = 20;
 
 impl Town {
     pub(super) async fn start(limit: u32, clients: usize, length: Duration) -> anyhow::Result<Town> {
-        let capacity = (f64::from(limit) * (1.0 - KEPT_BACK)).floor();
+        let capacity = leasable(limit, clients)?;
         let (target, tree) = (Target::start(limit).await?, Tree::start(capacity).await?);
         let (script, start) = (Script::new(length), clock::now());
         let (fair, addresses) = (capacity / clients as f64, tree.addresses());
@@ -174,7 +177,33 @@ impl Town {
     }
 }
 
+/// How much of a limit can be leased to so many clients, in requests a second: no second may hold more than the limit.
+fn leasable(limit: u32, clients: usize) -> anyhow::Result<f64> {
+    let (limit, clients) = (f64::from(limit), clients as f64);
+    let capacity = (limit * (1.0 - KEPT_BACK)).min((limit - clients) / (1.0 + BURST)).floor();
+    if capacity < clients {
+        bail!("--limit {limit} is too small for {clients} clients, wanted {} or more", 3.0 * clients);
+    }
+    Ok(capacity)
+}
+
 /// What a lease allows at `now`.
 fn usable(lease: &LeaseView, now: Time) -> f64 {
     lease.capacity.filter(|_| now < lease.until).unwrap_or(Amount::ZERO).as_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_leased_and_what_clients_save_up_fits_the_limit() {
+        assert!((leasable(500, 12).unwrap() - 480.0).abs() < 1e-9);
+        for (limit, clients) in [(10, 3), (100, 12), (150, 50), (5_000, 50)] {
+            let capacity = leasable(limit, clients).unwrap();
+            assert!(capacity * (1.0 + BURST) + clients as f64 <= f64::from(limit), "{limit}, {clients}");
+        }
+        let told = leasable(20, 12).unwrap_err().to_string();
+        assert_eq!(told, "--limit 20 is too small for 12 clients, wanted 36 or more");
+    }
 }

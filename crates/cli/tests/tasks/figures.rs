@@ -16,10 +16,10 @@ const CAPACITY: f64 = 100.0;
 /// Of one who holds it and never comes back.
 const LOST: f64 = 30.0;
 
-async fn task(etcd: &Etcd, claims: &str) -> House {
+async fn task(etcd: &Etcd, more: &[&str]) -> House {
     let url = etcd.url();
-    let flags =
-        ["--etcd", &url, "--ttl", "2s", "--authority", "500ms", "--keep-alive", "100ms", "--claims", claims];
+    let flags = ["--etcd", &url, "--ttl", "2s", "--authority", "500ms", "--keep-alive", "100ms"];
+    let flags = [&flags, more].concat();
     // Leases last longer than the test.
     House::open_with(&everything(CAPACITY, 300), &flags).await
 }
@@ -48,9 +48,9 @@ pub(crate) async fn until(resource: &mut lessor_client::Resource<Limiter>, units
 /// Two tasks: the first one leads, until it is killed. What the second one has to say about that.
 async fn succeed(claims: &str, after_giving_up: impl Fn(f64) -> f64) {
     let Some(etcd) = Etcd::started().await else { return };
-    let mut first = task(&etcd, claims).await;
+    let mut first = task(&etcd, &["--claims", claims]).await;
     eventually("the first one leads", async || first.metric("lessor_leads").await > 0.0).await;
-    let second = task(&etcd, claims).await;
+    let second = task(&etcd, &["--claims", claims]).await;
     let epoch = first.metric("lessor_epoch").await;
     let authority = first.metric("lessor_authority_seconds").await;
     assert!(0.0 < authority && authority <= 0.5, "{authority}");
@@ -120,6 +120,32 @@ async fn a_successor_shows_what_it_does_not_know_the_holders_of() {
 #[tokio::test]
 async fn what_is_given_up_of_a_claim_stays_out_where_that_is_deferred() {
     succeed("deferred", |outstanding| outstanding + 30.0).await;
+}
+
+#[tokio::test]
+async fn a_claim_with_a_token_of_another_key_is_refused_and_counted() {
+    let Some(etcd) = Etcd::started().await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let [ours, theirs] = [1, 2].map(|number| {
+        let path = directory.path().join(number.to_string());
+        std::fs::write(&path, format!("{number:064x}")).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let mut first = task(&etcd, &["--token-key", &ours]).await;
+    eventually("the first one leads", async || first.metric("lessor_leads").await > 0.0).await;
+    let second = task(&etcd, &["--token-key", &theirs]).await;
+    let tasks = [first.address().to_string(), second.address().to_string()];
+    let client = Client::builder(&tasks[0]).server(&tasks[1]).build().unwrap();
+    let mut queries = client.rate("db").wants(CAPACITY).open().unwrap();
+    until(&mut queries, 100).await;
+    first.crash().await;
+    eventually("it is refused", async || second.metric("lessor_claims_forged_total").await >= 1.0).await;
+    assert!(second.metric("lessor_claims_honoured_total").await < 1.0);
+    // It may have been anybody: what it had is out until it ends.
+    assert!((of(&second, "lessor_ghost").await - CAPACITY).abs() < 1e-3);
+    assert!(of(&second, "lessor_leased").await < 1e-3);
+    timeout(AGES, client.close()).await.unwrap();
+    second.stop().await;
 }
 
 #[tokio::test]
