@@ -121,7 +121,8 @@ impl Reader {
 
     /// Runs a command that ends by itself.
     async fn run(&self, line: Line) -> String {
-        let output = timeout(AGES, self.command(line).output()).await.expect("it ends").unwrap();
+        let output = timeout(AGES, self.command(line.clone()).output()).await;
+        let output = output.unwrap_or_else(|_| panic!("lessor {} does not end", line.join(" "))).unwrap();
         let Outcome { code, out, err } = Outcome::of(&output);
         print!("{out}{err}");
         assert_eq!(code, Some(0));
@@ -181,7 +182,6 @@ fn with(mut line: Line, option: &str, value: &str) -> (Line, Option<String>) {
     }
 }
 
-/// The command, run where the README is.
 /// A simulation that is over soon: what is simulated stays, how much of it does not.
 fn smaller(mut line: Line, plots: &Path) -> Line {
     let plots = plots.display().to_string();
@@ -196,6 +196,7 @@ fn smaller(mut line: Line, plots: &Path) -> Line {
     line
 }
 
+/// The command, run where the README is.
 fn command(line: &Line) -> Command {
     let arguments: Vec<&str> = line.iter().map(String::as_str).collect();
     let mut command = lessor(&arguments);
