@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use lessor_client::shell::clock;
 
-use crate::handover;
+use crate::handover::{self, AT_ONCE};
 use crate::house::etcd::Etcd;
 use crate::house::eventually;
+use crate::newcomer::{Guest, served};
 use crate::node::{AUTHORITY, Fault, TTL};
 use crate::town::{EAST, ROOT, Town, WEST};
 
 /// Whoever lost its leadership has said its last word so long after it was hit.
 const LAST_WORD: Duration = AUTHORITY.saturating_add(Duration::from_millis(500));
+
+/// What nearly nobody wants.
+const QUIET: &str = "quiet";
 
 pub(crate) async fn test() {
     let seed = match std::env::var("LESSOR_TEST_SEED") {
@@ -24,7 +28,10 @@ pub(crate) async fn test() {
     let mut town = Town::start(etcd, seed).await;
     println!("everybody is served after {:?}", clock::now().since(began));
     town.check("at first", &[]).await;
+    // Of this there is always enough.
+    let guest = Guest::comes("guest", &town.nodes[ROOT].addresses(), QUIET).await;
     handover::test(&mut town).await;
+    let mut quiet = Duration::MAX;
     for (node, fault) in [
         (ROOT, Fault::Killed),
         (WEST, Fault::Killed),
@@ -33,28 +40,36 @@ pub(crate) async fn test() {
         (ROOT, Fault::CutOff),
         (WEST, Fault::CutOff),
     ] {
-        fail_over(&mut town, node, fault).await;
+        let waited = fail_over(&mut town, node, fault).await;
+        quiet = if node == ROOT { quiet.min(waited) } else { quiet };
     }
+    assert!(quiet < AT_ONCE, "where there is enough, newcomers waited {quiet:?} at the least");
+    fall_together(&mut town).await;
     restart_etcd(&mut town).await;
+    guest.leaves().await;
     println!("all done after {:?}", clock::now().since(began));
     town.stop().await;
 }
 
 /// Hits the leader of a node, and looks on until another has served everybody.
-async fn fail_over(town: &mut Town, node: usize, fault: Fault) {
+async fn fail_over(town: &mut Town, node: usize, fault: Fault) -> Duration {
     let (name, before) = (town.nodes[node].name, town.processes());
     let old = town.nodes[node].leader().await;
     let hit = clock::now();
     town.nodes[node].inflict(old, fault).await;
     clock::sleep_until(hit + LAST_WORD).await;
     let newcomer = town.join(node, 1);
+    let addresses = town.nodes[node].addresses();
+    let quiet = tokio::spawn(async move { served(&addresses, QUIET).await });
     town.nodes[node].leader_but(old).await;
     let elected = clock::now();
     let when = format!("{name} {fault:?}");
+    let quiet = quiet.await.unwrap().since(elected);
     let newcomer = town.newcomers(newcomer).await[0];
     let holders = town.holders(node, before, hit + LAST_WORD).await;
     println!(
-        "{when}: another leads after {:?} (ttl {TTL:?}), a newcomer is served after {:?}, holders after {:?} to {:?}",
+        "{when}: another leads after {:?} (ttl {TTL:?}), a newcomer is served after {:?}, and {quiet:?} after the election where there \
+         is enough, holders after {:?} to {:?}",
         elected.since(hit),
         newcomer.since(hit),
         holders[0].since(hit),
@@ -72,6 +87,39 @@ async fn fail_over(town: &mut Town, node: usize, fault: Fault) {
     town.nodes[node].mend(old).await;
     let node = &town.nodes[node];
     eventually("who comes back does not lead", async || !node.leads(old).await).await;
+    quiet
+}
+
+/// Kills the leader of a leaf and that of the root at once: their successors take nothing away either.
+async fn fall_together(town: &mut Town) {
+    let before = town.processes();
+    let hit = clock::now();
+    let mut old = Vec::new();
+    for node in [ROOT, WEST] {
+        let leader = town.nodes[node].leader().await;
+        town.nodes[node].inflict(leader, Fault::Killed).await;
+        old.push((node, leader));
+    }
+    clock::sleep_until(hit + LAST_WORD).await;
+    for &(node, old) in &old {
+        town.nodes[node].leader_but(old).await;
+    }
+    println!("root and west killed: others lead after {:?}", clock::now().since(hit));
+    for node in [ROOT, WEST, EAST] {
+        let holders = town.holders(node, before, hit + LAST_WORD).await;
+        let name = town.nodes[node].name;
+        println!("{name}: holders are served until {:?}", holders[holders.len() - 1].since(hit));
+    }
+    let [root, leaves @ ..] = &town.nodes;
+    for leaf in leaves {
+        eventually("the leaves are known again", async || root.knows(leaf).await).await;
+    }
+    town.check("root and west killed", &[ROOT, WEST]).await;
+    for (node, old) in old {
+        town.nodes[node].mend(old).await;
+        let node = &town.nodes[node];
+        eventually("who comes back does not lead", async || !node.leads(old).await).await;
+    }
 }
 
 /// Kills etcd, until no leader may act, and starts it again: all of them go on.

@@ -5,18 +5,17 @@ use std::time::Duration;
 
 use etcd_client::WatchStream;
 use lessor_client::shell::clock;
-use lessor_client::{Client, shell::Builder};
-use lessor_proto::{Amount, Time};
 use tokio::time::timeout;
 
 use crate::house::{AGES, eventually};
+use crate::newcomer::served;
 use crate::node::{Fault, TTL};
 use crate::town::{ROOT, Town, WEST};
 
 /// So often: the machine may be busy with something else at one time.
 const ROUNDS: usize = 3;
 /// How long after the leader was told to end whoever comes then is served at the latest, at least once.
-const AT_ONCE: Duration = Duration::from_secs(1);
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn test(town: &mut Town) {
     let mut shortest = Duration::MAX;
@@ -41,7 +40,7 @@ async fn hand_over(town: &mut Town, node: usize, round: usize) -> Duration {
     // What it grants until then it grants as leader.
     town.nodes[node].inflict(old, Fault::Ended).await;
     let ended = clock::now();
-    let waited = newcomer(&town.nodes[node].addresses()).await.since(hit);
+    let waited = served(&town.nodes[node].addresses(), "db").await.since(hit);
     town.nodes[node].leader_but(old).await;
     let until_the_key_ends = node == ROOT && waited >= TTL;
     assert!(!until_the_key_ends, "a newcomer waited {waited:?}: nobody has to wait until the key ends");
@@ -66,24 +65,6 @@ async fn hand_over(town: &mut Town, node: usize, round: usize) -> Duration {
     let node = &town.nodes[node];
     eventually("who comes back does not lead", async || !node.leads(old).await).await;
     waited
-}
-
-/// When somebody who has nothing and comes now is first granted something.
-async fn newcomer(servers: &str) -> Time {
-    let servers: Vec<&str> = servers.split(',').collect();
-    let builder = servers[1..].iter().fold(Client::builder(servers[0]).id("newcomer"), Builder::server);
-    let client = builder.build().unwrap();
-    let mut queries = client.rate("db").wants(5.0).open().unwrap();
-    let served = timeout(AGES, async {
-        while queries.lease().capacity.is_none_or(|capacity| capacity == Amount::ZERO) {
-            queries.changed().await.unwrap();
-        }
-        clock::now()
-    });
-    let served = served.await.expect("a newcomer is served");
-    drop(queries);
-    timeout(AGES, client.close()).await.unwrap();
-    served
 }
 
 /// The leader of `epoch` has written that it has stopped.

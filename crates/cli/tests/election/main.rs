@@ -14,6 +14,7 @@ mod house;
 
 mod faults;
 mod handover;
+mod newcomer;
 mod node;
 mod town;
 

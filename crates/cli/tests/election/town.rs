@@ -28,8 +28,7 @@ const PACE: Duration = Duration::from_millis(250);
 const WANTS: Range<f64> = 1.0..20.0;
 /// At the root itself.
 const DIRECT: usize = 4;
-/// Longer than anything may take. Where a node and the one above it fail over together, what was out under both has to end
-/// before everybody is served, which takes as long as a lease.
+/// Longer than anything may take.
 const LONG: Duration = Duration::from_secs(60);
 /// How often diaries are read while something is waited for: it takes a while.
 const LOOK: Duration = Duration::from_millis(250);
@@ -149,8 +148,7 @@ impl Town {
     }
 
     /// Never more is believed than there is, and nobody has lost anything: unless nodes have failed over that should not
-    /// have, as happens on a machine that is so slow that etcd hears of nobody for seconds. Where a node and the one
-    /// above it fail over together it is not promised that everybody keeps what they have.
+    /// have, as happens on a machine that is so slow that etcd hears of nobody for seconds.
     pub(crate) async fn check(&mut self, when: &str, failed: &[usize]) {
         for process in &mut self.processes {
             assert_eq!(process.child.try_wait().unwrap(), None, "clients live to the end");
