@@ -1,4 +1,5 @@
-//! A client in another language, written against Doorman's service as it was and on another gRPC: nothing in it is ours.
+//! Clients and servers in another language, written against Doorman's service as it was and on another gRPC: nothing in
+//! them is ours.
 //!
 //! It takes `/usr/bin/python3` with grpcio and protobuf, and protoc (on Debian: python3-grpcio, python3-protobuf,
 //! protobuf-compiler). Where those are missing the test fails if it runs under `CI`, and else says that it was skipped.
@@ -9,13 +10,20 @@
 mod house;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use tokio::process::Command;
+use lessor_client::limiter::Limiter;
+use lessor_client::{Client, Resource};
+use lessor_proto::Amount;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::house::{AGES, House, Outcome, repository_file};
+use crate::house::{AGES, House, Outcome, repository_file, template};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -46,30 +54,41 @@ fn configuration() -> String {
     text.replace(algorithm, &format!("{algorithm}      learning_mode_duration: 0\n"))
 }
 
-async fn check(memory: &str) {
+/// The compiled messages, and the directory of the scripts; nothing where it cannot run.
+async fn prepare() -> Option<(TempDir, PathBuf)> {
     if let Some(missing) = missing().await {
         assert!(std::env::var_os("CI").is_none(), "{missing} is missing");
         // Straight to standard error: what is printed by a test that passes is not shown.
-        let line = format!("SKIPPED: the Python client needs {missing}\n");
+        let line = format!("SKIPPED: Doorman in Python needs {missing}\n");
         std::io::stderr().write_all(line.as_bytes()).unwrap();
-        return;
+        return None;
     }
     let messages = tempfile::tempdir().unwrap();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
-    let sources = sources.to_str().unwrap();
     let out = format!("--python_out={}", messages.path().display());
-    let compiled = try_run("protoc", &["-I", sources, &out, "doorman.proto"]).await.unwrap();
+    let compiled =
+        try_run("protoc", &["-I", sources.to_str().unwrap(), &out, "doorman.proto"]).await.unwrap();
     assert_eq!(compiled.code, Some(0), "{}", compiled.err);
+    Some((messages, sources))
+}
 
-    let house = House::open(&configuration()).await;
-    let script = format!("{sources}/client.py");
-    let seed = std::env::var("LESSOR_TEST_SEED").unwrap_or_else(|_| rand::random::<u32>().to_string());
-    println!("LESSOR_TEST_SEED={seed}");
-    let arguments = [&script, messages.path().to_str().unwrap(), &house.address().to_string(), memory, &seed];
+/// Runs a script to its good end, which it says with `end`.
+async fn run(script: &Path, arguments: &[&str], end: &str) {
+    let arguments: Vec<&str> =
+        std::iter::once(script.to_str().unwrap()).chain(arguments.iter().copied()).collect();
     let outcome = try_run(PYTHON, &arguments).await.unwrap();
     assert_eq!(outcome.code, Some(0), "{}\n{}", outcome.out, outcome.err);
-    // It has done what it is for: a client that did nothing would have said nothing.
-    assert!(outcome.out.ends_with("400 steps, shares exact\n"), "{}\n{}", outcome.out, outcome.err);
+    // It has done what it is for: a script that did nothing would have said nothing.
+    assert!(outcome.out.ends_with(end), "{}\n{}", outcome.out, outcome.err);
+}
+
+async fn check(memory: &str) {
+    let Some((messages, sources)) = prepare().await else { return };
+    let house = House::open(&configuration()).await;
+    let seed = std::env::var("LESSOR_TEST_SEED").unwrap_or_else(|_| rand::random::<u32>().to_string());
+    println!("LESSOR_TEST_SEED={seed}");
+    let arguments = [messages.path().to_str().unwrap(), &house.address().to_string(), memory, &seed];
+    run(&sources.join("client.py"), &arguments, "400 steps, shares exact\n").await;
     assert_eq!(house.metric("lessor_overcommitment{resource=\"fair-1\"}").await, 0.0);
     house.stop().await;
 }
@@ -82,4 +101,99 @@ async fn a_client_that_keeps_unknown_fields_never_holds_too_much_and_gets_its_ex
 #[tokio::test]
 async fn a_client_that_forgets_unknown_fields_never_holds_too_much_and_gets_its_exact_share() {
     check("forgets").await;
+}
+
+#[tokio::test]
+async fn servers_of_doormans_get_as_much_as_their_clients_would() {
+    let Some((messages, sources)) = prepare().await else { return };
+    let house = House::open(&configuration()).await;
+    let arguments = [messages.path().to_str().unwrap(), &house.address().to_string()];
+    run(&sources.join("children.py"), &arguments, "shares exact\n").await;
+    house.stop().await;
+}
+
+/// How long the parent leases for.
+const LEASE: Duration = Duration::from_secs(6);
+
+/// A server of Doorman's, and what it has been asked.
+struct Parent {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    address: String,
+}
+
+impl Parent {
+    async fn start(script: &Path, messages: &Path) -> Parent {
+        let lease = LEASE.as_secs().to_string();
+        let child = Command::new(PYTHON)
+            .args([script, messages])
+            .args(["120", &lease])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        let mut child = child.unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = timeout(AGES, lines.next_line()).await.unwrap().unwrap().unwrap();
+        Parent { child, lines, address: format!("127.0.0.1:{port}") }
+    }
+
+    /// What it has been asked, from the first request on to the one that is as wanted.
+    async fn asked(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) {
+        let mut seen = Vec::new();
+        let waiting = timeout(AGES, async {
+            while let Some(line) = self.lines.next_line().await.unwrap() {
+                seen.push(serde_json::from_str(&line).unwrap());
+                if seen.last().is_some_and(&wanted) {
+                    return;
+                }
+            }
+        });
+        assert!(waiting.await.is_ok(), "never {what}: {seen:#?}");
+    }
+}
+
+/// Waits until a client may use so much.
+async fn until_it_has(resource: &mut Resource<Limiter>, units: u64) {
+    let waiting = timeout(AGES, async {
+        while resource.lease().capacity != Some(Amount::from_units(units)) {
+            resource.changed().await.unwrap();
+        }
+    });
+    assert!(waiting.await.is_ok(), "{units} wanted, found {:?}", resource.lease());
+}
+
+#[tokio::test]
+async fn a_leaf_leases_out_what_a_server_of_doormans_leases_to_it_and_for_no_longer() {
+    let Some((messages, sources)) = prepare().await else { return };
+    let mut parent = Parent::start(&sources.join("parent.py"), messages.path()).await;
+    let algorithm = "{kind: FAIR_SHARE, lease_length: 60, refresh_interval: 1}";
+    let template = template("db", 999.0, algorithm).replace("safe_capacity: 5", "safe_capacity: 0");
+    let leaf = House::open_with(&template, &["--node", "leaf", "--parent", &parent.address]).await;
+
+    let client = Client::builder(leaf.address().to_string()).build().unwrap();
+    let other = Client::builder(leaf.address().to_string()).build().unwrap();
+    let mut hungry = client.rate("db").wants(100.0).open().unwrap();
+    until_it_has(&mut hungry, 100).await;
+    let mut modest = other.rate("db").wants(40.0).open().unwrap();
+    until_it_has(&mut modest, 40).await;
+    until_it_has(&mut hungry, 80).await;
+    let renewed = |asked: &Value| asked["server"] == "leaf" && asked["has"] == 120.0;
+    let both = |asked: &Value| asked["wants"] == json!([[0, 2, 140.0]]);
+    parent.asked("renewed for both clients", |asked| renewed(asked) && both(asked)).await;
+    assert!(
+        hungry.lease().remaining() <= LEASE,
+        "{:?} under a lease of {LEASE:?}",
+        hungry.lease().remaining()
+    );
+
+    // Nobody renews the lease of the leaf: what it granted under it ends with it.
+    parent.child.kill().await.unwrap();
+    until_it_has(&mut hungry, 0).await;
+    until_it_has(&mut modest, 0).await;
+    drop((hungry, modest));
+    for client in [client, other] {
+        timeout(AGES, client.close()).await.unwrap();
+    }
+    leaf.stop().await;
 }
