@@ -22,8 +22,8 @@ pub struct Account {
     entries: SmallVec<[Entry; 1]>,
 }
 
-/// A holder that is never heard to lower itself would collect one entry a grant. From here on the two oldest are
-/// counted as one that is as large and lasts as long as either.
+/// A holder that is never heard to lower itself would collect one entry a grant. From here on the two oldest that were
+/// granted between the same debts are counted as one that is as large and lasts as long as either.
 const MOST_ENTRIES: usize = 16;
 
 // === impl Account ===
@@ -126,12 +126,17 @@ impl Account {
         self.entries.push(Entry { end, ..entry });
         self.prune();
         if self.entries.len() > MOST_ENTRIES {
-            let oldest = self.entries.remove(0);
-            let next = &mut self.entries[0];
-            next.amount = next.amount.max(oldest.amount);
-            next.end = next.end.max(oldest.end);
-            next.cut = next.cut.min(oldest.cut);
+            self.merge_oldest();
         }
+    }
+
+    /// Where no two were granted between the same debts, the two oldest are both of before the last one.
+    fn merge_oldest(&mut self) {
+        let alike = self.entries.windows(2).position(|pair| pair[0].cut == pair[1].cut);
+        let oldest = self.entries.remove(alike.unwrap_or(0));
+        let next = &mut self.entries[alike.unwrap_or(0)];
+        next.amount = next.amount.max(oldest.amount);
+        next.end = next.end.max(oldest.end);
     }
 
     /// The last grant lasts until `end`, if that is later.
@@ -174,5 +179,40 @@ impl Account {
 impl Entry {
     fn covers(&self, earlier: &Entry) -> bool {
         self.amount >= earlier.amount && self.end >= earlier.end && self.cut >= earlier.cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each is smaller than the one before and lasts longer, so that none covers another.
+    fn entry(number: u32, cut: u32) -> Entry {
+        Entry {
+            amount: Amount::from_units(u64::from(100 - number)),
+            end: Time::from_nanos(u64::from(number) + 1),
+            seq: number,
+            cut,
+        }
+    }
+
+    #[test]
+    fn what_was_granted_since_a_cut_is_not_merged_with_what_was_before() {
+        let mut account = Account::default();
+        account.add(entry(0, 0));
+        (1..=MOST_ENTRIES as u32).for_each(|number| account.add(entry(number, 1)));
+        assert_eq!(account.entries().len(), MOST_ENTRIES);
+        assert_eq!(account.charge(), Amount::from_units(100));
+        assert_eq!(account.charge_since(1), Amount::from_units(99), "as much as before they were merged");
+        assert_eq!(account.entries()[1].seq, 2, "what is promised of the first is not of both");
+    }
+
+    #[test]
+    fn where_all_were_granted_between_different_debts_the_oldest_go_together() {
+        let mut account = Account::default();
+        (0..=MOST_ENTRIES as u32).for_each(|number| account.add(entry(number, number)));
+        assert_eq!(account.entries().len(), MOST_ENTRIES);
+        assert_eq!((account.charge(), account.entries()[0].cut), (Amount::from_units(100), 1));
+        assert_eq!(account.charge_since(MOST_ENTRIES as u32), Amount::from_units(84));
     }
 }

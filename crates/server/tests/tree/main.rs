@@ -1,8 +1,6 @@
 //! Shares in a tree are those of one server that knows every client: section 9.3 of the protocol, for random trees of real
 //! nodes, weights and priorities.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 mod grove;
 
 use std::time::Duration;
