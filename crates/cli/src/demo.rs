@@ -13,6 +13,7 @@ mod view;
 mod worker;
 
 use std::io::IsTerminal;
+use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
@@ -53,10 +54,12 @@ impl Demo {
         let mut screen = if live { Screen::live()? } else { Screen::plain(town.view()) };
         let end = clock::now() + self.length;
         let mut timer = tokio::time::interval(SAMPLE);
+        // One for the whole time: between two of them nobody would hear it.
+        let mut interrupted = pin!(tokio::signal::ctrl_c());
         while clock::now() < end {
             tokio::select! {
                 _ = timer.tick() => {}
-                _ = tokio::signal::ctrl_c() => break,
+                _ = &mut interrupted => break,
             }
             town.step().await?;
             if screen.show(town.view(), town.history())?.is_break() {

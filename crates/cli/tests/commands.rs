@@ -261,6 +261,24 @@ async fn demo_ends_by_itself_with_a_summary() {
     assert_eq!(number("refused"), 0.0, "{summary:?}");
 }
 
+#[tokio::test]
+async fn demo_ends_with_its_summary_when_it_is_interrupted() {
+    let demo = lessor(&["demo", "--for", "1h", "--plain"]).stdout(std::process::Stdio::piped()).spawn();
+    let mut demo = demo.unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let mut line = async || timeout(AGES, lines.next_line()).await.unwrap().unwrap();
+    while !line().await.expect("it goes on").contains(" s  target ") {}
+    let pid = i32::try_from(demo.id().unwrap()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut last = String::new();
+    while let Some(next) = line().await {
+        last = next;
+    }
+    assert!(last.starts_with("limit 500/s, ") && last.ends_with("over-commitment 0"), "{last}");
+    let status = timeout(AGES, demo.wait()).await.unwrap().unwrap();
+    assert!(status.success(), "{status}");
+}
+
 /// In a terminal, which `script` makes.
 #[tokio::test]
 async fn demo_draws_in_a_terminal_and_gives_it_back() {
