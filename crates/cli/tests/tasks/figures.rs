@@ -156,13 +156,18 @@ async fn a_leaf_shows_its_lease_as_its_capacity() {
     let client = Client::builder(leaf.address().to_string()).build().unwrap();
     let mut queries = client.rate("db").wants(30.0).open().unwrap();
     until(&mut queries, 30).await;
-    is(&leaf, "lessor_capacity", 30.0).await;
+    // It has what its client wants, and some of what nobody does.
+    let has = async || {
+        let capacity = of(&leaf, "lessor_capacity").await;
+        (30.0..=CAPACITY).contains(&capacity) && (of(&root, "lessor_leased").await - capacity).abs() < 1e-3
+    };
+    eventually("its capacity is its lease", has).await;
     is(&leaf, "lessor_leased", 30.0).await;
     is(&root, "lessor_capacity", CAPACITY).await;
     let seconds = of(&leaf, "lessor_lease_seconds").await;
     assert!(200.0 < seconds && seconds <= 300.0, "{seconds}");
     let told = run(&["status", "--server", &leaf.address().to_string()]).await.out;
-    assert!(told.contains("leased 30 of 30/s, wanted 30, 1 client, by a lease for "), "{told}");
+    assert!(told.contains("  leased 30 of ") && told.contains(", 1 client, by a lease for "), "{told}");
     let text = root.page("/metrics").await.body;
     for figure in ["lessor_lease_seconds", "lessor_mark{"] {
         assert!(!text.contains(figure), "a root that is alone has no {figure}");
@@ -171,7 +176,6 @@ async fn a_leaf_shows_its_lease_as_its_capacity() {
     until(&mut queries, 100).await;
     is(&leaf, "lessor_capacity", 100.0).await;
     timeout(AGES, client.close()).await.unwrap();
-    is(&leaf, "lessor_capacity", 0.0).await;
     for house in [leaf, root] {
         house.stop().await;
     }
