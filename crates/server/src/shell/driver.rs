@@ -382,8 +382,10 @@ impl fmt::Debug for Driver {
 
 #[cfg(test)]
 mod tests {
-    use lessor_proto::ClientId;
+    use std::collections::BTreeMap;
+
     use lessor_proto::message::{HolderKind, StreamReport};
+    use lessor_proto::{Amount, ClientId, ResourceId};
 
     use super::*;
     use crate::election::record::RecordRead;
@@ -397,6 +399,22 @@ mod tests {
 
     fn hello(holder: &str) -> Hello {
         Hello { kind: HolderKind::Client, holder: ClientId::new(holder, 256).unwrap(), incarnation: 7 }
+    }
+
+    #[test]
+    fn who_resigns_says_what_is_out_and_who_does_not_lead_says_nothing() {
+        let driver = driver();
+        assert_eq!(driver.resign(), Ok(None));
+        let orders = ResourceId::new("orders", 256).unwrap();
+        let marks = BTreeMap::from([(orders, Amount::from_units(70))]);
+        let longest_lease = Duration::from_secs(60);
+        let record = RecordRead { epoch: 2, longest_lease, marks: marks.clone(), ..RecordRead::default() };
+        driver.lead(3, record).unwrap();
+        let (epoch, write) = driver.resign().unwrap().unwrap();
+        // All of that may still be out: no lease of the reign before has certainly ended.
+        assert_eq!((epoch, write.puts), (3, marks));
+        driver.authority.as_ref().unwrap().set(None);
+        assert_eq!(driver.resign(), Ok(None));
     }
 
     #[test]

@@ -48,6 +48,10 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
             break;
         }
     }
+    // What is out exactly is written behind all that was asked for before, and then that this task leads no more.
+    if let Ok(Some((reign, write))) = driver.resign() {
+        drop(election.write(record_write(reign, write)));
+    }
     election.resign();
     let resigned = tokio::time::timeout(RESIGNATION, async {
         while let Some(event) = election.event().await {

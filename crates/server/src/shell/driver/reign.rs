@@ -46,6 +46,14 @@ impl Driver {
         self.visit(|house, _| house.follow(leader, epoch))
     }
 
+    /// Nothing is granted from here on: what is out, for successors, and in which reign. Nothing if this task does not lead.
+    pub(in crate::shell) fn resign(&self) -> Result<Option<(u64, MarkWrite)>, Unanswered> {
+        self.visit(|house, now| {
+            let node = house.node.as_mut().filter(|_| self.leads(now))?;
+            Some((node.epoch(), node.resign(now)?))
+        })
+    }
+
     /// This task may act again: what its node wanted to do meanwhile is done.
     pub(in crate::shell) fn resume(&self) -> Result<(), Unanswered> {
         self.visit(|_, _| ())
