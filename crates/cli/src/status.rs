@@ -45,6 +45,8 @@ struct Node {
     node: String,
     epoch: u64,
     leading_seconds: f64,
+    config_version: u64,
+    later_config: Option<u64>,
     resources_in_all: usize,
     resources: Vec<Resource>,
 }
@@ -142,7 +144,8 @@ fn percent_encode(text: &str) -> String {
 
 impl Page {
     fn display(&self) -> String {
-        let Node { node, epoch, leading_seconds, resources_in_all, resources } = &self.status;
+        let Node { node, epoch, leading_seconds, config_version, later_config, resources_in_all, resources } =
+            &self.status;
         if !self.leads {
             return match &self.leader {
                 Some(leader) => format!("node {node}, epoch {epoch}, led by {leader}: ask there\n"),
@@ -152,6 +155,12 @@ impl Page {
         let leading = humantime::format_duration(Duration::from_secs(*leading_seconds as u64));
         let ready = if self.ready { "" } else { ", draining" };
         let mut text = format!("node {node}, epoch {epoch}, leads for {leading}{ready}\n");
+        if let Some(later) = later_config {
+            let line = format!(
+                "grants nothing: version {config_version} of the configuration is here, and {later} was in force\n"
+            );
+            text.push_str(&line);
+        }
         if resources.is_empty() {
             text.push_str("nobody holds or wants anything\n");
         }

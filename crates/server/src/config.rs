@@ -78,6 +78,8 @@ pub struct Record {
     pub longest_lease: Duration,
     /// For how long the last leader may have gone on after it was succeeded, by its own clock.
     pub authority: Duration,
+    /// The newest configuration that was in force.
+    pub config_version: u64,
     /// It has resigned: it granted nothing after it wrote this, and nobody before it can.
     pub closed: bool,
     /// For how long, at the least, nobody had been elected when this leader began, by its own clock. It need not wait again

@@ -45,6 +45,8 @@ pub struct Header {
     pub authority: Duration,
     /// Nothing is granted after this was written.
     pub closed: bool,
+    /// The newest configuration that was in force.
+    pub config_version: u64,
 }
 
 /// What a mark has to allow for.
@@ -83,6 +85,8 @@ pub(crate) struct Marks {
     in_flight: Option<MarkWrite>,
     last_ticket: u64,
     resigned: bool,
+    /// A later configuration was in force than is now: nothing is granted.
+    outdated: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,6 +111,7 @@ struct Heading {
     /// The longest lease that may be granted from here on.
     longest_lease: Duration,
     authority: Duration,
+    config_version: u64,
     /// Longer leases that may be out, until then.
     past: Vec<(Duration, Time)>,
     /// For how long the leader before may act unseen, and when it certainly does not.
@@ -151,6 +156,7 @@ impl Marks {
                 doubtful: true,
                 longest_lease,
                 authority: config.authority,
+                config_version: record.config_version,
                 past: vec![(record.longest_lease, ends)],
                 before: (if record.closed { Duration::ZERO } else { record.authority }, opens),
             },
@@ -161,6 +167,7 @@ impl Marks {
             in_flight: None,
             last_ticket: 0,
             resigned: false,
+            outdated: false,
         }
     }
 
@@ -172,7 +179,7 @@ impl Marks {
     /// No lease may be longer.
     pub(crate) fn longest_lease(&self) -> Duration {
         match self.header.written {
-            Some(written) if !self.resigned => written.longest_lease,
+            Some(written) if !self.resigned && !self.outdated => written.longest_lease,
             _ => Duration::ZERO,
         }
     }
@@ -185,6 +192,20 @@ impl Marks {
         } else if before < longest_lease {
             self.hurry(now);
         }
+    }
+
+    /// That configuration is in force from here on.
+    pub(crate) fn set_config_version(&mut self, now: Time, version: u64) {
+        self.outdated = version < self.header.config_version;
+        if self.header.config_version < version {
+            self.header.config_version = version;
+            self.hurry(now);
+        }
+    }
+
+    /// The version of a configuration that was in force and is later than the one that is now, if there is such a one.
+    pub(crate) fn later_config(&self) -> Option<u64> {
+        self.outdated.then_some(self.header.config_version)
     }
 
     /// A resource may have come to need another mark. Returns whether it needs a larger one.
@@ -357,6 +378,7 @@ impl Heading {
             longest_lease: self.longest_lease.max(past),
             authority: self.authority.max(before),
             closed,
+            config_version: self.config_version,
         };
         (self.doubtful || self.written != Some(header)).then_some(header)
     }

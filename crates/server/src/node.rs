@@ -60,10 +60,14 @@ impl Node {
     /// A node that begins to lead at `now`.
     #[must_use]
     pub fn new(now: Time, config: NodeConfig, repository: Repository) -> Node {
+        let mut marks = config.marks.then(|| Marks::new(now, &config, longest_lease(&repository, &config)));
+        if let Some(marks) = &mut marks {
+            marks.set_config_version(now, repository.version());
+        }
         Node {
             heartbeat: heartbeat(&repository),
             parent: Above::new(&config),
-            marks: config.marks.then(|| Marks::new(now, &config, longest_lease(&repository, &config))),
+            marks,
             config,
             repository,
             resources: BTreeMap::new(),
@@ -132,6 +136,7 @@ impl Node {
         let (longest, drift) = (longest_lease(&self.repository, &self.config), self.config.drift);
         if let Some(marks) = &mut self.marks {
             marks.set_longest_lease(now, longest, drift);
+            marks.set_config_version(now, self.repository.version());
         }
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
@@ -182,6 +187,13 @@ impl Node {
     #[must_use]
     pub fn repository(&self) -> &Repository {
         &self.repository
+    }
+
+    /// The version of a configuration that was in force under this leader or one before it and is later than the one that is
+    /// now, if there is such a one: then nothing is granted, as that may have been a cut.
+    #[must_use]
+    pub fn later_config(&self) -> Option<u64> {
+        self.marks.as_ref().and_then(Marks::later_config)
     }
 
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
@@ -237,7 +249,9 @@ impl Node {
                     grants.push(reply.grant);
                 }
                 // There is nothing yet to grant from.
-                None if reign.longest_lease.is_zero() => retry = Some(PROMPT),
+                None if reign.longest_lease.is_zero() && self.later_config().is_none() => {
+                    retry = Some(PROMPT)
+                }
                 None => retry = retry.into_iter().chain([SOON]).min(),
             }
             self.sync(now, id);

@@ -49,6 +49,7 @@ pub struct Repository {
     exact: BTreeMap<Box<str>, usize>,
     /// Where the templates are whose globs match more than themselves, in order.
     patterns: Vec<usize>,
+    version: u64,
 }
 
 /// A template that cannot be taken.
@@ -89,7 +90,21 @@ impl Repository {
         }
         let is_pattern = |&index: &usize| !templates[index].glob.is_plain();
         let patterns = (0..templates.len()).filter(is_pattern).collect();
-        Ok(Repository { templates: templates.into_iter().map(Arc::new).collect(), exact, patterns })
+        let templates = templates.into_iter().map(Arc::new).collect();
+        Ok(Repository { templates, exact, patterns, version: 0 })
+    }
+
+    /// The same, as the edition of that number. A leader with an earlier edition than one that was in force before it grants
+    /// nothing, or a cut could be undone by a fail-over.
+    #[must_use]
+    pub fn at_version(self, version: u64) -> Repository {
+        Repository { version, ..self }
+    }
+
+    /// Which edition it is; 0 if nobody counts them.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// The template that `resource` follows: the one whose glob is that very name, or else the first that matches it.

@@ -33,6 +33,9 @@ fn shown(template: &Template) -> String {
 
 fn all(repository: &Repository) -> String {
     let mut text: String = repository.templates().iter().map(|template| shown(template) + "\n").collect();
+    if repository.version() > 0 {
+        text += &format!("version {}\n", repository.version());
+    }
     for template in repository.shadowed() {
         text += &format!("shadowed: {}\n", template.glob);
     }

@@ -27,6 +27,10 @@ pub struct NodeStatus {
     pub epoch: u64,
     /// How long it has led, in seconds.
     pub leading_seconds: f64,
+    /// Which edition of the configuration is in force; 0 if nobody counts them.
+    pub config_version: u64,
+    /// The later one that was in force before, if there is such a one: then nothing is granted.
+    pub later_config: Option<u64>,
     /// How many resources it keeps.
     pub resources_in_all: usize,
     /// What has gone through its doors.
@@ -132,6 +136,8 @@ impl Node {
             node: self.config.name.clone(),
             epoch: self.config.epoch,
             leading_seconds: now.since(self.since).as_secs_f64(),
+            config_version: self.repository.version(),
+            later_config: self.later_config(),
             resources_in_all: self.resources.len(),
             tally: self.tally,
             resources: resources.collect(),
@@ -176,6 +182,8 @@ impl NodeStatus {
             node: node.to_owned(),
             epoch,
             leading_seconds: 0.0,
+            config_version: 0,
+            later_config: None,
             resources_in_all: 0,
             tally: Tally::default(),
             resources: Vec::new(),

@@ -165,6 +165,7 @@ impl Driver {
             if let Some(node) = &mut house.node {
                 node.reload(now, repository);
             }
+            house.warn_of_config();
         })
     }
 

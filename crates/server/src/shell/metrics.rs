@@ -138,6 +138,10 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
         counter(encoder, name, help, count)?;
     }
     gauge(encoder, "lessor_leading_seconds", "How long this leader has led", status.leading_seconds)?;
+    let help = "The version of the configuration in force";
+    gauge(encoder, "lessor_config_version", help, status.config_version as f64)?;
+    let help = "Whether a later configuration was in force, so that nothing is granted";
+    gauge(encoder, "lessor_config_outdated", help, f64::from(u8::from(status.later_config.is_some())))?;
     gauge(
         encoder,
         "lessor_resources",

@@ -1,6 +1,7 @@
 //! Where a repository comes from: a YAML file, Doorman's or ours, read again whenever it changes.
 //!
 //! ```yaml
+//! version: 7                         # of this file; a leader with an earlier one than was in force grants nothing
 //! resources:
 //!   - identifier_glob: "db-*"        # a resource's own name comes before every glob, then globs in order
 //!     capacity: 500

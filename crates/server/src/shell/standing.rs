@@ -98,7 +98,7 @@ fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
     let terms = header.map(|header| Terms {
         longest_lease: header.longest_lease,
         authority: header.authority,
-        config_version: 0,
+        config_version: header.config_version,
     });
     RecordWrite { epoch: Some(epoch), terms, marks: puts, proofs, deletes }
 }

@@ -84,6 +84,30 @@ fn without_keys_nobody_is_believed_unless_that_is_said() {
 }
 
 #[test]
+fn nothing_is_granted_with_an_earlier_configuration_than_was_in_force() {
+    let mut config = NodeConfig::new("root", 2);
+    config.marks = true;
+    config.record = Some(Record { config_version: 7, ..Record::default() });
+    let mut node = Node::new(Time::ZERO, config, repository(template(100.0)).at_version(6));
+    let write = |node: &mut Node, millis| {
+        let write = node.next_marks(Time::ZERO + Duration::from_millis(millis)).expect("something is due");
+        node.on_marks(Time::ZERO, write.ticket, true);
+        write.header.expect("it is another").config_version
+    };
+    assert_eq!((write(&mut node, 10), node.later_config()), (7, Some(7)));
+    let answer = ask(&mut node, 20, "a", None);
+    assert_eq!((answer.grants.len(), answer.retry), (0, Some(Duration::from_secs(1))));
+
+    // It catches up, and what is in force from then on is written down too.
+    node.reload(Time::ZERO + Duration::from_millis(30), repository(template(40.0)).at_version(8));
+    assert_eq!((write(&mut node, 40), node.later_config()), (8, None));
+    ask(&mut node, 50, "a", None);
+    let marks = node.next_marks(Time::ZERO + Duration::from_millis(60)).expect("a mark is due");
+    node.on_marks(Time::ZERO, marks.ticket, true);
+    assert_eq!(granted(&ask(&mut node, 70, "a", None)), 40);
+}
+
+#[test]
 fn polls_are_told_to_come_back_when_what_they_wait_for_is_written() {
     let mut config = NodeConfig::new("root", 2);
     config.marks = true;

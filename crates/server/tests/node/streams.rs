@@ -238,7 +238,7 @@ fn what(down: &Down) -> String {
 
 fn written(write: &MarkWrite) -> String {
     let mut said = format!("#{}", write.ticket);
-    if let Some(Header { longest_lease, authority, closed }) = write.header {
+    if let Some(Header { longest_lease, authority, closed, .. }) = write.header {
         let closed = if closed { ", closed" } else { "" };
         write!(said, " leases of {longest_lease:?}, authority of {authority:?}{closed}")
             .expect("a string takes it");

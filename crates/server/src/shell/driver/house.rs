@@ -7,6 +7,7 @@ use lessor_client::session::Action;
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Hello, Leader, Refusal};
 use tokio::sync::mpsc::{self, error::TrySendError};
+use tracing::error;
 
 use crate::marks::MarkWrite;
 use crate::node::{Node, Output, Peer};
@@ -71,6 +72,14 @@ impl House {
             let _ = outbox.try_send(Down::Redirect(leader.clone()));
         }
         (self.leader, self.epoch) = (leader, epoch);
+    }
+
+    /// Says so if nothing is granted for want of the newest configuration.
+    pub(super) fn warn_of_config(&self) {
+        if let Some(later) = self.node.as_ref().and_then(Node::later_config) {
+            let version = self.repository.version();
+            error!(version, later, "nothing is granted: a later version of the configuration was in force");
+        }
     }
 
     pub(super) fn connect(

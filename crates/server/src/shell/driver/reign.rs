@@ -38,6 +38,7 @@ impl Driver {
                 let _ = upward.send(Upward::Anew(epoch));
             }
             house.node = Some(Node::new(now, config, house.repository.clone()));
+            house.warn_of_config();
         })
     }
 
@@ -89,7 +90,7 @@ impl Driver {
 
 impl From<RecordRead> for Record {
     fn from(read: RecordRead) -> Record {
-        let RecordRead { longest_lease, authority, closed, marks, proofs, .. } = read;
-        Record { marks, proofs, longest_lease, authority, closed, ..Record::default() }
+        let RecordRead { longest_lease, authority, closed, config_version, marks, proofs, .. } = read;
+        Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() }
     }
 }

@@ -15,7 +15,7 @@ use crate::repository::{
     Field, Fraction, Glob, Kind, LEGACY_HOLD, Legacy, Problem, Repository, SafeCapacity, Template,
 };
 
-pub(super) const TOP: &[&str] = &["resources"];
+pub(super) const TOP: &[&str] = &["resources", "version"];
 const TEMPLATE: &[&str] = &[
     "identifier_glob",
     "capacity",
@@ -37,6 +37,9 @@ const PARAMETER: &[&str] = &["name", "value"];
 const UNITS: &str = "a number, as in 500";
 const SAFE_UNITS: &str = "a number, or -1 for no limit";
 const FRACTION: &str = "a number from 0 to 1, as in 0.25";
+const VERSION: &str = "a whole number that grows with each edition, as in 7";
+/// Every whole number up to it is a number of its own when it is read.
+const LAST_VERSION: f64 = 9_007_199_254_740_991.0;
 const SECONDS: &str = "whole seconds, as in 60";
 /// What a time is taken for that cannot be read: no lease is shorter than the one, nor longer than the other.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -78,7 +81,7 @@ struct Algorithm {
 /// The repository in `root`, or all that is wrong with it.
 pub(super) fn repository(root: &Node) -> Result<Repository, Vec<(Place, String)>> {
     let mut notes = Notes::default();
-    let drafts = drafts(&mut notes, root);
+    let (drafts, version) = contents(&mut notes, root);
     let result = Repository::new(drafts.iter().map(|draft| draft.template.clone()).collect());
     for bad in result.as_ref().err().into_iter().flatten() {
         let draft = &drafts[bad.template];
@@ -94,14 +97,24 @@ pub(super) fn repository(root: &Node) -> Result<Repository, Vec<(Place, String)>
         }
     }
     match result {
-        Ok(repository) if notes.faults.is_empty() => Ok(repository),
+        Ok(repository) if notes.faults.is_empty() => Ok(repository.at_version(version)),
         _ => Err(notes.faults),
     }
 }
 
-fn drafts(notes: &mut Notes, root: &Node) -> Vec<Draft> {
+/// The templates, and which edition they are.
+fn contents(notes: &mut Notes, root: &Node) -> (Vec<Draft>, u64) {
     let schema = Schema { subject: "the file".into(), within: "", known: TOP, hint: |_| None };
-    let Some(top) = Fields::read(notes, root, &schema) else { return Vec::new() };
+    let Some(top) = Fields::read(notes, root, &schema) else { return (Vec::new(), 0) };
+    let version = notes.read(&top, "version", |node| {
+        let value = scalar::number("version", node, VERSION)?;
+        let whole = value >= 0.0 && value <= LAST_VERSION && value.fract() == 0.0;
+        whole.then_some(value as u64).ok_or_else(|| format!("version {value} is none; wanted {VERSION}"))
+    });
+    (drafts(notes, &top), version.or(0))
+}
+
+fn drafts(notes: &mut Notes, top: &Fields<'_>) -> Vec<Draft> {
     match top.get("resources").map(|node| (&node.value, scalar::shape(node))) {
         Some((Value::List(items), _)) if !items.is_empty() => {
             items.iter().enumerate().filter_map(|(index, item)| draft(notes, index, item)).collect()
