@@ -250,7 +250,7 @@ impl Node {
                 }
                 // There is nothing yet to grant from.
                 None if reign.longest_lease.is_zero() && self.later_config().is_none() => {
-                    retry = Some(PROMPT)
+                    retry = Some(PROMPT);
                 }
                 None => retry = retry.into_iter().chain([SOON]).min(),
             }

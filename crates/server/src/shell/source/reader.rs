@@ -108,7 +108,7 @@ fn contents(notes: &mut Notes, root: &Node) -> (Vec<Draft>, u64) {
     let Some(top) = Fields::read(notes, root, &schema) else { return (Vec::new(), 0) };
     let version = notes.read(&top, "version", |node| {
         let value = scalar::number("version", node, VERSION)?;
-        let whole = value >= 0.0 && value <= LAST_VERSION && value.fract() == 0.0;
+        let whole = (0.0..=LAST_VERSION).contains(&value) && value.fract() == 0.0;
         whole.then_some(value as u64).ok_or_else(|| format!("version {value} is none; wanted {VERSION}"))
     });
     (drafts(notes, &top), version.or(0))
