@@ -149,6 +149,12 @@ impl Etcd {
         self.set(key, value, None);
     }
 
+    /// How many changes it remembers.
+    #[must_use]
+    pub fn remembers(&self) -> usize {
+        self.history.len()
+    }
+
     /// Forgets what has been up to `revision`, but what there still is.
     pub fn compact(&mut self, revision: u64) {
         self.compacted = self.compacted.max(revision.min(self.revision));

@@ -18,6 +18,10 @@ pub struct Faults {
     pub slow: u32,
     /// How much longer they take on average.
     pub slow_mean: Duration,
+    /// Calls of etcd and answers lost, in thousandths.
+    pub etcd_loss: u32,
+    /// Calls of etcd and answers that take long, in thousandths; then as much longer as other messages.
+    pub etcd_slow: u32,
     /// How long something goes on, on average: pauses, partitions, absences.
     pub spell: Duration,
     /// How long a client goes on wanting the same, on average; nothing: for ever.
@@ -49,10 +53,28 @@ pub enum Mischief {
     Freeze,
     /// A leader is frozen.
     FreezeLeader,
-    /// A leader dies with all it knew.
+    /// A task dies that leads, with all it knew.
     LoseLeader,
-    /// A leader and the one above die together.
+    /// One dies that leads a place, and with it the one that leads the place above.
     LoseBoth,
+    /// All tasks of a place die.
+    LosePlace,
+    /// A leader gives up in order, and its process begins anew.
+    Resign,
+    /// Somebody deletes the key of a leader, which is not told.
+    Depose,
+    /// A task is cut off from etcd, and from nobody else.
+    CutEtcd,
+    /// A task sees nothing more on its watch, and is not told.
+    DeafWatch,
+    /// Etcd is frozen.
+    FreezeEtcd,
+    /// Etcd cannot be reached.
+    LoseEtcd,
+    /// Etcd begins anew, with everything that was written.
+    RestartEtcd,
+    /// Etcd forgets what has been.
+    CompactEtcd,
     /// A client is cut off, in one direction or both.
     CutClient,
     /// A place is cut off from the one above.
@@ -80,6 +102,14 @@ pub struct Tally {
     pub slow: u64,
     /// Messages that broken streams and dead processes took with them.
     pub cut: u64,
+    /// Calls of etcd lost.
+    pub etcd_lost: u64,
+    /// Answers of etcd lost, of writes that were made.
+    pub etcd_unanswered: u64,
+    /// Calls that etcd carried out when those who had made them had given them up.
+    pub etcd_late: u64,
+    /// Reigns that have begun while another leader of the place had authority.
+    pub beside: u64,
     /// Each kind of mischief.
     pub mischief: [u64; Mischief::ALL.len()],
 }
@@ -88,7 +118,7 @@ pub struct Tally {
 
 impl Mischief {
     /// All of them.
-    pub const ALL: [Mischief; 19] = [
+    pub const ALL: [Mischief; 28] = [
         Mischief::Break,
         Mischief::Silence,
         Mischief::Stall,
@@ -101,6 +131,15 @@ impl Mischief {
         Mischief::FreezeLeader,
         Mischief::LoseLeader,
         Mischief::LoseBoth,
+        Mischief::LosePlace,
+        Mischief::Resign,
+        Mischief::Depose,
+        Mischief::CutEtcd,
+        Mischief::DeafWatch,
+        Mischief::FreezeEtcd,
+        Mischief::LoseEtcd,
+        Mischief::RestartEtcd,
+        Mischief::CompactEtcd,
         Mischief::CutClient,
         Mischief::CutPlace,
         Mischief::CutDoor,
@@ -126,6 +165,15 @@ impl Mischief {
             Mischief::FreezeLeader => "leader frozen",
             Mischief::LoseLeader => "leader lost",
             Mischief::LoseBoth => "leader and its parent lost",
+            Mischief::LosePlace => "all tasks of a place lost",
+            Mischief::Resign => "leader resigned",
+            Mischief::Depose => "leader deposed by hand",
+            Mischief::CutEtcd => "task cut off from etcd",
+            Mischief::DeafWatch => "watch dead in silence",
+            Mischief::FreezeEtcd => "etcd frozen",
+            Mischief::LoseEtcd => "etcd not to be reached",
+            Mischief::RestartEtcd => "etcd begun anew",
+            Mischief::CompactEtcd => "etcd compacted",
             Mischief::CutClient => "client cut off",
             Mischief::CutPlace => "place cut off from above",
             Mischief::CutDoor => "place cut off from below",
@@ -149,6 +197,8 @@ impl Faults {
             twice: 0,
             slow: 0,
             slow_mean: Duration::ZERO,
+            etcd_loss: 0,
+            etcd_slow: 0,
             spell: Duration::ZERO,
             restless: None,
             mischief: [None; Mischief::ALL.len()],
@@ -160,6 +210,7 @@ impl Faults {
     pub fn draw(dice: &mut Dice, until: Duration) -> Faults {
         let mut some = |most: u64| if dice.chance(600) { dice.between(1, most) as u32 } else { 0 };
         let (loss, twice, slow) = (some(300), some(150), some(200));
+        let (etcd_loss, etcd_slow) = ([0, 20, 150][dice.index(3)], [0, 50, 200][dice.index(3)]);
         let mut mischief = [None; Mischief::ALL.len()];
         for kind in &mut mischief {
             if dice.chance(400) {
@@ -173,6 +224,8 @@ impl Faults {
             twice,
             slow,
             slow_mean: Duration::from_millis(dice.between(100, 2_500)),
+            etcd_loss,
+            etcd_slow,
             spell: Duration::from_millis(dice.between(300, 8_000)),
             restless: Some(Duration::from_millis(dice.between(1_000, 20_000))),
             mischief,
@@ -201,6 +254,10 @@ impl Tally {
         self.twice += other.twice;
         self.slow += other.slow;
         self.cut += other.cut;
+        self.etcd_lost += other.etcd_lost;
+        self.etcd_unanswered += other.etcd_unanswered;
+        self.etcd_late += other.etcd_late;
+        self.beside += other.beside;
         for (mine, others) in self.mischief.iter_mut().zip(other.mischief) {
             *mine += others;
         }
@@ -214,6 +271,10 @@ impl Tally {
             ("message doubled", self.twice),
             ("message slow", self.slow),
             ("message cut off with its stream or receiver", self.cut),
+            ("call of etcd lost", self.etcd_lost),
+            ("write made and the answer lost", self.etcd_unanswered),
+            ("call of etcd late", self.etcd_late),
+            ("reign begun beside another", self.beside),
         ];
         messages.into_iter().chain(Mischief::ALL.iter().map(|kind| kind.name()).zip(self.mischief))
     }

@@ -14,8 +14,6 @@
 //! town.run_until(Time::from_nanos(60_000_000_000)).expect("no rule is broken");
 //! assert!(town.total_believed(0) <= 200_000_000);
 //! ```
-//!
-//! Deliberately absent so far: elections, and old leaders that live on.
 
 pub mod agenda;
 pub mod big;
@@ -33,6 +31,7 @@ pub mod oracle;
 mod place;
 pub mod plan;
 mod process;
+pub mod registry;
 pub mod report;
 pub mod scenario;
 mod story;

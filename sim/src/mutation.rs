@@ -1,6 +1,7 @@
 //! Rules of the minds that are taken out one at a time, to show that the oracle notices.
 
 pub use lessor_client::mutation::Mutation as HolderMutation;
+pub use lessor_server::election::mutation::{Mutation as ElectionMutation, Rules as ElectionRules};
 pub use lessor_server::mutation::{Mutation as GrantorMutation, Rules};
 
 /// A rule that is taken out.
@@ -10,6 +11,8 @@ pub enum Mutation {
     Holder(HolderMutation),
     /// Of all grantors.
     Grantor(GrantorMutation),
+    /// Of all who stand for election.
+    Election(ElectionMutation),
 }
 
 // === impl Mutation ===
@@ -20,7 +23,7 @@ impl Mutation {
     pub fn client(self) -> Option<HolderMutation> {
         match self {
             Mutation::Holder(mutation) => Some(mutation),
-            Mutation::Grantor(_) => None,
+            Mutation::Grantor(_) | Mutation::Election(_) => None,
         }
     }
 
@@ -30,6 +33,16 @@ impl Mutation {
         match self {
             Mutation::Holder(mutation) => Rules::holder_without(mutation),
             Mutation::Grantor(mutation) => Rules::without(mutation),
+            Mutation::Election(_) => Rules::default(),
+        }
+    }
+
+    /// What candidates go by.
+    #[must_use]
+    pub fn election(self) -> ElectionRules {
+        match self {
+            Mutation::Election(mutation) => ElectionRules::without(mutation),
+            Mutation::Holder(_) | Mutation::Grantor(_) => ElectionRules::default(),
         }
     }
 }

@@ -4,9 +4,11 @@
 //! all clients together believe they may use never passes what there is. The others fail earlier, and closer to the
 //! mistake.
 
+mod authority;
 mod beliefs;
 mod books;
 mod calm;
+mod edges;
 
 use std::any::Any;
 use std::fmt;
@@ -15,7 +17,7 @@ use lessor_proto::Time;
 use lessor_proto::message::Order;
 
 use crate::clock::Clock;
-use crate::plan::Watch;
+use crate::plan::{PlacePlan, Watch};
 use crate::town::{Resource, Town};
 
 pub(crate) use self::beliefs::Holding;
@@ -53,14 +55,16 @@ pub(crate) struct Oracle {
     /// The same of those below each place: by place, then by resource.
     below: Vec<u128>,
     limits: Vec<Limit>,
-    /// What was seen of each place and resource last.
+    /// What was seen of each task and resource last.
     seen: Vec<Seen>,
     /// The grants in the message that is being taken in.
     pub(crate) mail: Vec<Mail>,
     broken: Option<(Rule, String)>,
-    /// The places that an event has touched: those whose node acted, and those whose clients believe something else.
+    /// What an event has touched: tasks whose nodes acted, places whose clients believe something else, and places where
+    /// something may have become of a candidate.
     acted: Vec<u32>,
     stirred: Vec<u32>,
+    pub(crate) voted: Vec<u32>,
     until_recount: u32,
 }
 
@@ -85,17 +89,19 @@ struct Limit {
 // === impl Oracle ===
 
 impl Oracle {
-    pub(crate) fn new(resources: usize, places: usize) -> Oracle {
+    pub(crate) fn new(resources: usize, places: &[PlacePlan]) -> Oracle {
+        let tasks: usize = places.iter().map(|place| usize::from(place.tasks)).sum();
         Oracle {
             resources,
             totals: vec![0; resources],
-            below: vec![0; resources * places],
+            below: vec![0; resources * places.len()],
             limits: vec![Limit::default(); resources],
-            seen: std::iter::repeat_with(Seen::default).take(resources * places).collect(),
+            seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
             mail: Vec::new(),
             broken: None,
             acted: Vec::new(),
             stirred: Vec::new(),
+            voted: Vec::new(),
             until_recount: 0,
         }
     }
@@ -135,13 +141,14 @@ impl Oracle {
         }
     }
 
-    pub(crate) fn dethrone(&mut self, place: u32, clock: Clock) {
-        let first = place as usize * self.resources;
+    pub(crate) fn dethrone(&mut self, task: u32, clock: Clock) {
+        let first = task as usize * self.resources;
         self.seen[first..first + self.resources].iter_mut().for_each(|seen| seen.dethrone(clock));
     }
 
-    fn at(&self, place: u32, resource: u16) -> usize {
-        place as usize * self.resources + usize::from(resource)
+    /// The number of something that is kept for each place, or each task, and each resource.
+    fn at(&self, owner: u32, resource: u16) -> usize {
+        owner as usize * self.resources + usize::from(resource)
     }
 }
 
@@ -161,6 +168,9 @@ impl Town {
     /// Looks whether a rule is broken.
     pub(crate) fn look(&mut self) -> Result<(), Box<Violation>> {
         self.check_sums();
+        for place in std::mem::take(&mut self.oracle.voted) {
+            self.check_authority(place);
+        }
         match self.rules.watch {
             Watch::Close => self.check_touched(),
             Watch::Loose(every) => {
@@ -209,8 +219,10 @@ impl Town {
     fn check_touched(&mut self) {
         self.recount_all();
         let acted = std::mem::take(&mut self.oracle.acted);
-        for &place in &acted {
-            (0..self.resources.len() as u16).for_each(|resource| self.check_node(place, resource, true));
+        for &task in &acted {
+            let place = self.tasks[task as usize].place;
+            (0..self.resources.len() as u16).for_each(|resource| self.check_node(task, resource, true));
+            self.check_authority(place);
             // Its holders' leases are compared with the books of their grantor.
             let children = self.places[place as usize].children.clone();
             for child in children {
@@ -225,10 +237,7 @@ impl Town {
         for &place in &stirred {
             let mut at = Some(place);
             while let Some(place) = at {
-                for resource in 0..self.resources.len() as u16 {
-                    self.check_node(place, resource, false);
-                    self.check_edge(place, resource);
-                }
+                self.check_place(place);
                 at = self.places[place as usize].parent;
             }
         }
@@ -238,11 +247,15 @@ impl Town {
     /// Everything.
     pub(crate) fn check_all(&mut self) {
         self.recount_all();
-        for place in 0..self.places.len() as u32 {
-            for resource in 0..self.resources.len() as u16 {
-                self.check_node(place, resource, false);
-                self.check_edge(place, resource);
+        (0..self.places.len() as u32).for_each(|place| self.check_place(place));
+    }
+
+    fn check_place(&mut self, place: u32) {
+        for resource in 0..self.resources.len() as u16 {
+            for task in self.places[place as usize].tasks.clone() {
+                self.check_node(task, resource, false);
             }
+            self.check_edge(place, resource);
         }
     }
 }

@@ -1,14 +1,16 @@
-//! A place of the tree: some tasks, one of which leads at most, and what outlives a leader.
+//! A place of the tree, its tasks, and the reigns of those of them that lead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_client::session::Transport;
 use lessor_proto::Time;
+use lessor_proto::message;
+use lessor_server::election::{Candidate, Ticket};
 use lessor_server::node::{Node, Peer, Record};
 
-use crate::clock::Clock;
 use crate::plan::Terms;
 use crate::process::Process;
 use crate::stream::StreamRef;
@@ -26,41 +28,55 @@ pub(crate) struct Place {
     pub(crate) terms: Terms,
     /// The longest lease that any leader was told to grant.
     pub(crate) longest_lease: Duration,
-    pub(crate) tasks: Vec<Task>,
-    /// Whom the others take for the leader.
-    pub(crate) rumour: Option<u8>,
-    pub(crate) leader: Option<Box<Leader>>,
-    /// What the leader is as a process. Its lives are the reigns.
-    pub(crate) process: Process,
-    /// The greatest epoch so far.
+    /// Its tasks, in the list of all tasks.
+    pub(crate) tasks: Range<u32>,
+    /// The task whose reign is the last that has begun, until that ends. Others may act beside it, for as long as its
+    /// record says.
+    pub(crate) head: Option<u32>,
+    /// The greatest epoch in which a task was told to lead.
     pub(crate) epoch: u64,
-    /// What its leaders have written, for the one to come.
-    pub(crate) record: Record,
-    /// How often.
-    pub(crate) writes: u64,
     /// How long a leader goes on unseen.
     pub(crate) authority: Duration,
-    /// Since when nobody leads, or did before the one who does.
-    pub(crate) vacant_since: Time,
+    /// How often a leader had something written.
+    pub(crate) writes: u64,
     /// Until when nothing from below gets in.
     pub(crate) door_in: Time,
     /// And until when nothing gets out to those below.
     pub(crate) door_out: Time,
 }
 
-/// One task of a place. One that does not lead sends everybody to the one that does.
+/// One task of a place.
 #[derive(Debug)]
 pub(crate) struct Task {
+    pub(crate) place: u32,
+    /// Which of them: 0 is the first.
+    pub(crate) number: u8,
     pub(crate) address: Arc<str>,
-    pub(crate) clock: Clock,
+    /// As a process that holds what it has from the node above. Its lives are the reigns.
+    pub(crate) process: Process,
+    /// Whether anybody is there who takes calls.
     pub(crate) up: bool,
+    /// Absent of a server that is alone, and while there is no process.
+    pub(crate) candidate: Option<Box<Candidate>>,
+    /// Absent while it does not lead, as far as it has heard.
+    pub(crate) reign: Option<Box<Reign>>,
+    /// Whom it takes for the leader.
+    pub(crate) knows: message::Leader,
+    /// How often a process has begun there: what etcd answers to another one is not heard.
+    pub(crate) births: u32,
+    /// Until when nothing gets from it to etcd, nor back.
+    pub(crate) etcd_cut: Time,
+    /// The watches that it has at etcd.
+    pub(crate) watching: BTreeSet<u64>,
+    /// What is seen on a watch comes in order.
+    pub(crate) seen_until: Time,
 }
 
-/// The task that leads.
+/// A task that leads, or did before it was deposed and has not heard of that.
 #[derive(Debug)]
-pub(crate) struct Leader {
+pub(crate) struct Reign {
     pub(crate) node: Node,
-    pub(crate) task: u8,
+    pub(crate) epoch: u64,
     pub(crate) peers: BTreeMap<Peer, StreamRef>,
     /// What it found written.
     pub(crate) read: Record,
@@ -68,19 +84,48 @@ pub(crate) struct Leader {
     pub(crate) opens: Time,
     /// When nothing of earlier reigns is in use any more, likewise.
     pub(crate) ghost_end: Time,
+    /// What it lets be written: how the candidate calls it, and how the node does.
+    pub(crate) writing: Option<(Ticket, u64)>,
 }
 
-// === impl Place ===
+// === impl Task ===
 
-impl Place {
-    /// The addresses of all tasks.
-    pub(crate) fn addresses(&self) -> Vec<Arc<str>> {
-        self.tasks.iter().map(|task| task.address.clone()).collect()
+impl Task {
+    pub(crate) fn new(place: u32, number: u8, address: Arc<str>, process: Process) -> Task {
+        Task {
+            place,
+            number,
+            address,
+            process,
+            up: false,
+            candidate: None,
+            reign: None,
+            knows: message::Leader::default(),
+            births: 0,
+            etcd_cut: Time::ZERO,
+            watching: BTreeSet::new(),
+            seen_until: Time::ZERO,
+        }
     }
 
-    /// Whom a task that does not lead names.
-    pub(crate) fn rumoured(&self) -> lessor_proto::message::Leader {
-        let address = self.rumour.map(|task| self.tasks[usize::from(task)].address.to_string());
-        lessor_proto::message::Leader { address }
+    /// Whether it may act at the real moment `now`, if it does anything: it has been told that it leads, and its authority
+    /// lies ahead by its own clock. One that never stands for election acts as long as it leads.
+    pub(crate) fn acts(&self, now: Time) -> bool {
+        let local = self.process.clock.at(now);
+        let may = |candidate: &Candidate| candidate.authority_until().is_some_and(|until| local < until);
+        self.reign.is_some() && self.candidate.as_deref().is_none_or(may)
+    }
+
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.reign.as_ref().map(|reign| reign.epoch)
+    }
+
+    /// Who leads instead of this task, as far as it knows.
+    pub(crate) fn another(&self) -> message::Leader {
+        if self.knows.address.as_deref() == Some(&*self.address) {
+            message::Leader::default()
+        } else {
+            self.knows.clone()
+        }
     }
 }

@@ -32,6 +32,10 @@ pub struct TownPlan {
     pub tokens: bool,
     /// What becomes of what claimants give up.
     pub claims: Claims,
+    /// How places come by their leaders.
+    pub election: Election,
+    /// When the first clients begin.
+    pub clients_from: Duration,
     /// A rule of a mind that is broken on purpose.
     #[cfg(feature = "mutations")]
     pub mutation: Option<crate::mutation::Mutation>,
@@ -54,8 +58,30 @@ pub struct PlacePlan {
     pub streams: bool,
     /// How its leases are.
     pub terms: Terms,
-    /// For how long a leader may go on unseen, as its successors are told. None does here, so it may be nothing.
+    /// For how long a leader goes on of which etcd does not hear.
     pub authority: Duration,
+}
+
+/// How places come by their leaders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Election {
+    /// The first task of each leads from the beginning on, for ever, and writes nothing down: servers that are alone.
+    Alone,
+    /// Their tasks stand for election at etcd.
+    Etcd(EtcdPlan),
+}
+
+/// The etcd of a town, and how tasks speak to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EtcdPlan {
+    /// How long etcd is asked to keep the key of a leader of which it hears nothing: whole seconds.
+    pub ttl: Duration,
+    /// How often a leader speaks to etcd.
+    pub keep_alive: Duration,
+    /// How long etcd has to answer.
+    pub call_timeout: Duration,
+    /// The way there, and back.
+    pub link: Link,
 }
 
 /// How the leases of a place are: whole seconds.
@@ -193,6 +219,8 @@ impl TownPlan {
             watch: Watch::Close,
             tokens: true,
             claims: Claims::Freed,
+            election: Election::Etcd(EtcdPlan::default()),
+            clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]
             mutation: None,
         }
@@ -213,7 +241,21 @@ impl PlacePlan {
             transport: Transport::Stream,
             streams: true,
             terms: Terms::default(),
-            authority: Duration::ZERO,
+            authority: Duration::from_secs(4),
+        }
+    }
+}
+
+// === impl EtcdPlan ===
+
+impl Default for EtcdPlan {
+    /// As a server is set up by itself; a millisecond away.
+    fn default() -> EtcdPlan {
+        EtcdPlan {
+            ttl: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(1),
+            call_timeout: Duration::from_secs(1),
+            link: Link { latency: Duration::from_micros(500), jitter: Duration::from_millis(1) },
         }
     }
 }

@@ -9,11 +9,11 @@ use crate::plan::Link;
 use crate::stream::StreamRef;
 use crate::town::Event;
 
-/// Something that holds leases: a client, or the leader of a place.
+/// Something that holds leases: a client, or a task of a place that leads it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Party {
     Client(u32),
-    Place(u32),
+    Task(u32),
 }
 
 /// One life of a party.
@@ -23,10 +23,10 @@ pub(crate) struct Sender {
     pub(crate) life: u32,
 }
 
-/// What clients and leaders have in common.
+/// What clients and tasks have in common.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// How many have been there before it in this place.
+    /// How many have been there before it: processes of a client, reigns of a task.
     pub(crate) life: u32,
     pub(crate) clock: Clock,
     /// When it will be woken.
@@ -82,7 +82,7 @@ impl Party {
     pub(crate) fn code(self) -> u64 {
         match self {
             Party::Client(index) => u64::from(index),
-            Party::Place(index) => 1 << 32 | u64::from(index),
+            Party::Task(index) => 1 << 32 | u64::from(index),
         }
     }
 }

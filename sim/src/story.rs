@@ -23,6 +23,7 @@ pub(crate) enum Who {
     /// All of the town.
     Town,
     Client(u32),
+    Task(u32),
     Place(u32),
 }
 
@@ -82,10 +83,18 @@ pub(crate) enum What {
     Freezes,
     /// events kept back
     Thaws,
-    /// epoch, task
+    /// epoch, that of the reign it has read of, whether that had ended in order
     Leads,
-    /// epoch
+    /// epoch, why
     Falls,
+    /// whether authority is there
+    Authority,
+    /// number, what it is called for
+    CallsEtcd,
+    /// epoch of the leader it has heard of
+    Follows,
+    /// what has become of it, until when
+    Etcd,
     /// parts per thousand million
     Rate,
     /// until when, direction
@@ -100,7 +109,7 @@ pub(crate) enum What {
     Stalls,
     /// resource, units
     InUse,
-    /// number, whether it is lost, whether the answer is
+    /// number, marks put, marks deleted
     Writes,
 }
 
@@ -127,6 +136,7 @@ impl Story {
             Who::Town => 0,
             Who::Client(index) => 1 << 32 | u64::from(index),
             Who::Place(index) => 2 << 32 | u64::from(index),
+            Who::Task(index) => 3 << 32 | u64::from(index),
         };
         let [first, second, third] = line.numbers;
         self.mix(line.at.as_nanos());
@@ -182,6 +192,10 @@ impl fmt::Display for Exact {
 
 struct Said<'a>(&'a Line);
 
+/// Calls of etcd, and what becomes of it, by their numbers in lines.
+const CALLS: [&str; 7] = ["grant", "keep alive", "campaign", "read", "read record", "write", "revoke"];
+const ETCD: [&str; 5] = ["frozen", "not to be reached", "begun anew", "compacted", "key deleted"];
+
 impl fmt::Display for Said<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.0.numbers;
@@ -218,8 +232,17 @@ impl fmt::Display for Said<'_> {
             What::Ends => write!(f, "ends life {x}"),
             What::Freezes => write!(f, "is frozen until {}", time(x)),
             What::Thaws => write!(f, "goes on, {x} events late"),
-            What::Leads => write!(f, "is led by task {y}, epoch {x}"),
-            What::Falls => write!(f, "loses its leader, epoch {x}"),
+            What::Leads => write!(f, "begins to lead, epoch {x}, after epoch {y} (closed {z})"),
+            What::Falls => write!(
+                f,
+                "leads no more, epoch {x} ({})",
+                ["deposed", "crashed", "resigned"][(y % 3) as usize]
+            ),
+            What::Authority => write!(f, "{} authority", if x == 1 { "has" } else { "lacks" }),
+            What::CallsEtcd => write!(f, "calls etcd, #{x} ({})", CALLS[(y % 7) as usize]),
+            What::Follows if x == 0 => write!(f, "hears that nobody leads"),
+            What::Follows => write!(f, "hears of the leader of epoch {x}"),
+            What::Etcd => write!(f, "etcd {} until {}", ETCD[(x % 5) as usize], time(y)),
             What::Rate => write!(f, "has a clock that runs at {x} ppb"),
             What::Cut => write!(f, "is cut off until {} (directions {y})", time(x)),
             What::Capacity => write!(f, "has {} of r{x} in all", amount(y)),
@@ -227,7 +250,7 @@ impl fmt::Display for Said<'_> {
             What::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             What::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             What::InUse => write!(f, "uses {} of r{x}", amount(y)),
-            What::Writes => write!(f, "has #{x} written (lost {y}, answer lost {z})"),
+            What::Writes => write!(f, "wants #{x} written: {y} marks and {z} gone"),
         }
     }
 }

@@ -19,17 +19,16 @@ pub(crate) struct StreamRef {
     generation: u32,
 }
 
-/// A stream from a holder to a task of a place.
+/// A stream from a holder to a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     generation: u32,
     pub(crate) holder: Sender,
     /// How the holder calls it.
     pub(crate) id: u64,
-    pub(crate) place: u32,
-    pub(crate) task: u8,
-    /// The leader that it is connected to, and how that calls it.
-    pub(crate) peer: Option<(u32, Peer)>,
+    pub(crate) task: u32,
+    /// The reign of the task that it is connected to, and how that calls it.
+    pub(crate) peer: Option<(u64, Peer)>,
     /// Nothing arrives at the node before what was sent before it.
     pub(crate) up_clear: Time,
     pub(crate) down_clear: Time,
@@ -45,12 +44,11 @@ pub(crate) struct Stream {
 // === impl Streams ===
 
 impl Streams {
-    pub(crate) fn open(&mut self, holder: Sender, id: u64, (place, task): (u32, u8)) -> StreamRef {
+    pub(crate) fn open(&mut self, holder: Sender, id: u64, task: u32) -> StreamRef {
         let mut stream = Stream {
             generation: 0,
             holder,
             id,
-            place,
             task,
             peer: None,
             up_clear: Time::ZERO,

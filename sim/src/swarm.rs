@@ -13,20 +13,21 @@
 //! assert!(report.events > 1_000);
 //! ```
 
+mod draw;
+
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use lessor_client::session::Transport;
-use lessor_proto::{Amount, Drift, Time};
-use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Policy};
+use lessor_proto::Time;
+use lessor_server::repository::Kind;
 
-use crate::dice::Dice;
-use crate::faults::{Faults, Mischief, Tally};
+pub use self::draw::plan;
+use crate::faults::{Mischief, Tally};
 use crate::oracle::Violation;
-use crate::plan::{ClientPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way};
+use crate::plan::{Election, TownPlan, Way};
 use crate::town::{Counts, Town};
 
 /// What a swarm is like.
@@ -168,171 +169,15 @@ fn patience(town: &Town, plan: &TownPlan) -> Duration {
     let lease = plan.drift.stretch(town.longest_lease());
     // A stream that is dead in silence is given up after a minute at the latest.
     let authority = plan.places.iter().map(|place| place.authority).max().unwrap_or_default();
-    authority * 3
+    let ttl = match plan.election {
+        Election::Alone => Duration::ZERO,
+        Election::Etcd(etcd) => etcd.ttl,
+    };
+    (authority + ttl) * 3
         + lease * 3
         + plan.manners.longest_back_off * 2
         + plan.manners.timeout * 2
         + Duration::from_secs(60)
-}
-
-/// The town of a seed.
-#[must_use]
-pub fn plan(seed: u64, options: &Options) -> TownPlan {
-    let mut dice = Dice::new(seed ^ 0x005e_ed0f_7077);
-    let short = dice.chance(500);
-    let drift = Drift::from_parts_per_million([0, 1_000, 10_000, 50_000, 50_000][dice.index(5)]);
-    let mut faults = Faults::draw(&mut dice, options.faulty);
-    if short && dice.chance(800) {
-        // The bias of section 13: a fifth of all messages later than a lease lasts.
-        (faults.slow, faults.slow_mean) = (200, Duration::from_secs(2));
-    }
-    options.without.iter().for_each(|&kind| faults.mischief[kind as usize] = None);
-    let resources = resources(&mut dice);
-    let mut places = places(&mut dice, options, short);
-    let mut record = Dice::new(seed ^ 0x7ec0_7d00);
-    // Most leaders may go on for longer than the shortest leases last.
-    let authority = if record.chance(850) { record.between(1_000, 3_000) } else { 0 };
-    places.iter_mut().for_each(|place| place.authority = Duration::from_millis(authority));
-    let clients = clients(&mut dice, options, short, &places, &resources);
-    faults.mischief[Mischief::Twin as usize] =
-        faults.mischief[Mischief::Twin as usize].map(|every| every.max(Duration::from_secs(8)));
-    TownPlan {
-        places,
-        clients,
-        resources,
-        drift,
-        odd_clocks: dice.chance(800),
-        manners: Manners {
-            timeout: Duration::from_secs(dice.between(1, 5)),
-            // A lease of a second is to be renewed before it ends.
-            spacing: Duration::from_millis(if short {
-                dice.between(100, 250)
-            } else {
-                dice.between(50, 1_000)
-            }),
-            longest_back_off: Duration::from_secs(dice.between(2, 10)),
-            eager: dice.chance(800),
-        },
-        faults,
-        watch: Watch::Close,
-        tokens: record.chance(500),
-        claims: if record.chance(200) { Claims::Deferred } else { Claims::Freed },
-        #[cfg(feature = "mutations")]
-        mutation: options.mutation,
-    }
-}
-
-fn resources(dice: &mut Dice) -> Vec<ResourcePlan> {
-    let count = if dice.chance(700) { 1 } else { 2 };
-    let one = |number: usize| {
-        let gauge = dice.chance(300);
-        let capacity = dice.between(5, 500);
-        ResourcePlan {
-            name: format!("r{number}"),
-            kind: if gauge { Kind::Gauge } else { Kind::Rate },
-            policy: if dice.chance(850) { Policy::FairShare } else { Policy::ProportionalShare },
-            capacity: Amount::from_units(capacity),
-        }
-    };
-    (0..count).map(one).collect()
-}
-
-fn places(dice: &mut Dice, options: &Options, short: bool) -> Vec<PlacePlan> {
-    let depth = if options.flat { 1 } else { dice.between(1, 3) };
-    let mut places: Vec<PlacePlan> = Vec::new();
-    let mut level: Vec<Option<u32>> = vec![None];
-    for number in 0..depth {
-        let mut next = Vec::new();
-        for &parent in &level {
-            let children = if number == 0 { 1 } else { dice.between(1, 3) };
-            for _ in 0..children {
-                let name = format!("p{}", places.len());
-                next.push(Some(places.len() as u32));
-                places.push(place(dice, options, name, parent, short, depth));
-            }
-        }
-        level = next;
-    }
-    places
-}
-
-/// In a tree of `depth` levels, with leases that are short or not: as a lease gets shorter from level to level, and a node
-/// that polls asks once a second, or after two thirds of it, they must not be too short to be renewed.
-fn place(
-    dice: &mut Dice,
-    options: &Options,
-    name: String,
-    parent: Option<u32>,
-    short: bool,
-    depth: u64,
-) -> PlacePlan {
-    let polls = options.polling || dice.chance(150);
-    let lease = match (short, depth) {
-        (true, 1) => dice.between(1, 3),
-        (true, depth) => dice.between(depth + 1, depth + 3),
-        (false, depth) => dice.between(1 + 3 * depth, 30),
-    };
-    let refresh = dice.between(1, (lease / 2).clamp(1, 8));
-    PlacePlan {
-        tasks: dice.between(1, 3) as u8,
-        link: link(dice, short),
-        transport: if polls { Transport::Poll } else { Transport::Stream },
-        streams: !dice.chance(50),
-        terms: Terms {
-            lease_length: Duration::from_secs(lease),
-            refresh_interval: Duration::from_secs(refresh),
-        },
-        ..PlacePlan::new(name, parent)
-    }
-}
-
-fn clients(
-    dice: &mut Dice,
-    options: &Options,
-    short: bool,
-    places: &[PlacePlan],
-    resources: &[ResourcePlan],
-) -> Vec<ClientPlan> {
-    let all_stream = !options.polling && dice.chance(400);
-    let shortest = places.iter().map(|place| place.terms.lease_length).min().unwrap_or_default();
-    let mut clients = Vec::new();
-    for place in 0..places.len() as u32 {
-        let is_leaf = places.iter().all(|other| other.parent != Some(place));
-        let most = if places.len() > 4 { 4 } else { 12 };
-        let count = if is_leaf { dice.between(2, most) } else { dice.below(3) };
-        for number in 0..count {
-            let way = match dice.below(10) {
-                _ if all_stream => Way::Stream,
-                0..=4 if !options.polling => Way::Stream,
-                // One that asks once a second at most, and counts whole seconds, cannot keep a lease of one; and one of
-                // a few is no longer below other nodes.
-                9 if shortest >= Duration::from_secs(if place == 0 { 3 } else { 8 }) => Way::Legacy,
-                _ => Way::Poll,
-            };
-            let link = link(dice, short);
-            let holds = holds(dice, resources);
-            clients.push(ClientPlan { name: format!("c{place}-{number}"), place, link, way, holds });
-        }
-    }
-    clients
-}
-
-fn holds(dice: &mut Dice, resources: &[ResourcePlan]) -> Vec<Hold> {
-    let mut holds: Vec<Hold> = Vec::new();
-    for (index, resource) in resources.iter().enumerate() {
-        if holds.is_empty() && index + 1 == resources.len() || dice.chance(800) {
-            let wants = (resource.capacity.as_f64() * dice.fraction() / 4.0).ceil();
-            let priority = if dice.chance(200) { 1 } else { 0 };
-            holds.push(Hold { resource: index as u16, wants, priority });
-        }
-    }
-    holds
-}
-
-/// A way that is short where leases are: a session that sees its lease end waits a third of the rest for an answer.
-fn link(dice: &mut Dice, short: bool) -> Link {
-    let latency = Duration::from_micros(dice.between(100, if short { 10_000 } else { 50_000 }));
-    Link { latency, jitter: latency.mul_f64(dice.fraction()) }
 }
 
 impl SwarmReport {

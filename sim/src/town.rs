@@ -5,11 +5,12 @@
 //! oracle after every event. It draws everything it decides from one seed, and nothing in it depends on the machine.
 
 mod build;
+mod election;
+mod etcd;
 mod holder;
 mod mail;
 mod mischief;
 mod node;
-mod record;
 mod reign;
 mod running;
 mod view;
@@ -28,8 +29,8 @@ use crate::client::Client;
 use crate::dice::Dice;
 use crate::faults::{Faults, Mischief, Tally};
 use crate::oracle::{Holding, Oracle, Violation};
-use crate::place::Place;
-use crate::plan::{Manners, TownPlan, Watch};
+use crate::place::{Place, Task};
+use crate::plan::{Election, Manners, TownPlan, Watch};
 use crate::process::Party;
 use crate::story::{Line, Story, What, Who};
 use crate::stream::Streams;
@@ -45,11 +46,14 @@ pub struct Town {
     pub(crate) dice: Dice,
     pub(crate) agenda: Agenda<Event>,
     pub(crate) places: Vec<Place>,
+    /// Of all places.
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) etcd: Option<etcd::Office>,
     pub(crate) clients: Vec<Client>,
     pub(crate) holdings: Vec<Holding>,
     pub(crate) streams: Streams,
     pub(crate) resources: Vec<Resource>,
-    addresses: HashMap<Arc<str>, (u32, u8)>,
+    addresses: HashMap<Arc<str>, u32>,
     pub(crate) oracle: Oracle,
     pub(crate) story: Story,
     pub(crate) counts: Counts,
@@ -76,6 +80,7 @@ pub(crate) struct Rules {
     pub(crate) shortest_lease: Duration,
     pub(crate) tokens: bool,
     pub(crate) claims: Claims,
+    pub(crate) election: Election,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,
 }
@@ -140,7 +145,7 @@ impl Observer for () {
 // === impl Town ===
 
 impl Town {
-    /// The town of `plan` at its beginning, with a leader in every place. The seed decides everything else.
+    /// The town of `plan` at its beginning. The seed decides everything else.
     #[must_use]
     pub fn new(seed: u64, plan: &TownPlan) -> Town {
         build::town(seed, plan)
@@ -246,24 +251,25 @@ impl Town {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Wake(party) => self.wake(party),
-            Event::ToNode { place, task, mail } => self.at_node(place, task, mail),
+            Event::ToNode { task, mail } => self.at_node(task, mail),
             Event::ToHolder { holder, mail } => self.at_holder(holder, mail),
             Event::Lapse(hold) => self.lapse(hold),
             Event::Use(hold) => self.take_in_use(hold),
             Event::Take(hold, life) => self.take(hold, life),
-            Event::Thaw(party, life) => self.thaw(party, life),
+            Event::Thaw(party) => self.thaw(party),
             Event::Mischief(kind) => self.mischief(kind),
             Event::Back(client) => self.begin_life(client),
             Event::TwinEnds(client) => self.end_life(client, true),
-            Event::Elect(place) => self.elect_any(place),
+            Event::Start(task) => self.begin_task(task),
             Event::Wants(client) => self.want_something(client),
-            Event::Reload(place) => self.reload(place),
-            Event::Tidy(place, reign) => self.tidy(place, reign),
+            Event::Reload(task) => self.reload(task),
+            Event::Tidy(task, life) => self.tidy(task, life),
             Event::Cover(resource) => self.cover(resource, true),
-            Event::Store { place, epoch, write } => self.store(place, epoch, &write),
-            Event::Stored { place, reign, ticket, committed } => {
-                self.stored(place, reign, ticket, committed);
-            }
+            Event::EtcdCall { caller, id, sent, call } => self.at_etcd(caller, id, sent, call),
+            Event::EtcdAnswers { caller, id, result } => self.etcd_answers(caller, id, *result),
+            Event::EtcdShows { caller, id, watched } => self.etcd_shows(caller, id, *watched),
+            Event::LeasesEnd(place) => self.leases_end(place),
+            Event::EtcdThaws => self.thaw_etcd(),
         }
     }
 
@@ -272,12 +278,11 @@ impl Town {
         match event {
             Event::Wake(party) => Some(*party),
             Event::ToHolder { holder, .. } => Some(holder.party),
-            Event::ToNode { place, task, .. } => {
-                let leader = self.places[*place as usize].leader.as_ref()?;
-                (leader.task == *task).then_some(Party::Place(*place))
+            Event::ToNode { task, .. } | Event::Reload(task) | Event::Tidy(task, _) => {
+                Some(Party::Task(*task))
             }
-            Event::Reload(place) | Event::Tidy(place, _) | Event::Stored { place, .. } => {
-                Some(Party::Place(*place))
+            Event::EtcdAnswers { caller, .. } | Event::EtcdShows { caller, .. } => {
+                Some(Party::Task(caller.task))
             }
             Event::Use(hold) | Event::Take(hold, _) => {
                 Some(Party::Client(self.holdings[*hold as usize].client))
@@ -300,9 +305,9 @@ impl Town {
 
     pub(crate) fn note(&mut self, who: Who, what: What, numbers: [u64; 3]) {
         let local = match who {
-            Who::Town => self.now,
+            Who::Town | Who::Place(_) => self.now,
             Who::Client(client) => self.local(Party::Client(client)),
-            Who::Place(place) => self.local(Party::Place(place)),
+            Who::Task(task) => self.local(Party::Task(task)),
         };
         self.story.add(Line { at: self.now, local, who, what, numbers });
     }
@@ -351,7 +356,7 @@ impl Party {
     pub(crate) fn who(self) -> Who {
         match self {
             Party::Client(index) => Who::Client(index),
-            Party::Place(index) => Who::Place(index),
+            Party::Task(index) => Who::Task(index),
         }
     }
 }

@@ -266,10 +266,10 @@ impl Town {
                 }
             }
             // The books of a large node take long to add up.
-            Party::Place(_) if matches!(self.rules.watch, Watch::Loose(_)) => {}
-            Party::Place(place) => {
+            Party::Task(_) if matches!(self.rules.watch, Watch::Loose(_)) => {}
+            Party::Task(task) => {
                 let Some((_, held)) = promise else { return };
-                let total = self.leased(place, index as u16);
+                let total = self.books_of(task, index as u16).map_or(0, |books| books.total);
                 if total > u128::from(held.as_micros()) {
                     self.oracle.fail(12, || format!("it reports that it holds {held}, and {total} is out"));
                 }

@@ -19,7 +19,9 @@ use super::Mode;
 use crate::faults::Faults;
 use crate::measure::{Level, Recorder, Recording};
 use crate::oracle::Violation;
-use crate::plan::{ClientPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way};
+use crate::plan::{
+    ClientPlan, Election, EtcdPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way,
+};
 use crate::town::{News, Observer, Town};
 use crate::workload::{Mishap, MishapEvent, Workload};
 
@@ -27,12 +29,10 @@ use crate::workload::{Mishap, MishapEvent, Workload};
 const RESOURCE: u16 = 0;
 /// What a message takes on a stream, a hop.
 const HOP: Duration = Duration::from_millis(50);
-/// How long leases last that can be recalled.
-const RECALLABLE: Duration = Duration::from_secs(120);
-/// How long leases last that cannot.
-const POLLED: Duration = Duration::from_secs(60);
-/// How long a leader that was lost may go on unseen, for all that its successor knows.
-const AUTHORITY: Duration = Duration::from_secs(4);
+/// How long leases last: longer than a job may be without a master, and what a successor waits for besides.
+const LEASE: Duration = Duration::from_secs(120);
+/// The clients begin when all elections have been held.
+const PROLOGUE: Duration = Duration::from_secs(2);
 
 /// The run, second by second.
 struct Stage<'a> {
@@ -65,10 +65,11 @@ pub(super) fn run(workload: &Workload, mode: Mode) -> Result<Recording, Box<Viol
         },
         calls: 0,
     };
+    stage.town.run_until(Time::ZERO + PROLOGUE)?;
     for second in 0..=plan.seconds {
         stage.begin_second(second);
         // Up to the last moment of the second: what happens at the beginning of the next comes after its mishaps.
-        let end = Duration::from_secs(second + 1) - Duration::from_nanos(1);
+        let end = PROLOGUE + Duration::from_secs(second + 1) - Duration::from_nanos(1);
         stage.town.run_until_heard(Time::ZERO + end, &mut stage.audience)?;
         stage.count_calls(second);
     }
@@ -80,18 +81,15 @@ pub(super) fn run(workload: &Workload, mode: Mode) -> Result<Recording, Box<Viol
 impl Stage<'_> {
     /// Mishaps, then wants, then the sample.
     fn begin_second(&mut self, second: u64) {
-        let (workload, mut late) = (self.workload, Vec::new());
+        let workload = self.workload;
         for &Mishap { event, .. } in workload.mishaps_at(second) {
             self.audience.recorder.mishap(second, event.kind(), event.target(&workload.plan));
             match event {
                 MishapEvent::Lose { job } => {
-                    if self.town.is_led(job as u32) {
-                        self.town.lose_leader(job as u32);
-                        late.push(job);
-                    }
+                    self.town.close(job as u32);
                 }
-                MishapEvent::Restore { job } => self.elect(job, true),
-                MishapEvent::Elect { job } => self.elect(job, false),
+                MishapEvent::Restore { job } => self.town.open(job as u32),
+                MishapEvent::Elect { job } => self.elect(job as u32),
                 MishapEvent::Spike { .. } | MishapEvent::NoElect { .. } => {}
             }
         }
@@ -101,15 +99,10 @@ impl Stage<'_> {
         self.audience.recorder.sample(second, levels);
     }
 
-    /// A job elects one of its tasks: any of them after it had no leader, else another than the one that leads.
-    fn elect(&mut self, job: usize, any: bool) {
-        let tasks = self.workload.plan.tasks_per_job as u64;
-        let leads = self.town.leading_task(job as u32).map(u64::from);
-        // Which one it is makes no difference: all of them begin empty.
-        let task = leads.map_or(0, |task| (task + 1) % tasks) as u8;
-        if leads.is_none() || !any {
-            self.town.elect(job as u32, task);
-        }
+    /// A job elects another of its tasks: somebody deletes the key of the one that leads. One that is lost begins anew.
+    fn elect(&mut self, job: u32) {
+        self.town.open(job);
+        self.town.depose(job);
     }
 
     fn set_wants(&mut self, second: u64) {
@@ -162,7 +155,7 @@ impl Audience {
 impl Observer for Audience {
     fn hear(&mut self, now: Time, news: News) {
         self.believes[news.client as usize] = news.amount.as_f64();
-        self.happened(now.as_nanos() as f64 / 1e9);
+        self.happened(now.since(Time::ZERO + PROLOGUE).as_nanos() as f64 / 1e9);
     }
 }
 
@@ -183,11 +176,7 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
         tasks: plan.tasks_per_job as u8,
         link,
         transport: if streaming { Transport::Stream } else { Transport::Poll },
-        terms: Terms {
-            lease_length: if streaming { RECALLABLE } else { POLLED },
-            refresh_interval: Duration::from_secs(8 >> job.level),
-        },
-        authority: AUTHORITY,
+        terms: Terms { lease_length: LEASE, refresh_interval: Duration::from_secs(8 >> job.level) },
         ..PlacePlan::new(job.name.clone(), job.parent.map(|parent| parent as u32))
     });
     let clients = plan.clients.iter().map(|client| ClientPlan {
@@ -212,6 +201,8 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
         watch: Watch::Close,
         tokens: true,
         claims: Claims::Freed,
+        election: Election::Etcd(EtcdPlan::default()),
+        clients_from: PROLOGUE,
         #[cfg(feature = "mutations")]
         mutation: None,
     }

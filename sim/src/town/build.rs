@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
-use lessor_server::node::Record;
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 
+use super::etcd::Office;
 use super::{Counts, Event, Resource, Rules, Town};
 use crate::agenda::Agenda;
 use crate::client::{Client, Mind};
@@ -16,13 +16,16 @@ use crate::dice::Dice;
 use crate::faults::{Mischief, Tally};
 use crate::oracle::{Holding, Oracle};
 use crate::place::{Place, Task};
-use crate::plan::{ClientPlan, Link, PlacePlan, Terms, TownPlan};
+use crate::plan::{ClientPlan, Election, Link, PlacePlan, Terms, TownPlan};
 use crate::process::Process;
+use crate::registry::Registry;
 use crate::story::Story;
 use crate::stream::Streams;
 
 /// Towns with more clients than this get the large agenda.
 const LARGE: usize = 2_000;
+/// With what all keys at etcd begin.
+pub(super) const PREFIX: &str = "lessor";
 /// What a clock may show at the beginning: up to 30 years, but of a node up to 8, as its agenda counts ticks of 67 ms in
 /// 32 bits.
 const CLIENT_DATES: u64 = 1_000_000_000_000_000_000;
@@ -46,18 +49,21 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
                 .unwrap_or_default(),
             tokens: plan.tokens,
             claims: plan.claims,
+            election: plan.election,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
         },
         dice: Dice::new(seed),
         agenda: if plan.clients.len() > LARGE { Agenda::large() } else { Agenda::small() },
         places: Vec::with_capacity(plan.places.len()),
+        tasks: Vec::new(),
+        etcd: None,
         clients: Vec::with_capacity(plan.clients.len()),
         holdings: Vec::with_capacity(plan.clients.iter().map(|client| client.holds.len()).sum()),
         streams: Streams::default(),
         resources: plan.resources.iter().map(Resource::new).collect(),
         addresses: HashMap::new(),
-        oracle: Oracle::new(plan.resources.len(), plan.places.len()),
+        oracle: Oracle::new(plan.resources.len(), &plan.places),
         story: Story::new(),
         counts: Counts::default(),
         tally: Tally::default(),
@@ -70,15 +76,11 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
         town.admit(client, None);
     });
     town.oracle.begin(Time::ZERO, &town.resources);
-    for place in 0..town.places.len() as u32 {
-        let tasks = town.places[place as usize].tasks.len();
-        let task = town.dice.index(tasks) as u8;
-        town.elect(place, task);
-    }
+    town.begin(plan);
     for client in 0..town.clients.len() as u32 {
         // Nobody starts exactly when others do.
         let at = town.dice.time(Duration::ZERO, Duration::from_millis(10));
-        town.later(at, Event::Back(client));
+        town.later(plan.clients_from + at, Event::Back(client));
     }
     if let Some(every) = town.rules.faults.restless {
         for client in 0..town.clients.len() as u32 {
@@ -132,14 +134,35 @@ impl Resource {
 // === impl Town ===
 
 impl Town {
+    /// The tasks of all places begin.
+    fn begin(&mut self, plan: &TownPlan) {
+        let tasks = 0..self.tasks.len() as u32;
+        match self.rules.election {
+            Election::Alone => tasks
+                .filter(|&task| self.tasks[task as usize].number == 0)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|task| self.begin_reign(task, 1, None)),
+            Election::Etcd(_) => {
+                let clock = self.odd_clock(NODE_DATES);
+                let names = plan.places.iter().map(|place| place.name.clone());
+                let registry = Registry::new(clock, PREFIX, names);
+                self.etcd = Some(Office::new(registry, plan.places.len()));
+                for task in tasks {
+                    let at = self.dice.time(Duration::ZERO, Duration::from_millis(10));
+                    self.later(at, Event::Start(task));
+                }
+            }
+        }
+    }
+
     fn settle(&mut self, plan: &PlacePlan) {
-        let index = self.places.len() as u32;
-        let mut tasks = Vec::with_capacity(plan.tasks.into());
-        for task in 0..plan.tasks {
-            let address: Arc<str> = format!("{}:{}", plan.name, task + 1).into();
-            self.addresses.insert(address.clone(), (index, task));
+        let (index, first) = (self.places.len() as u32, self.tasks.len() as u32);
+        for number in 0..plan.tasks {
+            let address: Arc<str> = format!("{}:{}", plan.name, number + 1).into();
+            self.addresses.insert(address.clone(), first + u32::from(number));
             let clock = self.odd_clock(NODE_DATES);
-            tasks.push(Task { address, clock, up: true });
+            self.tasks.push(Task::new(index, number, address, Process::new(clock, plan.link)));
         }
         if let Some(parent) = plan.parent {
             self.places[parent as usize].children.push(index);
@@ -153,15 +176,11 @@ impl Town {
             streams: plan.streams,
             terms: plan.terms,
             longest_lease: plan.terms.lease_length,
-            tasks,
-            rumour: None,
-            leader: None,
-            process: Process::new(Clock::REAL, plan.link),
+            tasks: first..self.tasks.len() as u32,
+            head: None,
             epoch: 0,
-            record: Record::default(),
             writes: 0,
             authority: plan.authority,
-            vacant_since: Time::ZERO,
             door_in: Time::ZERO,
             door_out: Time::ZERO,
         });
@@ -215,7 +234,7 @@ impl Town {
         }
     }
 
-    pub(super) fn address(&self, address: &str) -> Option<(u32, u8)> {
+    pub(super) fn address(&self, address: &str) -> Option<u32> {
         self.addresses.get(address).copied()
     }
 

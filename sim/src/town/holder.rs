@@ -26,7 +26,7 @@ impl Town {
         let incarnation = self.dice.number();
         let rules = &self.rules;
         let found = &self.clients[client as usize];
-        let servers = self.places[found.place as usize].addresses();
+        let servers = self.addresses_of(found.place);
         let now = clock.at(self.now);
         let holds = found.holds.clone().map(|hold| &self.holdings[hold as usize]);
         let mind = if found.way == Way::Legacy {
@@ -175,8 +175,8 @@ impl Town {
     /// Does something for a holder that concerns the one above.
     pub(super) fn act(&mut self, party: Party, action: Action) {
         let from = Sender { party, life: self.process(party).life };
-        if let Party::Place(place) = party {
-            self.watch_silence(place);
+        if let Party::Task(task) = party {
+            self.watch_silence(task);
         }
         match action {
             Action::Change(_) => {}
@@ -184,7 +184,7 @@ impl Town {
                 self.note(party.who(), What::Asks, [id, ask.target_epoch.unwrap_or(0), 0]);
                 match party {
                     Party::Client(_) => self.counts.client_asks += 1,
-                    Party::Place(_) => self.counts.node_asks += 1,
+                    Party::Task(_) => self.counts.node_asks += 1,
                 }
                 self.watch_reports(party, ask.target_epoch, &ask.reports);
                 if let Some(to) = self.address(&to) {
@@ -227,7 +227,7 @@ impl Town {
         let Some(stream) = self.process(party).stream else { return };
         let Some(found) = self.streams.get(stream) else { return };
         assert!(found.id == id, "a session has one stream at most");
-        let to = (found.place, found.task);
+        let to = found.task;
         self.send_up(stream, to, ToNode::Up { stream, up });
     }
 
@@ -279,9 +279,9 @@ impl Town {
                 self.at_client(client, id, mail);
                 self.drive_client(client);
             }
-            Party::Place(place) => {
-                self.at_child(place, id, mail);
-                self.drive_place(place);
+            Party::Task(task) => {
+                self.at_child(task, id, mail);
+                self.drive_task(task);
             }
         }
         self.oracle.mail.clear();
@@ -309,8 +309,8 @@ impl Town {
         }
     }
 
-    fn at_child(&mut self, place: u32, id: u64, mail: ToHolder) {
-        let now = self.local(Party::Place(place));
+    fn at_child(&mut self, task: u32, id: u64, mail: ToHolder) {
+        let now = self.local(Party::Task(task));
         let event = match mail {
             ToHolder::Answered { answer, .. } => FromParent::Answered { id, answer: *answer },
             ToHolder::Failed { failure, .. } => FromParent::Failed { id, failure },
@@ -318,15 +318,15 @@ impl Town {
             ToHolder::Down { down, .. } => FromParent::Down { id, down },
             ToHolder::Closed { failure, .. } => FromParent::Closed { id, failure },
         };
-        if let Some(leader) = &mut self.places[place as usize].leader {
-            leader.node.on_parent(now, event);
+        if let Some(reign) = &mut self.tasks[task as usize].reign {
+            reign.node.on_parent(now, event);
         }
     }
 
     /// A call or a stream that a task cannot serve.
-    pub(super) fn fail(&mut self, place: u32, holder: Sender, id: u64, why: &str) {
+    pub(super) fn fail(&mut self, task: u32, holder: Sender, id: u64, why: &str) {
         let failure = Failure::Unreachable(why.to_owned());
-        self.post_down(place, holder, ToHolder::Failed { id, failure });
+        self.post_down(task, holder, ToHolder::Failed { id, failure });
     }
 }
 

@@ -3,8 +3,10 @@
 use lessor_client::session::Failure;
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
 
-use lessor_server::node::MarkWrite;
+use lessor_proto::Time;
+use lessor_server::election::call::{Answer as FromEtcd, Call, Failure as NoAnswer, Watched};
 
+use super::etcd::Caller;
 use crate::faults::Mischief;
 use crate::process::{Party, Sender};
 use crate::stream::StreamRef;
@@ -16,8 +18,7 @@ pub(crate) enum Event {
     Wake(Party),
     /// Something arrives at a task.
     ToNode {
-        place: u32,
-        task: u8,
+        task: u32,
         mail: ToNode,
     },
     /// Something arrives at a holder.
@@ -31,36 +32,46 @@ pub(crate) enum Event {
     Use(u32),
     /// A life of a client takes up a resource that it dropped.
     Take(u32, u32),
-    /// A life that was frozen goes on.
-    Thaw(Party, u32),
+    /// A process that was frozen goes on.
+    Thaw(Party),
     Mischief(Mischief),
     /// A client comes back.
     Back(u32),
     /// A twin goes.
     TwinEnds(u32),
-    /// A place without a leader gets one.
-    Elect(u32),
+    /// The process of a task begins.
+    Start(u32),
     /// A client wants something else.
     Wants(u32),
-    /// The configuration of a place has changed.
+    /// A task hears that the configuration of its place has changed.
     Reload(u32),
-    /// The leader of a reign cleans up.
+    /// A task cleans up in a reign.
     Tidy(u32, u32),
     /// A template comes back.
     Cover(u16),
-    /// What the leader of an epoch has sent arrives at the record.
-    Store {
-        place: u32,
-        epoch: u64,
-        write: Box<MarkWrite>,
+    /// A call arrives at etcd.
+    EtcdCall {
+        caller: Caller,
+        id: u64,
+        sent: Time,
+        call: Box<Call>,
     },
-    /// The leader of a reign hears what has become of it.
-    Stored {
-        place: u32,
-        reign: u32,
-        ticket: u64,
-        committed: bool,
+    /// Its answer arrives at a task.
+    EtcdAnswers {
+        caller: Caller,
+        id: u64,
+        result: Box<Result<FromEtcd, NoAnswer>>,
     },
+    /// A task sees something on a watch.
+    EtcdShows {
+        caller: Caller,
+        id: u64,
+        watched: Box<Watched>,
+    },
+    /// A lease at etcd ends that a task of a place has.
+    LeasesEnd(u32),
+    /// Etcd goes on.
+    EtcdThaws,
 }
 
 /// What arrives at a task.

@@ -1,9 +1,9 @@
 //! What goes wrong at one moment, and whom it hits.
 
-use std::time::Duration;
+mod configuration;
+mod leaders;
 
-use lessor_proto::{Amount, Time};
-use lessor_server::repository::Kind;
+use std::time::Duration;
 
 use super::{Event, ToHolder, ToNode, Town};
 use crate::faults::Mischief;
@@ -35,14 +35,32 @@ impl Town {
             }
             Mischief::FreezeLeader => {
                 let until = self.spell();
-                self.any_led().map(|place| self.freeze(Party::Place(place), until)).is_some()
+                self.any_leader().map(|task| self.freeze(Party::Task(task), until)).is_some()
             }
-            Mischief::LoseLeader => self.any_led().is_some_and(|place| self.overthrow(place)),
+            Mischief::LoseLeader => self.any_leader().is_some_and(|task| self.overthrow(task)),
             Mischief::LoseBoth => self.lose_both(),
+            Mischief::LosePlace => self.lose_place(),
+            Mischief::Resign => self.any_leader().is_some_and(|task| self.resign(task)),
+            Mischief::Depose => self.depose_unseen(),
+            Mischief::CutEtcd => self.cut_etcd(),
+            Mischief::DeafWatch => {
+                let task = self.any_task();
+                self.deafen(task)
+            }
+            Mischief::FreezeEtcd => {
+                let until = self.spell();
+                self.freeze_etcd(until)
+            }
+            Mischief::LoseEtcd => {
+                let until = self.spell();
+                self.lose_etcd(until)
+            }
+            Mischief::RestartEtcd => self.restart_etcd(),
+            Mischief::CompactEtcd => self.compact_etcd(),
             Mischief::CutClient => self.any_client().is_some_and(|client| self.cut(Party::Client(client))),
             Mischief::CutPlace => {
                 let place = self.any_place();
-                place != 0 && self.cut(Party::Place(place))
+                place != 0 && self.cut_place(place)
             }
             Mischief::CutDoor => self.cut_door(),
             Mischief::Drift => self.drift(),
@@ -61,9 +79,16 @@ impl Town {
         self.dice.index(self.places.len()) as u32
     }
 
-    fn any_led(&mut self) -> Option<u32> {
+    /// A task that leads as far as it knows, mostly rightly.
+    fn any_leader(&mut self) -> Option<u32> {
         let place = self.any_place();
-        self.is_led(place).then_some(place)
+        let mut tasks = self.places[place as usize].tasks.clone();
+        let deposed = tasks.find(|&task| self.tasks[task as usize].reign.is_some());
+        if self.dice.chance(200) { deposed } else { self.places[place as usize].head }
+    }
+
+    fn any_task(&mut self) -> u32 {
+        self.dice.index(self.tasks.len()) as u32
     }
 
     fn any_stream(&mut self) -> Option<StreamRef> {
@@ -100,7 +125,7 @@ impl Town {
         if heard & 2 != 0 {
             let at = linger + self.dice.time(Duration::from_millis(1), Duration::from_millis(300));
             let mail = ToNode::Gone { stream, certain: true };
-            self.later(at, Event::ToNode { place: found.place, task: found.task, mail });
+            self.later(at, Event::ToNode { task: found.task, mail });
         }
         self.dies_out(stream);
         true
@@ -190,171 +215,5 @@ impl Town {
         let until = self.spell();
         self.agenda.put(until, Event::TwinEnds(twin));
         true
-    }
-}
-
-// === places and the ways between them ===
-
-impl Town {
-    fn overthrow(&mut self, place: u32) -> bool {
-        let said = self.dice.chance(500);
-        let Some(task) = self.leading_task(place) else { return false };
-        self.fall(place, said);
-        self.places[place as usize].tasks[usize::from(task)].up = self.dice.chance(500);
-        if self.dice.chance(500) {
-            self.places[place as usize].rumour = None;
-        }
-        let back = self.spell();
-        self.agenda.put(back, Event::Elect(place));
-        true
-    }
-
-    fn lose_both(&mut self) -> bool {
-        let place = self.any_place();
-        let Some(parent) = self.places[place as usize].parent else { return false };
-        let below = self.overthrow(place);
-        self.overthrow(parent) || below
-    }
-
-    fn cut(&mut self, party: Party) -> bool {
-        let until = self.spell();
-        let directions = self.dice.between(1, 3);
-        let process = self.process_mut(party);
-        if directions & 1 != 0 {
-            process.cut_up = until;
-        }
-        if directions & 2 != 0 {
-            process.cut_down = until;
-        }
-        self.note(party.who(), What::Cut, [until.as_nanos(), directions, 0]);
-        true
-    }
-
-    fn cut_door(&mut self) -> bool {
-        let place = self.any_place();
-        let until = self.spell();
-        let directions = self.dice.between(1, 3);
-        let found = &mut self.places[place as usize];
-        if directions & 1 != 0 {
-            found.door_in = until;
-        }
-        if directions & 2 != 0 {
-            found.door_out = until;
-        }
-        self.note(Who::Place(place), What::Cut, [until.as_nanos(), directions + 4, 0]);
-        true
-    }
-
-    fn drift(&mut self) -> bool {
-        if !self.rules.odd_clocks {
-            return false;
-        }
-        let (rate, now) = (self.odd_rate(), self.now);
-        if self.dice.chance(500) {
-            let Some(client) = self.any_client() else { return false };
-            self.clients[client as usize].process.clock.set_rate(now, rate);
-            self.note(Who::Client(client), What::Rate, [rate, 0, 0]);
-            for hold in self.clients[client as usize].holds.clone() {
-                self.recount(hold);
-            }
-            let deadline = self.clients[client as usize].mind.deadline();
-            self.wake_at(Party::Client(client), deadline);
-        } else {
-            let place = self.any_place();
-            let task = self.dice.index(self.places[place as usize].tasks.len());
-            let found = &mut self.places[place as usize];
-            found.tasks[task].clock.set_rate(now, rate);
-            let leads = found.leader.as_ref().is_some_and(|leader| usize::from(leader.task) == task);
-            if leads {
-                found.process.clock = found.tasks[task].clock;
-                self.note(Who::Place(place), What::Rate, [rate, 0, 0]);
-                if self.process(Party::Place(place)).frozen.is_none() {
-                    self.drive_place(place);
-                }
-            }
-        }
-        true
-    }
-}
-
-// === configuration ===
-
-impl Town {
-    fn change_capacity(&mut self) -> bool {
-        let index = self.dice.index(self.resources.len());
-        let factor = self.dice.between(200, 1_800);
-        let first = self.oracle.first_capacity(index);
-        let resource = &mut self.resources[index];
-        let mut capacity = first / 1_000 * factor;
-        if resource.kind == Kind::Gauge {
-            capacity -= capacity % Amount::MICROS_PER_UNIT;
-        }
-        resource.capacity = Amount::from_micros(capacity);
-        self.note(Who::Town, What::Capacity, [index as u64, capacity, 0]);
-        self.spread_configuration();
-        true
-    }
-
-    fn change_lease(&mut self) -> bool {
-        let place = self.any_place();
-        let found = &mut self.places[place as usize];
-        let least = self.rules.shortest_lease.max(found.terms.refresh_interval * 2).as_secs();
-        let longest = self.dice.between(least, (2 * found.longest_lease.as_secs().min(30)).max(least));
-        found.terms.lease_length = Duration::from_secs(longest);
-        found.longest_lease = found.longest_lease.max(found.terms.lease_length);
-        let nanos = Time::ZERO + found.terms.lease_length;
-        self.note(Who::Place(place), What::Lease, [nanos.as_nanos(), 0, 0]);
-        let at = self.dice.time(Duration::ZERO, Duration::from_secs(1));
-        self.later(at, Event::Reload(place));
-        true
-    }
-
-    fn remove_template(&mut self) -> bool {
-        let resource = self.dice.index(self.resources.len()) as u16;
-        if !self.resources[usize::from(resource)].covered {
-            return false;
-        }
-        self.cover(resource, false);
-        let back = self.spell();
-        self.agenda.put(back, Event::Cover(resource));
-        true
-    }
-
-    /// A template covers the resource from here on, or none does.
-    pub(super) fn cover(&mut self, resource: u16, covered: bool) {
-        let found = &mut self.resources[usize::from(resource)];
-        found.covered = covered;
-        let capacity = if covered { found.capacity.as_micros() } else { 0 };
-        self.note(Who::Town, What::Capacity, [resource.into(), capacity, 1]);
-        self.spread_configuration();
-    }
-
-    /// A client wants something else: nothing, a little, its share, or very much.
-    pub(super) fn want_something(&mut self, client: u32) {
-        let Some(every) = self.rules.faults.restless.filter(|_| self.faulty()) else { return };
-        let pause = self.dice.exponential(every);
-        self.later(pause, Event::Wants(client));
-        for hold in self.clients[client as usize].holds.clone() {
-            let wants = self.any_wants(hold);
-            self.want(hold, wants);
-        }
-        self.drive_client(client);
-    }
-
-    /// What a client may want of what it holds there.
-    pub(crate) fn any_wants(&mut self, hold: u32) -> f64 {
-        let index = usize::from(self.holdings[hold as usize].resource);
-        let capacity = Amount::from_micros(self.oracle.first_capacity(index)).as_f64();
-        let share = capacity / self.clients.len() as f64;
-        let wants = match self.dice.below(20) {
-            0..=2 => 0.0,
-            3..=4 => share * 0.02 * self.dice.fraction(),
-            5..=15 => share * 2.5 * self.dice.fraction(),
-            _ => share * 20.0 * self.dice.fraction(),
-        };
-        match self.resources[index].kind {
-            Kind::Rate => wants,
-            Kind::Gauge => wants.ceil(),
-        }
     }
 }

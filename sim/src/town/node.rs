@@ -1,4 +1,4 @@
-//! Nodes: what reaches a task, what the one that leads does, and streams from their opening to their end.
+//! Nodes: what reaches a task, what one that leads does, and streams from their opening to their end.
 
 use std::time::Duration;
 
@@ -15,83 +15,82 @@ use crate::stream::StreamRef;
 
 impl Town {
     /// Something arrives at a task.
-    pub(super) fn at_node(&mut self, place: u32, task: u8, mail: ToNode) {
-        let found = &self.places[place as usize];
-        let leads = found.leader.as_ref().is_some_and(|leader| leader.task == task);
-        if leads {
-            self.at_leader(place, mail);
-        } else if found.tasks[usize::from(task)].up {
-            let leader = found.rumoured();
-            self.send_on(place, &mail, leader);
+    pub(super) fn at_node(&mut self, task: u32, mail: ToNode) {
+        let found = &self.tasks[task as usize];
+        if found.up && found.acts(self.now) {
+            self.at_leader(task, mail);
+        } else if found.up {
+            let leader = found.another();
+            self.send_on(task, &mail, leader);
         } else {
-            self.refuse(place, &mail);
+            self.refuse(task, &mail);
         }
     }
 
-    fn at_leader(&mut self, place: u32, mail: ToNode) {
-        let now = self.local(Party::Place(place));
+    fn at_leader(&mut self, task: u32, mail: ToNode) {
+        let now = self.local(Party::Task(task));
         match mail {
-            ToNode::Ask { from, id, ask } => match self.node(place).ask(now, &ask) {
+            ToNode::Ask { from, id, ask } => match self.node(task).ask(now, &ask) {
                 Ok(answer) => {
-                    self.watch_grants(place, &answer.grants);
-                    self.note(Party::Place(place).who(), What::Answers, [from.party.code(), id, 0]);
+                    self.watch_grants(task, &answer.grants);
+                    self.note(Party::Task(task).who(), What::Answers, [from.party.code(), id, 0]);
                     for grant in &answer.grants {
                         let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
                         let numbers = [grant.capacity.as_micros(), epoch, seq];
-                        self.note(Party::Place(place).who(), What::Grants, numbers);
+                        self.note(Party::Task(task).who(), What::Grants, numbers);
                     }
-                    self.post_down(place, from, ToHolder::Answered { id, answer: Box::new(answer) });
+                    self.post_down(task, from, ToHolder::Answered { id, answer: Box::new(answer) });
                 }
                 Err(refusal) => {
-                    self.note(Party::Place(place).who(), What::Refuses, [from.party.code(), id, 0]);
+                    self.note(Party::Task(task).who(), What::Refuses, [from.party.code(), id, 0]);
                     let failure = Failure::Refused(refusal.to_string());
-                    self.post_down(place, from, ToHolder::Failed { id, failure });
+                    self.post_down(task, from, ToHolder::Failed { id, failure });
                 }
             },
             ToNode::Release { from, id, release } => {
-                self.node(place).release(now, &release);
-                self.note(Party::Place(place).who(), What::Answers, [from.party.code(), id, 1]);
-                self.post_down(place, from, ToHolder::Released { id, redirect: None });
+                self.node(task).release(now, &release);
+                self.note(Party::Task(task).who(), What::Answers, [from.party.code(), id, 1]);
+                self.post_down(task, from, ToHolder::Released { id, redirect: None });
             }
-            ToNode::Open { stream, hello } => self.welcome(place, stream, *hello),
+            ToNode::Open { stream, hello } => self.welcome(task, stream, *hello),
             ToNode::Up { stream, up } => {
                 if self.is_cut(stream, true) {
                     return;
                 }
-                let Some(peer) = self.peer(place, stream) else { return };
-                self.node(place).receive(now, peer, up);
+                let Some(peer) = self.peer(task, stream) else { return };
+                self.node(task).receive(now, peer, up);
             }
             ToNode::Gone { stream, certain } => {
                 if !certain && self.is_cut(stream, true) {
                     return;
                 }
-                let peer = self.peer(place, stream);
+                let peer = self.peer(task, stream);
                 self.streams.node_left(stream);
                 let Some(peer) = peer else { return };
-                self.note(Party::Place(place).who(), What::IsDisconnected, [peer_number(peer), 0, 0]);
-                self.leader(place).peers.remove(&peer);
-                self.node(place).disconnect(now, peer);
+                self.note(Party::Task(task).who(), What::IsDisconnected, [peer_number(peer), 0, 0]);
+                self.reign(task).peers.remove(&peer);
+                self.node(task).disconnect(now, peer);
             }
             ToNode::Ready { stream } => {
-                let Some(peer) = self.peer(place, stream) else { return };
-                self.node(place).ready(now, peer);
+                let Some(peer) = self.peer(task, stream) else { return };
+                self.node(task).ready(now, peer);
             }
         }
-        self.drive_place(place);
+        self.drive_task(task);
     }
 
     /// A task that does not lead names the one that does.
-    fn send_on(&mut self, place: u32, mail: &ToNode, leader: Leader) {
+    fn send_on(&mut self, task: u32, mail: &ToNode, leader: Leader) {
         match *mail {
             ToNode::Ask { from, id, .. } => {
                 let answer = Answer { redirect: Some(leader), ..Answer::default() };
-                self.post_down(place, from, ToHolder::Answered { id, answer: Box::new(answer) });
+                self.post_down(task, from, ToHolder::Answered { id, answer: Box::new(answer) });
             }
             ToNode::Release { from, id, .. } => {
-                self.post_down(place, from, ToHolder::Released { id, redirect: Some(leader) });
+                self.post_down(task, from, ToHolder::Released { id, redirect: Some(leader) });
             }
             ToNode::Open { stream, .. } if !self.is_cut(stream, true) => {
-                if !self.places[place as usize].streams {
+                if !self.knows_streams(task) {
                     return self.unimplemented(stream);
                 }
                 let down = Down::Redirect(leader);
@@ -99,10 +98,42 @@ impl Town {
                 self.close_down(stream, "not the leader");
             }
             ToNode::Open { .. } => {}
-            ToNode::Up { stream, .. } | ToNode::Gone { stream, .. } | ToNode::Ready { stream } => {
-                self.streams.node_left(stream);
+            // Of one whose authority has lapsed the peers are still connected. What has come up is lost, so the stream ends.
+            ToNode::Up { stream, .. } => {
+                if self.is_cut(stream, true) {
+                    return;
+                }
+                match self.let_go(task, stream) {
+                    true => self.close_down(stream, "not the leader"),
+                    false => self.streams.node_left(stream),
+                }
+            }
+            ToNode::Gone { stream, certain } => {
+                if certain || !self.is_cut(stream, true) {
+                    self.let_go(task, stream);
+                    self.streams.node_left(stream);
+                }
+            }
+            ToNode::Ready { stream } => {
+                if self.peer(task, stream).is_none() {
+                    self.streams.node_left(stream);
+                }
             }
         }
+    }
+
+    /// Takes a stream from the node, if it is connected there.
+    fn let_go(&mut self, task: u32, stream: StreamRef) -> bool {
+        let Some(peer) = self.peer(task, stream) else { return false };
+        let now = self.local(Party::Task(task));
+        self.note(Party::Task(task).who(), What::IsDisconnected, [peer_number(peer), 0, 0]);
+        self.reign(task).peers.remove(&peer);
+        self.node(task).disconnect(now, peer);
+        true
+    }
+
+    fn knows_streams(&self, task: u32) -> bool {
+        self.places[self.tasks[task as usize].place as usize].streams
     }
 
     fn unimplemented(&mut self, stream: StreamRef) {
@@ -112,10 +143,10 @@ impl Town {
     }
 
     /// Nobody is there.
-    fn refuse(&mut self, place: u32, mail: &ToNode) {
+    fn refuse(&mut self, task: u32, mail: &ToNode) {
         match *mail {
             ToNode::Ask { from, id, .. } | ToNode::Release { from, id, .. } => {
-                self.fail(place, from, id, "connection refused");
+                self.fail(task, from, id, "connection refused");
             }
             ToNode::Open { stream, .. } if !self.is_cut(stream, true) => {
                 self.close_down(stream, "connection refused");
@@ -131,98 +162,105 @@ impl Town {
 // === the one that leads ===
 
 impl Town {
-    /// Does all that the leader of a place wants done.
-    pub(super) fn drive_place(&mut self, place: u32) {
-        let now = self.local(Party::Place(place));
-        if !self.is_led(place) {
-            return;
+    /// Does all that the node of a task wants done, if it may act. Whether it wants something to be written.
+    pub(super) fn drive_node(&mut self, task: u32) -> bool {
+        if !self.tasks[task as usize].acts(self.now) {
+            return false;
         }
-        let mut outputs = 0;
-        loop {
-            let Some(output) = self.node(place).poll(now) else {
+        let now = self.local(Party::Task(task));
+        let mut touched = self.node(task).deadline().is_some_and(|due| due <= now);
+        let mut writes = false;
+        for outputs in 0.. {
+            assert!(outputs < ENDLESS, "node {task} never comes to rest:\n{}", self.story());
+            let Some(output) = self.node(task).poll(now) else {
                 // What is written changes what can be said.
-                let Some(write) = self.node(place).next_marks(now) else { break };
-                self.write_record(place, write);
+                let Some(write) = self.node(task).next_marks(now) else { break };
+                writes |= self.write_record(task, write);
+                touched = true;
                 continue;
             };
-            outputs += 1;
-            assert!(outputs < ENDLESS, "place {place} never comes to rest:\n{}", self.story());
+            touched = true;
             match output {
-                Output::Send { peer, down } => self.push(place, peer, down),
+                Output::Send { peer, down } => self.push(task, peer, down),
                 Output::Close { peer } => {
-                    if let Some(stream) = self.leader(place).peers.remove(&peer) {
+                    if let Some(stream) = self.reign(task).peers.remove(&peer) {
                         self.close_down(stream, "closed by the server");
                     }
                 }
-                Output::Parent(action) => self.act(Party::Place(place), action),
+                Output::Parent(action) => self.act(Party::Task(task), action),
             }
         }
-        self.watch_node(place);
-        if let Some(deadline) = self.node(place).deadline() {
-            self.wake_at(Party::Place(place), deadline);
+        if touched {
+            self.watch_node(task);
         }
+        if let Some(deadline) = self.node(task).deadline() {
+            self.wake_at(Party::Task(task), deadline);
+        }
+        writes
     }
 
-    /// The leader gives back the memory of what has ended, once a second.
-    pub(super) fn tidy(&mut self, place: u32, reign: u32) {
-        if self.places[place as usize].process.life != reign || !self.is_led(place) {
+    /// The leader gives back the memory of what has ended, once a second while it may act.
+    pub(super) fn tidy(&mut self, task: u32, life: u32) {
+        let found = &self.tasks[task as usize];
+        if found.process.life != life || found.reign.is_none() {
             return;
         }
-        let now = self.local(Party::Place(place));
-        self.node(place).advance(now);
-        self.check_debts(place);
-        self.drive_place(place);
-        self.later(Duration::from_secs(1), super::Event::Tidy(place, reign));
+        if found.acts(self.now) {
+            let now = self.local(Party::Task(task));
+            self.node(task).advance(now);
+            self.check_debts(task);
+            self.drive_task(task);
+        }
+        self.later(Duration::from_secs(1), super::Event::Tidy(task, life));
     }
 
-    fn push(&mut self, place: u32, peer: Peer, down: Down) {
-        let Some(&stream) = self.leader(place).peers.get(&peer) else { return };
+    fn push(&mut self, task: u32, peer: Peer, down: Down) {
+        let Some(&stream) = self.reign(task).peers.get(&peer) else { return };
         let code = self.streams.get(stream).map_or(0, |found| found.holder.party.code());
-        self.note(Party::Place(place).who(), What::Sends, [code, peer_number(peer), 0]);
+        self.note(Party::Task(task).who(), What::Sends, [code, peer_number(peer), 0]);
         match &down {
             Down::Grants(grants) => {
-                self.watch_grants(place, grants);
+                self.watch_grants(task, grants);
                 for grant in grants {
                     let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
                     let numbers = [grant.capacity.as_micros(), epoch, seq];
-                    self.note(Party::Place(place).who(), What::Grants, numbers);
+                    self.note(Party::Task(task).who(), What::Grants, numbers);
                 }
             }
             Down::Welcome(welcome) => {
                 let beat = u64::try_from(welcome.heartbeat.as_nanos()).unwrap_or(u64::MAX);
-                self.note(Party::Place(place).who(), What::Welcomes, [welcome.epoch, beat, 0]);
+                self.note(Party::Task(task).who(), What::Welcomes, [welcome.epoch, beat, 0]);
             }
             Down::Renewed { basis, grants } => {
-                self.note(Party::Place(place).who(), What::Renews, [*basis, *grants, 0]);
+                self.note(Party::Task(task).who(), What::Renews, [*basis, *grants, 0]);
             }
             _ => {}
         }
         self.count_down(&down);
         let stalled = self.streams.get(stream).is_some_and(|found| found.stalled > self.now);
         let at = self.send_down(stream, ToHolder::Down { stream, down });
-        let task = self.leader(place).task;
         if stalled {
             let mail = ToNode::Ready { stream };
-            self.agenda.put(at, super::Event::ToNode { place, task, mail });
+            self.agenda.put(at, super::Event::ToNode { task, mail });
         } else {
-            let now = self.local(Party::Place(place));
-            self.node(place).ready(now, peer);
+            let now = self.local(Party::Task(task));
+            self.node(task).ready(now, peer);
         }
     }
 
-    pub(super) fn node(&mut self, place: u32) -> &mut lessor_server::node::Node {
-        &mut self.leader(place).node
+    pub(super) fn node(&mut self, task: u32) -> &mut lessor_server::node::Node {
+        &mut self.reign(task).node
     }
 
-    fn leader(&mut self, place: u32) -> &mut crate::place::Leader {
-        self.places[place as usize].leader.as_mut().expect("a place that has a leader")
+    fn reign(&mut self, task: u32) -> &mut crate::place::Reign {
+        self.tasks[task as usize].reign.as_mut().expect("a task that leads")
     }
 
-    /// How the reigning leader calls the stream.
-    fn peer(&self, place: u32, stream: StreamRef) -> Option<Peer> {
-        let (reign, peer) = self.streams.get(stream)?.peer?;
-        let leads = reign == self.places[place as usize].process.life;
-        (leads && self.places[place as usize].leader.as_ref()?.peers.contains_key(&peer)).then_some(peer)
+    /// How the node of a task calls the stream.
+    fn peer(&self, task: u32, stream: StreamRef) -> Option<Peer> {
+        let (epoch, peer) = self.streams.get(stream)?.peer?;
+        let reign = self.tasks[task as usize].reign.as_ref()?;
+        (epoch == reign.epoch && reign.peers.contains_key(&peer)).then_some(peer)
     }
 }
 
@@ -235,30 +273,30 @@ fn peer_number(peer: Peer) -> u64 {
 
 impl Town {
     /// A holder opens a stream.
-    pub(super) fn connect(&mut self, holder: Sender, id: u64, (place, task): (u32, u8), hello: Hello) {
+    pub(super) fn connect(&mut self, holder: Sender, id: u64, task: u32, hello: Hello) {
         if let Some(before) = self.process_mut(holder.party).stream.take() {
             panic!("a session opens stream {id} and has {before:?}");
         }
-        let stream = self.streams.open(holder, id, (place, task));
+        let stream = self.streams.open(holder, id, task);
         self.process_mut(holder.party).stream = Some(stream);
-        self.send_up(stream, (place, task), ToNode::Open { stream, hello: Box::new(hello) });
+        self.send_up(stream, task, ToNode::Open { stream, hello: Box::new(hello) });
     }
 
-    fn welcome(&mut self, place: u32, stream: StreamRef, hello: Hello) {
+    fn welcome(&mut self, task: u32, stream: StreamRef, hello: Hello) {
         if self.is_cut(stream, true) {
             return;
         }
-        if !self.places[place as usize].streams {
+        if !self.knows_streams(task) {
             return self.unimplemented(stream);
         }
-        let now = self.local(Party::Place(place));
-        let reign = self.places[place as usize].process.life;
-        let peer = self.node(place).connect(now, hello);
-        self.leader(place).peers.insert(peer, stream);
+        let now = self.local(Party::Task(task));
+        let epoch = self.reign(task).epoch;
+        let peer = self.node(task).connect(now, hello);
+        self.reign(task).peers.insert(peer, stream);
         if let Some(found) = self.streams.get_mut(stream) {
-            found.peer = Some((reign, peer));
+            found.peer = Some((epoch, peer));
         }
-        self.note(Party::Place(place).who(), What::IsConnected, [peer_number(peer), 0, 0]);
+        self.note(Party::Task(task).who(), What::IsConnected, [peer_number(peer), 0, 0]);
     }
 
     /// The holder has no more to do with a stream. The node hears of it after everything sent before; or, if nobody
@@ -267,7 +305,7 @@ impl Town {
         let Some(&found) = self.streams.get(stream) else { return };
         self.streams.holder_left(stream);
         if said {
-            self.send_up(stream, (found.place, found.task), ToNode::Gone { stream, certain: false });
+            self.send_up(stream, found.task, ToNode::Gone { stream, certain: false });
         }
         if !said || found.up_cut != lessor_proto::Time::MAX {
             self.dies_out(stream);
@@ -280,7 +318,7 @@ impl Town {
         let (least, most) = (Duration::from_secs(20), Duration::from_secs(60));
         let at = self.dice.time(least, most);
         let mail = ToNode::Gone { stream, certain: true };
-        self.later(at, super::Event::ToNode { place: found.place, task: found.task, mail });
+        self.later(at, super::Event::ToNode { task: found.task, mail });
         let at = self.dice.time(least, most);
         let failure = Failure::Unreachable("dead in silence".to_owned());
         let mail = ToHolder::Closed { stream, failure, certain: true };

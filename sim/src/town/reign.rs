@@ -1,53 +1,94 @@
-//! Leaders: how they come, how they go, and what a successor is told.
+//! Reigns: how they begin and end, and what leaders are told of the configuration.
 
 use std::time::Duration;
 
 use lessor_client::session::Failure;
 use lessor_proto::Time;
+use lessor_proto::message::{Down, Leader};
+use lessor_server::election::record::RecordRead;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
 use lessor_server::token::{Key, Keys};
 
 use super::{Event, ToHolder, ToNode, Town};
-use crate::place::Leader;
+use crate::place::Reign;
 use crate::process::Party;
-use crate::story::{What, Who};
+use crate::story::What;
 use crate::stream::StreamRef;
+
+/// What those connected hear of the end of a reign.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Farewell {
+    /// Another leads, or nobody that is known.
+    Redirect(Leader),
+    /// The process has died: its host says so, or not.
+    Crash { said: bool },
+    /// The server ends in order.
+    Resigned,
+}
 
 // === impl Town ===
 
 impl Town {
-    /// The leader of a place dies with all it knew, if there is one. Its task is there again at once, and does not lead.
-    pub fn lose_leader(&mut self, place: u32) {
-        self.fall(place, true);
+    /// A task leads its place from here on, as far as it has heard. Those before it have left `record`; absent of a server
+    /// that is alone, which writes nothing down.
+    pub(super) fn begin_reign(&mut self, task: u32, epoch: u64, record: Option<RecordRead>) {
+        let party = Party::Task(task);
+        let address = self.tasks[task as usize].address.to_string();
+        self.end_reign(task, &Farewell::Redirect(Leader { address: Some(address.clone()) }));
+        let keeps_record = record.is_some();
+        let (is_first, before) = record.as_ref().map_or((true, 0), |it| (it.is_first(), it.epoch));
+        let read = record.map(found).unwrap_or_default();
+        let config =
+            self.node_config(task, epoch, keeps_record, (!keeps_record || !is_first).then(|| read.clone()));
+        let (now, place) = (self.local(party), self.tasks[task as usize].place);
+        let authority = if read.closed { Duration::ZERO } else { read.authority };
+        let opens = now + self.rules.drift.stretch(authority);
+        let ghost_end = now + self.rules.drift.stretch(authority + read.longest_lease);
+        let node = Node::new(now, config, self.repository(place));
+        self.note(party.who(), What::Leads, [epoch, before, read.closed.into()]);
+        let peers = std::collections::BTreeMap::new();
+        let found = &mut self.tasks[task as usize];
+        found.reign = Some(Box::new(Reign { node, epoch, peers, read, opens, ghost_end, writing: None }));
+        (found.up, found.knows.address) = (true, Some(address));
+        found.process.life += 1;
+        let life = found.process.life;
+        if let Some(stream) = found.process.stream.take() {
+            // What the reign before had begun with the node above ends here.
+            self.abandon(stream, true);
+        }
+        self.succeed(task, epoch);
+        self.count_company(task);
+        self.later(Duration::from_secs(1), Event::Tidy(task, life));
     }
 
-    /// Task `task` leads a place from here on, with a greater epoch than anybody before. If another leads, or the same
-    /// does, that reign ends, and what it knew is gone.
-    pub fn elect(&mut self, place: u32, task: u8) {
-        self.fall(place, true);
-        let clock = self.places[place as usize].tasks[usize::from(task)].clock;
-        let epoch = self.places[place as usize].epoch + 1 + self.dice.below(3);
+    /// The task is the head of its place, unless it was deposed by hand before it could be told that it leads.
+    fn succeed(&mut self, task: u32, epoch: u64) {
+        let place = self.tasks[task as usize].place;
+        let found = &mut self.places[place as usize];
+        if epoch <= found.epoch {
+            return;
+        }
+        (found.head, found.epoch) = (Some(task), epoch);
+        if place == 0 {
+            self.configured(true);
+        }
+    }
+
+    fn node_config(&mut self, task: u32, epoch: u64, marks: bool, record: Option<Record>) -> NodeConfig {
         let hash_seed = self.dice.number();
-        let now = clock.at(self.now);
-        let repository = self.repository(place);
+        let place = self.tasks[task as usize].place;
         let found = &self.places[place as usize];
         let mut config = NodeConfig::new(&*found.name, epoch);
         config.drift = self.rules.drift;
         config.hash_seed = hash_seed;
-        // A task that was there saw when the last leader went.
-        let vacant = match found.tasks[usize::from(task)].up {
-            true => self.rules.drift.length_until(found.vacant_since, self.now),
-            false => Duration::ZERO,
-        };
-        let read = found.record.clone();
-        config.record = Some(Record { vacant, ..read.clone() });
-        config.marks = true;
+        config.record = record;
+        config.marks = marks;
         config.authority = found.authority;
         config.claims = self.rules.claims;
         config.trust_claims = !self.rules.tokens;
         config.keys = self.rules.tokens.then(|| Keys::new(Key::new([place as u8; 32])));
         config.parent = found.parent.map(|parent| ParentConfig {
-            servers: self.places[parent as usize].addresses(),
+            servers: self.addresses_of(parent),
             transport: found.transport,
             eager: self.rules.manners.eager,
         });
@@ -55,55 +96,53 @@ impl Town {
         {
             config.rules = self.rules.mutation.map(crate::mutation::Mutation::node).unwrap_or_default();
         }
-        // What the node itself works out: time without a leader is not waited for again.
-        let waited = self.rules.drift.stretch(read.authority).saturating_sub(vacant);
-        let opens = now + waited;
-        let ghost_end = now + self.rules.drift.stretch(read.authority + read.longest_lease);
-        let node = Node::new(now, config, repository);
-        let found = &mut self.places[place as usize];
-        found.process.renew();
-        found.process.clock = clock;
-        found.epoch = epoch;
-        found.rumour = Some(task);
-        found.tasks[usize::from(task)].up = true;
-        let peers = std::collections::BTreeMap::new();
-        found.leader = Some(Box::new(Leader { node, task, peers, read, opens, ghost_end }));
-        self.note(Who::Place(place), What::Leads, [epoch, task.into(), 0]);
-        if place == 0 {
-            self.configured(true);
-        }
-        let reign = self.places[place as usize].process.life;
-        self.later(Duration::from_secs(1), Event::Tidy(place, reign));
-        self.drive_place(place);
+        config
     }
 
-    /// A reign ends; those connected hear of it, or not.
-    pub(super) fn fall(&mut self, place: u32, said: bool) {
-        let Some(leader) = self.places[place as usize].leader.take() else { return };
-        self.note(Who::Place(place), What::Falls, [self.places[place as usize].epoch, said.into(), 0]);
-        self.oracle.dethrone(place, self.places[place as usize].process.clock);
-        let found = &mut self.places[place as usize];
-        found.vacant_since = self.now;
-        let upwards = found.process.stream.take();
-        let frozen = found.process.frozen.take();
-        for stream in leader.peers.into_values() {
-            self.orphan(stream, said);
-        }
-        for event in frozen.into_iter().flat_map(|frozen| frozen.backlog) {
-            match event {
-                Event::ToNode { mail: ToNode::Open { stream, .. }, .. } => self.orphan(stream, said),
-                Event::ToNode { mail: ToNode::Gone { stream, .. }, .. } => self.streams.node_left(stream),
-                // The configuration is that of the place, and found there by whoever leads next.
-                _ => {}
+    /// A task leads no more, as it has heard, or is gone; if it did.
+    pub(super) fn end_reign(&mut self, task: u32, farewell: &Farewell) {
+        let found = &mut self.tasks[task as usize];
+        let Some(reign) = found.reign.take() else { return };
+        let (place, clock) = (found.place, found.process.clock);
+        let why = match farewell {
+            Farewell::Redirect(_) => 0,
+            Farewell::Crash { .. } => 1,
+            Farewell::Resigned => 2,
+        };
+        self.note(Party::Task(task).who(), What::Falls, [reign.epoch, why, 0]);
+        self.oracle.dethrone(task, clock);
+        let head = &mut self.places[place as usize].head;
+        head.take_if(|head| *head == task);
+        for stream in reign.peers.into_values() {
+            match farewell {
+                Farewell::Redirect(leader) => self.redirect(stream, leader),
+                Farewell::Crash { said } => self.orphan(stream, *said),
+                Farewell::Resigned => self.close_down(stream, "the server is ending"),
             }
         }
-        if let Some(stream) = upwards {
-            self.abandon(stream, said);
+    }
+
+    /// Something that a process kept back when it died is lost with it.
+    pub(super) fn lost_with_process(&mut self, event: &Event, said: bool) {
+        match *event {
+            Event::ToNode { mail: ToNode::Open { stream, .. }, .. } => self.orphan(stream, said),
+            Event::ToNode { mail: ToNode::Gone { stream, .. }, .. } => self.streams.node_left(stream),
+            // The configuration is that of the place, and found there by whoever leads next.
+            _ => {}
         }
     }
 
-    /// The leader at the other end of a stream is gone.
-    fn orphan(&mut self, stream: StreamRef, said: bool) {
+    /// The one at the other end is told where to go. Whoever has not read the last message finds that out later.
+    fn redirect(&mut self, stream: StreamRef, leader: &Leader) {
+        if self.streams.get(stream).is_some_and(|found| found.stalled <= self.now) {
+            let down = Down::Redirect(leader.clone());
+            self.send_down(stream, ToHolder::Down { stream, down });
+        }
+        self.close_down(stream, "not the leader");
+    }
+
+    /// The task at the other end of a stream is gone.
+    pub(super) fn orphan(&mut self, stream: StreamRef, said: bool) {
         if said {
             self.close_down(stream, "connection reset");
             return;
@@ -117,27 +156,34 @@ impl Town {
         self.streams.node_left(stream);
     }
 
-    /// A place without a leader gets one of its tasks.
-    pub(super) fn elect_any(&mut self, place: u32) {
-        if self.places[place as usize].leader.is_none() {
-            let task = self.dice.index(self.places[place as usize].tasks.len()) as u8;
-            self.elect(place, task);
+    fn count_company(&mut self, task: u32) {
+        let (now, place) = (self.now, self.tasks[task as usize].place);
+        let acts = |other: u32| other != task && self.tasks[other as usize].acts(now);
+        if self.places[place as usize].tasks.clone().any(acts) {
+            self.tally.beside += 1;
         }
-        self.places[place as usize].tasks.iter_mut().for_each(|task| task.up = true);
     }
+}
 
-    /// The leader hears of the configuration in force.
-    pub(super) fn reload(&mut self, place: u32) {
-        if self.places[place as usize].leader.is_none() {
-            return;
-        }
-        let repository = self.repository(place);
-        let now = self.local(Party::Place(place));
-        self.node(place).reload(now, repository);
-        if place == 0 {
+/// What a record says to a node.
+fn found(read: RecordRead) -> Record {
+    let RecordRead { longest_lease, authority, closed, marks, proofs, .. } = read;
+    Record { marks, proofs, longest_lease, authority, closed, ..Record::default() }
+}
+
+// === configuration ===
+
+impl Town {
+    /// A leader hears of the configuration in force.
+    pub(super) fn reload(&mut self, task: u32) {
+        let place = self.tasks[task as usize].place;
+        let (now, repository) = (self.local(Party::Task(task)), self.repository(place));
+        let Some(reign) = &mut self.tasks[task as usize].reign else { return };
+        reign.node.reload(now, repository);
+        if place == 0 && self.places[0].head == Some(task) {
             self.configured(false);
         }
-        self.drive_place(place);
+        self.drive_task(task);
     }
 
     /// The root acts by the configuration in force from here on; a new leader of it does not know which leases are
@@ -151,18 +197,23 @@ impl Town {
         }
     }
 
-    /// Everybody hears of another configuration, each a little later or earlier.
+    /// All tasks of all places hear of another configuration, each a little later or earlier.
     pub(super) fn spread_configuration(&mut self) {
-        for place in 0..self.places.len() as u32 {
+        (0..self.places.len() as u32).for_each(|place| self.tell_configuration(place));
+    }
+
+    /// The same of the tasks of one place.
+    pub(super) fn tell_configuration(&mut self, place: u32) {
+        for task in self.places[place as usize].tasks.clone() {
             let at = self.dice.time(Duration::ZERO, Duration::from_secs(1));
-            self.later(at, Event::Reload(place));
+            self.later(at, Event::Reload(task));
         }
     }
 
-    /// Whether something may be out under the reigns before this one. Nodes cut time into ticks of 67 ms.
-    pub(crate) fn is_haunted(&self, place: u32) -> bool {
-        let now: Time = self.local(Party::Place(place));
+    /// Whether something may be out under the reigns before that of a task. Nodes cut time into ticks of 67 ms.
+    pub(crate) fn is_haunted(&self, task: u32) -> bool {
+        let now: Time = self.local(Party::Task(task));
         let tick = Duration::from_millis(70);
-        self.places[place as usize].leader.as_ref().is_some_and(|leader| now < leader.ghost_end + tick)
+        self.tasks[task as usize].reign.as_ref().is_some_and(|reign| now < reign.ghost_end + tick)
     }
 }

@@ -26,7 +26,7 @@ impl Town {
     pub(super) fn drive(&mut self, party: Party) {
         match party {
             Party::Client(client) => self.drive_client(client),
-            Party::Place(place) => self.drive_place(place),
+            Party::Task(task) => self.drive_elector(task),
         }
     }
 
@@ -48,16 +48,15 @@ impl Town {
             return;
         }
         process.frozen = Some(Box::new(Frozen { until, backlog: VecDeque::new() }));
-        let life = process.life;
         self.note(party.who(), What::Freezes, [until.as_nanos(), 0, 0]);
-        self.agenda.put(until, Event::Thaw(party, life));
+        self.agenda.put(until, Event::Thaw(party));
     }
 
     /// One event that was kept back, or the end of it.
-    pub(super) fn thaw(&mut self, party: Party, life: u32) {
+    pub(super) fn thaw(&mut self, party: Party) {
         let now = self.now;
-        let process = self.process_mut(party);
-        if process.life != life {
+        // It may have died since, and been frozen in another life.
+        if self.process(party).frozen.as_ref().is_none_or(|frozen| frozen.until > now) {
             return;
         }
         if let Party::Client(client) = party {
@@ -75,7 +74,7 @@ impl Town {
         match event {
             None => self.drive(party),
             Some(event) => {
-                self.agenda.put(now, Event::Thaw(party, life));
+                self.agenda.put(now, Event::Thaw(party));
                 self.handle(event);
             }
         }
@@ -84,14 +83,14 @@ impl Town {
     pub(crate) fn process(&self, party: Party) -> &Process {
         match party {
             Party::Client(client) => &self.clients[client as usize].process,
-            Party::Place(place) => &self.places[place as usize].process,
+            Party::Task(task) => &self.tasks[task as usize].process,
         }
     }
 
     pub(crate) fn process_mut(&mut self, party: Party) -> &mut Process {
         match party {
             Party::Client(client) => &mut self.clients[client as usize].process,
-            Party::Place(place) => &mut self.places[place as usize].process,
+            Party::Task(task) => &mut self.tasks[task as usize].process,
         }
     }
 
@@ -103,7 +102,7 @@ impl Town {
         self.process(holder.party).life == holder.life
             && match holder.party {
                 Party::Client(client) => self.clients[client as usize].lives(),
-                Party::Place(place) => self.places[place as usize].leader.is_some(),
+                Party::Task(task) => self.tasks[task as usize].reign.is_some(),
             }
     }
 

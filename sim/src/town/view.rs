@@ -1,5 +1,6 @@
 //! What one may ask a town.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
@@ -23,16 +24,28 @@ impl Town {
         self.places.iter().map(|place| place.longest_lease).max().unwrap_or_default()
     }
 
-    /// Whether a place has a leader.
+    /// Whether a place has a leader that may act.
     #[must_use]
     pub fn is_led(&self, place: u32) -> bool {
-        self.places[place as usize].leader.is_some()
+        self.leading_task(place).is_some()
     }
 
-    /// Which task leads a place.
+    /// Which of its tasks leads a place: the last that was elected, if it may act.
     #[must_use]
     pub fn leading_task(&self, place: u32) -> Option<u8> {
-        self.places[place as usize].leader.as_ref().map(|leader| leader.task)
+        let head = &self.tasks[self.places[place as usize].head? as usize];
+        head.acts(self.now).then_some(head.number)
+    }
+
+    /// How often the leaders of a place had something written.
+    #[must_use]
+    pub fn mark_writes(&self, place: u32) -> u64 {
+        self.places[place as usize].writes
+    }
+
+    pub(crate) fn addresses_of(&self, place: u32) -> Vec<Arc<str>> {
+        let tasks = self.places[place as usize].tasks.clone();
+        tasks.map(|task| self.tasks[task as usize].address.clone()).collect()
     }
 
     /// What time it is.
@@ -80,6 +93,7 @@ impl Town {
                 let client = &self.clients[index as usize];
                 format!("{}({index})", client.id)
             }
+            Who::Task(index) => self.tasks[index as usize].address.to_string(),
             Who::Place(index) => self.places[index as usize].name.to_string(),
         })
     }

@@ -17,14 +17,14 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 impl Town {
     /// A request goes up.
-    pub(super) fn post_up(&mut self, from: Sender, (place, task): (u32, u8), mail: ToNode) {
-        let closed = self.closed_up(from.party, place) > self.now;
-        self.post(from.party, closed, Event::ToNode { place, task, mail });
+    pub(super) fn post_up(&mut self, from: Sender, task: u32, mail: ToNode) {
+        let closed = self.closed_up(from.party, task) > self.now;
+        self.post(from.party, closed, Event::ToNode { task, mail });
     }
 
     /// An answer comes down.
-    pub(super) fn post_down(&mut self, place: u32, holder: Sender, mail: ToHolder) {
-        let closed = self.closed_down(holder.party, place) > self.now;
+    pub(super) fn post_down(&mut self, task: u32, holder: Sender, mail: ToHolder) {
+        let closed = self.closed_down(holder.party, task) > self.now;
         self.post(holder.party, closed, Event::ToHolder { holder, mail });
     }
 
@@ -44,22 +44,22 @@ impl Town {
     }
 
     /// Something goes up a stream.
-    pub(super) fn send_up(&mut self, stream: StreamRef, (place, task): (u32, u8), mail: ToNode) {
+    pub(super) fn send_up(&mut self, stream: StreamRef, task: u32, mail: ToNode) {
         let Some(found) = self.streams.get(stream) else { return };
         let (party, clear) = (found.holder.party, found.up_clear);
-        let sent = self.now.max(self.closed_up(party, place));
+        let sent = self.now.max(self.closed_up(party, task));
         let at = (sent + self.delay(party)).max(clear);
         if let Some(found) = self.streams.get_mut(stream) {
             found.up_clear = at;
         }
-        self.agenda.put(at, Event::ToNode { place, task, mail });
+        self.agenda.put(at, Event::ToNode { task, mail });
     }
 
     /// Something comes down a stream.
     pub(super) fn send_down(&mut self, stream: StreamRef, mail: ToHolder) -> Time {
         let Some(found) = self.streams.get(stream) else { return self.now };
-        let (holder, place, clear) = (found.holder, found.place, found.down_clear.max(found.stalled));
-        let sent = self.now.max(self.closed_down(holder.party, place));
+        let (holder, task, clear) = (found.holder, found.task, found.down_clear.max(found.stalled));
+        let sent = self.now.max(self.closed_down(holder.party, task));
         let at = (sent + self.delay(holder.party)).max(clear);
         if let Some(found) = self.streams.get_mut(stream) {
             found.down_clear = at;
@@ -100,11 +100,13 @@ impl Town {
         delay
     }
 
-    fn closed_up(&self, party: Party, place: u32) -> Time {
+    fn closed_up(&self, party: Party, task: u32) -> Time {
+        let place = self.tasks[task as usize].place;
         self.process(party).cut_up.max(self.places[place as usize].door_in)
     }
 
-    fn closed_down(&self, party: Party, place: u32) -> Time {
+    fn closed_down(&self, party: Party, task: u32) -> Time {
+        let place = self.tasks[task as usize].place;
         self.process(party).cut_down.max(self.places[place as usize].door_out)
     }
 

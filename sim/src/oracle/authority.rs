@@ -1,0 +1,86 @@
+//! Who may act, and what is written for successors: the rules of elections and records.
+
+use std::time::Duration;
+
+use lessor_proto::message::Grant;
+use lessor_proto::{Amount, Time};
+
+use crate::process::Party;
+use crate::town::Town;
+
+// === impl Town ===
+
+impl Town {
+    /// At most one task of a place may act; beside it one whose key was deleted by hand, for as long as its successor
+    /// knows.
+    pub(super) fn check_authority(&mut self, place: u32) {
+        let Some(etcd) = &self.etcd else { return };
+        let tasks = self.places[place as usize].tasks.clone();
+        let acting = || tasks.clone().filter(|&task| self.tasks[task as usize].acts(self.now));
+        let leads = etcd.registry.leads(place);
+        let newest = acting().filter_map(|task| self.tasks[task as usize].epoch()).max();
+        let mut broken = None;
+        for task in acting() {
+            let epoch = self.tasks[task as usize].epoch();
+            let stands = epoch == newest && epoch == leads;
+            let forced = epoch.is_some_and(|epoch| self.was_just_deposed(place, epoch));
+            if !stands && !forced {
+                broken = Some(format!(
+                    "task {task} acts in reign {epoch:?}, {newest:?} has begun, the key is of {leads:?}"
+                ));
+            }
+            if let Some(head) = self.places[place as usize].head.filter(|&head| head != task)
+                && let Some(reign) = &self.tasks[head as usize].reign
+                && self.local(Party::Task(head)) >= reign.opens
+            {
+                broken =
+                    Some(format!("task {task} acts in reign {epoch:?}, and task {head} takes it for silent"));
+            }
+        }
+        if let Some(what) = broken {
+            self.oracle.fail(13, || what);
+        }
+    }
+
+    /// Whoever is deposed by hand may go on for the authority that it has, on the slowest clock.
+    fn was_just_deposed(&self, place: u32, epoch: u64) -> bool {
+        let authority =
+            self.rules.drift.stretch(self.places[place as usize].authority) + Duration::from_nanos(16);
+        let forced = self.etcd.as_ref().and_then(|etcd| etcd.registry.forced(place, epoch));
+        forced.is_some_and(|at| self.now.since(at) <= authority)
+    }
+
+    /// What a leader grants must not outlast what its successor would wait for.
+    pub(crate) fn watch_grants(&mut self, task: u32, grants: &[Grant]) {
+        let Some(etcd) = &self.etcd else { return };
+        let longest = etcd.registry.record(self.tasks[task as usize].place).longest_lease;
+        if let Some(grant) = grants.iter().find(|grant| grant.length > longest) {
+            let length = grant.length;
+            self.oracle.fail(6, || format!("task {task} grants for {length:?}, and {longest:?} is written"));
+        }
+    }
+
+    /// What is out of a resource is not more than a successor would find written.
+    pub(super) fn check_mark(&mut self, task: u32, resource: u16, total: u128) {
+        let Some(etcd) = &self.etcd else { return };
+        let id = &self.resources[usize::from(resource)].id;
+        let record = etcd.registry.record(self.tasks[task as usize].place);
+        let mark = record.marks.get(id).copied().unwrap_or(Amount::ZERO);
+        if total > u128::from(mark.as_micros()) {
+            self.oracle
+                .fail(6, || format!("task {task} has {total} of r{resource} out, and {mark} is written"));
+        } else if total > 0 && record.closed {
+            self.oracle.fail(6, || format!("task {task} acts, and the record is closed"));
+        }
+    }
+
+    /// A new leader of a node says nothing to the node above before its predecessor is certainly silent.
+    pub(crate) fn watch_silence(&mut self, task: u32) {
+        let now: Time = self.local(Party::Task(task));
+        let opens = self.tasks[task as usize].reign.as_ref().map(|reign| reign.opens);
+        if opens.is_some_and(|opens| now < opens) {
+            self.oracle
+                .fail(13, || format!("task {task} speaks to the node above at [{now}], before {opens:?}"));
+        }
+    }
+}

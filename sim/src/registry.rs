@@ -1,0 +1,187 @@
+//! The etcd of a town: a simulated one for each place, as no call touches the keys of two, behind one clock, which freezes
+//! as a whole. It knows what a successor would read, and which reigns were ended by hand.
+
+use std::time::Duration;
+
+use lessor_proto::{Amount, ResourceId, Time};
+use lessor_server::election::call::{Answer, Call, Failure, Txn};
+use lessor_server::election::record::Keys;
+use lessor_server::node::Record;
+
+use crate::clock::Clock;
+use crate::etcd::Etcd;
+
+/// The etcd of a town.
+#[derive(Debug)]
+pub struct Registry {
+    clock: Clock,
+    parts: Vec<Part>,
+    /// Until when it does nothing.
+    frozen: Option<Time>,
+}
+
+/// What it keeps for one place.
+#[derive(Debug)]
+struct Part {
+    store: Etcd,
+    keys: Keys,
+    record: Record,
+    /// Reigns whose keys were deleted by hand, and when.
+    forced: Vec<(u64, Time)>,
+}
+
+/// What has come of a call.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What etcd answers.
+    pub result: Result<Answer, Failure>,
+    /// Whether those who watch may have something to see.
+    pub is_news: bool,
+    /// Of a write that was made: the reign that says it wrote, and that of the leader.
+    pub written: Option<(Option<u64>, Option<u64>)>,
+}
+
+/// It forgets what has been when there is more of it than that, but not the last half.
+const HISTORY: usize = 256;
+
+// === impl Registry ===
+
+impl Registry {
+    /// An empty one, with a part for the place of each name, whose keys are under `prefix`.
+    pub fn new(clock: Clock, prefix: &str, names: impl IntoIterator<Item = String>) -> Registry {
+        let part = |name: String| Part {
+            store: Etcd::new(),
+            keys: Keys::new(prefix, &name),
+            record: Record::default(),
+            forced: Vec::new(),
+        };
+        Registry { clock, parts: names.into_iter().map(part).collect(), frozen: None }
+    }
+
+    /// What is kept for a place.
+    pub fn store(&mut self, place: u32) -> &mut Etcd {
+        &mut self.parts[place as usize].store
+    }
+
+    /// What a successor at a place would read.
+    #[must_use]
+    pub fn record(&self, place: u32) -> &Record {
+        &self.parts[place as usize].record
+    }
+
+    /// The reign at a place whose key is there.
+    #[must_use]
+    pub fn leads(&self, place: u32) -> Option<u64> {
+        let part = &self.parts[place as usize];
+        part.store.get(&part.keys.leader).map(|stored| stored.create_revision)
+    }
+
+    /// When the key of a reign was deleted by hand, if it was.
+    #[must_use]
+    pub fn forced(&self, place: u32, epoch: u64) -> Option<Time> {
+        let forced = &self.parts[place as usize].forced;
+        forced.iter().find(|(found, _)| *found == epoch).map(|&(_, at)| at)
+    }
+
+    /// A call about a place takes effect.
+    pub fn carry_out(&mut self, now: Time, place: u32, call: &Call) -> Outcome {
+        let part = &mut self.parts[place as usize];
+        let before = part.store.revision();
+        let result = part.store.carry_out(self.clock.at(now), call);
+        let is_news = part.store.revision() != before;
+        let by = match (call, &result) {
+            (Call::Write(txn), Ok(Answer::Written { .. })) => Some(part.take_over(txn)),
+            _ => None,
+        };
+        if part.store.remembers() > HISTORY {
+            part.store.compact(part.store.revision().saturating_sub(HISTORY as u64 / 2));
+        }
+        Outcome { result, is_news, written: by.map(|by| (by, self.leads(place))) }
+    }
+
+    /// Ends the leases at a place that have run out.
+    pub fn advance(&mut self, now: Time, place: u32) {
+        let local = self.clock.at(now);
+        self.store(place).advance(local);
+    }
+
+    /// When the next lease at a place ends.
+    #[must_use]
+    pub fn next_end(&self, place: u32) -> Time {
+        self.clock.when(self.parts[place as usize].store.next_end())
+    }
+
+    /// Somebody deletes the key of the leader of a place. Whether there was one.
+    pub fn depose(&mut self, now: Time, place: u32) -> bool {
+        let Some(epoch) = self.leads(place) else { return false };
+        let part = &mut self.parts[place as usize];
+        part.forced.push((epoch, now));
+        let key = part.keys.leader.clone();
+        part.store.delete(&key);
+        true
+    }
+
+    /// Begins anew: leases last their whole ttl from here on, and nobody watches.
+    pub fn restart(&mut self, now: Time) {
+        let local = self.clock.at(now);
+        self.parts.iter_mut().for_each(|part| part.store.restart(local));
+    }
+
+    /// Forgets what has been, but not what there is.
+    pub fn compact(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.store.compact(part.store.revision()));
+    }
+
+    /// Its clock runs at `rate` from `now` on.
+    pub fn set_rate(&mut self, now: Time, rate: u64) {
+        self.clock.set_rate(now, rate);
+    }
+
+    /// Whether it does nothing at present.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.is_some()
+    }
+
+    /// It does nothing until `until`.
+    pub fn freeze(&mut self, until: Time) {
+        self.frozen = Some(until);
+    }
+
+    /// It goes on, if it is time. Whether it does.
+    pub fn thaw(&mut self, now: Time) -> bool {
+        self.frozen.take_if(|until| *until <= now).is_some()
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    /// Takes over what a transaction has put, and gives back which reign says that it did so.
+    fn take_over(&mut self, txn: &Txn) -> Option<u64> {
+        let mut by = None;
+        for (key, value) in &txn.puts {
+            let words: Vec<&str> = value.split(' ').collect();
+            let after = |name: &str| words.iter().position(|word| *word == name).map(|at| words[at + 1]);
+            let number = |name: &str| after(name).and_then(|word| word.parse::<u64>().ok());
+            let length = |name: &str| number(name).map(Duration::from_nanos).unwrap_or_default();
+            if *key == self.keys.reign {
+                by = number("epoch");
+                self.record.longest_lease = length("longest_lease_ns");
+                self.record.authority = length("authority_ns");
+                self.record.closed = after("closed") == Some("yes");
+            } else if let Some(id) = self.resource(key) {
+                let mark = Amount::from_micros(number("millionths").unwrap_or(0));
+                self.record.marks.insert(id, mark);
+            }
+        }
+        for id in txn.deletes.iter().filter_map(|key| self.resource(key)).collect::<Vec<_>>() {
+            self.record.marks.remove(&id);
+        }
+        by
+    }
+
+    fn resource(&self, key: &str) -> Option<ResourceId> {
+        ResourceId::new(key.strip_prefix(self.keys.marks.as_str())?, 256).ok()
+    }
+}

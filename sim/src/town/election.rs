@@ -1,0 +1,234 @@
+//! Tasks that stand for election: what their candidates want done is done, and what they say becomes of their nodes, as
+//! in the body of a server.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+use lessor_proto::message::Leader;
+use lessor_server::election::call::{Action, Call};
+use lessor_server::election::record::{RecordWrite, Terms};
+use lessor_server::election::{Candidate, ElectionConfig, Event as Outcome};
+use lessor_server::node::{Header, MarkWrite};
+
+use super::build::PREFIX;
+use super::reign::Farewell;
+use super::{ENDLESS, Event, Town};
+use crate::plan::Election;
+use crate::process::Party;
+use crate::story::What;
+
+// === processes ===
+
+impl Town {
+    /// The process of a task begins, unless there is one.
+    pub(super) fn begin_task(&mut self, task: u32) {
+        let Election::Etcd(etcd) = self.rules.election else { return };
+        let nonce = self.dice.number();
+        let (found, drift) = (&self.tasks[task as usize], self.rules.drift);
+        if found.candidate.is_some() {
+            return;
+        }
+        let place = &self.places[found.place as usize];
+        let config = ElectionConfig {
+            prefix: PREFIX.to_owned(),
+            ttl: etcd.ttl,
+            authority: place.authority,
+            keep_alive: etcd.keep_alive,
+            call_timeout: etcd.call_timeout,
+            drift,
+            #[cfg(feature = "mutations")]
+            rules: self.rules.mutation.map(crate::mutation::Mutation::election).unwrap_or_default(),
+            ..ElectionConfig::new(&*place.name, &*found.address, nonce)
+        };
+        let now = self.local(Party::Task(task));
+        let candidate = Candidate::new(now, config).expect("a plan that can work");
+        let found = &mut self.tasks[task as usize];
+        found.births += 1;
+        found.candidate = Some(Box::new(candidate));
+        (found.up, found.knows) = (true, Leader::default());
+        let births = found.births;
+        self.note(Party::Task(task).who(), What::Begins, [births.into(), nonce, 0]);
+        self.drive_task(task);
+    }
+
+    /// The process of a task is gone, with all it knew. Those connected hear of it, or not.
+    pub(super) fn crash_task(&mut self, task: u32, said: bool) {
+        self.end_reign(task, &Farewell::Crash { said });
+        self.end_process(task, said);
+    }
+
+    /// A task gives up its candidature for good, and takes no more calls. It is gone when etcd has heard of that.
+    pub(super) fn resign(&mut self, task: u32) -> bool {
+        let now = self.local(Party::Task(task));
+        let found = &mut self.tasks[task as usize];
+        let Some(candidate) = found.candidate.as_mut().filter(|_| found.process.frozen.is_none()) else {
+            return false;
+        };
+        candidate.resign(now);
+        found.up = false;
+        self.end_reign(task, &Farewell::Resigned);
+        self.drive_task(task);
+        true
+    }
+
+    fn end_process(&mut self, task: u32, said: bool) {
+        let found = &mut self.tasks[task as usize];
+        found.candidate = None;
+        (found.up, found.process.wake) = (false, Time::MAX);
+        found.births += 1;
+        let frozen = found.process.frozen.take();
+        let births = found.births;
+        self.note(Party::Task(task).who(), What::Ends, [births.into(), said.into(), 0]);
+        for event in frozen.into_iter().flat_map(|frozen| frozen.backlog) {
+            self.lost_with_process(&event, said);
+        }
+        if let Some(stream) = self.process_mut(Party::Task(task)).stream.take() {
+            self.abandon(stream, said);
+        }
+        self.forget_watches(task);
+    }
+}
+
+// === what others do with leaders ===
+
+impl Town {
+    /// The task that leads a place dies with all it knew, and its host says so; it begins again a second later. Another one
+    /// leads when etcd lets the key go. Whether there was any.
+    pub fn lose_leader(&mut self, place: u32) -> bool {
+        let Some(task) = self.places[place as usize].head else { return false };
+        self.crash_task(task, true);
+        self.later(Duration::from_secs(1), Event::Start(task));
+        true
+    }
+
+    /// All tasks of a place die, and their hosts say so.
+    pub fn close(&mut self, place: u32) {
+        self.places[place as usize].tasks.clone().for_each(|task| self.crash_task(task, true));
+    }
+
+    /// All tasks of a place begin that are not there.
+    pub fn open(&mut self, place: u32) {
+        self.places[place as usize].tasks.clone().for_each(|task| self.begin_task(task));
+    }
+}
+
+// === candidates ===
+
+impl Town {
+    /// Does all that a task wants done. Its node may have been touched.
+    pub(super) fn drive_task(&mut self, task: u32) {
+        self.drive_elector(task);
+        self.watch_node(task);
+    }
+
+    /// The same if its node has not been, as far as is known.
+    pub(super) fn drive_elector(&mut self, task: u32) {
+        for round in 0.. {
+            assert!(round < ENDLESS, "task {task} never comes to rest:\n{}", self.story());
+            self.drive_candidate(task);
+            if !self.drive_node(task) {
+                break;
+            }
+        }
+        if let Some(candidate) = &self.tasks[task as usize].candidate {
+            let deadline = candidate.deadline();
+            // A moment that has passed is no reason to wake up in the same again.
+            let soonest = self.local(Party::Task(task)) + Duration::from_nanos(2);
+            self.wake_at(Party::Task(task), deadline.max(soonest));
+        }
+    }
+
+    fn drive_candidate(&mut self, task: u32) {
+        let party = Party::Task(task);
+        for round in 0.. {
+            assert!(round < ENDLESS, "candidate {task} never comes to rest:\n{}", self.story());
+            let now = self.local(party);
+            let Some(candidate) = &mut self.tasks[task as usize].candidate else { return };
+            let action = candidate.poll(now);
+            let outcomes: Vec<Outcome> = std::iter::from_fn(|| candidate.next_event()).collect();
+            if !outcomes.is_empty() {
+                self.oracle.voted.push(self.tasks[task as usize].place);
+            }
+            outcomes.into_iter().for_each(|outcome| self.become_of(task, outcome));
+            let Some(action) = action else { return };
+            match action {
+                Action::Call { id, call } => {
+                    self.note(party.who(), What::CallsEtcd, [id, number_of(&call), 0]);
+                    self.call_etcd(task, id, call);
+                }
+                Action::Watch { id, key, from_revision } => self.watch_etcd(task, id, &key, from_revision),
+                Action::Unwatch { id } => self.unwatch_etcd(task, id),
+            }
+        }
+    }
+
+    /// Something has become of a candidate.
+    fn become_of(&mut self, task: u32, outcome: Outcome) {
+        let who = Party::Task(task).who();
+        match outcome {
+            Outcome::Elected { epoch, record } => self.begin_reign(task, epoch, Some(record)),
+            Outcome::Resumed => self.note(who, What::Authority, [1, 0, 0]),
+            Outcome::Lapsed => self.note(who, What::Authority, [0, 0, 0]),
+            Outcome::Deposed => self.follow(task, Leader::default(), 0),
+            Outcome::Leader(leader) => {
+                let epoch = leader.as_ref().map_or(0, |leader| leader.epoch);
+                self.follow(task, Leader { address: leader.map(|leader| leader.address) }, epoch);
+            }
+            Outcome::Written(ticket) => {
+                let now = self.local(Party::Task(task));
+                let Some(reign) = &mut self.tasks[task as usize].reign else { return };
+                if let Some((_, ticket)) = reign.writing.take_if(|(writing, _)| *writing == ticket) {
+                    reign.node.on_marks(now, ticket, true);
+                    self.watch_node(task);
+                }
+            }
+            Outcome::Resigned => {
+                self.end_process(task, true);
+                let back = self.spell();
+                self.agenda.put(back, Event::Start(task));
+            }
+            Outcome::Faulty(_) | Outcome::Healthy => {}
+        }
+    }
+
+    /// Another leads, or nobody that is known.
+    fn follow(&mut self, task: u32, leader: Leader, epoch: u64) {
+        self.note(Party::Task(task).who(), What::Follows, [epoch, 0, 0]);
+        self.end_reign(task, &Farewell::Redirect(leader.clone()));
+        self.tasks[task as usize].knows = leader;
+    }
+
+    /// A node wants something written. Whether its candidate is to see to it.
+    pub(super) fn write_record(&mut self, task: u32, write: MarkWrite) -> bool {
+        let party = Party::Task(task);
+        let MarkWrite { ticket, puts, proofs, deletes, header } = write;
+        self.note(party.who(), What::Writes, [ticket, puts.len() as u64, deletes.len() as u64]);
+        let now = self.local(party);
+        let found = &mut self.tasks[task as usize];
+        self.places[found.place as usize].writes += 1;
+        let Some(reign) = &mut found.reign else { return false };
+        let write = RecordWrite { epoch: Some(reign.epoch), terms: header.map(terms), marks: puts, proofs, deletes };
+        match found.candidate.as_mut().and_then(|candidate| candidate.write(now, write)) {
+            Some(written) => reign.writing = Some((written, ticket)),
+            None => reign.node.on_marks(now, ticket, false),
+        }
+        true
+    }
+}
+
+fn terms(header: Header) -> Terms {
+    Terms { longest_lease: header.longest_lease, authority: header.authority, config_version: 0 }
+}
+
+/// For the story.
+fn number_of(call: &Call) -> u64 {
+    match call {
+        Call::GrantLease { .. } => 0,
+        Call::KeepAlive { .. } => 1,
+        Call::Campaign { .. } => 2,
+        Call::Read { .. } => 3,
+        Call::ReadRecord { .. } => 4,
+        Call::Write(_) => 5,
+        Call::Revoke { .. } => 6,
+    }
+}

@@ -1,0 +1,325 @@
+//! The way to etcd: calls take a while to get there and answers to get back, if they do; and what goes wrong with it.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+use lessor_server::election::Candidate;
+use lessor_server::election::call::{Answer, Call, Failure, Watched};
+
+use super::{Event, Town};
+use crate::plan::{Election, EtcdPlan};
+use crate::process::Party;
+use crate::registry::{Outcome, Registry};
+use crate::story::{What, Who};
+
+/// The etcd of the town, and the way there.
+#[derive(Debug)]
+pub(crate) struct Office {
+    pub(crate) registry: Registry,
+    /// Calls that wait until it goes on.
+    waiting: Vec<Event>,
+    /// Until when it cannot be reached.
+    away: Time,
+    /// When the next lease of each place ends, for which an event has been put down.
+    ends: Vec<Time>,
+}
+
+/// A process of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Caller {
+    pub(crate) task: u32,
+    pub(crate) birth: u32,
+}
+
+/// Nothing is under way for longer than that.
+const LONGEST: Duration = Duration::from_secs(60);
+
+// === impl Office ===
+
+impl Office {
+    pub(crate) fn new(registry: Registry, places: usize) -> Office {
+        Office { registry, waiting: Vec::new(), away: Time::ZERO, ends: vec![Time::MAX; places] }
+    }
+}
+
+// === calls ===
+
+impl Town {
+    /// A task makes a call.
+    pub(super) fn call_etcd(&mut self, task: u32, id: u64, call: Call) {
+        if self.is_lost_to_etcd(task) {
+            self.tally.etcd_lost += 1;
+            return;
+        }
+        let caller = self.caller(task);
+        let delay = self.etcd_delay();
+        if self.now < self.etcd().away {
+            // Nobody listens there, or nothing gets there.
+            if self.dice.chance(500) {
+                let failure = Failure::Unavailable("connection refused".to_owned());
+                self.later(delay, Event::EtcdAnswers { caller, id, result: Box::new(Err(failure)) });
+            }
+            return;
+        }
+        let sent = self.now;
+        self.later(delay, Event::EtcdCall { caller, id, sent, call: Box::new(call) });
+    }
+
+    /// A call arrives.
+    pub(super) fn at_etcd(&mut self, caller: Caller, id: u64, sent: Time, call: Box<Call>) {
+        if self.etcd().registry.is_frozen() {
+            self.etcd_mut().waiting.push(Event::EtcdCall { caller, id, sent, call });
+            return;
+        }
+        let (now, place) = (self.now, self.tasks[caller.task as usize].place);
+        self.tally.etcd_late += u64::from(now.since(sent) > self.etcd_plan().call_timeout);
+        let Outcome { result, is_news, written } = self.etcd_mut().registry.carry_out(now, place, &call);
+        if let Some((by, leads)) = written.filter(|(by, leads)| by.is_none() || by != leads) {
+            self.oracle.fail(15, || format!("place {place}: a write of reign {by:?} in that of {leads:?}"));
+        }
+        self.see_to_leases(place);
+        if is_news {
+            self.show(place);
+        }
+        if self.is_lost_to_etcd(caller.task) {
+            self.tally.etcd_lost += 1;
+            self.tally.etcd_unanswered += u64::from(written.is_some());
+            return;
+        }
+        let delay = self.etcd_delay();
+        self.later(delay, Event::EtcdAnswers { caller, id, result: Box::new(result) });
+    }
+
+    /// An answer arrives.
+    pub(super) fn etcd_answers(&mut self, caller: Caller, id: u64, result: Result<Answer, Failure>) {
+        let now = self.local(Party::Task(caller.task));
+        if let Some(candidate) = self.candidate_of(caller) {
+            candidate.on_answer(now, id, result);
+            self.oracle.voted.push(self.tasks[caller.task as usize].place);
+            self.drive_elector(caller.task);
+        }
+    }
+
+    /// A lease at a place may end.
+    pub(super) fn leases_end(&mut self, place: u32) {
+        let now = self.now;
+        let etcd = self.etcd_mut();
+        if etcd.ends[place as usize] != now {
+            return;
+        }
+        etcd.ends[place as usize] = Time::MAX;
+        if !etcd.registry.is_frozen() {
+            etcd.registry.advance(now, place);
+            self.see_to_leases(place);
+            self.show(place);
+        }
+    }
+
+    /// Puts down when the next lease at a place ends.
+    fn see_to_leases(&mut self, place: u32) {
+        let now = self.now;
+        let etcd = self.etcd_mut();
+        let next = etcd.registry.next_end(place).max(now + Duration::from_nanos(1));
+        let ends = &mut etcd.ends[place as usize];
+        if next < *ends || *ends <= now {
+            *ends = next;
+            if next < Time::MAX {
+                self.agenda.put(next, Event::LeasesEnd(place));
+            }
+        }
+    }
+
+    fn candidate_of(&mut self, caller: Caller) -> Option<&mut Candidate> {
+        let found = &mut self.tasks[caller.task as usize];
+        found.candidate.as_deref_mut().filter(|_| found.births == caller.birth)
+    }
+
+    fn caller(&self, task: u32) -> Caller {
+        Caller { task, birth: self.tasks[task as usize].births }
+    }
+
+    fn is_lost_to_etcd(&mut self, task: u32) -> bool {
+        let cut = self.tasks[task as usize].etcd_cut > self.now;
+        cut || self.faulty() && self.dice.chance(self.rules.faults.etcd_loss)
+    }
+
+    fn etcd_delay(&mut self) -> Duration {
+        let link = self.etcd_plan().link;
+        let usual = self.dice.time(link.latency, link.latency + link.jitter);
+        if self.faulty() && self.dice.chance(self.rules.faults.etcd_slow) {
+            return usual + self.dice.exponential(self.rules.faults.slow_mean).min(LONGEST);
+        }
+        usual
+    }
+
+    fn etcd(&self) -> &Office {
+        self.etcd.as_ref().expect("a town with an etcd")
+    }
+
+    fn etcd_mut(&mut self) -> &mut Office {
+        self.etcd.as_mut().expect("a town with an etcd")
+    }
+
+    fn etcd_plan(&self) -> EtcdPlan {
+        match self.rules.election {
+            Election::Etcd(plan) => plan,
+            Election::Alone => EtcdPlan::default(),
+        }
+    }
+}
+
+// === watches ===
+
+impl Town {
+    /// A task watches a key. Watches begin at once, or not at all.
+    pub(super) fn watch_etcd(&mut self, task: u32, id: u64, key: &str, from_revision: u64) {
+        let (place, number) = (self.tasks[task as usize].place, self.watch_number(task, id));
+        let now = self.now;
+        if self.is_lost_to_etcd(task) || self.etcd().registry.is_frozen() || now < self.etcd().away {
+            let delay = self.etcd_delay();
+            let (caller, watched) = (self.caller(task), Box::new(Watched::Ended(Failure::Timeout)));
+            self.later(delay, Event::EtcdShows { caller, id, watched });
+            return;
+        }
+        self.etcd_mut().registry.store(place).watch(number, key, from_revision);
+        self.tasks[task as usize].watching.insert(id);
+        self.show(place);
+    }
+
+    pub(super) fn unwatch_etcd(&mut self, task: u32, id: u64) {
+        let (place, number) = (self.tasks[task as usize].place, self.watch_number(task, id));
+        self.tasks[task as usize].watching.remove(&id);
+        self.etcd_mut().registry.store(place).unwatch(number);
+    }
+
+    /// The process of a task has ended, and its connections with it.
+    pub(super) fn forget_watches(&mut self, task: u32) {
+        for id in std::mem::take(&mut self.tasks[task as usize].watching) {
+            self.unwatch_etcd(task, id);
+        }
+    }
+
+    /// Something is seen on a watch.
+    pub(super) fn etcd_shows(&mut self, caller: Caller, id: u64, watched: Watched) {
+        let now = self.local(Party::Task(caller.task));
+        if let Some(candidate) = self.candidate_of(caller) {
+            candidate.on_watched(now, id, watched);
+            self.drive_elector(caller.task);
+        }
+    }
+
+    /// Sends what is to be seen to those who watch a place.
+    fn show(&mut self, place: u32) {
+        for task in self.places[place as usize].tasks.clone() {
+            for id in self.tasks[task as usize].watching.clone() {
+                let number = self.watch_number(task, id);
+                for watched in self.etcd_mut().registry.store(place).watched(number) {
+                    if self.tasks[task as usize].etcd_cut > self.now {
+                        continue;
+                    }
+                    let at = (self.now + self.etcd_delay()).max(self.tasks[task as usize].seen_until);
+                    self.tasks[task as usize].seen_until = at;
+                    let caller = self.caller(task);
+                    self.agenda.put(at, Event::EtcdShows { caller, id, watched: Box::new(watched) });
+                }
+            }
+        }
+    }
+
+    fn watch_number(&self, task: u32, id: u64) -> u64 {
+        let found = &self.tasks[task as usize];
+        u64::from(found.number) << 56 | u64::from(found.births) << 32 | id
+    }
+}
+
+// === what goes wrong with it ===
+
+impl Town {
+    /// It does nothing until `until`, and then all at once.
+    pub(super) fn freeze_etcd(&mut self, until: Time) -> bool {
+        let Some(etcd) = self.etcd.as_mut().filter(|etcd| !etcd.registry.is_frozen()) else { return false };
+        etcd.registry.freeze(until);
+        self.note(Who::Town, What::Etcd, [0, until.as_nanos(), 0]);
+        self.agenda.put(until, Event::EtcdThaws);
+        true
+    }
+
+    pub(super) fn thaw_etcd(&mut self) {
+        let now = self.now;
+        if !self.etcd_mut().registry.thaw(now) {
+            return;
+        }
+        for event in std::mem::take(&mut self.etcd_mut().waiting) {
+            let delay = self.dice.time(Duration::ZERO, Duration::from_millis(5));
+            self.later(delay, event);
+        }
+        (0..self.places.len() as u32).for_each(|place| self.see_to_leases(place));
+    }
+
+    pub(super) fn lose_etcd(&mut self, until: Time) -> bool {
+        let Some(etcd) = &mut self.etcd else { return false };
+        etcd.away = until;
+        self.note(Who::Town, What::Etcd, [1, until.as_nanos(), 0]);
+        true
+    }
+
+    /// It begins anew: leases last their whole ttl from here on, and nobody watches.
+    pub(super) fn restart_etcd(&mut self) -> bool {
+        let now = self.now;
+        let Some(etcd) = &mut self.etcd else { return false };
+        etcd.registry.restart(now);
+        self.note(Who::Town, What::Etcd, [2, now.as_nanos(), 0]);
+        for task in 0..self.tasks.len() as u32 {
+            for id in std::mem::take(&mut self.tasks[task as usize].watching) {
+                let (caller, failure) = (self.caller(task), Failure::Unavailable("restarted".to_owned()));
+                let watched = Box::new(Watched::Ended(failure));
+                let delay = self.dice.time(Duration::ZERO, Duration::from_millis(50));
+                self.later(delay, Event::EtcdShows { caller, id, watched });
+            }
+        }
+        true
+    }
+
+    pub(super) fn compact_etcd(&mut self) -> bool {
+        let now = self.now;
+        let Some(etcd) = &mut self.etcd else { return false };
+        etcd.registry.compact();
+        self.note(Who::Town, What::Etcd, [3, now.as_nanos(), 0]);
+        true
+    }
+
+    /// The clock of etcd runs at another rate.
+    pub(super) fn set_etcd_rate(&mut self, rate: u64) {
+        let now = self.now;
+        if let Some(etcd) = &mut self.etcd {
+            etcd.registry.set_rate(now, rate);
+            etcd.ends.fill(Time::MAX);
+            (0..self.places.len() as u32).for_each(|place| self.see_to_leases(place));
+        }
+    }
+
+    /// Somebody deletes the key of the leader of a place: another one is elected, and nobody tells the old one.
+    pub fn depose(&mut self, place: u32) -> bool {
+        let now = self.now;
+        let Some(etcd) = self.etcd.as_mut().filter(|etcd| !etcd.registry.is_frozen()) else { return false };
+        if !etcd.registry.depose(now, place) {
+            return false;
+        }
+        self.note(Who::Place(place), What::Etcd, [4, now.as_nanos(), 0]);
+        self.show(place);
+        true
+    }
+
+    /// A watch of a task dies, and nobody tells it.
+    pub(super) fn deafen(&mut self, task: u32) -> bool {
+        if self.etcd.is_none() || self.tasks[task as usize].watching.is_empty() {
+            return false;
+        }
+        let place = self.tasks[task as usize].place;
+        for id in self.tasks[task as usize].watching.clone() {
+            let number = self.watch_number(task, id);
+            self.etcd_mut().registry.store(place).unwatch(number);
+        }
+        true
+    }
+}

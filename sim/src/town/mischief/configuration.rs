@@ -1,0 +1,90 @@
+//! What operators change, and what clients want.
+
+use std::time::Duration;
+
+use lessor_proto::{Amount, Time};
+use lessor_server::repository::Kind;
+
+use crate::story::{What, Who};
+use crate::town::{Event, Town};
+
+// === impl Town ===
+
+impl Town {
+    pub(super) fn change_capacity(&mut self) -> bool {
+        let index = self.dice.index(self.resources.len());
+        let factor = self.dice.between(200, 1_800);
+        let first = self.oracle.first_capacity(index);
+        let resource = &mut self.resources[index];
+        let mut capacity = first / 1_000 * factor;
+        if resource.kind == Kind::Gauge {
+            capacity -= capacity % Amount::MICROS_PER_UNIT;
+        }
+        resource.capacity = Amount::from_micros(capacity);
+        self.note(Who::Town, What::Capacity, [index as u64, capacity, 0]);
+        self.spread_configuration();
+        true
+    }
+
+    pub(super) fn change_lease(&mut self) -> bool {
+        let place = self.any_place();
+        let found = &mut self.places[place as usize];
+        let least = self.rules.shortest_lease.max(found.terms.refresh_interval * 2).as_secs();
+        let longest = self.dice.between(least, (2 * found.longest_lease.as_secs().min(30)).max(least));
+        found.terms.lease_length = Duration::from_secs(longest);
+        found.longest_lease = found.longest_lease.max(found.terms.lease_length);
+        let nanos = Time::ZERO + found.terms.lease_length;
+        self.note(Who::Place(place), What::Lease, [nanos.as_nanos(), 0, 0]);
+        self.tell_configuration(place);
+        true
+    }
+
+    pub(super) fn remove_template(&mut self) -> bool {
+        let resource = self.dice.index(self.resources.len()) as u16;
+        if !self.resources[usize::from(resource)].covered {
+            return false;
+        }
+        self.cover(resource, false);
+        let back = self.spell();
+        self.agenda.put(back, Event::Cover(resource));
+        true
+    }
+
+    /// A template covers the resource from here on, or none does.
+    pub(in crate::town) fn cover(&mut self, resource: u16, covered: bool) {
+        let found = &mut self.resources[usize::from(resource)];
+        found.covered = covered;
+        let capacity = if covered { found.capacity.as_micros() } else { 0 };
+        self.note(Who::Town, What::Capacity, [resource.into(), capacity, 1]);
+        self.spread_configuration();
+    }
+
+    /// A client wants something else: nothing, a little, its share, or very much.
+    pub(in crate::town) fn want_something(&mut self, client: u32) {
+        let Some(every) = self.rules.faults.restless.filter(|_| self.faulty()) else { return };
+        let pause = self.dice.exponential(every);
+        self.later(pause, Event::Wants(client));
+        for hold in self.clients[client as usize].holds.clone() {
+            let wants = self.any_wants(hold);
+            self.want(hold, wants);
+        }
+        self.drive_client(client);
+    }
+
+    /// What a client may want of what it holds there.
+    pub(crate) fn any_wants(&mut self, hold: u32) -> f64 {
+        let index = usize::from(self.holdings[hold as usize].resource);
+        let capacity = Amount::from_micros(self.oracle.first_capacity(index)).as_f64();
+        let share = capacity / self.clients.len() as f64;
+        let wants = match self.dice.below(20) {
+            0..=2 => 0.0,
+            3..=4 => share * 0.02 * self.dice.fraction(),
+            5..=15 => share * 2.5 * self.dice.fraction(),
+            _ => share * 20.0 * self.dice.fraction(),
+        };
+        match self.resources[index].kind {
+            Kind::Rate => wants,
+            Kind::Gauge => wants.ceil(),
+        }
+    }
+}
