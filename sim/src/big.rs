@@ -1,4 +1,5 @@
-//! A large town where nothing goes wrong: how fast the minds are when there are many of them.
+//! A large town: how fast the minds are when there are many of them, and whether a tree that large keeps its promise while
+//! leaders die at every level.
 //!
 //! ```
 //! use lessor_sim::big::BigTown;
@@ -35,6 +36,8 @@ pub struct BigTown {
     pub terms: Terms,
     /// How they ask.
     pub way: Way,
+    /// How often a leader dies, if ever: of each level in turn, from the root down. Its task is back a second later.
+    pub dying: Option<Duration>,
 }
 
 /// How it went.
@@ -48,7 +51,14 @@ pub struct BigReport {
     pub counts: Counts,
     /// What clients believe in the end, as a fraction of what they could: the capacity, or all they want.
     pub believed: f64,
+    /// The least of that at any step, from the second minute on.
+    pub least_believed: f64,
+    /// How many leaders have died.
+    pub deaths: u64,
 }
+
+/// Until then not everybody need have something.
+const WARM_UP: Duration = Duration::from_secs(60);
 
 // === impl BigTown ===
 
@@ -65,6 +75,7 @@ impl Default for BigTown {
             changing: 10,
             terms: Terms { lease_length: Duration::from_secs(60), refresh_interval: Duration::from_secs(10) },
             way: Way::Stream,
+            dying: None,
         }
     }
 }
@@ -101,19 +112,65 @@ impl BigTown {
     /// When a rule is broken.
     pub fn run_in(&self, town: &mut Town) -> Result<BigReport, Box<Violation>> {
         let end = Time::ZERO + Duration::from_secs(60 * self.minutes);
+        let (mut least_believed, mut deaths, mut next_death) =
+            (1.0_f64, 0, self.dying.map(|every| Time::ZERO + every));
         while town.now() < end {
             let step = (town.now() + self.step).min(end);
             town.run_until(step)?;
+            if step >= Time::ZERO + WARM_UP {
+                least_believed = least_believed.min(self.believed(town));
+            }
             if step < end {
                 town.stir(self.changing, 2.0 * self.load);
             }
+            if let (Some(at), Some(every)) = (next_death, self.dying)
+                && at <= step
+            {
+                deaths += u64::from(town.lose_leader(self.victim(deaths as usize)));
+                next_death = Some(at + every);
+            }
         }
-        let wanted: f64 = town.total_wants(0).min(self.clients as f64);
         Ok(BigReport {
             hash: town.hash(),
             events: town.events(),
             counts: town.counts(),
-            believed: town.total_believed(0) as f64 / 1e6 / wanted,
+            believed: self.believed(town),
+            least_believed,
+            deaths,
         })
+    }
+
+    /// Of how many levels of servers it is.
+    #[must_use]
+    pub fn levels(&self) -> usize {
+        self.fan_out.len() + 1
+    }
+
+    /// How many servers it has, of several tasks each.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.sizes().sum()
+    }
+
+    /// What clients believe, as a fraction of what they could.
+    fn believed(&self, town: &Town) -> f64 {
+        town.total_believed(0) as f64 / 1e6 / town.total_wants(0).min(self.clients as f64)
+    }
+
+    /// Whose leader dies next, after so many: a place of each level in turn, and of those of a level another each time.
+    fn victim(&self, deaths: usize) -> u32 {
+        let (level, round) = (deaths % self.levels(), deaths / self.levels());
+        let above: usize = self.sizes().take(level).sum();
+        let size = self.sizes().nth(level).unwrap_or(1);
+        (above + round % size) as u32
+    }
+
+    /// How many places each level has.
+    fn sizes(&self) -> impl Iterator<Item = usize> {
+        let below = self.fan_out.iter().scan(1, |size, children| {
+            *size *= children;
+            Some(*size)
+        });
+        std::iter::once(1).chain(below)
     }
 }

@@ -8,19 +8,21 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 use lessor_server::election::call::{Action, Answer, Call, Failure, Watched};
 use lessor_server::election::mutation::Rules;
-use lessor_server::election::record::{Keys, RecordWrite};
+use lessor_server::election::record::RecordWrite;
 use lessor_server::election::{Candidate, ElectionConfig, Event, Leader, Ticket};
 use lessor_sim::agenda::Agenda;
 use lessor_sim::clock::{Clock, PERFECT};
 use lessor_sim::dice::Dice;
-use lessor_sim::etcd::Etcd;
+use lessor_sim::registry::{Outcome, Registry};
 
+/// The only place.
+const ROOT: u32 = 0;
 const TASKS: usize = 3;
 /// Clocks err by up to a twentieth.
 const DRIFT: u32 = 50_000;
@@ -82,15 +84,11 @@ mod mutations {
 struct World {
     dice: Dice,
     agenda: Agenda<Happening>,
-    etcd: Etcd,
-    etcd_clock: Clock,
+    etcd: Registry,
     /// Calls that wait for a frozen etcd.
-    etcd_frozen: Option<Vec<Happening>>,
+    waiting: Vec<Happening>,
     config: ElectionConfig,
-    keys: Keys,
     tasks: Vec<Task>,
-    /// The reigns that were ended by hand, and when.
-    forced: BTreeMap<u64, Time>,
     /// How often messages are lost, in thousandths, and how often they take long.
     losses: u32,
     slow: u32,
@@ -189,13 +187,10 @@ impl World {
         let etcd_clock = clock(&mut dice, Time::ZERO);
         let mut world = World {
             agenda: Agenda::small(),
-            etcd: Etcd::new(),
-            etcd_clock,
-            etcd_frozen: None,
-            keys: Keys::new(&config.prefix, &config.node),
+            etcd: Registry::new(etcd_clock, &config.prefix, [config.node.clone()]),
+            waiting: Vec::new(),
             config,
             tasks: (0..TASKS).map(|_| Task::new(&mut dice)).collect(),
-            forced: BTreeMap::new(),
             losses: [0, 20, 150][dice.index(3)],
             slow: [0, 50, 200][dice.index(3)],
             counts: Counts::default(),
@@ -234,8 +229,8 @@ impl World {
             }
             Happening::Wake { task } => self.act(now, task),
             Happening::Arrive { task, life, id, sent, call } => {
-                if let Some(waiting) = &mut self.etcd_frozen {
-                    waiting.push(Happening::Arrive { task, life, id, sent, call });
+                if self.etcd.is_frozen() {
+                    self.waiting.push(Happening::Arrive { task, life, id, sent, call });
                     return Ok(());
                 }
                 self.counts.late += usize::from(now.since(sent) > self.config.call_timeout);
@@ -250,8 +245,8 @@ impl World {
                 self.act(now, task)
             }
             Happening::LeaseEnds => {
-                if self.etcd_frozen.is_none() {
-                    self.etcd.advance(self.etcd_clock.at(now));
+                if !self.etcd.is_frozen() {
+                    self.etcd.advance(now, ROOT);
                     self.show(now);
                 }
                 Ok(())
@@ -266,8 +261,8 @@ impl World {
                 self.act(now, task)
             }
             Happening::ThawEtcd => {
-                let waiting = self.etcd_frozen.take().unwrap_or_default();
-                for happening in waiting {
+                self.etcd.thaw(now);
+                for happening in std::mem::take(&mut self.waiting) {
                     let at = now + self.dice.time(Duration::ZERO, Duration::from_millis(5));
                     self.agenda.put(at, happening);
                 }
@@ -382,19 +377,19 @@ impl World {
             }
             // Watches begin at once, or not at all.
             Action::Watch { id, key, from_revision } => {
-                if self.is_lost(task) || self.etcd_frozen.is_some() {
+                if self.is_lost(task) || self.etcd.is_frozen() {
                     let at = now + self.delay();
                     let watched = Watched::Ended(Failure::Timeout);
                     self.agenda.put(at, Happening::Watched { task, life, id, watched });
                 } else {
-                    self.etcd.watch(watch(task, life, id), &key, from_revision);
+                    self.etcd.store(ROOT).watch(watch(task, life, id), &key, from_revision);
                     self.tasks[task].watching.insert(id);
                     self.show(now);
                 }
             }
             Action::Unwatch { id } => {
                 self.tasks[task].watching.remove(&id);
-                self.etcd.unwatch(watch(task, life, id));
+                self.etcd.store(ROOT).unwatch(watch(task, life, id));
             }
         }
     }
@@ -421,15 +416,10 @@ impl World {
     }
 
     fn arrive(&mut self, now: Time, task: usize, life: u64, id: u64, call: &Call) -> Result<(), String> {
-        let result = self.etcd.carry_out(self.etcd_clock.at(now), call);
-        self.agenda.put(self.etcd_clock.when(self.etcd.next_end()).max(now), Happening::LeaseEnds);
-        if let (Call::Write(txn), Ok(Answer::Written { .. })) = (call, &result) {
-            let epoch = txn.puts.iter().find(|(key, _)| *key == self.keys.reign);
-            let epoch = epoch.and_then(|(_, value)| value.split(' ').nth(2)?.parse().ok());
-            let leader = self.etcd.get(&self.keys.leader).map(|stored| stored.create_revision);
-            if epoch.is_none() || epoch != leader {
-                return Err(format!("{now}: a write of reign {epoch:?} in that of {leader:?}"));
-            }
+        let Outcome { result, written, .. } = self.etcd.carry_out(now, ROOT, call);
+        self.agenda.put(self.etcd.next_end(ROOT).max(now), Happening::LeaseEnds);
+        if let Some((epoch, leader)) = written.filter(|(epoch, leader)| epoch.is_none() || epoch != leader) {
+            return Err(format!("{now}: a write of reign {epoch:?} in that of {leader:?}"));
         }
         self.show(now);
         if !self.is_lost(task) {
@@ -444,7 +434,7 @@ impl World {
         for task in 0..TASKS {
             let life = self.tasks[task].life;
             for id in self.tasks[task].watching.clone() {
-                for watched in self.etcd.watched(watch(task, life, id)) {
+                for watched in self.etcd.store(ROOT).watched(watch(task, life, id)) {
                     if self.tasks[task].is_cut {
                         continue;
                     }
@@ -495,12 +485,12 @@ impl World {
                 self.tasks[task].frozen = Some(VecDeque::new());
                 self.agenda.put(until, Happening::Thaw { task });
             }
-            2 if self.etcd_frozen.is_none() => {
-                self.etcd_frozen = Some(Vec::new());
+            2 if !self.etcd.is_frozen() => {
+                self.etcd.freeze(until);
                 self.agenda.put(until, Happening::ThawEtcd);
             }
             3 => self.restart_etcd(now),
-            4 => self.etcd.compact(self.etcd.revision()),
+            4 => self.etcd.compact(),
             5 => {
                 self.tasks[task].end();
                 self.agenda.put(until, Happening::Begin { task });
@@ -518,20 +508,15 @@ impl World {
                 self.agenda.put(until, Happening::Heal { task });
             }
             8 => self.change_rates(now),
-            9 => {
-                if let Some(leader) = self.etcd.get(&self.keys.leader).filter(|_| self.etcd_frozen.is_none())
-                {
-                    self.counts.forced += 1;
-                    self.forced.insert(leader.create_revision, now);
-                    self.etcd.delete(&self.keys.leader.clone());
-                    self.show(now);
-                }
+            9 if !self.etcd.is_frozen() && self.etcd.depose(now, ROOT) => {
+                self.counts.forced += 1;
+                self.show(now);
             }
             // The watch of a task dies, and nobody tells it.
             10 => {
                 let life = self.tasks[task].life;
                 for &id in &self.tasks[task].watching {
-                    self.etcd.unwatch(watch(task, life, id));
+                    self.etcd.store(ROOT).unwatch(watch(task, life, id));
                 }
             }
             _ => {}
@@ -540,7 +525,7 @@ impl World {
     }
 
     fn restart_etcd(&mut self, now: Time) {
-        self.etcd.restart(self.etcd_clock.at(now));
+        self.etcd.restart(now);
         for task in 0..TASKS {
             let life = self.tasks[task].life;
             for id in std::mem::take(&mut self.tasks[task].watching) {
@@ -553,8 +538,8 @@ impl World {
 
     fn change_rates(&mut self, now: Time) {
         let rate = rate(&mut self.dice);
-        self.etcd_clock.set_rate(now, rate);
-        self.agenda.put(self.etcd_clock.when(self.etcd.next_end()).max(now), Happening::LeaseEnds);
+        self.etcd.set_rate(now, rate);
+        self.agenda.put(self.etcd.next_end(ROOT).max(now), Happening::LeaseEnds);
         for task in 0..TASKS {
             let rate = self::rate(&mut self.dice);
             let at = &mut self.tasks[task];
@@ -607,12 +592,8 @@ impl World {
                     books.epoch
                 ));
             }
-            let leads =
-                self.etcd.get(&self.keys.leader).is_some_and(|key| key.create_revision == books.epoch);
-            if leads {
-                let mark = self.etcd.get(&self.keys.mark(&resource())).map_or(0, |stored| {
-                    String::from_utf8_lossy(&stored.value).rsplit(' ').next().unwrap().parse().unwrap()
-                });
+            if self.etcd.leads(ROOT) == Some(books.epoch) {
+                let mark = self.etcd.record(ROOT).marks.get(&resource()).map_or(0, |mark| mark.as_micros());
                 if mark < books.mark {
                     return Err(format!("{now}: task {task} has {}, the record says {mark}", books.mark));
                 }
@@ -629,7 +610,7 @@ impl World {
     /// Whoever is deposed by hand may go on for the authority that it has, on the slowest clock.
     fn was_just_forced(&self, now: Time, epoch: u64) -> bool {
         let slowest = self.config.authority.mul_f64(1.0 / (1.0 - f64::from(DRIFT) / 1e6));
-        self.forced.get(&epoch).is_some_and(|&at| now.since(at) <= slowest)
+        self.etcd.forced(ROOT, epoch).is_some_and(|at| now.since(at) <= slowest)
     }
 
     fn judge_calm(&self, now: Time) -> Result<(), String> {

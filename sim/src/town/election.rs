@@ -101,6 +101,18 @@ impl Town {
         true
     }
 
+    /// The task that leads a place gives that up in order, and begins again at once. Whether there was any.
+    pub fn resign_leader(&mut self, place: u32) -> bool {
+        self.places[place as usize].head.is_some_and(|task| self.resign(task))
+    }
+
+    /// The task that leads a place neither reaches etcd nor hears of it for so long. Whether there was any.
+    pub fn cut_leader_from_etcd(&mut self, place: u32, time: Duration) -> bool {
+        let Some(task) = self.places[place as usize].head else { return false };
+        self.tasks[task as usize].etcd_cut = self.now + time;
+        true
+    }
+
     /// All tasks of a place die, and their hosts say so.
     pub fn close(&mut self, place: u32) {
         self.places[place as usize].tasks.clone().for_each(|task| self.crash_task(task, true));

@@ -256,6 +256,12 @@ impl Town {
         (0..self.places.len() as u32).for_each(|place| self.see_to_leases(place));
     }
 
+    /// It cannot be reached for so long. Whether there is one.
+    pub fn lose_etcd_for(&mut self, time: Duration) -> bool {
+        let until = self.now + time;
+        self.lose_etcd(until)
+    }
+
     pub(super) fn lose_etcd(&mut self, until: Time) -> bool {
         let Some(etcd) = &mut self.etcd else { return false };
         etcd.away = until;

@@ -37,6 +37,20 @@ impl Town {
         head.acts(self.now).then_some(head.number)
     }
 
+    /// How many tasks of a place may act: more than one only if another was deposed by hand.
+    #[must_use]
+    pub fn acting(&self, place: u32) -> usize {
+        let tasks = self.places[place as usize].tasks.clone();
+        tasks.filter(|&task| self.tasks[task as usize].acts(self.now)).count()
+    }
+
+    /// Whom the tasks of a place that do not lead name when they are asked who does.
+    #[must_use]
+    pub fn named(&self, place: u32) -> Vec<Option<String>> {
+        let tasks = self.places[place as usize].tasks.clone().map(|task| &self.tasks[task as usize]);
+        tasks.filter(|task| !task.acts(self.now)).map(|task| task.another().address).collect()
+    }
+
     /// How often the leaders of a place had something written.
     #[must_use]
     pub fn mark_writes(&self, place: u32) -> u64 {
