@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use lessor_proto::Time;
-use lessor_sim::plan::{Link, TownPlan, Way};
+use lessor_sim::plan::{Election, Link, TownPlan, Way};
 use lessor_sim::swarm::{Options, run};
 use lessor_sim::town::{News, Observer, Town};
 
@@ -111,6 +111,76 @@ fn when_all_leaders_fall_at_once_their_successors_take_nothing_away() {
     let mut least = Least(u128::MAX);
     town.run_until_heard(town.now() + Duration::from_secs(80), &mut least).unwrap();
     assert!(least.0 > 119_000_000, "they fell to {}", least.0);
+    town.judge().unwrap();
+}
+
+#[test]
+fn a_leader_deposed_by_hand_acts_beside_its_successor_for_its_authority() {
+    let mut town = tree(20.0);
+    let before = town.leading_task(0).unwrap();
+    assert!(town.cut_leader_from_etcd(0, Duration::from_secs(20)) && town.depose(0));
+    town.pass(Duration::from_secs(1)).unwrap();
+    assert_eq!(town.acting(0), 2);
+    assert!(town.leading_task(0).is_some_and(|task| task != before));
+    town.set_wants(3, 0.0);
+    // It counts from when it last spoke to etcd.
+    town.pass(Duration::from_secs(4)).unwrap();
+    assert_eq!(town.acting(0), 1);
+    town.pass(Duration::from_secs(90)).unwrap();
+    assert_eq!(town.acting(0), 1);
+    town.judge().unwrap();
+}
+
+#[test]
+fn a_leader_that_resigns_is_succeeded_at_once() {
+    let mut town = tree(20.0);
+    for place in [0, 1, 3] {
+        assert!(town.resign_leader(place));
+        town.pass(Duration::from_millis(200)).unwrap();
+        assert_eq!(town.acting(place), 1);
+        town.set_wants(3, f64::from(place));
+        town.pass(Duration::from_secs(3)).unwrap();
+        // What a mark is too high by waits for the end of what was out.
+        assert!(town.total_believed(0) > 114_000_000, "{place}: {}", town.total_believed(0));
+    }
+    town.pass(Duration::from_secs(60)).unwrap();
+    town.judge().unwrap();
+}
+
+#[test]
+fn tasks_that_do_not_lead_name_the_one_that_etcd_told_them_of() {
+    let mut town = tree(20.0);
+    let name = |number: u8| Some(format!("root:{}", number + 1));
+    let leads = town.leading_task(0).unwrap();
+    assert_eq!(town.named(0), vec![name(leads); 2]);
+    assert!(town.lose_leader(0));
+    town.pass(Duration::from_secs(2)).unwrap();
+    // The key is still there.
+    assert_eq!(town.named(0).iter().flatten().count(), 2);
+    town.pass(Duration::from_secs(12)).unwrap();
+    assert_eq!(town.named(0), vec![name(town.leading_task(0).unwrap()); 2]);
+}
+
+#[test]
+fn while_etcd_is_not_there_holders_live_on_their_leases() {
+    let mut town = tree(20.0);
+    assert!(town.lose_etcd_for(Duration::from_secs(30)));
+    town.pass(Duration::from_secs(25)).unwrap();
+    assert!((0..7).all(|place| !town.is_led(place)));
+    assert!(town.total_believed(0) > 119_000_000);
+    town.pass(Duration::from_secs(100)).unwrap();
+    assert!((0..7).all(|place| town.is_led(place)));
+    town.judge().unwrap();
+}
+
+#[test]
+fn servers_that_are_alone_lead_for_ever() {
+    let mut plan = TownPlan::tree(&[2], 3, 60.0, 20.0);
+    plan.election = Election::Alone;
+    let mut town = Town::new(3, &plan);
+    assert!((0..3).all(|place| town.is_led(place)));
+    town.pass(Duration::from_secs(60)).unwrap();
+    assert_eq!((town.mark_writes(0), town.depose(0)), (0, false));
     town.judge().unwrap();
 }
 
