@@ -33,7 +33,7 @@ fn holder(mutation: HolderMutation) -> Noticed {
     match mutation {
         HolderMutation::NoOrder => Swarm(200),         // 16, 20, 26: I8
         HolderMutation::FromReceipt => Swarm(20),      // 0: I11; 1, 2: I7
-        HolderMutation::RenewAnyway => Swarm(5_000),   // 416, 982, 1143: I4
+        HolderMutation::RenewAnyway => Swarm(10_000),  // 1001, 1682, 2482: I4
         HolderMutation::KeepAfterPromise => Swarm(20), // 0, 1, 2: I9
         HolderMutation::NoFence => Both(6_000, fence::back_to_the_deposed), // 566: I8
         HolderMutation::HeldIsLease => Swarm(20),      // 0, 1, 2: I12
@@ -87,6 +87,12 @@ fn no_rule_of_an_election_can_be_left_out() {
     for mutation in all {
         check(Mutation::Election(mutation), &election(mutation));
     }
+}
+
+#[test]
+fn no_root_may_take_claims_while_another_acts() {
+    // 327: I2
+    check(Mutation::ClaimsAtOnce, &Swarm(3_000));
 }
 
 #[test]
