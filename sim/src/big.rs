@@ -81,6 +81,12 @@ impl Default for BigTown {
 }
 
 impl BigTown {
+    /// A million clients below the same servers, of whom a leader dies every twenty seconds, one of each level a minute.
+    #[must_use]
+    pub fn million() -> BigTown {
+        BigTown { clients: 1_000_000, dying: Some(Duration::from_secs(20)), ..BigTown::default() }
+    }
+
     /// The town as a plan: one unit for each client in all.
     #[must_use]
     pub fn plan(&self) -> TownPlan {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use lessor_client::shell::clock;
+use lessor_sim::big::BigTown;
 use lessor_sim::measure::Recording;
 use lessor_sim::report::{self, Line, Run};
 use lessor_sim::scenario::{self, Mode};
@@ -26,7 +27,8 @@ use self::what::What;
 pub(crate) struct Sim {
     /// one, two, three (one server, whose master is lost), four (two levels), five, six, seven (three levels: calm, with two
     /// clients that want very much, with a mishap a minute for an hour); swarm (small towns in which everything goes wrong,
-    /// one a seed, with every rule looked at after every event); town (many clients below three levels of servers)
+    /// one a seed, with every rule looked at after every event); town (many clients below three levels of servers); million (a
+    /// million of them, while leaders die at every level)
     #[arg(value_name = "SCENARIO")]
     what: What,
     /// What is drawn is drawn from this number
@@ -51,7 +53,7 @@ pub(crate) struct Sim {
     /// Begin no further seed of a swarm after so many events
     #[arg(long, value_name = "N")]
     events: Option<u64>,
-    /// Clients of a town; 100000 without it
+    /// Clients of a town; 100000 or a million without it
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
     /// Simulated minutes of a town; 10 without it
@@ -67,26 +69,39 @@ impl Sim {
         match self.what {
             What::Scenario(scenario) => self.play(scenario),
             What::Swarm => swarm::run(self.seeds(), self.events, self.json),
-            What::Town => big::run(self.seed, self.clients, self.minutes, self.mode, self.json),
+            What::Town | What::Million => self.settle(),
         }
     }
 
     /// Whether every flag means something for what is to be run.
     fn check(&self) -> anyhow::Result<()> {
         let is_scenario = matches!(self.what, What::Scenario(_));
+        let is_large = matches!(self.what, What::Town | What::Million);
         let flags = [
             ("--trace", self.trace.is_some(), is_scenario),
             ("--out", self.out.is_some(), is_scenario),
             ("--mode", self.mode != Mode::Stream, self.what != What::Swarm),
             ("--events", self.events.is_some(), self.what == What::Swarm),
-            ("--seeds", self.seeds.is_some(), self.what != What::Town),
-            ("--clients", self.clients.is_some(), self.what == What::Town),
-            ("--minutes", self.minutes.is_some(), self.what == What::Town),
+            ("--seeds", self.seeds.is_some(), !is_large),
+            ("--clients", self.clients.is_some(), is_large),
+            ("--minutes", self.minutes.is_some(), is_large),
         ];
         for (flag, given, meant) in flags {
             anyhow::ensure!(!given || meant, "{flag} means nothing for {}", self.what);
         }
         Ok(())
+    }
+
+    /// A large town.
+    fn settle(&self) -> anyhow::Result<()> {
+        let usual = if self.what == What::Million { BigTown::million() } else { BigTown::default() };
+        let town = BigTown {
+            clients: self.clients.unwrap_or(usual.clients),
+            minutes: self.minutes.unwrap_or(usual.minutes),
+            way: big::way(self.mode, self.what)?,
+            ..usual
+        };
+        big::run(&town, self.what, self.seed, self.mode, self.json)
     }
 
     fn play(&self, scenario: Scenario) -> anyhow::Result<()> {

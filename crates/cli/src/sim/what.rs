@@ -13,11 +13,13 @@ pub(crate) enum What {
     Swarm,
     /// A large one in which nothing does.
     Town,
+    /// One of a million clients, whose leaders die.
+    Million,
 }
 
 /// A name of nothing that can be simulated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, town")]
+#[error("scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, town, million")]
 pub(crate) struct UnknownWhat(String);
 
 // === impl What ===
@@ -29,6 +31,7 @@ impl FromStr for What {
         match name {
             "swarm" => Ok(What::Swarm),
             "town" => Ok(What::Town),
+            "million" => Ok(What::Million),
             name => name.parse().map(What::Scenario).map_err(|_| UnknownWhat(name.to_owned())),
         }
     }
@@ -40,6 +43,7 @@ impl fmt::Display for What {
             What::Scenario(scenario) => scenario.fmt(f),
             What::Swarm => f.write_str("swarm"),
             What::Town => f.write_str("town"),
+            What::Million => f.write_str("million"),
         }
     }
 }
