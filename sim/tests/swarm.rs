@@ -4,7 +4,7 @@
 use lessor_sim::swarm::{Options, run};
 
 /// No further town is begun after so many events; fewer where nothing is optimised.
-const EVENTS: u64 = if cfg!(debug_assertions) { 300_000 } else { 3_000_000 };
+const EVENTS: u64 = if cfg!(debug_assertions) { 300_000 } else { 6_000_000 };
 
 #[test]
 fn no_town_of_the_swarm_breaks_a_rule() {

@@ -51,11 +51,12 @@ impl Town {
         live().map(target).collect()
     }
 
-    /// Everybody has what is due to it, up to what the grid blurs.
+    /// Every place is led, as all its tasks know, and everybody has what is due to it, up to what the grid blurs.
     ///
     /// # Errors
-    /// When somebody has not: rule 19 or 20.
+    /// When it is not, or somebody has not: rule 19 or 20.
     pub fn judge(&mut self) -> Result<(), Box<Violation>> {
+        (0..self.places.len() as u32).for_each(|place| self.judge_leader(place));
         for resource in 0..self.resources.len() as u16 {
             self.judge_one(resource);
         }
@@ -75,6 +76,18 @@ impl Town {
                 .fail(17, || format!("with nothing to say, {up} messages went up and {down} grants down"));
         }
         self.look()
+    }
+
+    fn judge_leader(&mut self, place: u32) {
+        if self.etcd.is_none() {
+            return;
+        }
+        let head = self.places[place as usize].head.map(|task| self.tasks[task as usize].address.to_string());
+        let (acting, named) = (self.acting(place), self.named(place));
+        if acting != 1 || named.iter().any(|named| *named != head) {
+            self.oracle
+                .fail(19, || format!("place {place} is led by {head:?}, {acting} act, {named:?} are named"));
+        }
     }
 
     fn judge_one(&mut self, resource: u16) {

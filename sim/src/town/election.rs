@@ -219,7 +219,8 @@ impl Town {
         let found = &mut self.tasks[task as usize];
         self.places[found.place as usize].writes += 1;
         let Some(reign) = &mut found.reign else { return false };
-        let write = RecordWrite { epoch: Some(reign.epoch), terms: header.map(terms), marks: puts, proofs, deletes };
+        let write =
+            RecordWrite { epoch: Some(reign.epoch), terms: header.map(terms), marks: puts, proofs, deletes };
         match found.candidate.as_mut().and_then(|candidate| candidate.write(now, write)) {
             Some(written) => reign.writing = Some((written, ticket)),
             None => reign.node.on_marks(now, ticket, false),
