@@ -31,13 +31,13 @@ use Noticed::{Both, Swarm};
 // The first seeds that notice each, and what they notice, stand behind it.
 fn holder(mutation: HolderMutation) -> Noticed {
     match mutation {
-        HolderMutation::NoOrder => Swarm(200),         // 16, 20, 26: I8
+        HolderMutation::NoOrder => Swarm(200),         // 6, 16, 26: I8
         HolderMutation::FromReceipt => Swarm(20),      // 0: I11; 1, 2: I7
-        HolderMutation::RenewAnyway => Swarm(10_000),  // 1001, 1682, 2482: I4
+        HolderMutation::RenewAnyway => Swarm(10_000),  // 495, 1151: I4
         HolderMutation::KeepAfterPromise => Swarm(20), // 0, 1, 2: I9
         HolderMutation::NoFence => Both(6_000, fence::back_to_the_deposed), // 566: I8
         HolderMutation::HeldIsLease => Swarm(20),      // 0, 1, 2: I12
-        HolderMutation::UnitsNotHeld => Swarm(50),     // 0, 1, 4: I9
+        HolderMutation::UnitsNotHeld => Swarm(50),     // 0, 1, 5: I9
     }
 }
 
@@ -47,12 +47,12 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::ShortCharge => Swarm(20),          // 0, 1, 2: I7
         GrantorMutation::NoDriftMargin => Swarm(50),        // 6, 8, 9: I7
         GrantorMutation::CreditAtDecision => Swarm(20),     // 0, 1, 2: I4
-        GrantorMutation::IncarnationFreesOld => Swarm(200), // 13, 20, 23: I4
-        GrantorMutation::NoPostCut => Swarm(100),           // 2, 5, 12: I5
+        GrantorMutation::IncarnationFreesOld => Swarm(200), // 13, 23, 29: I4
+        GrantorMutation::NoPostCut => Swarm(100),           // 5, 6, 8: I5
         GrantorMutation::NoNestedEnd => Swarm(20),          // 0, 1, 2: I11
-        GrantorMutation::NoGhost => Swarm(100),             // 7, 9: I2; 10: I3
-        GrantorMutation::NoNodeGhost => Swarm(100),         // 2, 10: I3; 8: I2
-        GrantorMutation::ShortGhost => Swarm(300),          // 2, 14, 30: I2
+        GrantorMutation::NoGhost => Swarm(100),             // 2: I3; 7, 9: I2
+        GrantorMutation::NoNodeGhost => Swarm(100),         // 2, 7: I3; 8: I2
+        GrantorMutation::ShortGhost => Swarm(300),          // 4, 11: I3; 14: I2
         GrantorMutation::ClaimsUnlimited => Noticed::Story(claims::a_liar),
         GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 104: I2; 105, 108: I3
         GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),
