@@ -59,12 +59,20 @@ impl Town {
 
     /// A task gives up its candidature for good, and takes no more calls. It is gone when etcd has heard of that.
     pub(super) fn resign(&mut self, task: u32) -> bool {
-        let now = self.local(Party::Task(task));
+        let (now, global) = (self.local(Party::Task(task)), self.now);
         let found = &mut self.tasks[task as usize];
-        let Some(candidate) = found.candidate.as_mut().filter(|_| found.process.frozen.is_none()) else {
+        if found.candidate.is_none() || found.process.frozen.is_some() {
             return false;
-        };
-        candidate.resign(now);
+        }
+        let acts = found.acts(global);
+        // What is out exactly is written behind all that was asked for before, and then that it leads no more.
+        if let Some(write) = found.reign.as_mut().filter(|_| acts).and_then(|reign| reign.node.resign(now)) {
+            self.write_record(task, write);
+        }
+        let found = &mut self.tasks[task as usize];
+        if let Some(candidate) = &mut found.candidate {
+            candidate.resign(now);
+        }
         found.up = false;
         self.end_reign(task, &Farewell::Resigned);
         self.drive_task(task);
@@ -230,7 +238,11 @@ impl Town {
 }
 
 fn terms(header: Header) -> Terms {
-    Terms { longest_lease: header.longest_lease, authority: header.authority, config_version: 0 }
+    Terms {
+        longest_lease: header.longest_lease,
+        authority: header.authority,
+        config_version: header.config_version,
+    }
 }
 
 /// For the story.
