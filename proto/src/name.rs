@@ -91,9 +91,46 @@ name!(
     ResourceId
 );
 
+/// With that the name of a floor ends.
+const FLOOR: &str = "|safe";
+
+// === impl ResourceId ===
+
+impl ResourceId {
+    /// The resource of which the *floor* of this one is leased: what is reserved of its capacity for those who reach no
+    /// server (PROTOCOL.md 7.2). `db` has `db|safe`, which is longer by five bytes.
+    #[must_use]
+    pub fn floor(&self) -> ResourceId {
+        ResourceId(format!("{}{FLOOR}", self.0).into())
+    }
+
+    /// Of which resource this is the floor by its name, if of any.
+    #[must_use]
+    pub fn floored(&self) -> Option<ResourceId> {
+        let name = self.0.strip_suffix(FLOOR).filter(|name| !name.is_empty())?;
+        Some(ResourceId(name.into()))
+    }
+
+    /// Whether it is a floor by its name.
+    #[must_use]
+    pub fn is_floor(&self) -> bool {
+        self.0.len() > FLOOR.len() && self.0.ends_with(FLOOR)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_floor_knows_whose_it_is() {
+        let name = |text| ResourceId::new(text, 256).unwrap();
+        let floor = name("db").floor();
+        assert_eq!((floor.as_str(), floor.is_floor(), floor.floored()), ("db|safe", true, Some(name("db"))));
+        for other in ["db", "|safe", "db|safes"] {
+            assert_eq!((name(other).is_floor(), name(other).floored()), (false, None), "{other}");
+        }
+    }
 
     #[test]
     fn anything_without_control_characters_is_a_name() {

@@ -168,6 +168,7 @@ impl Part {
             if *key == self.keys.reign {
                 by = number("epoch");
                 self.record.longest_lease = length("longest_lease_ns");
+                self.record.longest_safe_lease = length("longest_safe_lease_ns");
                 self.record.authority = length("authority_ns");
                 self.record.closed = after("closed") == Some("yes");
             } else if let Some(id) = self.resource(key) {

@@ -18,6 +18,13 @@ impl Allowance {
     /// Nothing at all.
     pub const NOTHING: Allowance = Allowance { capacity: Some(Amount::ZERO), until: Time::ZERO };
 
+    /// This and `other` together, as long as both last.
+    #[must_use]
+    pub fn and(self, other: Allowance) -> Allowance {
+        let capacity = self.capacity.zip(other.capacity).map(|(one, other)| one.saturating_add(other));
+        Allowance { capacity, until: self.until.min(other.until) }
+    }
+
     /// So much for ever.
     #[must_use]
     pub const fn forever(capacity: Amount) -> Allowance {

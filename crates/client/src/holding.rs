@@ -25,7 +25,8 @@ pub enum Kind {
 /// What to do when the lease has ended and no server has answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Fallback {
-    /// Keep to the safe capacity of the last answer; to nothing if it gave none.
+    /// Keep to the floor where there is one, until its own lease ends; where there is none, to the safe capacity of the
+    /// last answer; to nothing if it gave none.
     #[default]
     Safe,
     /// Use nothing.
@@ -52,7 +53,7 @@ pub enum Rung {
     Waiting,
     /// A lease that has not ended.
     Leased,
-    /// The lease has ended: the safe capacity that the server advised.
+    /// The lease has ended: the floor, whose lease has not, or the safe capacity that the server advised.
     Safe,
     /// The lease has ended: nothing is allowed.
     Pessimistic,
@@ -104,6 +105,8 @@ pub(crate) struct Holding {
     adopted: Option<Order>,
     /// The safe capacity of the last answer, in units; -1 is without limit.
     safe_capacity: Option<f64>,
+    /// How much to ask for of the floor, in units; absent: by the last answer there is none.
+    floor: Option<f64>,
     /// What cannot be given up at this moment: units in use of a gauge, what a node has handed out.
     in_use: Amount,
     /// The bands of the last report.
@@ -183,6 +186,7 @@ impl Holding {
             cover: Vec::new(),
             adopted: None,
             safe_capacity: None,
+            floor: None,
             in_use: Amount::ZERO,
             reported: None,
             ack_wanted: false,
@@ -242,6 +246,11 @@ impl Holding {
     /// The wants of all bands together.
     pub(crate) fn wants(&self) -> f64 {
         sum(&self.config.bands)
+    }
+
+    /// How much to ask for of its floor, if it has one that would be used.
+    pub(crate) fn wants_floor(&self) -> Option<f64> {
+        self.floor.filter(|_| self.config.kind == Kind::Rate && self.config.fallback == Fallback::Safe)
     }
 
     /// How it is held.
@@ -352,7 +361,10 @@ impl Holding {
             return Err(Fault::Ended);
         }
         self.adopted = grant.order.or(self.adopted);
-        self.safe_capacity = grant.safe_capacity;
+        // Advice is for those who have no floor.
+        self.safe_capacity = grant.safe_capacity.filter(|_| !grant.safe_leased);
+        let limited = grant.safe_capacity.filter(|&safe| safe >= 0.0);
+        self.floor = grant.safe_leased.then(|| limited.unwrap_or(Amount::MAX.as_f64()));
         self.returning = false;
         self.spare = match self.config.surplus {
             Surplus::Keep => grant.capacity.saturating_sub(self.reported_wants()),

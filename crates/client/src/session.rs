@@ -15,6 +15,7 @@ mod action;
 mod asking;
 mod config;
 mod entry;
+mod floors;
 mod line;
 mod pushed;
 mod releasing;
@@ -124,6 +125,7 @@ impl Session {
             }
             Ok(place) => {
                 let entry = &mut self.entries[place];
+                entry.is_floor = false;
                 match &mut entry.stage {
                     Stage::Open => entry.holding.reconfigure(config),
                     Stage::Leaving { again, .. } => *again = Some(config),
@@ -191,16 +193,16 @@ impl Session {
         }
     }
 
-    /// What may be used of `resource`; nothing if it is not there.
+    /// What may be used of `resource`, with its floor; nothing if it is not there.
     #[must_use]
     pub fn allowance(&self, now: Time, resource: &ResourceId) -> Allowance {
-        self.find(resource).map_or(Allowance::NOTHING, |place| self.entries[place].allowance(now))
+        self.find(resource).map_or(Allowance::NOTHING, |place| self.standing(now, place).0)
     }
 
     /// Where the allowance of `resource` comes from.
     #[must_use]
     pub fn rung(&self, now: Time, resource: &ResourceId) -> Rung {
-        self.find(resource).map_or(Rung::Waiting, |place| self.entries[place].rung(now))
+        self.find(resource).map_or(Rung::Waiting, |place| self.standing(now, place).1)
     }
 
     /// What went wrong with `resource` last; nothing if the last answer was good.
@@ -414,7 +416,13 @@ impl Session {
 
     /// Collects what has changed for the program.
     fn settle(&mut self, now: Time) {
-        self.changes.extend(self.entries.iter_mut().filter_map(|entry| entry.change(now)));
+        self.tend_floors(now);
+        for place in 0..self.entries.len() {
+            if !self.entries[place].is_floor {
+                let (allowance, rung) = self.standing(now, place);
+                self.changes.extend(self.entries[place].change(allowance, rung));
+            }
+        }
         let ends =
             self.entries.iter().filter(|entry| entry.is_open()).filter_map(|entry| entry.holding.end(now));
         self.next_end = ends.min().unwrap_or(Time::MAX);

@@ -100,6 +100,7 @@ impl Counter {
             basis: Some(basis),
             token: Vec::new(),
             ack_wanted: false,
+            safe_leased: false,
             safe_capacity: None,
             sharing: None,
         }

@@ -218,7 +218,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// `[epoch 2] [retry 1s] db 60 for 60s refresh 5s [seq 1] [basis 3] [safe 5] [ack] db2 …`: a grant without `seq` is one
+    /// `[epoch 2] [retry 1s] db 60 for 60s refresh 5s [seq 1] [basis 3] [safe 5] [ack] [floor] db2 …`: a grant without `seq` is one
     /// of Doorman's servers.
     fn answer(&mut self) -> Answer {
         let epoch = self.after("epoch").map(|epoch| epoch.parse().unwrap());
@@ -237,6 +237,7 @@ impl<'a> Words<'a> {
                 token: Vec::new(),
                 safe_capacity: self.after("safe").map(|safe| safe.parse().unwrap()),
                 ack_wanted: self.0.next_if_eq(&"ack").is_some(),
+                safe_leased: self.0.next_if_eq(&"floor").is_some(),
                 sharing: None,
             });
         }

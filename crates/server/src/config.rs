@@ -76,6 +76,8 @@ pub struct Record {
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// How long any of it may last, by the clock of whoever holds it.
     pub longest_lease: Duration,
+    /// The same of floors, if it is longer.
+    pub longest_safe_lease: Duration,
     /// For how long the last leader may have gone on after it was succeeded, by its own clock.
     pub authority: Duration,
     /// The newest configuration that was in force.
@@ -85,6 +87,15 @@ pub struct Record {
     /// For how long, at the least, nobody had been elected when this leader began, by its own clock. It need not wait again
     /// for what has ended meanwhile.
     pub vacant: Duration,
+}
+
+/// How long leases may last, of each class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Longest {
+    /// Of all that are not floors.
+    pub(crate) lease: Duration,
+    /// Of floors, if that is longer.
+    pub(crate) safe_lease: Duration,
 }
 
 /// What becomes of what claimants give up of what they showed to a new leader.
@@ -139,16 +150,53 @@ impl Record {
         self.after(since, Duration::ZERO, drift).max(since)
     }
 
-    /// When nothing of it is in use any more, by the same clock.
-    pub(crate) fn ends(&self, since: Time, drift: Drift) -> Time {
-        self.after(since, self.longest_lease, drift)
+    /// When nothing of `resource` is in use any more that is out by it, by the same clock.
+    pub(crate) fn ends(&self, resource: &ResourceId, since: Time, drift: Drift) -> Time {
+        self.after(since, self.longest().of(resource), drift)
     }
 
-    fn after(&self, since: Time, longest_lease: Duration, drift: Drift) -> Time {
+    /// How long any of it may last.
+    pub(crate) fn longest(&self) -> Longest {
+        Longest { lease: self.longest_lease, safe_lease: self.longest_safe_lease }
+    }
+
+    /// When leases that long are over which the last leader may have granted, by the clock of one that began at `since`.
+    pub(crate) fn after(&self, since: Time, longest_lease: Duration, drift: Drift) -> Time {
         let authority = if self.closed { Duration::ZERO } else { self.authority };
         let over = drift.grantor_end(since, authority.saturating_add(longest_lease));
         let vacant = u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX);
         Time::from_nanos(over.as_nanos().saturating_sub(vacant))
+    }
+}
+
+// === impl Longest ===
+
+impl Longest {
+    /// How long leases of `resource` may last.
+    pub(crate) fn of(self, resource: &ResourceId) -> Duration {
+        if resource.is_floor() { self.lease.max(self.safe_lease) } else { self.lease }
+    }
+
+    /// Each class by itself, and how long its leases last.
+    pub(crate) fn classes(self) -> [(Longest, Duration); 2] {
+        let lease = Longest { safe_lease: Duration::ZERO, ..self };
+        let floors = Longest { lease: Duration::ZERO, ..self };
+        [(lease, self.lease), (floors, self.safe_lease)]
+    }
+
+    /// Of each class the longer.
+    pub(crate) fn max(self, other: Longest) -> Longest {
+        Longest { lease: self.lease.max(other.lease), safe_lease: self.safe_lease.max(other.safe_lease) }
+    }
+
+    /// Of each class the shorter.
+    pub(crate) fn min(self, other: Longest) -> Longest {
+        Longest { lease: self.lease.min(other.lease), safe_lease: self.safe_lease.min(other.safe_lease) }
+    }
+
+    /// Whether leases of some class may be longer than `other` allows.
+    pub(crate) fn passes(self, other: Longest) -> bool {
+        self.lease > other.lease || self.safe_lease > other.safe_lease
     }
 }
 
@@ -162,11 +210,26 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn db() -> ResourceId {
+        ResourceId::new("db", 256).unwrap()
+    }
+
+    #[test]
+    fn floors_end_later_and_hold_nothing_else_up() {
+        let (longest_lease, longest_safe_lease) = (seconds(60), seconds(3_600));
+        let record = Record { longest_lease, longest_safe_lease, ..Record::default() };
+        assert_eq!(record.ends(&db(), NOON, Drift::NONE), NOON + seconds(60));
+        assert_eq!(record.ends(&db().floor(), NOON, Drift::NONE), NOON + seconds(3_600));
+        // Written before there were floors: what bears such a name was granted as everything else.
+        let before = Record { longest_safe_lease: Duration::ZERO, ..record };
+        assert_eq!(before.ends(&db().floor(), NOON, Drift::NONE), NOON + seconds(60));
+    }
+
     #[test]
     fn what_is_out_ends_after_the_authority_and_the_longest_lease() {
         let record = Record { longest_lease: seconds(60), authority: seconds(4), ..Record::default() };
         assert_eq!(record.opens(NOON, Drift::NONE), NOON + seconds(4));
-        assert_eq!(record.ends(NOON, Drift::NONE), NOON + seconds(64));
+        assert_eq!(record.ends(&db(), NOON, Drift::NONE), NOON + seconds(64));
         let drift = Drift::from_parts_per_million(10_000);
         assert!(record.opens(NOON, drift) > NOON + Duration::from_millis(4_080));
     }
@@ -176,7 +239,7 @@ mod tests {
         let record =
             Record { longest_lease: seconds(60), authority: seconds(4), closed: true, ..Record::default() };
         assert_eq!(record.opens(NOON, Drift::NONE), NOON);
-        assert_eq!(record.ends(NOON, Drift::NONE), NOON + seconds(60));
+        assert_eq!(record.ends(&db(), NOON, Drift::NONE), NOON + seconds(60));
     }
 
     #[test]
@@ -188,6 +251,6 @@ mod tests {
             ..Record::default()
         };
         assert_eq!(record.opens(NOON, Drift::NONE), NOON);
-        assert_eq!(record.ends(NOON, Drift::NONE), NOON + seconds(54));
+        assert_eq!(record.ends(&db(), NOON, Drift::NONE), NOON + seconds(54));
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use lessor_client::holding::Proof;
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 
-use crate::config::{NodeConfig, Record};
+use crate::config::{Longest, NodeConfig, Record};
 
 /// A change of the record, to be made whole and only as long as this leader has not been succeeded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,8 +39,10 @@ pub struct MarkWrite {
 /// What stands beside the marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// No lease is granted for longer.
+    /// No lease is granted for longer, but of floors.
     pub longest_lease: Duration,
+    /// No floor is granted for longer, nor for longer than that; zero where there are none.
+    pub longest_safe_lease: Duration,
     /// A leader goes on for no longer without hearing that it leads.
     pub authority: Duration,
     /// Nothing is granted after this was written.
@@ -108,12 +110,12 @@ struct Heading {
     written: Option<Header>,
     /// Whether it may say something else.
     doubtful: bool,
-    /// The longest lease that may be granted from here on.
-    longest_lease: Duration,
+    /// The longest leases that may be granted from here on.
+    longest: Longest,
     authority: Duration,
     config_version: u64,
     /// Longer leases that may be out, until then.
-    past: Vec<(Duration, Time)>,
+    past: Vec<(Longest, Time)>,
     /// For how long the leader before may act unseen, and when it certainly does not.
     before: (Duration, Time),
 }
@@ -139,31 +141,34 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 // === impl Marks ===
 
 impl Marks {
-    /// The marks of a leader that begins at `since` and finds them as its configuration says; `longest_lease` is the longest
+    /// The marks of a leader that begins at `since` and finds them as its configuration says; `longest` are the longest
     /// that it may grant.
-    pub(crate) fn new(since: Time, config: &NodeConfig, longest_lease: Duration) -> Marks {
+    pub(crate) fn new(since: Time, config: &NodeConfig, longest: Longest) -> Marks {
         let empty = Record::default();
         let record = config.record.as_ref().unwrap_or(&empty);
-        let (opens, ends) = (record.opens(since, config.drift), record.ends(since, config.drift));
+        let opens = record.opens(since, config.drift);
+        let ends = |id: &ResourceId| record.ends(id, since, config.drift);
         let found = |(id, &amount): (&ResourceId, &Amount)| {
             let reign = record.proofs.get(id).map(|proof| proof.order.epoch);
-            (id.clone(), Mark { most: amount, least: amount, falling: Some(ends), reign })
+            (id.clone(), Mark { most: amount, least: amount, falling: Some(ends(id)), reign })
         };
+        let past = record.longest().classes();
+        let past = past.map(|(class, length)| (class, record.after(since, length, config.drift)));
         Marks {
             marks: record.marks.iter().map(found).collect(),
             header: Heading {
                 written: None,
                 doubtful: true,
-                longest_lease,
+                longest,
                 authority: config.authority,
                 config_version: record.config_version,
-                past: vec![(record.longest_lease, ends)],
+                past: past.to_vec(),
                 before: (if record.closed { Duration::ZERO } else { record.authority }, opens),
             },
             due: BTreeSet::new(),
             due_at: since,
             not_before: since,
-            falling: record.marks.keys().map(|id| (ends, id.clone())).collect(),
+            falling: record.marks.keys().map(|id| (ends(id), id.clone())).collect(),
             in_flight: None,
             last_ticket: 0,
             resigned: false,
@@ -177,19 +182,22 @@ impl Marks {
     }
 
     /// No lease may be longer.
-    pub(crate) fn longest_lease(&self) -> Duration {
+    pub(crate) fn longest(&self) -> Longest {
         match self.header.written {
-            Some(written) if !self.resigned && !self.outdated => written.longest_lease,
-            _ => Duration::ZERO,
+            Some(written) if !self.resigned && !self.outdated => written.longest(),
+            _ => Longest::default(),
         }
     }
 
-    /// Leases of up to `longest_lease` are to be granted from here on.
-    pub(crate) fn set_longest_lease(&mut self, now: Time, longest_lease: Duration, drift: Drift) {
-        let before = std::mem::replace(&mut self.header.longest_lease, longest_lease);
-        if before > longest_lease {
-            self.header.past.push((before, drift.grantor_end(now, before)));
-        } else if before < longest_lease {
+    /// Leases of up to `longest` are to be granted from here on.
+    pub(crate) fn set_longest(&mut self, now: Time, longest: Longest, drift: Drift) {
+        let before = std::mem::replace(&mut self.header.longest, longest);
+        for (class, length) in before.classes() {
+            if class.passes(longest) {
+                self.header.past.push((class, drift.grantor_end(now, length)));
+            }
+        }
+        if longest.passes(before) {
             self.hurry(now);
         }
     }
@@ -269,9 +277,9 @@ impl Marks {
         let write = self.in_flight.take_if(|write| write.ticket == ticket)?;
         let mut settled = Settled::default();
         if let Some(header) = write.header.filter(|_| committed) {
-            let before = self.header.written.replace(header).map_or(Duration::ZERO, |it| it.longest_lease);
+            let before = self.header.written.replace(header).map_or(Longest::default(), Header::longest);
             self.header.doubtful = false;
-            settled.longer = before < header.longest_lease;
+            settled.longer = header.longest().passes(before);
         }
         let deletes = write.deletes.into_iter().map(|id| (id, Amount::ZERO));
         for (id, amount) in write.puts.into_iter().chain(deletes) {
@@ -365,17 +373,27 @@ impl Marks {
     }
 }
 
+// === impl Header ===
+
+impl Header {
+    /// How long leases may last.
+    fn longest(self) -> Longest {
+        Longest { lease: self.longest_lease, safe_lease: self.longest_safe_lease }
+    }
+}
+
 // === impl Heading ===
 
 impl Heading {
     /// What it should say at `now`, if it does not.
     fn next(&mut self, now: Time, closed: bool) -> Option<Header> {
         self.past.retain(|&(_, until)| now < until);
-        let past = self.past.iter().map(|&(length, _)| length).max().unwrap_or_default();
+        let longest = self.past.iter().fold(self.longest, |longest, &(past, _)| longest.max(past));
         let (authority, until) = self.before;
         let before = if now < until { authority } else { Duration::ZERO };
         let header = Header {
-            longest_lease: self.longest_lease.max(past),
+            longest_lease: longest.lease,
+            longest_safe_lease: longest.safe_lease,
             authority: self.authority.max(before),
             closed,
             config_version: self.config_version,
@@ -387,20 +405,21 @@ impl Heading {
     fn send(&mut self, header: Header) {
         self.doubtful = true;
         if let Some(written) = &mut self.written {
-            written.longest_lease = written.longest_lease.min(header.longest_lease);
+            let Longest { lease, safe_lease } = written.longest().min(header.longest());
+            (written.longest_lease, written.longest_safe_lease) = (lease, safe_lease);
         }
     }
 
     /// Whether it does not allow what is to be granted.
     fn is_due(&self) -> bool {
-        self.doubtful || self.written.is_none_or(|written| written.longest_lease < self.longest_lease)
+        self.doubtful || self.written.is_none_or(|written| self.longest.passes(written.longest()))
     }
 
     /// When it says more than it has to.
     fn changes_at(&self) -> Option<Time> {
         let written = self.written?;
         let past = self.past.iter().map(|&(_, until)| until).min();
-        let past = past.filter(|_| written.longest_lease > self.longest_lease);
+        let past = past.filter(|_| written.longest().passes(self.longest));
         let before = (written.authority > self.authority).then_some(self.before.1);
         past.into_iter().chain(before).min()
     }

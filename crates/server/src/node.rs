@@ -4,6 +4,7 @@
 //! whole or refused whole: all of it is checked before any of it counts.
 
 mod books;
+mod floors;
 mod marks;
 mod parent;
 mod peers;
@@ -19,6 +20,7 @@ use lessor_proto::{ClientId, ResourceId, Time};
 
 pub use crate::config::{Claims, NodeConfig, ParentConfig, Record};
 pub use crate::marks::{Header, MarkWrite};
+use crate::config::Longest;
 use crate::marks::{Marks, Need};
 use crate::repository::{Repository, Template};
 use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy, shows_earlier};
@@ -60,7 +62,7 @@ impl Node {
     /// A node that begins to lead at `now`.
     #[must_use]
     pub fn new(now: Time, config: NodeConfig, repository: Repository) -> Node {
-        let mut marks = config.marks.then(|| Marks::new(now, &config, longest_lease(&repository, &config)));
+        let mut marks = config.marks.then(|| Marks::new(now, &config, longest(&repository, &config)));
         if let Some(marks) = &mut marks {
             marks.set_config_version(now, repository.version());
         }
@@ -133,17 +135,18 @@ impl Node {
     pub fn reload(&mut self, now: Time, repository: Repository) {
         self.heartbeat = heartbeat(&repository);
         self.repository = repository;
-        let (longest, drift) = (longest_lease(&self.repository, &self.config), self.config.drift);
+        let (longest, drift) = (longest(&self.repository, &self.config), self.config.drift);
         if let Some(marks) = &mut self.marks {
-            marks.set_longest_lease(now, longest, drift);
+            marks.set_longest(now, longest, drift);
             marks.set_config_version(now, self.repository.version());
         }
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
-            let template = self.template(&id);
+            let (template, kin) = (self.template(&id), self.kin(&id));
             if let Some(resource) = self.resources.get_mut(&id) {
                 resource.advance(now);
                 resource.set_template(template);
+                resource.kin = kin;
             }
             self.sync(now, &id);
             self.book(&id);
@@ -154,10 +157,13 @@ impl Node {
     /// Lets end what has ended, and forgets resources that nobody uses. Gives back when to call it again, if nothing
     /// else happens before.
     pub fn advance(&mut self, now: Time) -> Option<Time> {
-        let mut idle = Vec::new();
+        let (mut idle, mut moved) = (Vec::new(), Vec::new());
         for (id, resource) in &mut self.resources {
             let before = resource.ledger().total();
             resource.advance(now);
+            if resource.kin.is_some() && resource.ledger().total() != before {
+                moved.push(id.clone());
+            }
             if let Some(marks) = self.marks.as_mut().filter(|_| resource.ledger().total() != before) {
                 let reign = marks::reign_above(&self.parent, id);
                 marks.note(now, id, Need { reign, ..resource.need() });
@@ -166,6 +172,7 @@ impl Node {
                 idle.push(id.clone());
             }
         }
+        moved.iter().for_each(|id| self.couple(now, id));
         for id in idle {
             self.leave_above(now, &id);
             if let Some(at) = self.resources.remove(&id).and_then(|resource| resource.booked) {
@@ -232,15 +239,14 @@ impl Node {
                 retry = retry.into_iter().chain([opens.since(now).max(PROMPT)]).min();
                 continue;
             }
-            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
             let resource = match self.resources.get_mut(id) {
                 Some(resource) => resource,
                 None => {
-                    let mut resource = open(now, id, &self.repository, reign);
-                    resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id)));
-                    self.resources.entry(id.clone()).or_insert(resource)
+                    self.open(now, id);
+                    self.resources.get_mut(id).expect("it has just been opened")
                 }
             };
+            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
             let reply = resource.report(now, ask, report, reign);
             let displaced = resource.wake() != resource.booked;
             match reply {
@@ -249,7 +255,7 @@ impl Node {
                     grants.push(reply.grant);
                 }
                 // There is nothing yet to grant from.
-                None if reign.longest_lease.is_zero() && self.later_config().is_none() => {
+                None if reign.longest.lease.is_zero() && self.later_config().is_none() => {
                     retry = Some(PROMPT);
                 }
                 None => retry = retry.into_iter().chain([SOON]).min(),
@@ -262,26 +268,35 @@ impl Node {
         Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry }
     }
 
+    /// Opens the books of a resource that was admitted and has none.
+    fn open(&mut self, now: Time, id: &ResourceId) {
+        let template = self.template(id).expect("admitted, so a template covers it");
+        let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+        let mut resource = Resource::new(now, id.clone(), template, reign);
+        resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id)));
+        resource.kin = self.kin(id);
+        self.resources.insert(id.clone(), resource);
+        self.couple(now, id);
+    }
+
     fn template(&self, id: &ResourceId) -> Option<Arc<Template>> {
         covering(&self.repository, &self.config, id)
     }
 }
 
 fn reign<'a>(config: &'a NodeConfig, marks: &Option<Marks>, since: Time, session: u64) -> Reign<'a> {
-    let longest_lease = marks.as_ref().map_or(Duration::MAX, Marks::longest_lease);
-    Reign { config, since, longest_lease, session }
+    let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
+    let longest = marks.as_ref().map_or(unlimited, Marks::longest);
+    Reign { config, since, longest, session }
 }
 
 /// For how long anything may count that is granted by these templates.
-fn longest_lease(repository: &Repository, config: &NodeConfig) -> Duration {
-    let longest = |template: &Arc<Template>| template.legacy.counted(template.lease_length);
-    repository.templates().iter().chain(&config.unknown_names).map(longest).max().unwrap_or_default()
-}
-
-/// The books of a resource that was admitted and has none.
-fn open(now: Time, id: &ResourceId, repository: &Repository, reign: Reign<'_>) -> Resource {
-    let template = covering(repository, reign.config, id).expect("admitted, so a template covers it");
-    Resource::new(now, id.clone(), template, reign)
+fn longest(repository: &Repository, config: &NodeConfig) -> Longest {
+    let of = |template: &Arc<Template>| Longest {
+        lease: template.legacy.counted(template.lease_length),
+        safe_lease: if template.reserves() { template.safe_lease() } else { Duration::ZERO },
+    };
+    repository.templates().iter().chain(&config.unknown_names).map(of).fold(Longest::default(), Longest::max)
 }
 
 /// How often a stream should be heard of so that everything on it is renewed in time.

@@ -3,6 +3,9 @@
 //! A resource follows the template whose glob *is* its name, or else the first whose glob matches it. A resource
 //! without a template is not known here; what becomes of it is for the node to say.
 //!
+//! Where a template reserves something, the *floor* of each of its resources is a resource as well, named as
+//! [`ResourceId::floor`] says, and follows a template derived from that one; unless a template has its very name.
+//!
 //! A repository that exists is valid: its templates hold together, and no two have the same glob. It is replaced as a
 //! whole or not at all.
 //!
@@ -45,6 +48,8 @@ pub use lessor_algorithms::{Policy, Rotate};
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Repository {
     templates: Vec<Arc<Template>>,
+    /// What the floors follow of the resources that follow each of them.
+    floors: Vec<Option<Arc<Template>>>,
     /// Where the template with exactly that glob is.
     exact: BTreeMap<Box<str>, usize>,
     /// Where the templates are whose globs match more than themselves, in order.
@@ -90,8 +95,9 @@ impl Repository {
         }
         let is_pattern = |&index: &usize| !templates[index].glob.is_plain();
         let patterns = (0..templates.len()).filter(is_pattern).collect();
+        let floors = templates.iter().map(|template| template.floor().map(Arc::new)).collect();
         let templates = templates.into_iter().map(Arc::new).collect();
-        Ok(Repository { templates, exact, patterns, version: 0 })
+        Ok(Repository { templates, floors, exact, patterns, version: 0 })
     }
 
     /// The same, as the edition of that number. A leader with an earlier edition than one that was in force before it grants
@@ -107,12 +113,28 @@ impl Repository {
         self.version
     }
 
-    /// The template that `resource` follows: the one whose glob is that very name, or else the first that matches it.
+    /// The template that `resource` follows: the one whose glob is that very name; or if it is a floor, the one for that; or
+    /// else the first that matches it.
     #[must_use]
     pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
         let name = resource.as_str();
-        let matching = || self.patterns.iter().find(|&&index| self.templates[index].glob.matches(name));
-        self.exact.get(name).or_else(matching).map(|&index| &self.templates[index])
+        let exact = || self.exact.get(name).map(|&index| &self.templates[index]);
+        exact().or_else(|| self.floor(resource)).or_else(|| self.matching(name).map(|at| &self.templates[at]))
+    }
+
+    /// Whether a template has the very name of `resource` for its glob.
+    pub(crate) fn has_template(&self, resource: &ResourceId) -> bool {
+        self.exact.contains_key(resource.as_str())
+    }
+
+    fn floor(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
+        let floored = resource.floored()?;
+        let exact = self.exact.get(floored.as_str()).copied();
+        self.floors[exact.or_else(|| self.matching(floored.as_str()))?].as_ref()
+    }
+
+    fn matching(&self, name: &str) -> Option<usize> {
+        self.patterns.iter().copied().find(|&index| self.templates[index].glob.matches(name))
     }
 
     /// All templates, in their order.

@@ -37,7 +37,7 @@ use self::legacy::Crowd;
 use self::rotate::Rota;
 use self::streaming::Streaming;
 use self::supply::Supply;
-use crate::config::NodeConfig;
+use crate::config::{Longest, NodeConfig};
 use crate::ledger::Ledger;
 use crate::marks::Need;
 use crate::mutation::Mutation;
@@ -77,6 +77,8 @@ pub struct Resource {
     next_look: Time,
     /// The node above has not been told what is wanted since that changed.
     wants_news: bool,
+    /// With which other one it shares its capacity.
+    pub(crate) kin: Option<ResourceId>,
     /// Where it stands on the timeline of its node.
     pub(crate) booked: Option<Time>,
     learning_until: Time,
@@ -98,7 +100,7 @@ pub(crate) struct Reign<'a> {
     /// When this leader began.
     pub(crate) since: Time,
     /// No lease may be longer; nothing is granted if it is zero.
-    pub(crate) longest_lease: Duration,
+    pub(crate) longest: Longest,
     /// The number for a session that begins now, never used before in this reign.
     pub(crate) session: u64,
 }
@@ -116,14 +118,14 @@ impl Resource {
         if let Some(record) = &reign.config.record {
             let out = record.marks.get(&id).copied().unwrap_or_default();
             let end = match reign.config.rules.lack(Mutation::ShortGhost) {
-                true => reign.since + record.longest_lease / 2,
-                false => record.ends(reign.since, drift),
+                true => reign.since + record.longest().of(&id) / 2,
+                false => record.ends(&id, reign.since, drift),
             };
             if !(leased && reign.config.rules.lack(Mutation::NoNodeGhost)) {
                 ledger.haunt(out, end);
             }
             ledger.advance(now);
-            longest = record.longest_lease;
+            longest = record.longest().of(&id);
         }
         if leased || reign.config.marks || reign.config.record.is_some() {
             learning = Duration::ZERO;
@@ -133,7 +135,7 @@ impl Resource {
         }
         let mut resource = Resource {
             id,
-            shares: Shares::new(template.policy, template.capacity.as_f64()),
+            shares: Shares::new(template.policy, template.shared().as_f64()),
             ledger,
             children: Children::new(reign.config.hash_seed),
             supply,
@@ -144,6 +146,7 @@ impl Resource {
             unsettled: false,
             next_look: now,
             wants_news: true,
+            kin: None,
             booked: None,
             learning_until: reign.since + learning,
             learned: learning.is_zero(),
@@ -163,7 +166,7 @@ impl Resource {
     pub(crate) fn set_template(&mut self, template: Option<Arc<Template>>) {
         if let Some(template) = &template {
             self.shares.set_policy(template.policy);
-            self.shares.set_capacity(template.capacity.as_f64());
+            self.shares.set_capacity(template.shared().as_f64());
             if !self.is_leased() {
                 self.ledger.set_limit(limit(template));
             }
@@ -180,6 +183,17 @@ impl Resource {
             self.rank(slot);
         }
         self.unsettled = true;
+    }
+
+    /// No more than `limit` may be out from here on. Returns whether that is another limit.
+    pub(crate) fn limit_to(&mut self, limit: Amount) -> bool {
+        if self.ledger.limit().is_none_or(|before| before == limit) {
+            return false;
+        }
+        self.ledger.set_limit(Some(limit));
+        self.reshare();
+        self.unsettled = true;
+        true
     }
 
     /// Whether the report would be taken, with nothing changed if not.
@@ -596,7 +610,7 @@ fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> 
 }
 
 fn limit(template: &Template) -> Option<Amount> {
-    template.policy.is_bounded().then_some(template.capacity)
+    template.policy.is_bounded().then(|| template.shared())
 }
 
 fn exhausted(what: impl Fn() -> String, count: usize, limit: usize) -> Result<(), Refusal> {

@@ -173,6 +173,7 @@ mod tests {
             basis: None,
             token: vec![7],
             ack_wanted: true,
+            safe_leased: true,
             safe_capacity: Some(-1.0),
             sharing: None,
         }

@@ -41,7 +41,10 @@ pub struct Grant {
     pub token: Vec<u8>,
     /// Somebody waits for what this takes away: report at once.
     pub ack_wanted: bool,
-    /// What to fall back to when no server answers, in units: -1 is without limit.
+    /// A part of the capacity is reserved and leased apart, as [`ResourceId::floor`]: that is what to fall back to.
+    pub safe_leased: bool,
+    /// What to fall back to when no server answers, in units: -1 is without limit. Where something is reserved, how much of
+    /// that to ask for; absent: as much as there is.
     pub safe_capacity: Option<f64>,
     /// How the resource is shared; told to nodes.
     pub sharing: Option<Sharing>,
@@ -136,6 +139,7 @@ impl Grant {
             basis: lease.basis,
             token: lease.token.unwrap_or_default(),
             ack_wanted: lease.ack_wanted.unwrap_or(false),
+            safe_leased: lease.safe_leased.unwrap_or(false),
             safe_capacity,
             sharing: None,
         })
@@ -174,6 +178,7 @@ impl Grant {
             token: (!self.token.is_empty()).then(|| self.token.clone()),
             ack_wanted: self.ack_wanted.then_some(true),
             generation: None,
+            safe_leased: self.safe_leased.then_some(true),
         }
     }
 }

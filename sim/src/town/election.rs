@@ -240,6 +240,7 @@ impl Town {
 fn terms(header: Header) -> Terms {
     Terms {
         longest_lease: header.longest_lease,
+        longest_safe_lease: header.longest_safe_lease,
         authority: header.authority,
         config_version: header.config_version,
     }

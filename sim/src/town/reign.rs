@@ -170,8 +170,9 @@ impl Town {
 
 /// What a record says to a node.
 fn found(read: RecordRead) -> Record {
-    let RecordRead { longest_lease, authority, closed, marks, proofs, .. } = read;
-    Record { marks, proofs, longest_lease, authority, closed, ..Record::default() }
+    let RecordRead { longest_lease, longest_safe_lease, authority, closed, marks, proofs, .. } = read;
+    let record = Record { marks, proofs, longest_lease, authority, closed, ..Record::default() };
+    Record { longest_safe_lease, ..record }
 }
 
 // === configuration ===

@@ -21,6 +21,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         basis: None,
         token: vec![seq],
         ack_wanted: false,
+        safe_leased: false,
         safe_capacity: None,
         sharing: None,
     };

@@ -16,6 +16,8 @@ pub(super) const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) resource: ResourceId,
+    /// It is the floor of another resource, and the program does not hear of it.
+    pub(super) is_floor: bool,
     pub(super) holding: Holding,
     pub(super) stage: Stage,
     /// When to ask, or to release, next.
@@ -75,6 +77,7 @@ impl Entry {
     pub(super) fn new(now: Time, resource: ResourceId, config: HoldingConfig) -> Entry {
         Entry {
             resource,
+            is_floor: false,
             holding: Holding::new(config),
             stage: Stage::Open,
             due: now,
@@ -241,9 +244,8 @@ impl Entry {
         self.refresh
     }
 
-    /// What has changed since the program was last told.
-    pub(super) fn change(&mut self, now: Time) -> Option<Change> {
-        let (allowance, rung) = (self.allowance(now), self.rung(now));
+    /// What has changed since the program was last told, when so much may be used and comes from there.
+    pub(super) fn change(&mut self, allowance: Allowance, rung: Rung) -> Option<Change> {
         if (self.told.0, self.told.1) == (allowance, rung) && self.told.2 == self.fault {
             return None;
         }

@@ -52,7 +52,9 @@ impl Session {
             }
             match &mut entry.stage {
                 Stage::Leaving { again: Some(config), .. } => {
+                    let is_floor = entry.is_floor;
                     *entry = Entry::new(now, entry.resource.clone(), config.clone());
+                    entry.is_floor = is_floor;
                     true
                 }
                 Stage::Leaving { again: None, .. } => false,

@@ -95,6 +95,7 @@ impl Books {
             basis: Some(basis),
             token: Vec::new(),
             ack_wanted,
+            safe_leased: false,
             safe_capacity: None,
             sharing: None,
         };

@@ -9,7 +9,8 @@
 //!
 //! The second form is of a node that holds a lease from the one above: a later leader of it shows that lease there.
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
-//! the version of the form. `epoch` and `write` say whose write was the last, and which of them; every write puts them,
+//! the version of the form. Behind `longest_lease_ns` stands `longest_safe_lease_ns 3600000000000` where there are floors.
+//! `epoch` and `write` say whose write was the last, and which of them; every write puts them,
 //! and comes right behind the one before it or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,8 @@ pub struct RecordRead {
     pub epoch: u64,
     /// No lease of any earlier leader is longer.
     pub longest_lease: Duration,
+    /// The same of floors, if it is longer; 0 where there are none.
+    pub longest_safe_lease: Duration,
     /// For how long, at the most, an earlier leader that is cut off from etcd goes on.
     pub authority: Duration,
     /// Whether the last leader had stopped before it wrote.
@@ -62,6 +65,8 @@ pub struct RecordWrite {
 pub struct Terms {
     /// No lease that is out, or will be, is longer.
     pub longest_lease: Duration,
+    /// The same of floors, if it is longer; 0 where there are none.
+    pub longest_safe_lease: Duration,
     /// For how long, at the most, a leader that is cut off goes on; that of this one counts in any case.
     pub authority: Duration,
     /// The configuration in force.
@@ -106,8 +111,8 @@ pub(super) struct Holder {
     pub(super) address: String,
 }
 
-const HEADER: &str =
-    "1 epoch _ write _ longest_lease_ns _ authority_ns _ closed yes|no config_version _ (numbers for _)";
+const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_ns _] authority_ns _ closed yes|no \
+                      config_version _ (numbers for _)";
 const MARK: &str = "1 millionths _ [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
 const HOLDER: &str = "1 nonce _ address _";
 
@@ -162,11 +167,9 @@ impl RecordRead {
         }
         match header {
             Some((Header { epoch, closed, terms, .. }, mod_revision)) => {
-                let Terms { longest_lease, authority, config_version } = terms;
-                Ok((
-                    RecordRead { epoch, longest_lease, authority, closed, config_version, marks, proofs },
-                    mod_revision,
-                ))
+                let Terms { longest_lease, longest_safe_lease, authority, config_version } = terms;
+                let read = RecordRead { epoch, longest_lease, authority, closed, config_version, marks, proofs, longest_safe_lease };
+                Ok((read, mod_revision))
             }
             None if marks.is_empty() => Ok((RecordRead::default(), 0)),
             // Somebody has deleted it: how long what is out may last is not known.
@@ -183,9 +186,13 @@ impl RecordRead {
 
 impl Header {
     pub(super) fn encode(&self) -> String {
-        let Terms { longest_lease, authority, config_version } = self.terms;
+        let Terms { longest_lease, longest_safe_lease, authority, config_version } = self.terms;
+        let floors = match longest_safe_lease.as_nanos() {
+            0 => String::new(),
+            nanos => format!(" longest_safe_lease_ns {nanos}"),
+        };
         format!(
-            "1 epoch {} write {} longest_lease_ns {} authority_ns {} closed {} config_version {config_version}",
+            "1 epoch {} write {} longest_lease_ns {}{floors} authority_ns {} closed {} config_version {config_version}",
             self.epoch,
             self.write,
             longest_lease.as_nanos(),
@@ -203,6 +210,9 @@ impl Header {
                 write: number(&mut words, "write")?,
                 terms: Terms {
                     longest_lease: Duration::from_nanos(number(&mut words, "longest_lease_ns")?),
+                    longest_safe_lease: Duration::from_nanos(
+                        if_there(&mut words, "longest_safe_lease_ns")?.unwrap_or(0),
+                    ),
                     authority: Duration::from_nanos(number(&mut words, "authority_ns")?),
                     config_version: 0,
                 },
@@ -280,6 +290,14 @@ fn after<'a>(words: &mut SplitWhitespace<'a>, name: &str) -> Option<&'a str> {
     (words.next()? == name).then(|| words.next())?
 }
 
+/// The number after `name`, if that comes next; nothing at all if something else than a number comes after it.
+fn if_there(words: &mut SplitWhitespace<'_>, name: &str) -> Option<Option<u64>> {
+    match words.clone().next() {
+        Some(word) if word == name => number(words, name).map(Some),
+        _ => Some(None),
+    }
+}
+
 fn number(words: &mut SplitWhitespace<'_>, name: &str) -> Option<u64> {
     after(words, name)?.parse().ok()
 }
@@ -328,7 +346,7 @@ mod tests {
         );
         let lonely = decode(&[stored("lessor/root/mark/db", "1 millionths 5")]);
         assert!(lonely.starts_with("key \"lessor/root/reign\" holds \"nothing, though"), "{lonely}");
-        for value in ["", "1", "1 epoch x", &REIGN.replace("no", "perhaps"), &format!("{REIGN} more")] {
+        for value in ["", "1", "1 epoch x", &REIGN.replace("no", "perhaps"), &format!("{REIGN} more"), &REIGN.replace("60", "60 longest_safe_lease_ns x")] {
             assert!(decode(&[stored("lessor/root/reign", value)]).contains("lessor/root/reign"), "{value}");
         }
     }
@@ -340,16 +358,21 @@ mod tests {
         assert_eq!(RecordRead::decode(&keys, &[leader]).unwrap(), (RecordRead::default(), 0));
         let (read, mod_revision) = RecordRead::decode(&keys, &[stored(&keys.reign, REIGN)]).unwrap();
         assert_eq!((read.epoch, read.config_version, mod_revision, read.is_first()), (7, 3, 5, false));
+        assert_eq!(read.longest_safe_lease, Duration::ZERO);
+        let floors = REIGN.replace("60 auth", "60 longest_safe_lease_ns 900 auth");
+        let (read, _) = RecordRead::decode(&keys, &[stored(&keys.reign, &floors)]).unwrap();
+        assert_eq!(read.longest_safe_lease, Duration::from_nanos(900));
     }
 
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            epoch: u64, write: u64, longest_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
+            epoch: u64, write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
             nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
             let terms = Terms {
                 longest_lease: Duration::from_nanos(longest_lease),
+                longest_safe_lease: Duration::from_nanos(longest_safe_lease),
                 authority: Duration::from_nanos(authority),
                 config_version,
             };

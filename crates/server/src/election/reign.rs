@@ -305,6 +305,7 @@ fn opening(record: &RecordRead, config: &ElectionConfig) -> Terms {
     let before = if record.closed { Duration::ZERO } else { record.authority };
     Terms {
         longest_lease: record.longest_lease,
+        longest_safe_lease: record.longest_safe_lease,
         authority: config.authority.max(before),
         config_version: record.config_version,
     }

@@ -247,7 +247,12 @@ mod tests {
     use super::*;
 
     fn terms() -> Terms {
-        Terms { longest_lease: Duration::ZERO, authority: Duration::from_secs(4), config_version: 0 }
+        Terms {
+            longest_lease: Duration::ZERO,
+            longest_safe_lease: Duration::ZERO,
+            authority: Duration::from_secs(4),
+            config_version: 0,
+        }
     }
 
     fn resource(number: usize) -> ResourceId {

@@ -62,10 +62,11 @@ impl Node {
     /// What a successor must be told: at most so much is out.
     #[must_use]
     pub fn outstanding(&self, now: Time) -> BTreeMap<ResourceId, Amount> {
-        let before =
-            self.config.record.iter().filter(|record| now < record.ends(self.since, self.config.drift));
-        let mut out: BTreeMap<_, _> =
-            before.flat_map(|record| &record.marks).map(|(id, &amount)| (id.clone(), amount)).collect();
+        let before = self.config.record.iter().flat_map(|record| {
+            let lasts = |id: &ResourceId| now < record.ends(id, self.since, self.config.drift);
+            record.marks.iter().filter(move |(id, _)| lasts(id))
+        });
+        let mut out: BTreeMap<_, _> = before.map(|(id, &amount)| (id.clone(), amount)).collect();
         out.extend(self.resources.iter().map(|(id, resource)| (id.clone(), resource.outstanding())));
         out
     }

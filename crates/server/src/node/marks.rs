@@ -82,11 +82,11 @@ impl Node {
     }
 
     /// What the mark of a resource has to allow for. Of one that nobody has asked for, what may be out from before.
-    fn need(&self, now: Time, id: &ResourceId) -> Need {
+    pub(super) fn need(&self, now: Time, id: &ResourceId) -> Need {
         if let Some(resource) = self.resources.get(id) {
             return Need { reign: reign_above(&self.parent, id), ..resource.need() };
         }
-        let record = self.config.record.iter().filter(|it| now < it.ends(self.since, self.config.drift));
+        let record = self.config.record.iter().filter(|it| now < it.ends(id, self.since, self.config.drift));
         let out: Amount = record.filter_map(|record| record.marks.get(id)).copied().max().unwrap_or_default();
         Need { amount: out, out, limit: Some(out), ..Need::default() }
     }

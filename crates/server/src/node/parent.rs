@@ -90,6 +90,7 @@ impl Node {
     /// Lets the marks and the session know what is wanted of a resource, and what of it is out.
     pub(super) fn sync(&mut self, now: Time, id: &ResourceId) {
         self.note_mark(now, id);
+        self.couple(now, id);
         let Some(Above { session }) = &mut self.parent else { return };
         let Some(resource) = self.resources.get_mut(id).filter(|resource| resource.speaks(now)) else {
             return;

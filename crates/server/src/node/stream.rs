@@ -8,7 +8,7 @@ use lessor_proto::{ResourceId, Time};
 
 use super::parent::Above;
 use super::peers::Stream;
-use super::{Node, open, reign};
+use super::{Node, reign};
 use crate::marks::Marks;
 use crate::resource::{Renewal, shows_earlier};
 
@@ -249,15 +249,14 @@ impl Node {
 
     /// One report of a stream's holder.
     fn hear(&mut self, now: Time, peer: Peer, ask: &Ask, report: &Report) {
-        let reign = reign(&self.config, &self.marks, self.since, self.sessions);
         let resource = match self.resources.get_mut(&report.resource) {
             Some(resource) => resource,
             None => {
-                let mut resource = open(now, &report.resource, &self.repository, reign);
-                resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(&report.resource)));
-                self.resources.entry(report.resource.clone()).or_insert(resource)
+                self.open(now, &report.resource);
+                self.resources.get_mut(&report.resource).expect("it has just been opened")
             }
         };
+        let reign = reign(&self.config, &self.marks, self.since, self.sessions);
         if let Some(slot) = resource.hear(now, ask, report, reign) {
             resource.attach(now, slot, peer, report.has.as_ref(), reign.config.epoch);
             if let Some(stream) = self.peers.get_mut(peer) {

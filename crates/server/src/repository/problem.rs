@@ -36,6 +36,10 @@ pub enum Field {
     LegacyMaxFraction,
     /// [`Template::spare_to_nodes`].
     SpareToNodes,
+    /// [`Template::safe_fraction`].
+    SafeFraction,
+    /// [`Template::safe_lease`].
+    SafeLease,
 }
 
 /// What is wrong with a template.
@@ -111,6 +115,14 @@ pub enum Problem {
         /// The lease length.
         lease: Duration,
     },
+    /// What is to outlast the lease would end before it.
+    #[error("safe_lease {safe:?} is shorter than lease_length {lease:?}; wanted at least a lease")]
+    SafeLeaseShorterThanLease {
+        /// How long a floor lasts.
+        safe: Duration,
+        /// The lease length.
+        lease: Duration,
+    },
     /// A field says something about what this template has not.
     #[error("{field} {found}; wanted {wanted}")]
     Misplaced {
@@ -142,6 +154,8 @@ impl Field {
             Field::LegacyHold => "legacy_hold",
             Field::LegacyMaxFraction => "legacy_max_fraction",
             Field::SpareToNodes => "spare_to_nodes",
+            Field::SafeFraction => "safe_fraction",
+            Field::SafeLease => "safe_lease",
         }
     }
 }
@@ -166,6 +180,7 @@ impl Problem {
             | Problem::Misplaced { field, .. } => *field,
             Problem::QuantumLongerThanLease { .. } => Field::Quantum,
             Problem::HoldShorterThanLease { .. } => Field::LegacyHold,
+            Problem::SafeLeaseShorterThanLease { .. } => Field::SafeLease,
             Problem::LeaseShorterThanRefresh { .. } => Field::LeaseLength,
         }
     }

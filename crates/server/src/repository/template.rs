@@ -9,6 +9,8 @@ use lessor_proto::Amount;
 use super::Glob;
 use super::fraction::Fraction;
 use super::legacy::Legacy;
+#[cfg(doc)]
+use super::Repository;
 use super::problem::{Field, Problem};
 
 /// What is configured for the resources whose names match a glob.
@@ -45,6 +47,10 @@ pub struct Template {
     /// Of a rate that is divided: how much of what nobody wants is kept by the nodes below, so that it is near to those who
     /// come to want it; absent: half of it.
     pub spare_to_nodes: Option<Fraction>,
+    /// Of a rate that is divided: how much of the capacity is reserved for clients that reach no server, and leased apart.
+    pub safe_fraction: Fraction,
+    /// How long a lease of that lasts; absent: an hour, or a lease where that is longer.
+    pub safe_lease: Option<Duration>,
 }
 
 /// What a client may use once its lease has ended and no server answers.
@@ -76,11 +82,15 @@ const LEAST_QUANTUM: Duration = Duration::from_millis(100);
 /// A year: longer is a mistake, and sums of so long times are far from overflowing.
 const MAX_SECONDS: f64 = 365.0 * 86_400.0;
 
+/// How long a floor lasts if nothing else is said.
+const SAFE_LEASE: Duration = Duration::from_secs(3_600);
+
 const UNITS_WANTED: &str = "a number from 0 to 18446744073709";
 const SAFE_WANTED: &str = "a number from 0 to 18446744073709, or -1 for no limit";
 const SECONDS_WANTED: &str = "whole seconds from 1 to 31536000 (a year)";
 const QUANTUM_WANTED: &str = "at least 100ms, and no more than a lease";
 const HOLD_WANTED: &str = "at most a year";
+const SAFE_LEASE_WANTED: &str = "at most a year";
 const LEARNING_WANTED: &str = "whole seconds from 0 (no learning) to 31536000 (a year)";
 
 // === impl Template ===
@@ -105,6 +115,8 @@ impl Template {
             legacy: Legacy::default(),
             legacy_max_fraction: Fraction::ALL,
             spare_to_nodes: None,
+            safe_fraction: Fraction::NONE,
+            safe_lease: None,
         }
     }
 
@@ -123,6 +135,54 @@ impl Template {
             true => self.spare_to_nodes.unwrap_or(Fraction::HALF),
             false => Fraction::NONE,
         }
+    }
+
+    /// How much of the capacity is reserved: what the floors of all clients together come to.
+    #[must_use]
+    pub fn reserved(&self) -> Amount {
+        self.safe_fraction.of(self.capacity)
+    }
+
+    /// How much of the capacity is shared by ordinary leases: what is not reserved.
+    #[must_use]
+    pub fn shared(&self) -> Amount {
+        self.capacity.saturating_sub(self.reserved())
+    }
+
+    /// Whether there are floors.
+    #[must_use]
+    pub fn reserves(&self) -> bool {
+        self.safe_fraction > Fraction::NONE
+    }
+
+    /// How long a floor lasts.
+    #[must_use]
+    pub fn safe_lease(&self) -> Duration {
+        self.safe_lease.unwrap_or(SAFE_LEASE.max(self.lease_length))
+    }
+
+    /// The template of the floors, if there are any: what is reserved, shared equally by longer leases. Doorman's clients
+    /// have no part in it, because they cannot say that they have given one up.
+    ///
+    /// A server without memory learns for as long as floors may last that it knows nothing of, if it is to learn at all.
+    pub(super) fn floor(&self) -> Option<Template> {
+        let learning = match self.learning {
+            Duration::ZERO => Duration::ZERO,
+            learning => learning.max(self.safe_lease()),
+        };
+        self.reserves().then(|| Template {
+            capacity: self.reserved(),
+            safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
+            policy: Policy::FairShare,
+            lease_length: self.safe_lease(),
+            learning,
+            legacy: Legacy::Deny,
+            legacy_max_fraction: Fraction::ALL,
+            spare_to_nodes: Some(Fraction::NONE),
+            safe_fraction: Fraction::NONE,
+            safe_lease: None,
+            ..self.clone()
+        })
     }
 
     /// The longest that a grant may count: after so long without a word all that was granted is over.
@@ -182,6 +242,7 @@ impl Template {
         problems.extend(self.turn_problems());
         problems.extend(self.legacy_problems());
         problems.extend(self.spare_problem());
+        problems.extend(self.floor_problems());
         problems
     }
 
@@ -227,6 +288,33 @@ impl Template {
         let misplaced = self.kind == Kind::Gauge || !self.policy.is_bounded();
         let problem = Problem::Misplaced { field: Field::SpareToNodes, found, wanted };
         self.spare_to_nodes.filter(|_| misplaced).map(|_| problem)
+    }
+
+    /// What is wrong with what is said about capacity that is reserved.
+    fn floor_problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.reserves() {
+            let misplaced = match self.kind {
+                Kind::Gauge => Some(("is about rates, and this is a gauge", "kind: rate")),
+                Kind::Rate if !self.policy.is_bounded() => {
+                    Some(("is a part of what all share", "FAIR_SHARE or PROPORTIONAL_SHARE"))
+                }
+                Kind::Rate => None,
+            };
+            let problem = |(found, wanted)| Problem::Misplaced { field: Field::SafeFraction, found, wanted };
+            problems.extend(misplaced.map(problem));
+        }
+        match self.safe_lease {
+            Some(safe) if safe < self.lease_length => {
+                problems.push(Problem::SafeLeaseShorterThanLease { safe, lease: self.lease_length });
+            }
+            Some(value) if value.as_secs_f64() > MAX_SECONDS => {
+                let (field, found) = (Field::SafeLease, "is too large");
+                problems.push(Problem::Time { field, value, found, wanted: SAFE_LEASE_WANTED });
+            }
+            _ => {}
+        }
+        problems
     }
 
     /// What is wrong with what is said about Doorman's clients.

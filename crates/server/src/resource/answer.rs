@@ -90,8 +90,9 @@ impl Resource {
             true => self.terms.lease_length.min(self.terms.refresh_interval * 2),
             false => self.terms.lease_length,
         };
-        let full = full.min(reign.longest_lease);
-        if full.is_zero() || !child.incarnated && self.terms.legacy.counted(full) > reign.longest_lease {
+        let longest = reign.longest.of(&self.id);
+        let full = full.min(longest);
+        if full.is_zero() || !child.incarnated && self.terms.legacy.counted(full) > longest {
             return None;
         }
         let drift = reign.config.drift;
@@ -137,7 +138,8 @@ impl Resource {
             basis: child.report_id(),
             token,
             ack_wanted: granted.ack_wanted,
-            safe_capacity: Some(self.safe_capacity()),
+            safe_leased: self.terms.reserves(),
+            safe_capacity: self.advice(slot),
             sharing: Some(self.sharing()),
         }
     }
@@ -178,11 +180,28 @@ impl Resource {
         demands.iter().map(share).sum()
     }
 
+    /// What the child at `slot` is told to fall back to, in units. Where something is reserved that is a lease of its own, and
+    /// those who know of it are told how much to ask for, if that is limited.
+    fn advice(&self, slot: Slot) -> Option<f64> {
+        match self.terms.safe_capacity {
+            SafeCapacity::Dynamic | SafeCapacity::Unlimited
+                if self.terms.reserves() && self.children.at(slot).incarnated =>
+            {
+                None
+            }
+            _ => Some(self.safe_capacity()),
+        }
+    }
+
     /// What clients are told to fall back to, in units: -1 is without limit. It may be used for ever once they are cut
-    /// off, and nothing is reserved for it: it lies outside the promise that the sum stays within the capacity.
+    /// off, and nothing is reserved for it: it lies outside the promise that the sum stays within the capacity. Where
+    /// something is reserved for others, it is no more than what one of them would have of that.
     pub(super) fn safe_capacity(&self) -> f64 {
         match self.terms.safe_capacity {
-            SafeCapacity::Dynamic => self.terms.capacity.as_f64() / self.shares.weight().max(1) as f64,
+            SafeCapacity::Dynamic => {
+                let whole = if self.terms.reserves() { self.terms.reserved() } else { self.terms.capacity };
+                whole.as_f64() / self.shares.weight().max(1) as f64
+            }
             SafeCapacity::Unlimited => -1.0,
             SafeCapacity::Fixed(amount) => amount.as_f64(),
         }

@@ -219,7 +219,7 @@ impl Resource {
         let mut found = Vec::new();
         for priority in self.streaming.priorities() {
             let level = self.shares.level(priority).unwrap_or(f64::INFINITY);
-            let excess = Amount::from_f64(level.min(self.terms.capacity.as_f64()) * self.tolerance());
+            let excess = Amount::from_f64(level.min(self.terms.shared().as_f64()) * self.tolerance());
             found.extend(self.streaming.above(priority, level * (1.0 + self.tolerance()), excess));
         }
         found.extend_from_slice(others);

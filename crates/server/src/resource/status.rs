@@ -87,6 +87,10 @@ impl Resource {
     /// Who holds how much, with at most `holders` of them one by one: those with the most first, of the first `rank`.
     pub(crate) fn status(&self, now: Time, holders: usize, rank: usize) -> ResourceStatus {
         let safe = self.safe_capacity();
+        let advised = match self.terms.reserves() {
+            true => self.children.iter().filter(|child| !child.incarnated).count(),
+            false => self.children.len(),
+        };
         ResourceStatus {
             resource: self.id.to_string(),
             template: self.template.as_ref().map(|template| template.glob.to_string()),
@@ -95,7 +99,7 @@ impl Resource {
                 Kind::Gauge => "gauge",
             },
             algorithm: algorithm_name(self.terms.policy),
-            capacity: if self.template.is_some() { self.terms.capacity.as_f64() } else { 0.0 },
+            capacity: if self.template.is_some() { self.terms.shared().as_f64() } else { 0.0 },
             leased: units(self.ledger.total()),
             wants: self.shares.wants(),
             clients: self.children.len(),
@@ -108,7 +112,7 @@ impl Resource {
             in_debt: self.ledger.in_debt(),
             overcommitment: self.ledger.overcommitment().as_f64(),
             safe_capacity: safe,
-            safe_capacity_out: (safe >= 0.0).then_some(safe * self.children.len() as f64),
+            safe_capacity_out: (safe >= 0.0 || advised == 0).then_some(safe.max(0.0) * advised as f64),
             duplicate_client_ids: self.duplicates,
             holders: self.holder_status(now, holders, rank),
         }

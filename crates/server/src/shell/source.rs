@@ -14,6 +14,8 @@
 //!     legacy_hold: 1h                # with sticky: how long their leases count at most
 //!     legacy_max_fraction: 1         # how much of the capacity they may have together
 //!     spare_to_nodes: 0.5            # rates only: how much of what nobody wants the nodes below keep
+//!     safe_fraction: 0.1             # rates only: how much is reserved for clients that reach no server; absent: nothing
+//!     safe_lease: 1h                 # how long they may go on with it; not shorter than lease_length
 //!     algorithm:
 //!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
 //!       lease_length: 60             # seconds

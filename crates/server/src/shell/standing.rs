@@ -97,6 +97,7 @@ fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
     let MarkWrite { puts, proofs, deletes, header, ticket: _ } = write;
     let terms = header.map(|header| Terms {
         longest_lease: header.longest_lease,
+        longest_safe_lease: header.longest_safe_lease,
         authority: header.authority,
         config_version: header.config_version,
     });

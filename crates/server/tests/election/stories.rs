@@ -290,7 +290,9 @@ impl<'a> Words<'a> {
             match (name, value) {
                 ("lease", length) => {
                     let (longest_lease, authority) = (duration(length), Duration::from_secs(4));
-                    write.terms = Some(Terms { longest_lease, authority, config_version: 1 });
+                    let longest_safe_lease = Duration::ZERO;
+                    write.terms =
+                        Some(Terms { longest_lease, longest_safe_lease, authority, config_version: 1 });
                 }
                 (_, "gone") => {
                     write.deletes.insert(resource);

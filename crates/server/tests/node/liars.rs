@@ -40,6 +40,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         basis: None,
         token,
         ack_wanted: false,
+        safe_leased: false,
         safe_capacity: None,
         sharing: None,
     };

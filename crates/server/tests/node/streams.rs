@@ -168,6 +168,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             basis: None,
             token: if number("token") == Some(0.0) { Vec::new() } else { token },
             ack_wanted: false,
+            safe_leased: false,
             safe_capacity: None,
             sharing: None,
         };
@@ -200,6 +201,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             basis: number("basis").map(|basis| basis as u64),
             token: Vec::new(),
             ack_wanted: number("ack").is_some(),
+            safe_leased: false,
             safe_capacity: None,
             sharing: None,
         }]),
@@ -238,9 +240,13 @@ fn what(down: &Down) -> String {
 
 fn written(write: &MarkWrite) -> String {
     let mut said = format!("#{}", write.ticket);
-    if let Some(Header { longest_lease, authority, closed, .. }) = write.header {
+    if let Some(Header { longest_lease, longest_safe_lease, authority, closed, .. }) = write.header {
         let closed = if closed { ", closed" } else { "" };
-        write!(said, " leases of {longest_lease:?}, authority of {authority:?}{closed}")
+        let floors = match longest_safe_lease.is_zero() {
+            true => String::new(),
+            false => format!(", floors of {longest_safe_lease:?}"),
+        };
+        write!(said, " leases of {longest_lease:?}{floors}, authority of {authority:?}{closed}")
             .expect("a string takes it");
     }
     for (id, amount) in &write.puts {

@@ -245,6 +245,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 basis,
                 token,
                 ack_wanted,
+                safe_leased: ack_wanted,
                 safe_capacity,
                 // Clients are not told.
                 sharing: (to == HolderKind::Node).then_some(sharing),

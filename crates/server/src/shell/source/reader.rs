@@ -28,6 +28,8 @@ const TEMPLATE: &[&str] = &[
     "legacy_hold",
     "legacy_max_fraction",
     "spare_to_nodes",
+    "safe_fraction",
+    "safe_lease",
     "algorithm",
 ];
 const ALGORITHM: &[&str] =
@@ -152,8 +154,9 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
     let quantum = notes.read(&at, "quantum", |node| scalar::time("quantum", node));
     let algorithm = algorithm(notes, &at);
     let legacy = legacy(notes, &at, algorithm.lease_length);
-    let [most, spare] = [Field::LegacyMaxFraction, Field::SpareToNodes]
+    let [most, spare, safe] = [Field::LegacyMaxFraction, Field::SpareToNodes, Field::SafeFraction]
         .map(|field| notes.number(&at, field, FRACTION, |value| Fraction::check(field, value)));
+    let safe_lease = notes.read(&at, "safe_lease", |node| scalar::time("safe_lease", node));
 
     let kind_is_known = !matches!(kind, Reading::Bad);
     let mut places = algorithm.places;
@@ -167,6 +170,8 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
         Field::LegacyHold,
         Field::LegacyMaxFraction,
         Field::SpareToNodes,
+        Field::SafeFraction,
+        Field::SafeLease,
     ];
     places.extend(own.map(|field| (field, at.place(field.as_str()))));
     Some(Draft {
@@ -188,6 +193,9 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             legacy,
             legacy_max_fraction: most.or(Fraction::ALL),
             spare_to_nodes: spare.is().filter(|_| kind_is_known),
+            safe_fraction: safe.is().filter(|_| kind_is_known).unwrap_or(Fraction::NONE),
+            // Nothing is too short for a lease that cannot be read.
+            safe_lease: safe_lease.is().filter(|_| algorithm.lease_length < LONGEST),
         },
         places,
     })
