@@ -20,6 +20,7 @@ mod rotate;
 mod slab;
 mod spare;
 mod status;
+mod step;
 mod streaming;
 mod supply;
 

@@ -26,9 +26,16 @@ fn shown(template: &Template) -> String {
          lease={lease} refresh={refresh} learning={learning}{}{}{} {:?}",
         turns.unwrap_or_default(),
         legacy.unwrap_or_default(),
-        template.spare_to_nodes.map(|part| format!(" spare={}", part.as_f64())).unwrap_or_default(),
+        template.spare_to_nodes.map(|part| format!(" spare={}", part.as_f64())).unwrap_or_default()
+            + &template.reserves().then(|| floor(template)).unwrap_or_default(),
         template.description
     )
+}
+
+/// What the floors of its resources follow.
+fn floor(template: &Template) -> String {
+    let (reserved, lease) = (template.reserved(), template.safe_lease().as_secs());
+    format!(" reserved={reserved} of {} for {lease}", template.capacity)
 }
 
 fn all(repository: &Repository) -> String {

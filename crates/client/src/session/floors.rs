@@ -7,7 +7,7 @@
 //! Nodes ask for floors only when those below them do.
 
 use lessor_proto::message::HolderKind;
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{Amount, ResourceId, Time};
 
 use super::Session;
 use super::entry::{Entry, Stage};
@@ -107,15 +107,16 @@ impl Session {
 // === impl Entry ===
 
 impl Entry {
-    /// What its lease gives, if it has not ended.
+    /// What its lease gives, if that is something and has not ended.
     fn lease(&self, now: Time) -> Option<Allowance> {
-        (self.rung(now) == Rung::Leased).then(|| self.allowance(now))
+        let lease = (self.rung(now) == Rung::Leased).then(|| self.allowance(now))?;
+        Some(lease).filter(|lease| lease.capacity != Some(Amount::ZERO))
     }
 
     /// How much is to be asked for of its floor, if it has one and is to have it.
     fn wants_floor(&self) -> Option<f64> {
         let asks = self.is_open() && !self.is_floor;
-        self.holding.wants_floor().filter(|_| asks)
+        self.holding.wants_floor().filter(|&wants| asks && wants > 0.0)
     }
 
     /// Whether it is asked for, or will be when what was released is confirmed.

@@ -51,6 +51,9 @@ pub struct Template {
     pub safe_fraction: Fraction,
     /// How long a lease of that lasts; absent: an hour, or a lease where that is longer.
     pub safe_lease: Option<Duration>,
+    /// Whether equal shares are cut to powers of two, so that they change rarely. It is so with what is reserved, of which
+    /// nobody has enough: without steps everybody's share would change with everyone who comes.
+    pub in_steps: bool,
 }
 
 /// What a client may use once its lease has ended and no server answers.
@@ -117,6 +120,7 @@ impl Template {
             spare_to_nodes: None,
             safe_fraction: Fraction::NONE,
             safe_lease: None,
+            in_steps: false,
         }
     }
 
@@ -181,6 +185,7 @@ impl Template {
             spare_to_nodes: Some(Fraction::NONE),
             safe_fraction: Fraction::NONE,
             safe_lease: None,
+            in_steps: true,
             ..self.clone()
         })
     }

@@ -38,6 +38,30 @@ fn exact_name_comes_before_every_glob() {
 }
 
 #[test]
+fn a_floor_follows_a_template_derived_from_that_of_its_resource() {
+    let reserving = |glob| Template {
+        safe_fraction: Fraction::HALF,
+        learning: Duration::from_secs(60),
+        ..template(glob)
+    };
+    let own = Template { lease_length: Duration::from_secs(90), ..template("x|safe") };
+    let repository =
+        Repository::new(vec![reserving("db-*"), reserving("x"), own, template("*")]).unwrap();
+    let find = |name| repository.find(&ResourceId::new(name, 256).unwrap()).unwrap();
+    let (base, floor) = (find("db-1"), find("db-1|safe"));
+    assert_eq!((base.shared(), base.reserved()), (Amount::from_units(50), Amount::from_units(50)));
+    assert_eq!((floor.capacity, floor.shared()), (Amount::from_units(50), Amount::from_units(50)));
+    let hour = Duration::from_secs(3_600);
+    assert_eq!((floor.lease_length, floor.learning, floor.legacy), (hour, hour, Legacy::Deny));
+    assert!(floor.in_steps && !floor.reserves());
+    // A template of its very name comes first; what reserves nothing has no floor, and the name is like others.
+    assert_eq!(find("x|safe").lease_length, Duration::from_secs(90));
+    assert_eq!(find("other|safe").glob.as_str(), "*");
+    assert_eq!(find("db-1|safe|safe").glob.as_str(), "db-*");
+    assert!(!find("db-1|safe|safe").in_steps);
+}
+
+#[test]
 fn unmatched_name_is_unknown() {
     check(&["db-*"], &[("db", None), ("db-1/x", None)]);
     check(&[], &[("db", None)]);

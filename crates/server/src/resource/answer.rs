@@ -173,8 +173,11 @@ impl Resource {
         let share = |demand: Demand| match level.filter(|&(priority, _)| priority == demand.priority) {
             Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
             None => {
-                level = self.shares.level(demand.priority).map(|level| (demand.priority, level));
-                self.shares.share(&demand)
+                level = self.level(demand.priority).map(|level| (demand.priority, level));
+                match level.filter(|_| self.terms.in_steps) {
+                    Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
+                    None => self.shares.share(&demand),
+                }
             }
         };
         demands.iter().map(share).sum()

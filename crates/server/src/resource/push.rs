@@ -218,7 +218,7 @@ impl Resource {
     fn too_full(&self, now: Time, others: &[Slot]) -> Vec<Slot> {
         let mut found = Vec::new();
         for priority in self.streaming.priorities() {
-            let level = self.shares.level(priority).unwrap_or(f64::INFINITY);
+            let level = self.level(priority).unwrap_or(f64::INFINITY);
             let excess = Amount::from_f64(level.min(self.terms.shared().as_f64()) * self.tolerance());
             found.extend(self.streaming.above(priority, level * (1.0 + self.tolerance()), excess));
         }
@@ -255,7 +255,7 @@ impl Resource {
     fn feed_ranked(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) -> u32 {
         let mut told = 0;
         for priority in self.streaming.priorities() {
-            let level = self.shares.level(priority).unwrap_or(f64::INFINITY) * (1.0 - self.tolerance());
+            let level = self.level(priority).unwrap_or(f64::INFINITY) * (1.0 - self.tolerance());
             let mut last = None;
             while let Some(hungry) = self.streaming.next_below(priority, level, last) {
                 last = Some(hungry);

@@ -152,7 +152,7 @@ impl Resource {
     fn one_status(&self, now: Time, child: &Child) -> HolderStatus {
         let share = match child.withdrawn {
             true => 0.0,
-            false => child.demands.iter().map(|demand| self.shares.share(&demand)).sum(),
+            false => self.share(&child.demands),
         };
         HolderStatus {
             client: child.name.to_string(),

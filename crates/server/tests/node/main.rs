@@ -2,6 +2,7 @@
 
 mod claims;
 mod crowd;
+mod floors;
 mod gauges;
 mod holders;
 mod laws;
@@ -11,3 +12,4 @@ mod listeners;
 mod marks;
 mod stories;
 mod streams;
+mod village;

@@ -196,6 +196,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             safe_fraction: safe.is().filter(|_| kind_is_known).unwrap_or(Fraction::NONE),
             // Nothing is too short for a lease that cannot be read.
             safe_lease: safe_lease.is().filter(|_| algorithm.lease_length < LONGEST),
+            in_steps: false,
         },
         places,
     })

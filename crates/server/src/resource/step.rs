@@ -1,0 +1,72 @@
+//! Shares in steps: equal shares that are powers of two of a millionth, so that they change rarely.
+//!
+//! Of what is reserved everybody wants more than there is, so that the equal share of all would move with everyone who
+//! comes or goes, and all would have to be told. In steps it halves when twice as many have come. The steps are the same
+//! all over the tree: a node below is granted as many whole steps as it has clients.
+//!
+//! Where the capacity is known the step below the level is taken, and what is left serves those who come next. A node that
+//! holds a lease has as much as its clients needed before the last of them came, and more is on its way: it takes the
+//! nearest step, so that those who are there keep theirs meanwhile. Unless it has more out than it has.
+
+use super::Resource;
+
+/// A level that misses a step by less is that step: sums of steps are divided again.
+const NEARLY: f64 = 1.0 + 1e-6;
+
+/// How a level becomes a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rounding {
+    Below,
+    Nearest,
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// What one subclient of `priority` gets at the most; nothing where that is not how it is shared.
+    pub(super) fn level(&self, priority: i64) -> Option<f64> {
+        let level = self.shares.level(priority)?;
+        if !self.terms.in_steps {
+            return Some(level);
+        }
+        let rounding =
+            if self.is_leased() && !self.ledger.in_debt() { Rounding::Nearest } else { Rounding::Below };
+        Some(step(level, rounding))
+    }
+}
+
+/// `level`, in units, as a power of two of a millionth; nothing if it is less than a millionth.
+fn step(level: f64, rounding: Rounding) -> f64 {
+    let micros = level * 1e6;
+    if micros < 1.0 || !micros.is_finite() {
+        return if micros < 1.0 { 0.0 } else { level };
+    }
+    let steps = match rounding {
+        Rounding::Below => (micros * NEARLY).log2().floor(),
+        Rounding::Nearest => micros.log2().round(),
+    };
+    steps.exp2() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_cut_to_a_power_of_two_of_a_millionth() {
+        assert_eq!(step(10.0, Rounding::Below), 8.388_608);
+        assert_eq!(step(8.388_608, Rounding::Below), 8.388_608);
+        assert_eq!(step(7.0 * 8.388_608 / 7.0 * (1.0 - 1e-12), Rounding::Below), 8.388_608);
+        assert_eq!(step(8.388_607, Rounding::Below), 8.388_608, "what is nearly a step is one");
+        assert_eq!(step(8.38, Rounding::Below), 4.194_304);
+        assert_eq!((step(0.0, Rounding::Below), step(5e-7, Rounding::Nearest)), (0.0, 0.0));
+        assert_eq!(step(f64::INFINITY, Rounding::Nearest), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_node_keeps_its_step_until_it_has_too_little_for_it_by_far() {
+        let clients = |n: f64| step(8.388_608 * n / (n + 1.0), Rounding::Nearest);
+        assert_eq!((clients(3.0), clients(100.0)), (8.388_608, 8.388_608));
+        assert_eq!(clients(1.0), 4.194_304, "the second of two shares with the first until there is more");
+    }
+}
