@@ -127,10 +127,12 @@ impl Repository {
         self.exact.contains_key(resource.as_str())
     }
 
+    /// The derived template that a floor follows. What follows such a one has no floor itself.
     fn floor(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
         let floored = resource.floored()?;
         let exact = self.exact.get(floored.as_str()).copied();
-        self.floors[exact.or_else(|| self.matching(floored.as_str()))?].as_ref()
+        let matching = || self.matching(floored.as_str()).filter(|_| self.floor(&floored).is_none());
+        self.floors[exact.or_else(matching)?].as_ref()
     }
 
     fn matching(&self, name: &str) -> Option<usize> {

@@ -148,17 +148,19 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let wants = || 0.0..80.0f64;
+    let wants = || prop_oneof![1 => Just(0.0), 4 => 5.0..200.0f64];
+    let configurations = (prop::sample::select(vec![60.0, 100.0]), prop::sample::select(vec![0.0, 0.2, 0.5]));
     prop_oneof![
         3 => wants().prop_map(|wants| Step::Come { wants }),
         3 => (0usize..8, wants()).prop_map(|(client, wants)| Step::Want { client, wants }),
         3 => (0usize..8).prop_map(|client| Step::Cut { client }),
-        2 => (0usize..8).prop_map(|client| Step::Heal { client }),
+        3 => (0usize..8).prop_map(|client| Step::Heal { client }),
         1 => (1usize..3).prop_map(|place| Step::CutNode { place }),
         1 => (1usize..3).prop_map(|place| Step::HealNode { place }),
         1 => (0usize..3).prop_map(|place| Step::Elect { place }),
-        1 => (50.0..100.0f64, 0.0..0.4f64).prop_map(|(capacity, fraction)| Step::Configure { capacity, fraction }),
-        6 => (0u64..25_000).prop_map(|millis| Step::Wait { millis }),
+        2 => configurations.prop_map(|(capacity, fraction)| Step::Configure { capacity, fraction }),
+        3 => (0u64..1_000).prop_map(|millis| Step::Wait { millis }),
+        4 => (0u64..25_000).prop_map(|millis| Step::Wait { millis }),
     ]
 }
 
@@ -166,7 +168,7 @@ fn step() -> impl Strategy<Value = Step> {
 const CUT: Duration = Duration::from_secs(12);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     // Whoever is cut off for however long, whoever leads, whatever is reserved.
     #[test]
@@ -175,6 +177,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..60),
     ) {
         let mut village = Village::new(terms(100.0, 0.2), leaves);
+        (0..3).for_each(|_| _ = village.come(100.0));
         let (mut capacity, mut past) = (100.0, Vec::new());
         for step in steps {
             village.peak = 0;
