@@ -11,7 +11,7 @@ use lessor_client::limiter::Limiter;
 use lessor_client::session::Transport;
 use lessor_client::shell::{LeaseView, clock};
 use lessor_client::{Client, Resource};
-use lessor_proto::Amount;
+use lessor_proto::{Amount, Time};
 
 /// Asks a server for capacity and says what it gives. It is given back at the end.
 #[derive(Debug, Args)]
@@ -121,6 +121,10 @@ impl Get {
             lease.capacity.map_or_else(|| "without limit".to_owned(), |amount| amount.to_string() + E::UNIT);
         let until = match lease.rung {
             Rung::Leased => format!("for {:.0} s", lease.remaining().as_secs_f64()),
+            // A floor is a lease as well, and advice is none.
+            Rung::Safe if lease.until < Time::MAX => {
+                format!("for {:.0} s", lease.remaining().as_secs_f64())
+            }
             _ => "no lease".to_owned(),
         };
         let fault = lease.last_error.as_ref().map(|fault| format!(", {fault}")).unwrap_or_default();

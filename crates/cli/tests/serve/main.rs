@@ -8,6 +8,7 @@ mod house;
 
 mod bad_input;
 mod crash;
+mod floors;
 mod learning;
 mod limits;
 mod monitors;

@@ -176,7 +176,7 @@ impl LeaseView {
         LeaseView { capacity, until, rung: Rung::Waiting, wants, last_error: None }
     }
 
-    /// How long the lease lasts if nothing is renewed: nothing without a lease, and on a fallback for ever.
+    /// How long the lease, or the floor, lasts if nothing is renewed: nothing without either, and on advice for ever.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.until.since(clock::now())

@@ -5,7 +5,7 @@
 //! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [authority=S] [closed] [leaf] [proof=N] [marks] [prompt] [keys] [defer]` | a new node; `out` may be out under earlier leaders for `longest`, who may go on for `authority` or are `closed`; a `leaf` gets its capacity from a node above, and finds the `proof` of a lease of that reign there; it keeps `marks`, which are written at once if `prompt`; claims are believed with tokens, where there are `keys`; what claimants give up they `defer` |
 //! | `at` | one event a line: `SECONDS NAME EVENT`; what comes out is shown |
 //! | `until seconds=N` | time passes |
-//! | `configure capacity=N` | the template changes |
+//! | `configure capacity=N [fraction=N safe=S]` | the template changes; a fraction is reserved for floors, which last that long |
 //! | `resign` | the leader resigns |
 //! | `books` | what the node has charged |
 //! | `claims` | what has become of claims |
@@ -27,7 +27,7 @@ use lessor_proto::{Amount, Time};
 use lessor_server::node::{
     ClaimTally, Claims, FromParent, Header, MarkWrite, NodeConfig, ParentConfig, Record, StatusQuery,
 };
-use lessor_server::repository::Template;
+use lessor_server::repository::{Field, Fraction, Template};
 use lessor_server::token::{Bearer, Content, Key, Keys};
 
 use super::holders::{repository, resource, template, wants};
@@ -78,6 +78,9 @@ fn terms(number: &dyn Fn(&str) -> Option<f64>) -> Template {
     let mut terms = template(number("capacity").unwrap_or(0.0));
     terms.lease_length = seconds(number("lease").unwrap_or(60.0));
     terms.refresh_interval = seconds(number("refresh").unwrap_or(5.0));
+    let fraction = number("fraction").unwrap_or(0.0);
+    terms.safe_fraction = Fraction::check(Field::SafeFraction, fraction).expect("a fraction");
+    terms.safe_lease = number("safe").map(seconds);
     terms
 }
 
@@ -264,7 +267,8 @@ fn grant(grant: &Grant) -> String {
     let basis = grant.basis.unwrap_or(0);
     let ack = if grant.ack_wanted { ", ack wanted" } else { "" };
     let seq = grant.order.map_or(0, |order| order.seq);
-    format!("g{} as {seq} for {}s from #{basis}{ack}", grant.capacity, grant.length.as_secs_f64())
+    let floor = if grant.safe_leased { ", with a floor" } else { "" };
+    format!("g{} as {seq} for {}s from #{basis}{ack}{floor}", grant.capacity, grant.length.as_secs_f64())
 }
 
 fn up(action: &Action) -> String {
