@@ -178,7 +178,7 @@ const READINGS: [(&str, &str, Reading); 12] = [
     }),
     (
         "lessor_safe_capacity_out",
-        "What all clients together would use if cut off for good; nothing is reserved for it",
+        "What clients were advised to use if cut off for good, all together; nothing is reserved for it",
         |row| row.resource.safe_capacity_out.unwrap_or(f64::INFINITY),
     ),
     ("lessor_duplicate_client_ids", "Lives of a client id that went on beside another", |row| {
