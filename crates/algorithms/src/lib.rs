@@ -3,7 +3,7 @@
 //! A resource has a capacity, and clients want parts of it. [`Shares`] says how much of it each one gets, under one of
 //! four [policies](Policy), in time that hardly grows with the number of clients. In a tree of servers a node tells its
 //! parent what all its clients want by a [`curve`]. Where units cannot be divided, clients take turns by a [`rotation`]. A
-//! client spends what it got through a token [`bucket`].
+//! client spends what it got through a token [`bucket`], and gives each of its tenants a part in time by burst [`tiers`].
 //!
 //! ```
 //! use lessor_algorithms::{Demand, Policy, Shares};
@@ -46,6 +46,7 @@ pub mod curve;
 mod index;
 pub mod rotation;
 pub mod share;
+pub mod tiers;
 
 pub use curve::Curve;
 pub use rotation::{Rotate, Rotation};

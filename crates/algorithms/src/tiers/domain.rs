@@ -1,0 +1,244 @@
+//! The history of one domain, and how it answers.
+
+use super::decision::{Ask, Bound, Decision, Plan};
+use super::forecast;
+use super::global::Global;
+use super::policy::Contract;
+use super::pool::{NEVER, Pool};
+use super::walk::{Moment, View, Walk};
+use super::window::Status;
+
+/// What is remembered of one domain. 32 bytes, and on the heap 16 for each tier, for each time at which hits were made and
+/// still count, and 16 more.
+///
+/// The same [`Contract`] must be given with every call until [`Domain::swap`] tells of another one.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    /// Queue 0 is that of the last second, and its time that of the last call. Then come the tiers of all policies.
+    pub(super) pool: Pool,
+}
+
+/// How many hits would be granted, and what limits them.
+struct Room {
+    hits: u32,
+    bound: Option<Bound>,
+    policy: usize,
+    /// The way through that policy, for so many hits as are asked for.
+    walk: Walk,
+}
+
+// === impl Domain ===
+
+impl Domain {
+    /// Of which nothing is known.
+    #[must_use]
+    pub const fn new() -> Domain {
+        Domain { pool: Pool::new() }
+    }
+
+    /// Asks for hits, and makes those that are granted.
+    ///
+    /// A time before that of an earlier call counts as that one.
+    pub fn request(&mut self, contract: &Contract, global: &mut Global, now: u64, ask: Ask) -> Decision {
+        let plan = self.plan(contract, global, now, ask);
+        self.commit(contract, &plan);
+        global.record(plan.now, plan.hits());
+        plan.decision
+    }
+
+    /// Says what a request would be answered, and changes nothing: to be granted or not together with something else, and
+    /// to look.
+    #[must_use]
+    pub fn plan(&self, contract: &Contract, global: &Global, now: u64, ask: Ask) -> Plan {
+        let now = now.max(self.last());
+        let debt = self.pool.debt;
+        let room = self.room(contract, global, now, debt.saturating_add(ask.copies()));
+        let paid = debt.min(room.hits);
+        let able = room.hits - paid;
+        let granted = if paid < debt || able < ask.min() { 0 } else { able.min(ask.copies()) };
+        let mut decision = self.outcome(contract, global, now, &room, paid + granted);
+        decision.granted = granted;
+        decision.debt = debt - paid;
+        if granted < ask.copies() {
+            decision.bound = if paid < debt { Some(Bound::Debt) } else { room.bound };
+        }
+        if granted == 0 && ask.copies() > 0 {
+            let hits = if paid < debt { 1 } else { ask.min().max(1) };
+            decision.retry_at = self.retry_at(contract, global, now, paid, hits);
+        }
+        Plan { decision, now, paid }
+    }
+
+    /// Makes the hits of a plan. Nothing may have happened to the domain since it was made.
+    pub fn commit(&mut self, contract: &Contract, plan: &Plan) {
+        let hits = plan.hits();
+        if hits == 0 {
+            return self.pass(contract, plan.now);
+        }
+        self.pool.open(contract.queues());
+        self.pool.set_time(0, plan.now);
+        self.pool.debt -= plan.paid;
+        contract.second().record(&mut self.pool, 0, 0, plan.now, hits);
+        for policy in 0..contract.policies().len() {
+            self.make(contract, policy, plan.now, hits);
+        }
+    }
+
+    /// Whether nothing is remembered that could matter from `now` on, so that the domain may be thrown away.
+    #[must_use]
+    pub fn is_idle(&self, contract: &Contract, now: u64) -> bool {
+        let now = now.max(self.last());
+        let is_rested = |policy: usize| {
+            let moment = self.moment(contract, policy, now);
+            let mut tiers = 1..=contract.rules(policy).len();
+            tiers.all(|tier| moment.status(tier) == Status::Inactive && moment.used(tier) == 0)
+        };
+        self.pool.debt == 0
+            && contract.second().used(&self.pool, 0, now) == 0
+            && (0..contract.policies().len()).all(is_rested)
+    }
+
+    /// Gives back memory that is not used: all of it if the domain is idle.
+    pub fn rest(&mut self, contract: &Contract, now: u64) {
+        if self.is_idle(contract, now) {
+            self.pool = Pool::new();
+        } else {
+            self.pass(contract, now);
+            self.pool.shrink(contract.queues());
+        }
+    }
+
+    /// Bytes on the heap, without what the allocator adds.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.pool.heap_bytes()
+    }
+
+    /// The time of the last call.
+    pub(super) fn last(&self) -> u64 {
+        let last = self.pool.time(0);
+        if last == NEVER { 0 } else { last }
+    }
+
+    /// The tiers of a policy at a time.
+    pub(super) fn moment<'a>(&'a self, contract: &'a Contract, policy: usize, now: u64) -> Moment<'a> {
+        let (rules, begin) = (contract.rules(policy), contract.begin(policy));
+        Moment { pool: &self.pool, rules, begin, now }
+    }
+
+    /// Lets time pass, and forgets what does not count any more.
+    pub(super) fn pass(&mut self, contract: &Contract, now: u64) {
+        if self.pool.is_empty() {
+            return;
+        }
+        let now = now.max(self.last());
+        self.pool.set_time(0, now);
+        contract.second().expire(&mut self.pool, 0, now);
+        for policy in 0..contract.policies().len() {
+            for (rule, queue) in contract.rules(policy).iter().zip(contract.begin(policy) + 1..) {
+                rule.measure.expire(&mut self.pool, queue, now);
+            }
+        }
+    }
+
+    /// How many of `want` hits all limits allow.
+    fn room(&self, contract: &Contract, global: &Global, now: u64, want: u32) -> Room {
+        let walk = |policy| {
+            let moment = self.moment(contract, policy, now);
+            Walk::new(moment.rules, &moment, want).run(moment.rules, &moment)
+        };
+        let first = walk(0);
+        let bound = (first.left > 0).then_some(Bound::Tiers);
+        let mut room = Room { hits: want - first.left, bound, policy: 0, walk: first };
+        for policy in 1..contract.policies().len() {
+            let walk = walk(policy);
+            if want - walk.left < room.hits {
+                room = Room { hits: want - walk.left, bound: Some(Bound::Tiers), policy, walk };
+            }
+        }
+        if let Some(hard) = contract.hard_limit() {
+            room.narrow(hard.saturating_sub(contract.second().used(&self.pool, 0, now)), Bound::Hard);
+        }
+        if let Some(limit) = contract.global_limit() {
+            room.narrow(limit.saturating_sub(global.hits(now)), Bound::Global);
+        }
+        room
+    }
+
+    /// The answer after `hits`, which are no more than there is room for.
+    fn outcome(&self, contract: &Contract, global: &Global, now: u64, room: &Room, hits: u32) -> Decision {
+        let moment = self.moment(contract, room.policy, now);
+        // Nearly always all is granted that the tiers allow, and the way is known.
+        let walk = match room.walk.granted() == hits {
+            true => room.walk,
+            false => Walk::new(moment.rules, &moment, hits).run(moment.rules, &moment),
+        };
+        let is_real = walk.tier > 0;
+        Decision {
+            granted: 0,
+            hard_limit: contract.hard_limit(),
+            global_limit: contract.global_limit(),
+            policy: room.policy,
+            tier: walk.tier,
+            tier_limit: if is_real { moment.rules[walk.tier - 1].limit } else { 0 },
+            hits_in_tier: if is_real { moment.used(walk.tier).saturating_add(walk.last) } else { 0 },
+            hits_in_second: contract.second().used(&self.pool, 0, now).saturating_add(hits),
+            hits_in_second_by_all: global.hits(now).saturating_add(hits),
+            burst: walk.has_burst,
+            bound: None,
+            retry_at: None,
+            debt: 0,
+        }
+    }
+
+    /// When `hits` would be granted, if the next thing that happens is that `paid` hits are made.
+    fn retry_at(&self, contract: &Contract, global: &Global, now: u64, paid: u32, hits: u32) -> Option<u64> {
+        if paid > 0 {
+            let (mut then, mut by_all) = (self.clone(), global.clone());
+            then.pool.debt = 0;
+            then.request(contract, &mut by_all, now, Ask::exactly(paid));
+            return then.retry_at(contract, &by_all, now, 0, hits);
+        }
+        let limit = contract.global_limit();
+        let mut at = now;
+        loop {
+            let before = at;
+            at = forecast::grants_at(contract, &self.pool, at, hits)?;
+            at = global.grants_at(limit, at, hits)?;
+            if at == before || limit.is_none() {
+                return Some(at);
+            }
+        }
+    }
+
+    /// Logs hits in the tiers of one policy, which has room for them.
+    fn make(&mut self, contract: &Contract, policy: usize, now: u64, hits: u32) {
+        let (rules, begin) = (contract.rules(policy), contract.begin(policy));
+        let mut walk = Walk::new(rules, &self.moment(contract, policy, now), hits);
+        while let Some(step) = walk.step(rules, &self.moment(contract, policy, now)) {
+            let queue = begin + step.tier;
+            if step.is_entered {
+                self.pool.set_time(queue, now);
+            }
+            let since = self.pool.time(queue);
+            rules[step.tier - 1].measure.record(&mut self.pool, queue, since, now, step.hits);
+        }
+        assert!(walk.left == 0, "{} hits of a plan do not fit: the domain has changed since", walk.left);
+    }
+}
+
+impl Default for Domain {
+    fn default() -> Domain {
+        Domain::new()
+    }
+}
+
+// === impl Room ===
+
+impl Room {
+    fn narrow(&mut self, hits: u32, bound: Bound) {
+        if hits < self.hits {
+            (self.hits, self.bound) = (hits, Some(bound));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What other clients did with the same domain.
+//!
+//! Where a domain's requests reach several clients, each runs the rules on its own hits and on those that it is told of.
+//! It is told two things: that a tier was entered, and that hits were made in one. Each client says the same of its own,
+//! by [`Domain::entries`].
+//!
+//! Hits that were made are made: they count even where there was no room for them, and a tier may then hold more than its
+//! limit, until they leave the window. They are no debt. Where a tier is full they are forgotten with its earlier hits
+//! instead of having a time of their own, so that nobody remembers more times than the limit allows.
+
+use super::decision::Plan;
+use super::domain::Domain;
+use super::policy::Contract;
+use super::walk::{View, Walk, current};
+use super::window::Status;
+
+/// Hits that were made in one tier, to be told to others, or told by them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Counted from 0. The hits of a request are told once for each policy; those of policy 0 are the hits of the second.
+    pub policy: usize,
+    /// Counted from 1; 0 for the one that is current here, if there is one.
+    pub tier: usize,
+    /// When they were made, in nanoseconds of the clock of whoever is told.
+    pub at: u64,
+    /// May be 0: then only the tier is entered.
+    pub hits: u32,
+    /// Whether the tier was entered with these hits.
+    pub is_entered: bool,
+}
+
+// === impl Domain ===
+
+impl Domain {
+    /// What committing a plan will do, in the words in which others are told of it.
+    #[must_use]
+    pub fn entries(&self, contract: &Contract, plan: &Plan) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for policy in 0..contract.policies().len() {
+            let moment = self.moment(contract, policy, plan.now());
+            let mut walk = Walk::new(moment.rules, &moment, plan.hits());
+            while let Some(step) = walk.step(moment.rules, &moment) {
+                let (tier, hits, is_entered) = (step.tier, step.hits, step.is_entered);
+                entries.push(Entry { policy, tier, at: plan.now(), hits, is_entered });
+            }
+        }
+        entries
+    }
+
+    /// Learns what another client did. Policies and tiers that the contract does not have are ignored.
+    ///
+    /// Entries need not come in order. Of two that enter a tier while it is active the earlier one counts, wherever it was
+    /// made and whichever is known first.
+    pub fn merge(&mut self, contract: &Contract, entry: &Entry) {
+        let Entry { policy, tier, at, hits, is_entered } = *entry;
+        if policy >= contract.policies().len() || tier > contract.rules(policy).len() {
+            return;
+        }
+        self.pool.open(contract.queues());
+        self.pool.set_time(0, self.last().max(at));
+        if is_entered && tier > 0 {
+            self.enter(contract, policy, tier, at);
+        }
+        if hits == 0 {
+            return;
+        }
+        if policy == 0 {
+            let most = contract.hard_limit().unwrap_or(u32::MAX);
+            contract.second().record_late(&mut self.pool, 0, 0, at, hits, most);
+        }
+        let moment = self.moment(contract, policy, at);
+        let tier = if tier == 0 { current(moment.rules, &moment) } else { tier };
+        if tier > 0 {
+            let (rule, queue) = (&contract.rules(policy)[tier - 1], contract.begin(policy) + tier);
+            let since = self.pool.time(queue);
+            rule.measure.record_late(&mut self.pool, queue, since, at, hits, rule.limit);
+        }
+    }
+
+    /// Begins the active time of a tier, `at` some time, unless it began before and has not passed then.
+    fn enter(&mut self, contract: &Contract, policy: usize, tier: usize, at: u64) {
+        let (rule, queue) = (&contract.rules(policy)[tier - 1], contract.begin(policy) + tier);
+        let since = self.pool.time(queue);
+        let is_later = since > at && rule.status(at, since) != Status::Inactive;
+        let is_next = since <= at && self.moment(contract, policy, at).status(tier) == Status::Inactive;
+        if is_later || is_next {
+            self.pool.set_time(queue, at);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What is allowed: tiers, policies and contracts, checked once.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::window::{Measure, Rule};
+
+/// The most tiers that a policy may have.
+pub const MOST_TIERS: usize = 16;
+
+/// A tier: how much it allows, and for how long it stays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tier {
+    /// Hits in a window; at least 1.
+    pub limit: u32,
+    /// How long a hit counts. Positive.
+    pub window: Duration,
+    /// How long the tier is active, from the hit that enters it. Without any it is never entered.
+    pub active: Duration,
+    /// After that, for how long it cannot be entered.
+    pub cooldown: Duration,
+    /// Whether a request passes it over while it cools down or is full, instead of being refused.
+    pub is_skippable: bool,
+    /// How the hits of the window are counted.
+    pub kind: Window,
+}
+
+/// How the hits of a window are counted: what is remembered, and how exact the count is.
+///
+/// Slices and fixed windows begin where the active time begins. None of the kinds ever counts a hit for longer than the
+/// exact log, so with the same hits none of them refuses what the log would grant; only the bucket counts hits in part.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Window {
+    /// Every time is remembered: 16 bytes for each time at which there were hits, so at most 16 times the limit.
+    #[default]
+    Exact,
+    /// Hits of the same slice count as made at its beginning: at most `slices` + 1 times are remembered, and a hit is
+    /// forgotten up to one slice too early.
+    Sliding {
+        /// Into how many slices the window is divided; at least 1.
+        slices: u16,
+    },
+    /// All hits are forgotten when the window in which they were made ends. Twice the limit may pass around that end.
+    Fixed,
+    /// Hits are forgotten one after the other, evenly, the limit in a window. In a window `limit` pass at once and as many
+    /// again over its course.
+    Bucket,
+}
+
+/// The tiers of a domain, in ascending order, and what it may do in a second.
+///
+/// ```
+/// use std::time::Duration;
+/// use lessor_algorithms::tiers::{Policy, Tier, Window};
+///
+/// let tier = |limit, window, active, cooldown| Tier {
+///     limit,
+///     window: Duration::from_secs(window),
+///     active: Duration::from_secs(active),
+///     cooldown: Duration::from_secs(cooldown),
+///     is_skippable: false,
+///     kind: Window::Exact,
+/// };
+/// assert!(Policy::new(vec![tier(5, 1, 1, 0), tier(50, 5, 5, 15)], Some(20), None).is_ok());
+///
+/// let wrong = Policy::new(vec![tier(5, 1, 1, 0), tier(0, 5, 5, 15)], None, None);
+/// assert_eq!(wrong.unwrap_err().to_string(), "tier 2: limit 0 grants nothing, at least 1 is wanted");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Policy {
+    tiers: Vec<Tier>,
+    hard: Option<u32>,
+    global: Option<u32>,
+}
+
+/// Why something is not a policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Invalid {
+    /// The limit of a tier is 0.
+    Limit {
+        /// Counted from 1.
+        tier: usize,
+    },
+    /// The window of a tier is empty.
+    Window {
+        /// Counted from 1.
+        tier: usize,
+    },
+    /// A time is beyond 2^64 nanoseconds, 584 years.
+    Long {
+        /// Counted from 1.
+        tier: usize,
+        /// Which of the times.
+        field: &'static str,
+    },
+    /// A window of no slices.
+    Slices {
+        /// Counted from 1.
+        tier: usize,
+    },
+    /// The hard limit is 0.
+    Hard,
+    /// The global limit is 0.
+    Global,
+    /// More than [`MOST_TIERS`].
+    Tiers {
+        /// How many there are.
+        found: usize,
+    },
+    /// A contract without a policy.
+    NoPolicy,
+}
+
+/// The policies of one domain, all of which must hold, in the form in which they are applied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contract {
+    policies: Vec<Policy>,
+    /// The tiers of all policies, one after the other.
+    rules: Vec<Rule>,
+    /// Where in `rules` each policy ends.
+    ends: Vec<usize>,
+    /// The least of all hard limits.
+    hard: Option<u32>,
+    /// The least of all global limits.
+    global: Option<u32>,
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// `tiers` in ascending order; at most `hard` hits a second by one domain, and `global` by all. Without tiers the
+    /// resource is closed.
+    ///
+    /// # Errors
+    ///
+    /// If a limit is 0, a window is empty, a time too long, or there are too many tiers.
+    pub fn new(tiers: Vec<Tier>, hard: Option<u32>, global: Option<u32>) -> Result<Policy, Invalid> {
+        if tiers.len() > MOST_TIERS {
+            return Err(Invalid::Tiers { found: tiers.len() });
+        }
+        for (tier, number) in tiers.iter().zip(1..) {
+            check(tier, number)?;
+        }
+        match (hard, global) {
+            (Some(0), _) => Err(Invalid::Hard),
+            (_, Some(0)) => Err(Invalid::Global),
+            _ => Ok(Policy { tiers, hard, global }),
+        }
+    }
+
+    /// In ascending order; tier 1 comes first.
+    #[must_use]
+    pub fn tiers(&self) -> &[Tier] {
+        &self.tiers
+    }
+
+    /// Hits a second by one domain.
+    #[must_use]
+    pub fn hard_limit(&self) -> Option<u32> {
+        self.hard
+    }
+
+    /// Hits a second by all domains.
+    #[must_use]
+    pub fn global_limit(&self) -> Option<u32> {
+        self.global
+    }
+}
+
+/// Looks for what makes a tier meaningless. It is the `number`th.
+fn check(tier: &Tier, number: usize) -> Result<(), Invalid> {
+    let times = [("window", tier.window), ("active time", tier.active), ("cooldown", tier.cooldown)];
+    for (field, time) in times {
+        if time.as_nanos() > u128::from(u64::MAX) {
+            return Err(Invalid::Long { tier: number, field });
+        }
+    }
+    if tier.limit == 0 {
+        return Err(Invalid::Limit { tier: number });
+    }
+    if tier.window.is_zero() {
+        return Err(Invalid::Window { tier: number });
+    }
+    if tier.kind == (Window::Sliding { slices: 0 }) {
+        return Err(Invalid::Slices { tier: number });
+    }
+    Ok(())
+}
+
+// === impl Contract ===
+
+impl Contract {
+    /// Of one policy or several. The least of their hard and global limits count.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn new(policies: Vec<Policy>) -> Result<Contract, Invalid> {
+        if policies.is_empty() {
+            return Err(Invalid::NoPolicy);
+        }
+        let rules: Vec<Rule> = policies.iter().flat_map(|policy| &policy.tiers).map(Rule::new).collect();
+        let ends = policies.iter().scan(0, |end, policy| {
+            *end += policy.tiers.len();
+            Some(*end)
+        });
+        let ends = ends.collect();
+        let hard = policies.iter().filter_map(|policy| policy.hard).min();
+        let global = policies.iter().filter_map(|policy| policy.global).min();
+        Ok(Contract { policies, rules, ends, hard, global })
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// The least of the hard limits, in hits a second.
+    #[must_use]
+    pub fn hard_limit(&self) -> Option<u32> {
+        self.hard
+    }
+
+    /// The least of the global limits, in hits a second.
+    #[must_use]
+    pub fn global_limit(&self) -> Option<u32> {
+        self.global
+    }
+
+    /// The tiers of one policy.
+    pub(super) fn rules(&self, policy: usize) -> &[Rule] {
+        &self.rules[self.begin(policy)..self.ends[policy]]
+    }
+
+    /// The queue of the fake tier of a policy, so that adding the index of a tier gives that tier's. Queue 0 is the second's.
+    pub(super) fn begin(&self, policy: usize) -> usize {
+        if policy == 0 { 0 } else { self.ends[policy - 1] }
+    }
+
+    /// Queues of a domain: one for each tier and one for the second.
+    pub(super) fn queues(&self) -> usize {
+        self.rules.len() + 1
+    }
+
+    /// How the hits of the last second are counted: exactly if they are limited.
+    pub(super) fn second(&self) -> Measure {
+        if self.hard.is_some() { Measure::SECOND } else { Measure::ABOUT_A_SECOND }
+    }
+}
+
+impl From<Policy> for Contract {
+    fn from(policy: Policy) -> Contract {
+        Contract::new(vec![policy]).unwrap_or_else(|_| unreachable!("there is one"))
+    }
+}
+
+// === impl Invalid ===
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Invalid::Limit { tier } => {
+                write!(f, "tier {tier}: limit 0 grants nothing, at least 1 is wanted")
+            }
+            Invalid::Window { tier } => write!(f, "tier {tier}: the window is empty"),
+            Invalid::Long { tier, field } => write!(f, "tier {tier}: the {field} is longer than 584 years"),
+            Invalid::Slices { tier } => write!(f, "tier {tier}: a window of 0 slices, at least 1 is wanted"),
+            Invalid::Hard => write!(f, "hard limit 0 grants nothing, at least 1 is wanted"),
+            Invalid::Global => write!(f, "global limit 0 grants nothing, at least 1 is wanted"),
+            Invalid::Tiers { found } => write!(f, "{found} tiers, at most {MOST_TIERS} are wanted"),
+            Invalid::NoPolicy => write!(f, "a contract without a policy"),
+        }
+    }
+}
+
+impl std::error::Error for Invalid {}

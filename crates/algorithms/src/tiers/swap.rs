@@ -1,0 +1,86 @@
+//! A policy is replaced by another one, and the history stays.
+
+use super::domain::Domain;
+use super::policy::{Contract, Tier, Window};
+use super::pool::Pool;
+
+/// A tier and where it stands.
+type Placed<'a> = ((usize, usize), &'a Tier);
+
+/// How much alike an earlier and a later tier must be for the later one to have the hits of the earlier.
+#[derive(Clone, Copy)]
+enum Likeness {
+    /// Nothing has changed.
+    Same,
+    /// Tiers were inserted or taken out before it.
+    Moved,
+    /// Policies were.
+    MovedFar,
+    /// What is counted is the same, what is allowed is not.
+    Altered,
+}
+
+// === impl Domain ===
+
+impl Domain {
+    /// Takes `next` for the contract from now on.
+    ///
+    /// A tier that did not change keeps its hits and its active time, even if it has another index. So does one of the
+    /// same index that still counts in the same way. The hits of all other tiers are forgotten. Debt stays.
+    pub fn swap(&mut self, contract: &Contract, next: &Contract, now: u64) {
+        self.pass(contract, now);
+        if self.pool.is_empty() {
+            return;
+        }
+        let mut pool = Pool::new();
+        pool.debt = self.pool.debt;
+        pool.open(next.queues());
+        pool.copy(0, &self.pool, 0);
+        for (before, after) in kept(contract, next) {
+            let (from, to) = (contract.begin(before.0) + before.1, next.begin(after.0) + after.1);
+            pool.copy(to, &self.pool, from);
+        }
+        self.pool = pool;
+    }
+}
+
+/// The tiers that stay, each as policy and index, before and after.
+fn kept(contract: &Contract, next: &Contract) -> Vec<((usize, usize), (usize, usize))> {
+    let mut kept: Vec<((usize, usize), (usize, usize))> = Vec::new();
+    for likeness in [Likeness::Same, Likeness::Moved, Likeness::MovedFar, Likeness::Altered] {
+        for after in placed(next) {
+            let is_free = |before: &Placed| kept.iter().all(|pair| pair.0 != before.0);
+            let before = placed(contract).find(|before| likeness.holds(before, &after) && is_free(before));
+            if let Some((before, _)) = before
+                && kept.iter().all(|pair| pair.1 != after.0)
+            {
+                kept.push((before, after.0));
+            }
+        }
+    }
+    kept
+}
+
+/// The tiers of all policies.
+fn placed(contract: &Contract) -> impl Iterator<Item = Placed<'_>> {
+    let policies = contract.policies().iter().enumerate();
+    policies
+        .flat_map(|(policy, of)| of.tiers().iter().zip(1..).map(move |(tier, index)| ((policy, index), tier)))
+}
+
+// === impl Likeness ===
+
+impl Likeness {
+    fn holds(self, &(before, tier): &Placed, &(after, next): &Placed) -> bool {
+        match self {
+            Likeness::Same => before == after && tier == next,
+            Likeness::Moved => before.0 == after.0 && tier == next,
+            Likeness::MovedFar => tier == next,
+            Likeness::Altered => {
+                let is_level = tier.kind == Window::Bucket;
+                let counts_alike = (tier.window, tier.kind) == (next.window, next.kind);
+                before == after && counts_alike && (!is_level || tier.limit == next.limit)
+            }
+        }
+    }
+}

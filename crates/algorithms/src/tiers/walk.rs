@@ -1,0 +1,134 @@
+//! The way of a request through the tiers of one policy: the rules themselves.
+//!
+//! Hits are granted one after the other, all at the same time. Each either fits into the current tier or bursts into one
+//! above, which is the current one from then on. So the way leads upwards only, and once a hit is refused all after it are:
+//! however many are asked for, those that are granted are the first steps of the same way.
+
+use super::pool::Pool;
+use super::window::{Rule, Status};
+
+/// What a walk has to know of the tiers at one time. Tiers are counted from 1.
+pub(super) trait View {
+    fn status(&self, tier: usize) -> Status;
+    /// Hits that count.
+    fn used(&self, tier: usize) -> u32;
+}
+
+/// The tiers as they are, at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) rules: &'a [Rule],
+    /// The queue before that of tier 1.
+    pub(super) begin: usize,
+    pub(super) now: u64,
+}
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk {
+    /// Where it is; 0 is the fake tier.
+    pub(super) tier: usize,
+    /// Hits that are not granted yet.
+    pub(super) left: u32,
+    /// Those that were granted where it is.
+    pub(super) last: u32,
+    /// Whether it has burst.
+    pub(super) has_burst: bool,
+    is_begun: bool,
+    wanted: u32,
+}
+
+/// Hits that are granted in one tier.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) tier: usize,
+    /// At least 1.
+    pub(super) hits: u32,
+    /// Whether the tier begins its active time with them.
+    pub(super) is_entered: bool,
+}
+
+// === impl Moment ===
+
+impl View for Moment<'_> {
+    fn status(&self, tier: usize) -> Status {
+        self.rules[tier - 1].status(self.pool.time(self.begin + tier), self.now)
+    }
+
+    fn used(&self, tier: usize) -> u32 {
+        self.rules[tier - 1].measure.used(self.pool, self.begin + tier, self.now)
+    }
+}
+
+/// The active tier with the greatest index, or 0.
+pub(super) fn current(rules: &[Rule], view: &impl View) -> usize {
+    let is_active = |&tier: &usize| matches!(view.status(tier), Status::Active { .. });
+    (1..=rules.len()).rev().find(is_active).unwrap_or(0)
+}
+
+/// Where a burst from `tier` leads.
+fn above(rules: &[Rule], view: &impl View, tier: usize) -> Option<usize> {
+    for (rule, next) in rules.iter().zip(1..).skip(tier) {
+        if rule.active == 0 {
+            continue;
+        }
+        let can_be_entered = match view.status(next) {
+            Status::Inactive => view.used(next) < rule.limit,
+            Status::Active { .. } | Status::Cooling { .. } => false,
+        };
+        if can_be_entered {
+            return Some(next);
+        }
+        if !rule.is_skippable {
+            return None;
+        }
+    }
+    None
+}
+
+// === impl Walk ===
+
+impl Walk {
+    pub(super) fn new(rules: &[Rule], view: &impl View, hits: u32) -> Walk {
+        let tier = current(rules, view);
+        Walk { tier, left: hits, last: 0, has_burst: false, is_begun: false, wanted: hits }
+    }
+
+    /// Hits that were granted.
+    pub(super) fn granted(&self) -> u32 {
+        self.wanted - self.left
+    }
+
+    /// `None` when all hits are granted or no more can be.
+    pub(super) fn step(&mut self, rules: &[Rule], view: &impl View) -> Option<Step> {
+        if self.left == 0 {
+            return None;
+        }
+        if !self.is_begun && self.tier > 0 {
+            self.is_begun = true;
+            let room = rules[self.tier - 1].limit.saturating_sub(view.used(self.tier));
+            if room > 0 {
+                return Some(self.grant(room, false));
+            }
+        }
+        self.is_begun = true;
+        self.tier = above(rules, view, self.tier)?;
+        self.has_burst = true;
+        let room = rules[self.tier - 1].limit - view.used(self.tier);
+        Some(self.grant(room, true))
+    }
+
+    /// Goes as far as it can.
+    pub(super) fn run(mut self, rules: &[Rule], view: &impl View) -> Walk {
+        while self.step(rules, view).is_some() {}
+        self
+    }
+
+    fn grant(&mut self, room: u32, is_entered: bool) -> Step {
+        let hits = room.min(self.left);
+        self.left -= hits;
+        self.last = hits;
+        Step { tier: self.tier, hits, is_entered }
+    }
+}

@@ -1,0 +1,251 @@
+//! Windows: which hits count, and when they cease to.
+//!
+//! All kinds but the bucket are one: a hit counts as made at the beginning of its *grain*, and counts until a *span* after
+//! that. With a grain of a nanosecond that is the exact log; with a fraction of the window, sliding counters; with the
+//! whole window and a span just below it, the fixed window.
+//!
+//! The bucket is kept as the time at which it will be empty, which is a whole number of nanoseconds and of parts of one, of
+//! which there are as many as the limit. So a hit adds a whole number of parts, and nothing is ever rounded.
+
+use std::time::Duration;
+
+use super::policy::{Tier, Window};
+use super::pool::{NEVER, Pool};
+
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// A tier in the form in which it is applied. Times in nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Rule {
+    pub(super) limit: u32,
+    pub(super) is_skippable: bool,
+    pub(super) measure: Measure,
+    pub(super) active: u64,
+    pub(super) cooldown: u64,
+}
+
+/// How hits are counted. In nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Measure {
+    /// As runs.
+    Runs {
+        /// Within which hits count as made at the same time.
+        grain: u64,
+        /// Until how long after that they count, inclusive.
+        span: u64,
+    },
+    /// As a level that sinks.
+    Bucket {
+        /// The most that is in.
+        limit: u32,
+        /// In what time that runs out.
+        window: u64,
+    },
+}
+
+/// What a tier does at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// It can be entered.
+    Inactive,
+    /// It was entered.
+    Active {
+        /// The first nanosecond at which it is not.
+        until: u64,
+    },
+    /// It was active, and cannot be entered.
+    Cooling {
+        /// The first nanosecond at which it can.
+        until: u64,
+    },
+}
+
+// === impl Rule ===
+
+impl Rule {
+    pub(super) fn new(tier: &Tier) -> Rule {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let window = nanos(tier.window);
+        let measure = match tier.kind {
+            Window::Exact => Measure::Runs { grain: 1, span: window },
+            Window::Sliding { slices } => {
+                Measure::Runs { grain: window.div_ceil(u64::from(slices)), span: window }
+            }
+            Window::Fixed => Measure::Runs { grain: window, span: window - 1 },
+            Window::Bucket => Measure::Bucket { limit: tier.limit, window },
+        };
+        Rule {
+            limit: tier.limit,
+            is_skippable: tier.is_skippable,
+            measure,
+            active: nanos(tier.active),
+            cooldown: nanos(tier.cooldown),
+        }
+    }
+
+    /// What the tier does at `now` if it was last entered at `since`, which is before that or never.
+    pub(super) fn status(&self, since: u64, now: u64) -> Status {
+        if since == NEVER {
+            return Status::Inactive;
+        }
+        let ends = since.saturating_add(self.active);
+        if now < ends {
+            return Status::Active { until: ends };
+        }
+        let cool = ends.saturating_add(self.cooldown);
+        if now < cool { Status::Cooling { until: cool } } else { Status::Inactive }
+    }
+}
+
+// === impl Measure ===
+
+impl Measure {
+    /// The last second, exactly.
+    pub(super) const SECOND: Measure = Measure::Runs { grain: 1, span: SECOND };
+    /// The last second, in sixteen slices: where it is reported and limits nothing.
+    pub(super) const ABOUT_A_SECOND: Measure = Measure::slices_of_a_second(16);
+
+    /// The last second in so many slices, at least one.
+    pub(super) const fn slices_of_a_second(slices: u64) -> Measure {
+        Measure::Runs { grain: SECOND.div_ceil(slices), span: SECOND }
+    }
+
+    /// Hits that count at `now`.
+    pub(super) fn used(self, pool: &Pool, queue: usize, now: u64) -> u32 {
+        match self {
+            Measure::Runs { span, .. } => {
+                let gone = pool.runs(queue).take_while(|run| run.at.saturating_add(span) < now);
+                pool.total(queue) - gone.map(|run| run.count).sum::<u32>()
+            }
+            Measure::Bucket { limit, window } => {
+                let parts = empty_at(pool, queue, limit).saturating_sub(u128::from(now) * u128::from(limit));
+                // Most buckets are empty, and dividing takes long.
+                if parts == 0 {
+                    return 0;
+                }
+                u32::try_from(parts.div_ceil(u128::from(window))).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// Counts hits of `now`, which is not before any that are counted. Grains begin at `base`.
+    pub(super) fn record(self, pool: &mut Pool, queue: usize, base: u64, now: u64, hits: u32) {
+        match self {
+            Measure::Runs { .. } => {
+                self.expire(pool, queue, now);
+                let newest = pool.newest(queue).map_or(0, |run| run.at);
+                pool.push(queue, self.begin(base, now).max(newest), hits);
+            }
+            Measure::Bucket { limit, window } => {
+                let empty = empty_at(pool, queue, limit).max(u128::from(now) * u128::from(limit));
+                put(pool, queue, limit, empty + u128::from(hits) * u128::from(window));
+            }
+        }
+    }
+
+    /// Counts hits that were made elsewhere, `at` any time. Where `most` are counted already no time is remembered for
+    /// them: they are forgotten with earlier ones.
+    pub(super) fn record_late(self, pool: &mut Pool, queue: usize, base: u64, at: u64, hits: u32, most: u32) {
+        if matches!(self, Measure::Bucket { .. }) {
+            return self.record(pool, queue, base, at, hits);
+        }
+        let begin = self.begin(base, at);
+        if pool.total(queue) >= most {
+            pool.join(queue, begin, hits);
+        } else {
+            pool.insert(queue, begin, hits);
+        }
+    }
+
+    /// Forgets what counts at no time from `now` on.
+    pub(super) fn expire(self, pool: &mut Pool, queue: usize, now: u64) {
+        match self {
+            Measure::Runs { span, .. } => {
+                while pool.oldest(queue).is_some_and(|run| run.at.saturating_add(span) < now) {
+                    pool.pop(queue);
+                }
+            }
+            Measure::Bucket { limit, .. } => {
+                let is_empty = empty_at(pool, queue, limit) <= u128::from(now) * u128::from(limit);
+                if is_empty && pool.newest(queue).is_some() {
+                    pool.put(queue, 0, 0);
+                    pool.pop(queue);
+                }
+            }
+        }
+    }
+
+    /// The first time, not before `from`, at which at most `most` hits count, if none are added.
+    pub(super) fn falls_to(self, pool: &Pool, queue: usize, from: u64, most: u32) -> u64 {
+        match self {
+            Measure::Runs { span, .. } => {
+                let mut left = pool.total(queue);
+                let mut at = from;
+                for run in pool.runs(queue) {
+                    let ends = run.at.saturating_add(span);
+                    if left <= most && ends >= from {
+                        break;
+                    }
+                    left -= run.count;
+                    at = at.max(ends.saturating_add(1));
+                }
+                at
+            }
+            Measure::Bucket { limit, window } => {
+                let kept = u128::from(most) * u128::from(window);
+                let at = empty_at(pool, queue, limit).saturating_sub(kept).div_ceil(u128::from(limit));
+                u64::try_from(at).unwrap_or(u64::MAX).max(from)
+            }
+        }
+    }
+
+    /// Takes up to `hits` of the newest hits back.
+    pub(super) fn forget(self, pool: &mut Pool, queue: usize, now: u64, mut hits: u32) {
+        match self {
+            Measure::Runs { .. } => {
+                let mut runs = pool.take(queue);
+                while hits > 0
+                    && let Some((_, count)) = runs.last_mut()
+                {
+                    let back = hits.min(*count);
+                    (*count, hits) = (*count - back, hits - back);
+                    if *count == 0 {
+                        runs.pop();
+                    }
+                }
+                runs.into_iter().for_each(|(at, count)| pool.push(queue, at, count));
+            }
+            Measure::Bucket { limit, window } => {
+                let floor = u128::from(now) * u128::from(limit);
+                let parts = u128::from(hits) * u128::from(window);
+                let empty = empty_at(pool, queue, limit);
+                if empty > floor {
+                    put(pool, queue, limit, empty.saturating_sub(parts).max(floor));
+                }
+            }
+        }
+    }
+
+    /// As when hits of `at` count. Grains begin at `base`.
+    fn begin(self, base: u64, at: u64) -> u64 {
+        match self {
+            Measure::Runs { grain, .. } if grain > 1 && at > base => at - (at - base) % grain,
+            _ => at,
+        }
+    }
+}
+
+// === buckets ===
+
+/// When a bucket will be empty, in parts of nanoseconds, of which there are `limit` in one.
+fn empty_at(pool: &Pool, queue: usize, limit: u32) -> u128 {
+    pool.newest(queue).map_or(0, |run| u128::from(run.at) * u128::from(limit) + u128::from(run.count))
+}
+
+fn put(pool: &mut Pool, queue: usize, limit: u32, empty_at: u128) {
+    let limit = u128::from(limit);
+    let at = u64::try_from(empty_at / limit).unwrap_or(u64::MAX);
+    // A remainder is less than the limit, which is a `u32`.
+    pool.put(queue, at, (empty_at % limit) as u32);
+}
