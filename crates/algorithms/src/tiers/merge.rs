@@ -11,8 +11,9 @@
 use super::decision::Plan;
 use super::domain::Domain;
 use super::policy::Contract;
-use super::walk::{View, Walk, current};
-use super::window::Status;
+use super::pool::NEVER;
+use super::walk::{Walk, current};
+use super::window::{Late, Status};
 
 /// Hits that were made in one tier, to be told to others, or told by them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +58,8 @@ impl Domain {
             return;
         }
         self.pool.open(contract.queues());
-        self.pool.set_time(0, self.last().max(at));
+        let now = self.last().max(at);
+        self.pool.set_time(0, now);
         if is_entered && tier > 0 {
             self.enter(contract, policy, tier, at);
         }
@@ -65,15 +67,16 @@ impl Domain {
             return;
         }
         if policy == 0 {
-            let most = contract.hard_limit().unwrap_or(u32::MAX);
-            contract.second().record_late(&mut self.pool, 0, 0, at, hits, most);
+            let late = Late { at, now, most: contract.hard_limit().unwrap_or(u32::MAX) };
+            contract.second().record_late(&mut self.pool, 0, 0, &late, hits);
         }
         let moment = self.moment(contract, policy, at);
         let tier = if tier == 0 { current(moment.rules, &moment) } else { tier };
         if tier > 0 {
             let (rule, queue) = (&contract.rules(policy)[tier - 1], contract.begin(policy) + tier);
             let since = self.pool.time(queue);
-            rule.measure.record_late(&mut self.pool, queue, since, at, hits, rule.limit);
+            let late = Late { at, now, most: rule.limit };
+            rule.measure.record_late(&mut self.pool, queue, since, &late, hits);
         }
     }
 
@@ -81,9 +84,13 @@ impl Domain {
     fn enter(&mut self, contract: &Contract, policy: usize, tier: usize, at: u64) {
         let (rule, queue) = (&contract.rules(policy)[tier - 1], contract.begin(policy) + tier);
         let since = self.pool.time(queue);
-        let is_later = since > at && rule.status(at, since) != Status::Inactive;
-        let is_next = since <= at && self.moment(contract, policy, at).status(tier) == Status::Inactive;
-        if is_later || is_next {
+        // Entered again after it had passed, or entered for the first time earlier than was known.
+        let begins = match since {
+            NEVER => true,
+            _ if since <= at => rule.status(since, at) == Status::Inactive,
+            _ => rule.status(at, since) != Status::Inactive,
+        };
+        if begins {
             self.pool.set_time(queue, at);
         }
     }

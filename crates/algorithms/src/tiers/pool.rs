@@ -132,15 +132,16 @@ impl Pool {
         }
     }
 
-    /// Adds hits to the newest run that is not later than `at`, or else to the oldest. No run is added, except to an empty
-    /// queue.
+    /// Adds hits to the newest run that is not later than `at`. If there is none the oldest run becomes as old as that. No
+    /// run is added, except to an empty queue.
     pub(super) fn join(&mut self, queue: usize, at: u64, count: u32) {
         let Some(oldest) = self.oldest(queue) else { return self.push(queue, at, count) };
         let count = self.grow(queue, count);
         let newest = self.newest(queue).filter(|run| run.at <= at);
         let earlier = || self.runs(queue).take_while(|run| run.at <= at).last();
         let run = newest.or_else(earlier).unwrap_or(oldest);
-        self.cells[run.index as usize].count += count;
+        let cell = &mut self.cells[run.index as usize];
+        (cell.at, cell.count) = (cell.at.min(at), cell.count + count);
     }
 
     /// Forgets the oldest run of a queue.
@@ -294,9 +295,9 @@ mod tests {
         pool.join(0, 4, 10);
         pool.join(0, 0, 20);
         pool.join(0, 99, 30);
-        assert_eq!(runs(&pool, 0), [(1, 21), (3, 12), (5, 2), (7, 1), (9, 32)]);
+        assert_eq!(runs(&pool, 0), [(0, 21), (3, 12), (5, 2), (7, 1), (9, 32)]);
         assert_eq!(pool.total(0), 68);
-        assert_eq!(pool.take(0), [(1, 21), (3, 12), (5, 2), (7, 1), (9, 32)]);
+        assert_eq!(pool.take(0), [(0, 21), (3, 12), (5, 2), (7, 1), (9, 32)]);
         assert_eq!((pool.total(0), pool.newest(0).is_none()), (0, true));
     }
 

@@ -44,6 +44,15 @@ pub(super) enum Measure {
     },
 }
 
+/// When hits were made that are counted late.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Late {
+    pub(super) at: u64,
+    pub(super) now: u64,
+    /// How many may be counted one by one.
+    pub(super) most: u32,
+}
+
 /// What a tier does at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
@@ -144,14 +153,16 @@ impl Measure {
         }
     }
 
-    /// Counts hits that were made elsewhere, `at` any time. Where `most` are counted already no time is remembered for
-    /// them: they are forgotten with earlier ones.
-    pub(super) fn record_late(self, pool: &mut Pool, queue: usize, base: u64, at: u64, hits: u32, most: u32) {
-        if matches!(self, Measure::Bucket { .. }) {
-            return self.record(pool, queue, base, at, hits);
+    /// Counts hits that were made `late.at` some time, no later than `late.now`. Grains begin at `base`. Where `late.most` are
+    /// counted already no time is remembered for them: they are forgotten with earlier ones.
+    pub(super) fn record_late(self, pool: &mut Pool, queue: usize, base: u64, late: &Late, hits: u32) {
+        let Measure::Runs { span, .. } = self else { return self.record(pool, queue, base, late.at, hits) };
+        self.expire(pool, queue, late.now);
+        let begin = self.begin(base, late.at);
+        if begin.saturating_add(span) < late.now {
+            return;
         }
-        let begin = self.begin(base, at);
-        if pool.total(queue) >= most {
+        if pool.total(queue) >= late.most {
             pool.join(queue, begin, hits);
         } else {
             pool.insert(queue, begin, hits);
