@@ -55,7 +55,7 @@ impl Domain {
         let room = self.room(contract, global, now, debt.saturating_add(ask.copies()));
         let paid = debt.min(room.hits);
         let able = room.hits - paid;
-        let granted = if paid < debt || able < ask.min() { 0 } else { able.min(ask.copies()) };
+        let granted = if able < ask.min() { 0 } else { able.min(ask.copies()) };
         let mut decision = self.outcome(contract, global, now, &room, paid + granted);
         decision.granted = granted;
         decision.debt = debt - paid;

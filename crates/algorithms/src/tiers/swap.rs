@@ -12,10 +12,8 @@ type Placed<'a> = ((usize, usize), &'a Tier);
 enum Likeness {
     /// Nothing has changed.
     Same,
-    /// Tiers were inserted or taken out before it.
+    /// Tiers or policies were inserted or taken out before it.
     Moved,
-    /// Policies were.
-    MovedFar,
     /// What is counted is the same, what is allowed is not.
     Altered,
 }
@@ -47,7 +45,7 @@ impl Domain {
 /// The tiers that stay, each as policy and index, before and after.
 fn kept(contract: &Contract, next: &Contract) -> Vec<((usize, usize), (usize, usize))> {
     let mut kept: Vec<((usize, usize), (usize, usize))> = Vec::new();
-    for likeness in [Likeness::Same, Likeness::Moved, Likeness::MovedFar, Likeness::Altered] {
+    for likeness in [Likeness::Same, Likeness::Moved, Likeness::Altered] {
         for after in placed(next) {
             let is_free = |before: &Placed| kept.iter().all(|pair| pair.0 != before.0);
             let before = placed(contract).find(|before| likeness.holds(before, &after) && is_free(before));
@@ -74,8 +72,7 @@ impl Likeness {
     fn holds(self, &(before, tier): &Placed, &(after, next): &Placed) -> bool {
         match self {
             Likeness::Same => before == after && tier == next,
-            Likeness::Moved => before.0 == after.0 && tier == next,
-            Likeness::MovedFar => tier == next,
+            Likeness::Moved => tier == next,
             Likeness::Altered => {
                 let is_level = tier.kind == Window::Bucket;
                 let counts_alike = (tier.window, tier.kind) == (next.window, next.kind);

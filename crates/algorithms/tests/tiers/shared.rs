@@ -1,6 +1,6 @@
 //! Several clients of one domain: who is told of everything at once answers as one who did all of it.
 
-use lessor_algorithms::tiers::{Ask, Contract, Decision, Domain, Entry, Global, Window};
+use lessor_algorithms::tiers::{Ask, Contract, Decision, Domain, Entry, Global, Policy, TierState, Window};
 
 use crate::dice::Dice;
 
@@ -62,12 +62,11 @@ fn entries_that_are_told_in_any_order_count_the_same() {
             let entry = told.swap_remove(dice.below(told.len() as u64) as usize);
             other.merge(&contract, &entry);
         }
-        let hits = |domain: &Domain| {
-            let tiers = domain.tiers(&contract, now).map(|state| state.hits).collect::<Vec<_>>();
-            let second = contract.hard_limit().map(|_| domain.hits_in_second(&contract, now));
-            (tiers, second)
+        let known = |domain: &Domain| {
+            let tiers: Vec<TierState> = domain.tiers(&contract, now).collect();
+            (tiers, contract.hard_limit().map(|_| domain.hits_in_second(&contract, now)))
         };
-        assert_eq!(hits(&other), hits(&center), "seed {seed}, {contract:#?}");
+        assert_eq!(known(&other), known(&center), "seed {seed}, {contract:#?}");
     }
 }
 
@@ -84,7 +83,7 @@ fn what_is_told_takes_no_more_memory_than_the_limits_allow() {
             let (at, is_entered) = (dice.below(3_000_000_000), dice.is_one_of(3));
             domain.merge(&contract, &Entry { policy, tier, at, hits: dice.hits(3), is_entered });
         }
-        let tiers = contract.policies().iter().flat_map(|policy| policy.tiers());
+        let tiers = contract.policies().iter().flat_map(Policy::tiers);
         let (queues, runs) = tiers.fold((1, 0), |(queues, runs), tier| (queues + 1, runs + tier.limit));
         let second = contract.hard_limit().unwrap_or(17);
         let cells = (domain.heap_bytes() / 16) as u32;
