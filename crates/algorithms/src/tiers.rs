@@ -67,6 +67,6 @@ pub use global::Global;
 pub use key::configured;
 pub use merge::Entry;
 pub use normalise::{Normalisation, normalise};
-pub use policy::{Contract, Invalid, MOST_TIERS, Policy, Tier, Window};
+pub use policy::{Contract, Invalid, MOST_POLICIES, MOST_TIERS, Policy, Tier, Window};
 pub use state::TierState;
 pub use window::Status;

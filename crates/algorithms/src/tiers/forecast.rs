@@ -18,7 +18,7 @@ struct Forecast<'a> {
 }
 
 /// How far the window of a tier was followed.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Cursor {
     /// The oldest run that counts.
     run: Option<Run>,
@@ -50,7 +50,7 @@ pub(super) fn grants_at(contract: &Contract, pool: &Pool, from: u64, hits: u32) 
 
 impl<'a> Forecast<'a> {
     fn new(moment: Moment<'a>) -> Forecast<'a> {
-        let mut cursors = [Cursor::default(); MOST_TIERS];
+        let mut cursors = [Cursor { run: None, used: 0 }; MOST_TIERS];
         for (cursor, queue) in cursors.iter_mut().zip(moment.begin + 1..).take(moment.rules.len()) {
             *cursor = Cursor { run: moment.pool.oldest(queue), used: moment.pool.total(queue) };
         }
@@ -129,7 +129,7 @@ impl Cursor {
                     && run.at.saturating_add(span) < now
                 {
                     self.used -= run.count;
-                    self.run = pool.after(queue, run);
+                    self.run = pool.after(run);
                 }
             }
             bucket @ Measure::Bucket { .. } => self.used = bucket.used(pool, queue, now),

@@ -8,6 +8,9 @@ use super::window::{Measure, Rule};
 /// The most tiers that a policy may have.
 pub const MOST_TIERS: usize = 16;
 
+/// The most policies that a contract may have.
+pub const MOST_POLICIES: usize = 16;
+
 /// A tier: how much it allows, and for how long it stays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tier {
@@ -107,8 +110,11 @@ pub enum Invalid {
         /// How many there are.
         found: usize,
     },
-    /// A contract without a policy.
-    NoPolicy,
+    /// None, or more than [`MOST_POLICIES`].
+    Policies {
+        /// How many there are.
+        found: usize,
+    },
 }
 
 /// The policies of one domain, all of which must hold, in the form in which they are applied.
@@ -194,10 +200,10 @@ impl Contract {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is none, or there are too many.
     pub fn new(policies: Vec<Policy>) -> Result<Contract, Invalid> {
-        if policies.is_empty() {
-            return Err(Invalid::NoPolicy);
+        if policies.is_empty() || policies.len() > MOST_POLICIES {
+            return Err(Invalid::Policies { found: policies.len() });
         }
         let rules: Vec<Rule> = policies.iter().flat_map(|policy| &policy.tiers).map(Rule::new).collect();
         let ends = policies.iter().scan(0, |end, policy| {
@@ -269,7 +275,9 @@ impl fmt::Display for Invalid {
             Invalid::Hard => write!(f, "hard limit 0 grants nothing, at least 1 is wanted"),
             Invalid::Global => write!(f, "global limit 0 grants nothing, at least 1 is wanted"),
             Invalid::Tiers { found } => write!(f, "{found} tiers, at most {MOST_TIERS} are wanted"),
-            Invalid::NoPolicy => write!(f, "a contract without a policy"),
+            Invalid::Policies { found } => {
+                write!(f, "{found} policies in a contract, 1 to {MOST_POLICIES} are wanted")
+            }
         }
     }
 }

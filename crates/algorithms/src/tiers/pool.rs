@@ -1,13 +1,17 @@
 //! All that is remembered of one domain, in one allocation: for each tier when it was entered and which hits it counts.
 //!
 //! The hits of a tier are a *queue* of runs, oldest first, a run being hits of the same time. The queues of a domain share
-//! one vector of cells of 16 bytes. The first cells are the queues themselves; each points at its newest run, and that one
-//! at the oldest, so that a queue is a circle and needs a single link. Cells of runs that are forgotten are used again.
+//! one vector of cells of 16 bytes, so that looking at a domain is looking at one place in memory. The first cells are the
+//! queues themselves; each points at its oldest and its newest run, and each run at the next. Cells of runs that are
+//! forgotten are used again.
 //!
-//! A domain of which nothing is remembered has no cells.
+//! A domain of which nothing is remembered has no cells. None has more than 65,536: where a queue would need more, hits
+//! count as made with the newest ones, and are forgotten a little too early.
 
 /// No cell.
-const NONE: u32 = u32::MAX;
+const NONE: u16 = u16::MAX;
+/// From how many cells on only queues that have no run get one.
+const MANY: usize = 65_000;
 /// The time of what never was.
 pub(super) const NEVER: u64 = u64::MAX;
 
@@ -15,10 +19,10 @@ pub(super) const NEVER: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     cells: Vec<Cell>,
-    /// The first of the cells that can be used again, each of which links to the next.
-    free: u32,
     /// Hits that were made and are in no queue yet. It says nothing to the pool; anywhere else it would cost 8 bytes.
     pub(super) debt: u32,
+    /// The first of the cells that can be used again, each of which links to the next.
+    free: u16,
 }
 
 /// A queue or a run.
@@ -28,8 +32,10 @@ struct Cell {
     at: u64,
     /// Hits; of a queue those of all its runs.
     count: u32,
-    /// Of a queue its newest run; of a run the next one, and of the newest the oldest.
-    next: u32,
+    /// Of a queue its oldest run; of a run the next one.
+    next: u16,
+    /// Of a queue its newest run.
+    newest: u16,
 }
 
 /// Where a reader of a queue stands.
@@ -37,14 +43,15 @@ struct Cell {
 pub(super) struct Run {
     pub(super) at: u64,
     pub(super) count: u32,
-    index: u32,
+    index: u16,
+    next: u16,
 }
 
 // === impl Pool ===
 
 impl Pool {
     pub(super) const fn new() -> Pool {
-        Pool { cells: Vec::new(), free: NONE, debt: 0 }
+        Pool { cells: Vec::new(), debt: 0, free: NONE }
     }
 
     /// Whether it has no cells.
@@ -56,7 +63,7 @@ impl Pool {
     pub(super) fn open(&mut self, queues: usize) {
         if self.cells.is_empty() {
             self.cells.reserve_exact(queues + 2);
-            self.cells.resize(queues, Cell { at: NEVER, count: 0, next: NONE });
+            self.cells.resize(queues, Cell { at: NEVER, count: 0, next: NONE, newest: NONE });
         }
     }
 
@@ -75,60 +82,54 @@ impl Pool {
     }
 
     pub(super) fn oldest(&self, queue: usize) -> Option<Run> {
-        let newest = self.newest(queue)?;
-        Some(self.run(self.cells[newest.index as usize].next))
+        self.run(self.cells.get(queue)?.next)
     }
 
     pub(super) fn newest(&self, queue: usize) -> Option<Run> {
-        let index = self.cells.get(queue)?.next;
-        (index != NONE).then(|| self.run(index))
+        self.run(self.cells.get(queue)?.newest)
     }
 
-    /// The run of a queue that comes after `run`.
-    pub(super) fn after(&self, queue: usize, run: Run) -> Option<Run> {
-        (run.index != self.cells[queue].next).then(|| self.run(self.cells[run.index as usize].next))
+    /// The run that comes after `run` in its queue.
+    pub(super) fn after(&self, run: Run) -> Option<Run> {
+        self.run(run.next)
     }
 
     /// The runs of a queue, oldest first.
     pub(super) fn runs(&self, queue: usize) -> impl Iterator<Item = Run> {
-        std::iter::successors(self.oldest(queue), move |&run| self.after(queue, run))
+        std::iter::successors(self.oldest(queue), |&run| self.after(run))
     }
 
     /// Adds hits to a queue, none of whose runs may be later.
     pub(super) fn push(&mut self, queue: usize, at: u64, count: u32) {
         let count = self.grow(queue, count);
-        match self.newest(queue) {
-            Some(newest) if newest.at == at => self.cells[newest.index as usize].count += count,
-            Some(newest) => {
-                let index = self.insert_after(newest.index, at, count);
-                self.cells[queue].next = index;
-            }
-            None => {
-                let index = self.cell(Cell { at, count, next: NONE });
-                self.cells[index as usize].next = index;
-                self.cells[queue].next = index;
-            }
+        let newest = self.cells[queue].newest;
+        if newest == NONE {
+            let index = self.cell(Cell { at, count, next: NONE, newest: NONE });
+            (self.cells[queue].next, self.cells[queue].newest) = (index, index);
+        } else if self.cells[usize::from(newest)].at == at || self.is_full() {
+            self.cells[usize::from(newest)].count += count;
+        } else {
+            self.cells[queue].newest = self.insert_after(newest, at, count);
         }
     }
 
     /// Adds hits to a queue where they belong by their time. Takes as long as there are earlier runs.
     pub(super) fn insert(&mut self, queue: usize, at: u64, count: u32) {
-        let (Some(oldest), Some(newest)) = (self.oldest(queue), self.newest(queue)) else {
-            return self.push(queue, at, count);
-        };
-        if newest.at <= at {
+        if self.newest(queue).is_none_or(|newest| newest.at <= at) {
             return self.push(queue, at, count);
         }
-        let count = self.grow(queue, count);
-        if oldest.at > at {
-            self.insert_after(newest.index, at, count);
-            return;
-        }
-        let before = self.runs(queue).take_while(|run| run.at <= at).last().unwrap_or(oldest);
-        if before.at == at {
-            self.cells[before.index as usize].count += count;
-        } else {
-            self.insert_after(before.index, at, count);
+        match self.runs(queue).take_while(|run| run.at <= at).last() {
+            _ if self.is_full() => self.join(queue, at, count),
+            Some(run) if run.at == at => self.join(queue, at, count),
+            Some(run) => {
+                let count = self.grow(queue, count);
+                self.insert_after(run.index, at, count);
+            }
+            None => {
+                let count = self.grow(queue, count);
+                let next = self.cells[queue].next;
+                self.cells[queue].next = self.cell(Cell { at, count, next, newest: NONE });
+            }
         }
     }
 
@@ -140,33 +141,30 @@ impl Pool {
         let newest = self.newest(queue).filter(|run| run.at <= at);
         let earlier = || self.runs(queue).take_while(|run| run.at <= at).last();
         let run = newest.or_else(earlier).unwrap_or(oldest);
-        let cell = &mut self.cells[run.index as usize];
+        let cell = &mut self.cells[usize::from(run.index)];
         (cell.at, cell.count) = (cell.at.min(at), cell.count + count);
     }
 
     /// Forgets the oldest run of a queue.
     pub(super) fn pop(&mut self, queue: usize) {
         let Some(oldest) = self.oldest(queue) else { return };
-        let newest = self.cells[queue].next;
-        if oldest.index == newest {
-            self.cells[queue].next = NONE;
-        } else {
-            self.cells[newest as usize].next = self.cells[oldest.index as usize].next;
+        let cell = &mut self.cells[queue];
+        cell.count -= oldest.count;
+        cell.next = oldest.next;
+        if oldest.next == NONE {
+            cell.newest = NONE;
         }
-        self.cells[queue].count -= oldest.count;
-        self.cells[oldest.index as usize].next = self.free;
+        self.cells[usize::from(oldest.index)].next = self.free;
         self.free = oldest.index;
     }
 
     /// Makes of a queue a single run that counts for nothing in the total: the owner knows what it means.
     pub(super) fn put(&mut self, queue: usize, at: u64, value: u32) {
-        if let Some(run) = self.newest(queue) {
-            self.cells[run.index as usize] = Cell { at, count: value, next: run.index };
-        } else {
+        if self.cells[queue].newest == NONE {
             self.push(queue, at, 0);
-            let run = self.cells[queue].next;
-            self.cells[run as usize].count = value;
         }
+        let run = usize::from(self.cells[queue].newest);
+        (self.cells[run].at, self.cells[run].count) = (at, value);
     }
 
     /// Takes all runs out of a queue, oldest first.
@@ -184,19 +182,23 @@ impl Pool {
         if self.cells.capacity() <= queues + used {
             return;
         }
-        let mut small = Pool { cells: Vec::with_capacity(queues + used), free: NONE, debt: self.debt };
+        let mut small = Pool { cells: Vec::with_capacity(queues + used), debt: self.debt, free: NONE };
         small.cells.extend_from_slice(&self.cells[..queues]);
-        for queue in 0..queues {
-            small.copy_runs(queue, self, queue);
-        }
+        (0..queues).for_each(|queue| small.copy(queue, self, queue));
         *self = small;
     }
 
     /// Makes a queue what a queue of another pool is.
     pub(super) fn copy(&mut self, queue: usize, other: &Pool, other_queue: usize) {
-        self.cells[queue].at = other.time(other_queue);
-        self.cells[queue].count = other.total(other_queue);
-        self.copy_runs(queue, other, other_queue);
+        let (at, count) = (other.time(other_queue), other.total(other_queue));
+        self.cells[queue] = Cell { at, count, next: NONE, newest: NONE };
+        for run in other.runs(other_queue) {
+            let index = self.cell(Cell { at: run.at, count: run.count, next: NONE, newest: NONE });
+            let newest = self.cells[queue].newest;
+            let before = if newest == NONE { queue } else { usize::from(newest) };
+            self.cells[before].next = index;
+            self.cells[queue].newest = index;
+        }
     }
 
     /// Bytes on the heap.
@@ -204,21 +206,9 @@ impl Pool {
         self.cells.capacity() * size_of::<Cell>()
     }
 
-    /// As [`Pool::copy`], without time and total.
-    fn copy_runs(&mut self, queue: usize, other: &Pool, other_queue: usize) {
-        self.cells[queue].next = NONE;
-        let mut oldest = NONE;
-        for run in other.runs(other_queue) {
-            let before = self.cells[queue].next;
-            let index = self.cell(Cell { at: run.at, count: run.count, next: oldest });
-            if before == NONE {
-                oldest = index;
-                self.cells[index as usize].next = index;
-            } else {
-                self.cells[before as usize].next = index;
-            }
-            self.cells[queue].next = index;
-        }
+    /// Whether queues that have a run get no other.
+    fn is_full(&self) -> bool {
+        self.cells.len() >= MANY && self.free == NONE
     }
 
     /// Adds to the total of a queue, as far as the number goes; returns how much was added.
@@ -230,28 +220,30 @@ impl Pool {
     }
 
     /// Links a run behind another one.
-    fn insert_after(&mut self, before: u32, at: u64, count: u32) -> u32 {
-        let next = self.cells[before as usize].next;
-        let index = self.cell(Cell { at, count, next });
-        self.cells[before as usize].next = index;
+    fn insert_after(&mut self, before: u16, at: u64, count: u32) -> u16 {
+        let next = self.cells[usize::from(before)].next;
+        let index = self.cell(Cell { at, count, next, newest: NONE });
+        self.cells[usize::from(before)].next = index;
         index
     }
 
     /// Stores a cell where one is free.
-    fn cell(&mut self, cell: Cell) -> u32 {
+    fn cell(&mut self, cell: Cell) -> u16 {
         if self.free == NONE {
             self.cells.push(cell);
-            return u32::try_from(self.cells.len() - 1).unwrap_or_else(|_| unreachable!("2^32 runs"));
+            // There are at most 257 queues more than the cells that a pool has when it is full.
+            return u16::try_from(self.cells.len() - 1).unwrap_or_else(|_| unreachable!("2^16 cells"));
         }
         let index = self.free;
-        self.free = self.cells[index as usize].next;
-        self.cells[index as usize] = cell;
+        self.free = self.cells[usize::from(index)].next;
+        self.cells[usize::from(index)] = cell;
         index
     }
 
-    fn run(&self, index: u32) -> Run {
-        let Cell { at, count, .. } = self.cells[index as usize];
-        Run { at, count, index }
+    fn run(&self, index: u16) -> Option<Run> {
+        // No cell has the index of none.
+        let &Cell { at, count, next, .. } = self.cells.get(usize::from(index))?;
+        Some(Run { at, count, index, next })
     }
 }
 
@@ -310,6 +302,25 @@ mod tests {
         assert_eq!(runs(&pool, 0), [(1, u32::MAX - 1), (2, 1)]);
         pool.pop(0);
         assert_eq!(pool.total(0), 1);
+    }
+
+    #[test]
+    fn a_pool_that_is_full_takes_hits_of_other_times_as_of_the_newest() {
+        let mut pool = Pool::new();
+        pool.open(2);
+        (0..70_000).for_each(|at| pool.push(0, at, 1));
+        assert_eq!((pool.total(0), pool.runs(0).count()), (70_000, MANY - 2));
+        let newest = MANY as u64 - 3;
+        assert_eq!(pool.newest(0).map(|run| run.at), Some(newest));
+        pool.insert(0, 7, 5);
+        assert_eq!(pool.runs(0).nth(7).map(|run| run.count), Some(6));
+        // Another queue still gets its first.
+        pool.push(1, 1, 1);
+        pool.push(1, 2, 1);
+        assert_eq!(runs(&pool, 1), [(1, 2)]);
+        pool.pop(0);
+        pool.push(1, 3, 1);
+        assert_eq!(runs(&pool, 1), [(1, 2), (3, 1)]);
     }
 
     #[test]
