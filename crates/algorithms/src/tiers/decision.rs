@@ -60,6 +60,8 @@ pub struct Plan {
     pub(super) now: u64,
     /// Hits that pay for debt.
     pub(super) paid: u32,
+    /// The tier that takes all hits, if there is one policy and no tier is entered.
+    pub(super) only_tier: Option<usize>,
 }
 
 // === impl Ask ===

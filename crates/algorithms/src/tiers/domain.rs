@@ -6,7 +6,7 @@ use super::global::Global;
 use super::policy::Contract;
 use super::pool::{NEVER, Pool};
 use super::walk::{Moment, View, Walk};
-use super::window::Status;
+use super::window::{Rule, Status};
 
 /// What is remembered of one domain. 32 bytes, and on the heap 16 for each tier, for each time at which hits were made and
 /// still count, and 16 more.
@@ -25,6 +25,9 @@ struct Room {
     policy: usize,
     /// The way through that policy, for so many hits as are asked for.
     walk: Walk,
+    /// Those of the last second, by the domain and by all.
+    second: u32,
+    by_all: u32,
 }
 
 // === impl Domain ===
@@ -56,7 +59,7 @@ impl Domain {
         let paid = debt.min(room.hits);
         let able = room.hits - paid;
         let granted = if able < ask.min() { 0 } else { able.min(ask.copies()) };
-        let mut decision = self.outcome(contract, global, now, &room, paid + granted);
+        let mut decision = self.outcome(contract, now, &room, paid + granted);
         decision.granted = granted;
         decision.debt = debt - paid;
         if granted < ask.copies() {
@@ -66,7 +69,8 @@ impl Domain {
             let hits = if paid < debt { 1 } else { ask.min().max(1) };
             decision.retry_at = self.retry_at(contract, global, now, paid, hits);
         }
-        Plan { decision, now, paid }
+        let is_straight = contract.policies().len() == 1 && decision.tier > 0 && !decision.burst;
+        Plan { decision, now, paid, only_tier: is_straight.then_some(decision.tier) }
     }
 
     /// Makes the hits of a plan. Nothing may have happened to the domain since it was made.
@@ -79,6 +83,9 @@ impl Domain {
         self.pool.set_time(0, plan.now);
         self.pool.debt -= plan.paid;
         contract.second().record(&mut self.pool, 0, 0, plan.now, hits);
+        if let Some(tier) = plan.only_tier {
+            return self.log(&contract.rules(0)[tier - 1], tier, plan.now, hits);
+        }
         for policy in 0..contract.policies().len() {
             self.make(contract, policy, plan.now, hits);
         }
@@ -149,41 +156,42 @@ impl Domain {
         };
         let first = walk(0);
         let bound = (first.left > 0).then_some(Bound::Tiers);
-        let mut room = Room { hits: want - first.left, bound, policy: 0, walk: first };
+        let (second, by_all) = (contract.second().used(&self.pool, 0, now), global.hits(now));
+        let mut room = Room { hits: first.granted(), bound, policy: 0, walk: first, second, by_all };
         for policy in 1..contract.policies().len() {
             let walk = walk(policy);
-            if want - walk.left < room.hits {
-                room = Room { hits: want - walk.left, bound: Some(Bound::Tiers), policy, walk };
+            if walk.granted() < room.hits {
+                (room.policy, room.walk) = (policy, walk);
+                room.narrow(walk.granted(), Bound::Tiers);
             }
         }
         if let Some(hard) = contract.hard_limit() {
-            room.narrow(hard.saturating_sub(contract.second().used(&self.pool, 0, now)), Bound::Hard);
+            room.narrow(hard.saturating_sub(second), Bound::Hard);
         }
         if let Some(limit) = contract.global_limit() {
-            room.narrow(limit.saturating_sub(global.hits(now)), Bound::Global);
+            room.narrow(limit.saturating_sub(by_all), Bound::Global);
         }
         room
     }
 
     /// The answer after `hits`, which are no more than there is room for.
-    fn outcome(&self, contract: &Contract, global: &Global, now: u64, room: &Room, hits: u32) -> Decision {
+    fn outcome(&self, contract: &Contract, now: u64, room: &Room, hits: u32) -> Decision {
         let moment = self.moment(contract, room.policy, now);
         // Nearly always all is granted that the tiers allow, and the way is known.
         let walk = match room.walk.granted() == hits {
             true => room.walk,
             false => Walk::new(moment.rules, &moment, hits).run(moment.rules, &moment),
         };
-        let is_real = walk.tier > 0;
         Decision {
             granted: 0,
             hard_limit: contract.hard_limit(),
             global_limit: contract.global_limit(),
             policy: room.policy,
             tier: walk.tier,
-            tier_limit: if is_real { moment.rules[walk.tier - 1].limit } else { 0 },
-            hits_in_tier: if is_real { moment.used(walk.tier).saturating_add(walk.last) } else { 0 },
-            hits_in_second: contract.second().used(&self.pool, 0, now).saturating_add(hits),
-            hits_in_second_by_all: global.hits(now).saturating_add(hits),
+            tier_limit: if walk.tier > 0 { moment.rules[walk.tier - 1].limit } else { 0 },
+            hits_in_tier: walk.used,
+            hits_in_second: room.second.saturating_add(hits),
+            hits_in_second_by_all: room.by_all.saturating_add(hits),
             burst: walk.has_burst,
             bound: None,
             retry_at: None,
@@ -220,10 +228,15 @@ impl Domain {
             if step.is_entered {
                 self.pool.set_time(queue, now);
             }
-            let since = self.pool.time(queue);
-            rules[step.tier - 1].measure.record(&mut self.pool, queue, since, now, step.hits);
+            self.log(&rules[step.tier - 1], queue, now, step.hits);
         }
         assert!(walk.left == 0, "{} hits of a plan do not fit: the domain has changed since", walk.left);
+    }
+
+    /// Logs hits in a tier.
+    fn log(&mut self, rule: &Rule, queue: usize, now: u64, hits: u32) {
+        let since = self.pool.time(queue);
+        rule.measure.record(&mut self.pool, queue, since, now, hits);
     }
 }
 

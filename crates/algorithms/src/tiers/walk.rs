@@ -31,8 +31,8 @@ pub(super) struct Walk {
     pub(super) tier: usize,
     /// Hits that are not granted yet.
     pub(super) left: u32,
-    /// Those that were granted where it is.
-    pub(super) last: u32,
+    /// Hits that count where it is, those that were granted among them.
+    pub(super) used: u32,
     /// Whether it has burst.
     pub(super) has_burst: bool,
     is_begun: bool,
@@ -67,18 +67,17 @@ pub(super) fn current(rules: &[Rule], view: &impl View) -> usize {
     (1..=rules.len()).rev().find(is_active).unwrap_or(0)
 }
 
-/// Where a burst from `tier` leads.
-fn above(rules: &[Rule], view: &impl View, tier: usize) -> Option<usize> {
+/// Where a burst from `tier` leads, and the hits that count there.
+fn above(rules: &[Rule], view: &impl View, tier: usize) -> Option<(usize, u32)> {
     for (rule, next) in rules.iter().zip(1..).skip(tier) {
         if rule.active == 0 {
             continue;
         }
-        let can_be_entered = match view.status(next) {
-            Status::Inactive => view.used(next) < rule.limit,
-            Status::Active { .. } | Status::Cooling { .. } => false,
-        };
-        if can_be_entered {
-            return Some(next);
+        if view.status(next) == Status::Inactive {
+            let used = view.used(next);
+            if used < rule.limit {
+                return Some((next, used));
+            }
         }
         if !rule.is_skippable {
             return None;
@@ -92,7 +91,8 @@ fn above(rules: &[Rule], view: &impl View, tier: usize) -> Option<usize> {
 impl Walk {
     pub(super) fn new(rules: &[Rule], view: &impl View, hits: u32) -> Walk {
         let tier = current(rules, view);
-        Walk { tier, left: hits, last: 0, has_burst: false, is_begun: false, wanted: hits }
+        let used = if tier > 0 { view.used(tier) } else { 0 };
+        Walk { tier, left: hits, used, has_burst: false, is_begun: false, wanted: hits }
     }
 
     /// Hits that were granted.
@@ -107,16 +107,15 @@ impl Walk {
         }
         if !self.is_begun && self.tier > 0 {
             self.is_begun = true;
-            let room = rules[self.tier - 1].limit.saturating_sub(view.used(self.tier));
+            let room = rules[self.tier - 1].limit.saturating_sub(self.used);
             if room > 0 {
                 return Some(self.grant(room, false));
             }
         }
         self.is_begun = true;
-        self.tier = above(rules, view, self.tier)?;
+        (self.tier, self.used) = above(rules, view, self.tier)?;
         self.has_burst = true;
-        let room = rules[self.tier - 1].limit - view.used(self.tier);
-        Some(self.grant(room, true))
+        Some(self.grant(rules[self.tier - 1].limit - self.used, true))
     }
 
     /// Goes as far as it can.
@@ -128,7 +127,7 @@ impl Walk {
     fn grant(&mut self, room: u32, is_entered: bool) -> Step {
         let hits = room.min(self.left);
         self.left -= hits;
-        self.last = hits;
+        self.used += hits;
         Step { tier: self.tier, hits, is_entered }
     }
 }

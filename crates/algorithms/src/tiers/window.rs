@@ -141,10 +141,15 @@ impl Measure {
     /// Counts hits of `now`, which is not before any that are counted. Grains begin at `base`.
     pub(super) fn record(self, pool: &mut Pool, queue: usize, base: u64, now: u64, hits: u32) {
         match self {
-            Measure::Runs { .. } => {
+            Measure::Runs { grain, .. } => {
                 self.expire(pool, queue, now);
-                let newest = pool.newest(queue).map_or(0, |run| run.at);
-                pool.push(queue, self.begin(base, now).max(newest), hits);
+                let begin = match pool.newest(queue) {
+                    // The same grain; dividing takes longer than all the rest.
+                    Some(run) if run.at >= base && now.saturating_sub(run.at) < grain => run.at,
+                    Some(run) => self.begin(base, now).max(run.at),
+                    None => self.begin(base, now),
+                };
+                pool.push(queue, begin, hits);
             }
             Measure::Bucket { limit, window } => {
                 let empty = empty_at(pool, queue, limit).max(u128::from(now) * u128::from(limit));
