@@ -1,20 +1,20 @@
 //! The history of one domain, and how it answers.
 
 use super::decision::{Ask, Bound, Decision, Plan};
-use super::forecast;
+use super::forecast::Limits;
 use super::global::Global;
 use super::policy::Contract;
-use super::pool::{NEVER, Pool};
+use super::pool::Pool;
 use super::walk::{Moment, View, Walk};
 use super::window::{Rule, Status};
 
-/// What is remembered of one domain. 32 bytes, and on the heap 16 for each tier, for each time at which hits were made and
-/// still count, and 16 more.
+/// What is remembered of one domain. 16 bytes, and on the heap 32, 16 for each tier, and 16 for each time at which hits
+/// were made that still count in a tier, or in the last second.
 ///
 /// The same [`Contract`] must be given with every call until [`Domain::swap`] tells of another one.
 #[derive(Clone, Debug)]
 pub struct Domain {
-    /// Queue 0 is that of the last second, and its time that of the last call. Then come the tiers of all policies.
+    /// Queue 0 is that of the last second. Then come the tiers of all policies.
     pub(super) pool: Pool,
 }
 
@@ -35,7 +35,7 @@ struct Room {
 impl Domain {
     /// Of which nothing is known.
     #[must_use]
-    pub const fn new() -> Domain {
+    pub fn new() -> Domain {
         Domain { pool: Pool::new() }
     }
 
@@ -54,7 +54,7 @@ impl Domain {
     #[must_use]
     pub fn plan(&self, contract: &Contract, global: &Global, now: u64, ask: Ask) -> Plan {
         let now = now.max(self.last());
-        let debt = self.pool.debt;
+        let debt = self.pool.debt();
         let room = self.room(contract, global, now, debt.saturating_add(ask.copies()));
         let paid = debt.min(room.hits);
         let able = room.hits - paid;
@@ -80,8 +80,8 @@ impl Domain {
             return self.pass(contract, plan.now);
         }
         self.pool.open(contract.queues());
-        self.pool.set_time(0, plan.now);
-        self.pool.debt -= plan.paid;
+        self.pool.set_last(plan.now);
+        self.pool.set_debt(self.pool.debt() - plan.paid);
         contract.second().record(&mut self.pool, 0, 0, plan.now, hits);
         if let Some(tier) = plan.only_tier {
             return self.log(&contract.rules(0)[tier - 1], tier, plan.now, hits);
@@ -100,7 +100,7 @@ impl Domain {
             let mut tiers = 1..=contract.rules(policy).len();
             tiers.all(|tier| moment.status(tier) == Status::Inactive && moment.used(tier) == 0)
         };
-        self.pool.debt == 0
+        self.pool.debt() == 0
             && contract.second().used(&self.pool, 0, now) == 0
             && (0..contract.policies().len()).all(is_rested)
     }
@@ -123,8 +123,7 @@ impl Domain {
 
     /// The time of the last call.
     pub(super) fn last(&self) -> u64 {
-        let last = self.pool.time(0);
-        if last == NEVER { 0 } else { last }
+        self.pool.last()
     }
 
     /// The tiers of a policy at a time.
@@ -139,7 +138,7 @@ impl Domain {
             return;
         }
         let now = now.max(self.last());
-        self.pool.set_time(0, now);
+        self.pool.set_last(now);
         contract.second().expire(&mut self.pool, 0, now);
         for policy in 0..contract.policies().len() {
             for (rule, queue) in contract.rules(policy).iter().zip(contract.begin(policy) + 1..) {
@@ -201,22 +200,13 @@ impl Domain {
 
     /// When `hits` would be granted, if the next thing that happens is that `paid` hits are made.
     fn retry_at(&self, contract: &Contract, global: &Global, now: u64, paid: u32, hits: u32) -> Option<u64> {
-        if paid > 0 {
-            let (mut then, mut by_all) = (self.clone(), global.clone());
-            then.pool.debt = 0;
-            then.request(contract, &mut by_all, now, Ask::exactly(paid));
-            return then.retry_at(contract, &by_all, now, 0, hits);
+        if paid == 0 {
+            return Limits { contract, pool: &self.pool, global }.grant_at(now, hits);
         }
-        let limit = contract.global_limit();
-        let mut at = now;
-        loop {
-            let before = at;
-            at = forecast::grants_at(contract, &self.pool, at, hits)?;
-            at = global.grants_at(limit, at, hits)?;
-            if at == before || limit.is_none() {
-                return Some(at);
-            }
-        }
+        let (mut then, mut by_all) = (self.clone(), global.clone());
+        then.pool.set_debt(0);
+        then.request(contract, &mut by_all, now, Ask::exactly(paid));
+        then.retry_at(contract, &by_all, now, 0, hits)
     }
 
     /// Logs hits in the tiers of one policy, which has room for them.

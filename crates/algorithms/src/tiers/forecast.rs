@@ -3,13 +3,22 @@
 //! That is not when the first hit leaves a window: the current tier may end before, a cooldown may, and falling back into
 //! a lower tier can bring room or take it. So the time goes from one such event to the next until there is room.
 
+use super::global::Global;
 use super::policy::{Contract, MOST_TIERS};
 use super::pool::{Pool, Run};
 use super::walk::{Moment, View, Walk, current};
 use super::window::{Measure, Rule, Status};
 
-/// Policies whose times of room never meet are not followed further than this.
-const ROUNDS: usize = 64;
+/// Limits whose times of room never meet are not followed further than this.
+const STEPS: usize = 1000;
+
+/// All that limits one domain.
+#[derive(Clone, Copy)]
+pub(super) struct Limits<'a> {
+    pub(super) contract: &'a Contract,
+    pub(super) pool: &'a Pool,
+    pub(super) global: &'a Global,
+}
 
 /// The tiers of one policy at a time to come.
 struct Forecast<'a> {
@@ -26,24 +35,38 @@ struct Cursor {
     used: u32,
 }
 
-/// The first time, not before `from`, at which all policies and the hard limit would grant `hits`; `None` if they never
-/// would. With buckets, whose hits come back one by one, it may be later than the first.
-pub(super) fn grants_at(contract: &Contract, pool: &Pool, from: u64, hits: u32) -> Option<u64> {
-    let mut at = from;
-    for _ in 0..ROUNDS {
-        let before = at;
-        if let Some(hard) = contract.hard_limit() {
-            at = contract.second().falls_to(pool, 0, at, hard.checked_sub(hits)?);
+// === impl Limits ===
+
+impl Limits<'_> {
+    /// The first time, not before `from`, at which all limits would grant `hits`; `None` if they never would. With buckets,
+    /// whose hits come back one by one, it may be later than the first.
+    pub(super) fn grant_at(&self, from: u64, hits: u32) -> Option<u64> {
+        let policies = self.contract.policies().len();
+        let (mut at, mut agreed) = (from, 0);
+        for step in 0..STEPS {
+            let then = match step % (policies + 2) {
+                0 => self.second_at(at, hits)?,
+                1 => self.global.grants_at(self.contract.global_limit(), at, hits)?,
+                other => self.policy_at(other - 2, at, hits)?,
+            };
+            agreed = if then == at { agreed + 1 } else { 1 };
+            at = then;
+            if agreed == policies + 2 {
+                break;
+            }
         }
-        for policy in 0..contract.policies().len() {
-            let (rules, begin) = (contract.rules(policy), contract.begin(policy));
-            at = Forecast::new(Moment { pool, rules, begin, now: at }).run(hits)?;
-        }
-        if at == before {
-            break;
-        }
+        Some(at)
     }
-    Some(at)
+
+    fn second_at(&self, from: u64, hits: u32) -> Option<u64> {
+        let Some(hard) = self.contract.hard_limit() else { return Some(from) };
+        Some(self.contract.second().falls_to(self.pool, 0, from, hard.checked_sub(hits)?))
+    }
+
+    fn policy_at(&self, policy: usize, from: u64, hits: u32) -> Option<u64> {
+        let (rules, begin) = (self.contract.rules(policy), self.contract.begin(policy));
+        Forecast::new(Moment { pool: self.pool, rules, begin, now: from }).run(hits)
+    }
 }
 
 // === impl Forecast ===
@@ -60,10 +83,10 @@ impl<'a> Forecast<'a> {
     }
 
     /// Goes on until `hits` would be granted.
-    fn run(mut self, hits: u32) -> Option<u64> {
+    fn run(&mut self, hits: u32) -> Option<u64> {
         loop {
             let rules = self.moment.rules;
-            let missing = Walk::new(rules, &self, hits).run(rules, &self).left;
+            let missing = Walk::new(rules, self, hits).run(rules, self).left;
             if missing == 0 {
                 return Some(self.moment.now);
             }

@@ -59,7 +59,7 @@ impl Domain {
         }
         self.pool.open(contract.queues());
         let now = self.last().max(at);
-        self.pool.set_time(0, now);
+        self.pool.set_last(now);
         if is_entered && tier > 0 {
             self.enter(contract, policy, tier, at);
         }

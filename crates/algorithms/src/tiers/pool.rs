@@ -1,57 +1,58 @@
 //! All that is remembered of one domain, in one allocation: for each tier when it was entered and which hits it counts.
 //!
 //! The hits of a tier are a *queue* of runs, oldest first, a run being hits of the same time. The queues of a domain share
-//! one vector of cells of 16 bytes, so that looking at a domain is looking at one place in memory. The first cells are the
-//! queues themselves; each points at its oldest and its newest run, and each run at the next. Cells of runs that are
-//! forgotten are used again.
+//! one slice of cells of 16 bytes, so that looking at a domain is looking at one place in memory, and knowing where takes
+//! 16 bytes more. The first cell is of the domain as a whole. Then come the queues, each of which points at its oldest and
+//! its newest run, then the runs, each of which points at the next. Cells of runs that are forgotten are used again.
 //!
 //! A domain of which nothing is remembered has no cells. None has more than 65,536: where a queue would need more, hits
 //! count as made with the newest ones, and are forgotten a little too early.
 
-/// No cell.
-const NONE: u16 = u16::MAX;
-/// From how many cells on only queues that have no run get one.
+use std::num::NonZeroU16;
+
+/// So many cells there are at most, less those for queues that have no run yet.
 const MANY: usize = 65_000;
 /// The time of what never was.
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// What is remembered of one domain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Pool {
-    cells: Vec<Cell>,
-    /// Hits that were made and are in no queue yet. It says nothing to the pool; anywhere else it would cost 8 bytes.
-    pub(super) debt: u32,
-    /// The first of the cells that can be used again, each of which links to the next.
-    free: u16,
+    cells: Box<[Cell]>,
 }
 
-/// A queue or a run.
+/// The domain, a queue or a run.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    /// Of a run: when its hits count as made. Of a queue: whatever its owner wants to know.
+    /// Of a run: when its hits count as made. Of anything else: what its owner wants to know.
     at: u64,
-    /// Hits; of a queue those of all its runs.
+    /// Hits. Of a queue those of all its runs; of the domain those that are in no queue.
     count: u32,
-    /// Of a queue its oldest run; of a run the next one.
-    next: u16,
+    /// Of a queue its oldest run; of a run the next one; of the domain the first cell that is not used, each of which has
+    /// the next one.
+    next: Link,
     /// Of a queue its newest run.
-    newest: u16,
+    newest: Link,
 }
+
+/// A cell that is not that of the domain.
+type Link = Option<NonZeroU16>;
 
 /// Where a reader of a queue stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) at: u64,
     pub(super) count: u32,
-    index: u16,
-    next: u16,
+    index: NonZeroU16,
+    next: Link,
 }
 
 // === impl Pool ===
 
 impl Pool {
-    pub(super) const fn new() -> Pool {
-        Pool { cells: Vec::new(), debt: 0, free: NONE }
+    /// Nothing is allocated.
+    pub(super) fn new() -> Pool {
+        Pool::default()
     }
 
     /// Whether it has no cells.
@@ -62,36 +63,65 @@ impl Pool {
     /// Makes room for so many queues if there are none. They are empty, and of the time [`NEVER`].
     pub(super) fn open(&mut self, queues: usize) {
         if self.cells.is_empty() {
-            self.cells.reserve_exact(queues + 2);
-            self.cells.resize(queues, Cell { at: NEVER, count: 0, next: NONE, newest: NONE });
+            *self = Pool::with_room(queues, 2);
         }
+    }
+
+    /// With so many queues, all empty, and room for so many runs.
+    fn with_room(queues: usize, runs: usize) -> Pool {
+        let mut cells = Vec::with_capacity(1 + queues + runs);
+        cells.push(Cell { at: 0, count: 0, next: None, newest: None });
+        cells.resize(1 + queues, Cell { at: NEVER, count: 0, next: None, newest: None });
+        let mut pool = Pool { cells: Box::default() };
+        pool.add_unused(cells, runs);
+        pool
+    }
+
+    /// The time of the domain: 0 until it is set.
+    pub(super) fn last(&self) -> u64 {
+        self.cells.first().map_or(0, |cell| cell.at)
+    }
+
+    /// The queues must be open.
+    pub(super) fn set_last(&mut self, at: u64) {
+        self.cells[0].at = at;
+    }
+
+    /// Hits that were made and are in no queue.
+    pub(super) fn debt(&self) -> u32 {
+        self.cells.first().map_or(0, |cell| cell.count)
+    }
+
+    /// The queues must be open.
+    pub(super) fn set_debt(&mut self, hits: u32) {
+        self.cells[0].count = hits;
     }
 
     /// The time that the owner of a queue has set.
     pub(super) fn time(&self, queue: usize) -> u64 {
-        self.cells.get(queue).map_or(NEVER, |cell| cell.at)
+        self.cells.get(1 + queue).map_or(NEVER, |cell| cell.at)
     }
 
     pub(super) fn set_time(&mut self, queue: usize, at: u64) {
-        self.cells[queue].at = at;
+        self.cells[1 + queue].at = at;
     }
 
     /// The hits of all runs of a queue.
     pub(super) fn total(&self, queue: usize) -> u32 {
-        self.cells.get(queue).map_or(0, |cell| cell.count)
+        self.cells.get(1 + queue).map_or(0, |cell| cell.count)
     }
 
     pub(super) fn oldest(&self, queue: usize) -> Option<Run> {
-        self.run(self.cells.get(queue)?.next)
+        Some(self.run(self.cells.get(1 + queue)?.next?))
     }
 
     pub(super) fn newest(&self, queue: usize) -> Option<Run> {
-        self.run(self.cells.get(queue)?.newest)
+        Some(self.run(self.cells.get(1 + queue)?.newest?))
     }
 
     /// The run that comes after `run` in its queue.
     pub(super) fn after(&self, run: Run) -> Option<Run> {
-        self.run(run.next)
+        Some(self.run(run.next?))
     }
 
     /// The runs of a queue, oldest first.
@@ -102,14 +132,15 @@ impl Pool {
     /// Adds hits to a queue, none of whose runs may be later.
     pub(super) fn push(&mut self, queue: usize, at: u64, count: u32) {
         let count = self.grow(queue, count);
-        let newest = self.cells[queue].newest;
-        if newest == NONE {
-            let index = self.cell(Cell { at, count, next: NONE, newest: NONE });
-            (self.cells[queue].next, self.cells[queue].newest) = (index, index);
-        } else if self.cells[usize::from(newest)].at == at || self.is_full() {
-            self.cells[usize::from(newest)].count += count;
+        let Some(newest) = self.cells[1 + queue].newest else {
+            let index = self.store(at, count, None);
+            (self.cells[1 + queue].next, self.cells[1 + queue].newest) = (index, index);
+            return;
+        };
+        if self.cell(newest).at == at || self.is_full() {
+            self.cell(newest).count += count;
         } else {
-            self.cells[queue].newest = self.insert_after(newest, at, count);
+            self.cells[1 + queue].newest = self.insert_after(newest, at, count);
         }
     }
 
@@ -127,8 +158,7 @@ impl Pool {
             }
             None => {
                 let count = self.grow(queue, count);
-                let next = self.cells[queue].next;
-                self.cells[queue].next = self.cell(Cell { at, count, next, newest: NONE });
+                self.cells[1 + queue].next = self.store(at, count, self.cells[1 + queue].next);
             }
         }
     }
@@ -141,30 +171,32 @@ impl Pool {
         let newest = self.newest(queue).filter(|run| run.at <= at);
         let earlier = || self.runs(queue).take_while(|run| run.at <= at).last();
         let run = newest.or_else(earlier).unwrap_or(oldest);
-        let cell = &mut self.cells[usize::from(run.index)];
+        let cell = self.cell(run.index);
         (cell.at, cell.count) = (cell.at.min(at), cell.count + count);
     }
 
     /// Forgets the oldest run of a queue.
     pub(super) fn pop(&mut self, queue: usize) {
         let Some(oldest) = self.oldest(queue) else { return };
-        let cell = &mut self.cells[queue];
+        let cell = &mut self.cells[1 + queue];
         cell.count -= oldest.count;
         cell.next = oldest.next;
-        if oldest.next == NONE {
-            cell.newest = NONE;
+        if oldest.next.is_none() {
+            cell.newest = None;
         }
-        self.cells[usize::from(oldest.index)].next = self.free;
-        self.free = oldest.index;
+        self.cell(oldest.index).next = self.cells[0].next;
+        self.cells[0].next = Some(oldest.index);
     }
 
     /// Makes of a queue a single run that counts for nothing in the total: the owner knows what it means.
     pub(super) fn put(&mut self, queue: usize, at: u64, value: u32) {
-        if self.cells[queue].newest == NONE {
+        if self.cells[1 + queue].newest.is_none() {
             self.push(queue, at, 0);
         }
-        let run = usize::from(self.cells[queue].newest);
-        (self.cells[run].at, self.cells[run].count) = (at, value);
+        if let Some(run) = self.cells[1 + queue].newest {
+            let cell = self.cell(run);
+            (cell.at, cell.count) = (at, value);
+        }
     }
 
     /// Takes all runs out of a queue, oldest first.
@@ -178,72 +210,98 @@ impl Pool {
 
     /// Gives back what is allocated and not used.
     pub(super) fn shrink(&mut self, queues: usize) {
-        let used: usize = (0..queues).map(|queue| self.runs(queue).count()).sum();
-        if self.cells.capacity() <= queues + used {
-            return;
+        let runs: usize = (0..queues).map(|queue| self.runs(queue).count()).sum();
+        if self.cells.len() > 1 + queues + runs {
+            let queues = (0..queues).map(|queue| (queue, queue)).collect::<Vec<_>>();
+            *self = self.with_queues(queues.len(), &queues);
         }
-        let mut small = Pool { cells: Vec::with_capacity(queues + used), debt: self.debt, free: NONE };
-        small.cells.extend_from_slice(&self.cells[..queues]);
-        (0..queues).for_each(|queue| small.copy(queue, self, queue));
-        *self = small;
     }
 
-    /// Makes a queue what a queue of another pool is.
-    pub(super) fn copy(&mut self, queue: usize, other: &Pool, other_queue: usize) {
+    /// The same domain with other queues, some of which are some of these: each pair is of one before and one after. With
+    /// no more cells than it takes.
+    pub(super) fn with_queues(&self, queues: usize, kept: &[(usize, usize)]) -> Pool {
+        let runs = kept.iter().map(|&(queue, _)| self.runs(queue).count()).sum();
+        let mut pool = Pool::with_room(queues, runs);
+        pool.set_last(self.last());
+        pool.set_debt(self.debt());
+        for &(from, to) in kept {
+            pool.copy(to, self, from);
+        }
+        pool
+    }
+
+    /// Makes an empty queue what a queue of another pool is.
+    fn copy(&mut self, queue: usize, other: &Pool, other_queue: usize) {
         let (at, count) = (other.time(other_queue), other.total(other_queue));
-        self.cells[queue] = Cell { at, count, next: NONE, newest: NONE };
+        self.cells[1 + queue] = Cell { at, count, next: None, newest: None };
         for run in other.runs(other_queue) {
-            let index = self.cell(Cell { at: run.at, count: run.count, next: NONE, newest: NONE });
-            let newest = self.cells[queue].newest;
-            let before = if newest == NONE { queue } else { usize::from(newest) };
-            self.cells[before].next = index;
-            self.cells[queue].newest = index;
+            let index = self.store(run.at, run.count, None);
+            match self.cells[1 + queue].newest {
+                None => self.cells[1 + queue].next = index,
+                Some(newest) => self.cell(newest).next = index,
+            }
+            self.cells[1 + queue].newest = index;
         }
     }
 
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.cells.capacity() * size_of::<Cell>()
+        size_of_val(&*self.cells)
     }
 
     /// Whether queues that have a run get no other.
     fn is_full(&self) -> bool {
-        self.cells.len() >= MANY && self.free == NONE
+        self.cells.len() >= MANY && self.cells[0].next.is_none()
     }
 
     /// Adds to the total of a queue, as far as the number goes; returns how much was added.
     fn grow(&mut self, queue: usize, count: u32) -> u32 {
-        let total = &mut self.cells[queue].count;
+        let total = &mut self.cells[1 + queue].count;
         let count = count.min(u32::MAX - *total);
         *total += count;
         count
     }
 
     /// Links a run behind another one.
-    fn insert_after(&mut self, before: u16, at: u64, count: u32) -> u16 {
-        let next = self.cells[usize::from(before)].next;
-        let index = self.cell(Cell { at, count, next, newest: NONE });
-        self.cells[usize::from(before)].next = index;
+    fn insert_after(&mut self, before: NonZeroU16, at: u64, count: u32) -> Link {
+        let next = self.cell(before).next;
+        let index = self.store(at, count, next);
+        self.cell(before).next = index;
         index
     }
 
-    /// Stores a cell where one is free.
-    fn cell(&mut self, cell: Cell) -> u16 {
-        if self.free == NONE {
-            self.cells.push(cell);
-            // There are at most 257 queues more than the cells that a pool has when it is full.
-            return u16::try_from(self.cells.len() - 1).unwrap_or_else(|_| unreachable!("2^16 cells"));
+    /// Stores a run where a cell is free.
+    fn store(&mut self, at: u64, count: u32, next: Link) -> Link {
+        if self.cells[0].next.is_none() {
+            let len = self.cells.len();
+            // Queues without a run, of which there are at most 257, get one even then.
+            let count = if len < MANY { len.min(MANY - len) } else { 1 };
+            let mut cells = Vec::with_capacity(len + count);
+            cells.extend_from_slice(&self.cells);
+            self.add_unused(cells, count);
         }
-        let index = self.free;
-        self.free = self.cells[usize::from(index)].next;
-        self.cells[usize::from(index)] = cell;
-        index
+        let index = self.cells[0].next?;
+        self.cells[0].next = self.cell(index).next;
+        *self.cell(index) = Cell { at, count, next, newest: None };
+        Some(index)
     }
 
-    fn run(&self, index: u16) -> Option<Run> {
-        // No cell has the index of none.
-        let &Cell { at, count, next, .. } = self.cells.get(usize::from(index))?;
-        Some(Run { at, count, index, next })
+    /// Takes these cells, all of which are used, and so many that are not.
+    fn add_unused(&mut self, mut cells: Vec<Cell>, count: usize) {
+        let (first, end) = (cells.len(), cells.len() + count);
+        let link = |index: usize| u16::try_from(index).ok().and_then(NonZeroU16::new).filter(|_| index < end);
+        cells[0].next = link(first);
+        cells.extend((first..end).map(|index| Cell { at: 0, count: 0, next: link(index + 1), newest: None }));
+        self.cells = cells.into_boxed_slice();
+    }
+
+    fn cell(&mut self, index: NonZeroU16) -> &mut Cell {
+        &mut self.cells[usize::from(index.get())]
+    }
+
+    fn run(&self, index: NonZeroU16) -> Run {
+        let Cell { at, count, next, .. } = self.cells[usize::from(index.get())];
+        Run { at, count, index, next }
     }
 }
 
@@ -309,8 +367,8 @@ mod tests {
         let mut pool = Pool::new();
         pool.open(2);
         (0..70_000).for_each(|at| pool.push(0, at, 1));
-        assert_eq!((pool.total(0), pool.runs(0).count()), (70_000, MANY - 2));
-        let newest = MANY as u64 - 3;
+        assert_eq!((pool.total(0), pool.runs(0).count()), (70_000, MANY - 3));
+        let newest = MANY as u64 - 4;
         assert_eq!(pool.newest(0).map(|run| run.at), Some(newest));
         pool.insert(0, 7, 5);
         assert_eq!(pool.runs(0).nth(7).map(|run| run.count), Some(6));
@@ -331,7 +389,7 @@ mod tests {
         (0..998).for_each(|_| pool.pop(1));
         pool.set_time(2, 17);
         pool.shrink(3);
-        assert_eq!(pool.heap_bytes(), 5 * 16);
+        assert_eq!(pool.heap_bytes(), 6 * 16);
         assert_eq!(runs(&pool, 1), [(998, 1), (999, 1)]);
         assert_eq!((pool.total(1), pool.time(2)), (2, 17));
         pool.push(1, 1000, 1);

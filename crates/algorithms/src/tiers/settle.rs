@@ -19,15 +19,17 @@ impl Domain {
     pub fn settle(&mut self, contract: &Contract, now: u64, delta: i64) {
         let hits = u32::try_from(delta.unsigned_abs()).unwrap_or(u32::MAX);
         if delta >= 0 {
-            self.pool.debt = self.pool.debt.saturating_add(hits);
+            self.pool.open(contract.queues());
+            self.pool.set_debt(self.pool.debt().saturating_add(hits));
+            return;
+        }
+        if self.pool.is_empty() {
             return;
         }
         self.pass(contract, now);
-        let forgiven = hits.min(self.pool.debt);
-        self.pool.debt -= forgiven;
-        if hits > forgiven && !self.pool.is_empty() {
-            self.forget(contract, hits - forgiven);
-        }
+        let forgiven = hits.min(self.pool.debt());
+        self.pool.set_debt(self.pool.debt() - forgiven);
+        self.forget(contract, hits - forgiven);
     }
 
     fn forget(&mut self, contract: &Contract, hits: u32) {

@@ -51,7 +51,7 @@ impl Domain {
     /// Hits that were made and could not be counted yet.
     #[must_use]
     pub fn debt(&self) -> u32 {
-        self.pool.debt
+        self.pool.debt()
     }
 
     /// Hits of the last second, as exact as [`super::Decision::hits_in_second`].

@@ -2,7 +2,6 @@
 
 use super::domain::Domain;
 use super::policy::{Contract, Tier, Window};
-use super::pool::Pool;
 
 /// A tier and where it stands.
 type Placed<'a> = ((usize, usize), &'a Tier);
@@ -30,15 +29,11 @@ impl Domain {
         if self.pool.is_empty() {
             return;
         }
-        let mut pool = Pool::new();
-        pool.debt = self.pool.debt;
-        pool.open(next.queues());
-        pool.copy(0, &self.pool, 0);
-        for (before, after) in kept(contract, next) {
-            let (from, to) = (contract.begin(before.0) + before.1, next.begin(after.0) + after.1);
-            pool.copy(to, &self.pool, from);
-        }
-        self.pool = pool;
+        let queues = |(before, after): ((usize, usize), (usize, usize))| {
+            (contract.begin(before.0) + before.1, next.begin(after.0) + after.1)
+        };
+        let kept: Vec<_> = kept(contract, next).into_iter().map(queues).chain([(0, 0)]).collect();
+        self.pool = self.pool.with_queues(next.queues(), &kept);
     }
 }
 
