@@ -41,7 +41,7 @@ impl Domain {
 
     /// Asks for hits, and makes those that are granted.
     ///
-    /// A time before that of an earlier call counts as that one.
+    /// A time before that of an earlier call counts as that one, unless nothing is remembered of the domain.
     pub fn request(&mut self, contract: &Contract, global: &mut Global, now: u64, ask: Ask) -> Decision {
         let plan = self.plan(contract, global, now, ask);
         self.commit(contract, &plan);
@@ -49,8 +49,7 @@ impl Domain {
         plan.decision
     }
 
-    /// Says what a request would be answered, and changes nothing: to be granted or not together with something else, and
-    /// to look.
+    /// Decides on a request and changes nothing, so that it can be granted together with something else or not at all.
     #[must_use]
     pub fn plan(&self, contract: &Contract, global: &Global, now: u64, ask: Ask) -> Plan {
         let now = now.max(self.last());
@@ -73,7 +72,14 @@ impl Domain {
         Plan { decision, now, paid, only_tier: is_straight.then_some(decision.tier) }
     }
 
-    /// Makes the hits of a plan. Nothing may have happened to the domain since it was made.
+    /// What a request would be answered.
+    #[must_use]
+    pub fn peek(&self, contract: &Contract, global: &Global, now: u64, ask: Ask) -> Decision {
+        self.plan(contract, global, now, ask).decision
+    }
+
+    /// Makes the hits of a plan. Nothing may have happened to the domain since it was made, and whoever counts the hits of
+    /// all domains has to [record](Global::record) them.
     pub fn commit(&mut self, contract: &Contract, plan: &Plan) {
         let hits = plan.hits();
         if hits == 0 {

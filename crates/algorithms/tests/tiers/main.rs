@@ -3,6 +3,7 @@
 
 mod bounds;
 mod dice;
+mod edges;
 mod model;
 mod random;
 mod shared;

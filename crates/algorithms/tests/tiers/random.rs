@@ -74,7 +74,7 @@ impl Pair {
         let now = if dice.is_one_of(10) { self.now.saturating_sub(dice.below(3 * UNIT)) } else { self.now };
         let now = if self.contract.global_limit().is_some() { self.now } else { now };
         let model = self.models[which].request(&mut self.by_all, now, ask);
-        let peeked = *self.domains[which].plan(&self.contract, &self.all, now, ask).decision();
+        let peeked = self.domains[which].peek(&self.contract, &self.all, now, ask);
         let real = self.domains[which].request(&self.contract, &mut self.all, now, ask);
         assert_eq!(peeked, real);
         assert_eq!(Answer::from(&real), model, "seed {seed}, at {now}, {ask:?}, {:#?}", self.contract);
