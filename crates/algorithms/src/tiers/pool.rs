@@ -8,6 +8,8 @@
 //! A domain of which nothing is remembered has no cells. None has more than 65,536: where a queue would need more, hits
 //! count as made with the newest ones, and are forgotten a little too early.
 
+mod copy;
+
 use std::num::NonZeroU16;
 
 /// So many cells there are at most, less those for queues that have no run yet.
@@ -208,42 +210,6 @@ impl Pool {
         runs
     }
 
-    /// Gives back what is allocated and not used.
-    pub(super) fn shrink(&mut self, queues: usize) {
-        let runs: usize = (0..queues).map(|queue| self.runs(queue).count()).sum();
-        if self.cells.len() > 1 + queues + runs {
-            let queues = (0..queues).map(|queue| (queue, queue)).collect::<Vec<_>>();
-            *self = self.with_queues(queues.len(), &queues);
-        }
-    }
-
-    /// The same domain with other queues, some of which are some of these: each pair is of one before and one after. With
-    /// no more cells than it takes.
-    pub(super) fn with_queues(&self, queues: usize, kept: &[(usize, usize)]) -> Pool {
-        let runs = kept.iter().map(|&(queue, _)| self.runs(queue).count()).sum();
-        let mut pool = Pool::with_room(queues, runs);
-        pool.set_last(self.last());
-        pool.set_debt(self.debt());
-        for &(from, to) in kept {
-            pool.copy(to, self, from);
-        }
-        pool
-    }
-
-    /// Makes an empty queue what a queue of another pool is.
-    fn copy(&mut self, queue: usize, other: &Pool, other_queue: usize) {
-        let (at, count) = (other.time(other_queue), other.total(other_queue));
-        self.cells[1 + queue] = Cell { at, count, next: None, newest: None };
-        for run in other.runs(other_queue) {
-            let index = self.store(run.at, run.count, None);
-            match self.cells[1 + queue].newest {
-                None => self.cells[1 + queue].next = index,
-                Some(newest) => self.cell(newest).next = index,
-            }
-            self.cells[1 + queue].newest = index;
-        }
-    }
-
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         size_of_val(&*self.cells)
@@ -379,20 +345,5 @@ mod tests {
         pool.pop(0);
         pool.push(1, 3, 1);
         assert_eq!(runs(&pool, 1), [(1, 2), (3, 1)]);
-    }
-
-    #[test]
-    fn what_is_not_used_is_given_back() {
-        let mut pool = Pool::new();
-        pool.open(3);
-        (0..1000).for_each(|at| pool.push(1, at, 1));
-        (0..998).for_each(|_| pool.pop(1));
-        pool.set_time(2, 17);
-        pool.shrink(3);
-        assert_eq!(pool.heap_bytes(), 6 * 16);
-        assert_eq!(runs(&pool, 1), [(998, 1), (999, 1)]);
-        assert_eq!((pool.total(1), pool.time(2)), (2, 17));
-        pool.push(1, 1000, 1);
-        assert_eq!(runs(&pool, 1), [(998, 1), (999, 1), (1000, 1)]);
     }
 }
