@@ -31,6 +31,7 @@ use governor::nanos::Nanos;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Policy, Tier, Window};
+use rustix::time::{ClockId, clock_gettime};
 
 const SECOND: u64 = 1_000_000_000;
 const SHARDS: usize = 64;
@@ -176,9 +177,8 @@ fn ticked(step: u64) -> u64 {
 
 /// How long this thread has been on a processor.
 fn on_processor() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = told.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-    Duration::from_nanos(nanos.unwrap_or_else(|| unreachable!("the kernel says how long: {told:?}")))
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Splitmix64.

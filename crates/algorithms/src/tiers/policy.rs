@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::window::{Measure, Rule};
 
 /// The most tiers that a policy may have.
-pub const MOST_TIERS: usize = 16;
+pub const MOST_TIERS: usize = 8;
 
 /// The most policies that a contract may have.
 pub const MOST_POLICIES: usize = 16;

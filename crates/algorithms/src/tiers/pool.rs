@@ -240,7 +240,7 @@ impl Pool {
     fn store(&mut self, at: u64, count: u32, next: Link) -> Link {
         if self.cells[0].next.is_none() {
             let len = self.cells.len();
-            // Queues without a run, of which there are at most 257, get one even then.
+            // Queues without a run, of which there are at most 129, get one even then.
             let count = if len < MANY { len.min(MANY - len) } else { 1 };
             let mut cells = Vec::with_capacity(len + count);
             cells.extend_from_slice(&self.cells);
