@@ -57,3 +57,33 @@ impl Default for Global {
         Global::sliced(100)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn hits_count_for_a_second_and_not_longer() {
+        let mut global = Global::exact();
+        global.record(SECOND, 2);
+        global.record(SECOND + 5, 3);
+        assert_eq!([0, 1, 5, 6].map(|nanos| global.hits(2 * SECOND + nanos)), [5, 3, 3, 0]);
+    }
+
+    #[test]
+    fn times_that_go_backwards_count_as_the_last() {
+        let mut global = Global::exact();
+        global.record(5 * SECOND, 1);
+        global.record(2 * SECOND, 1);
+        assert_eq!([5, 6, 7].map(|second| global.hits(second * SECOND)), [2, 2, 0]);
+    }
+
+    #[test]
+    fn slices_forget_up_to_a_slice_too_early() {
+        let mut global = Global::sliced(10);
+        global.record(SECOND + 99_999_999, 1);
+        assert_eq!([0, 1].map(|nanos| global.hits(2 * SECOND + nanos)), [1, 0]);
+    }
+}

@@ -196,15 +196,13 @@ impl Measure {
     pub(super) fn falls_to(self, pool: &Pool, queue: usize, from: u64, most: u32) -> u64 {
         match self {
             Measure::Runs { span, .. } => {
-                let mut left = pool.total(queue);
-                let mut at = from;
+                let (mut left, mut at) = (pool.total(queue), from);
                 for run in pool.runs(queue) {
-                    let ends = run.at.saturating_add(span);
-                    if left <= most && ends >= from {
+                    if left <= most {
                         break;
                     }
                     left -= run.count;
-                    at = at.max(ends.saturating_add(1));
+                    at = at.max(run.at.saturating_add(span).saturating_add(1));
                 }
                 at
             }
