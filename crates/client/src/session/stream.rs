@@ -171,9 +171,11 @@ impl Session {
         }
     }
 
-    /// Who holds something does not wait for long: what others are granted meanwhile is the longer in coming.
+    /// Who holds something does not wait for long: what others are granted meanwhile is the longer in coming. A floor is
+    /// for long, and in nobody's way.
     fn longest_stream_back_off(&self, now: Time) -> Duration {
-        let alive = self.entries.iter().any(|entry| entry.is_open() && entry.holding.end(now).is_some());
+        let held = |entry: &Entry| entry.is_open() && !entry.is_floor && entry.holding.end(now).is_some();
+        let alive = self.entries.iter().any(held);
         let longest = self.longest_back_off();
         if alive { longest.min(LEADERLESS) } else { longest }
     }
