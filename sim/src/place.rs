@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_client::session::Transport;
-use lessor_proto::Time;
 use lessor_proto::message;
+use lessor_proto::{ResourceId, Time};
 use lessor_server::election::{Candidate, Ticket};
 use lessor_server::node::{Node, Peer, Record};
 
@@ -86,6 +86,18 @@ pub(crate) struct Reign {
     pub(crate) ghost_end: Time,
     /// What it lets be written: how the candidate calls it, and how the node does.
     pub(crate) writing: Option<(Ticket, u64)>,
+}
+
+/// Floors last for so many leases.
+pub(crate) const FLOOR_LEASES: u32 = 10;
+
+// === impl Place ===
+
+impl Place {
+    /// The longest lease of `resource` that any leader was told to grant.
+    pub(crate) fn longest(&self, resource: &ResourceId) -> Duration {
+        if resource.is_floor() { self.longest_lease * FLOOR_LEASES } else { self.longest_lease }
+    }
 }
 
 // === impl Task ===

@@ -62,9 +62,9 @@ pub(crate) struct Need {
     pub(crate) grain: Amount,
     /// The most that can be out; absent: without limit.
     pub(crate) limit: Option<Amount>,
-    /// Whether that is a lease from the node above. It is as much as is wanted, so whatever a mark is too high by is missing
-    /// to those who hold from a successor.
-    pub(crate) is_leased: bool,
+    /// Whether whatever a mark is too high by is missing to those who hold from a successor: of a lease from the node above,
+    /// which is as much as is wanted, and of what everybody wants more of than there is.
+    pub(crate) is_tight: bool,
     /// Whether somebody got less than its share because of the mark.
     pub(crate) is_felt: bool,
     /// The reign of the node above under which that lease was granted.
@@ -444,13 +444,13 @@ impl Need {
 
     /// What is written when it has been less for some time.
     fn lower_mark(&self) -> Amount {
-        if self.is_leased { self.amount } else { self.mark() }
+        if self.is_tight { self.amount } else { self.mark() }
     }
 
     /// Whether a mark is much too high.
     fn is_exceeded_by(&self, mark: Amount) -> bool {
         let chunk = self.chunk();
-        let ample = match self.is_leased {
+        let ample = match self.is_tight {
             true => Amount::from_micros(self.whole().as_micros() / TIGHT),
             false => chunk.saturating_add(chunk),
         };

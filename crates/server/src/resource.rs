@@ -349,7 +349,7 @@ impl Resource {
         let amount = match limit {
             None => out.saturating_add(lack),
             Some(limit) => {
-                let wanted = Amount::from_f64(self.shares.wants()).saturating_add(ghost);
+                let wanted = Amount::from_f64(self.wanted()).saturating_add(ghost);
                 out.max(out.saturating_add(lack).max(wanted).min(limit))
             }
         };
@@ -358,7 +358,7 @@ impl Resource {
             out,
             grain: answer::grain(self.terms.kind),
             limit,
-            is_leased: self.is_leased(),
+            is_tight: self.is_leased() || self.terms.in_steps,
             is_felt: lack > Amount::ZERO,
             reign: None,
         }

@@ -21,13 +21,13 @@ fn shown(template: &Template) -> String {
     let usual = (Legacy::Expire, Fraction::ALL);
     let legacy = (template.legacy, template.legacy_max_fraction);
     let legacy = (legacy != usual).then(|| format!(" legacy={:?} most={}", legacy.0, legacy.1.as_f64()));
+    let floor = if template.reserves() { floor(template) } else { String::new() };
     format!(
         "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \
          lease={lease} refresh={refresh} learning={learning}{}{}{} {:?}",
         turns.unwrap_or_default(),
         legacy.unwrap_or_default(),
-        template.spare_to_nodes.map(|part| format!(" spare={}", part.as_f64())).unwrap_or_default()
-            + &template.reserves().then(|| floor(template)).unwrap_or_default(),
+        template.spare_to_nodes.map(|part| format!(" spare={}", part.as_f64())).unwrap_or_default() + &floor,
         template.description
     )
 }

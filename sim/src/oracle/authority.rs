@@ -53,9 +53,13 @@ impl Town {
     /// What a leader grants must not outlast what its successor would wait for.
     pub(crate) fn watch_grants(&mut self, task: u32, grants: &[Grant]) {
         let Some(etcd) = &self.etcd else { return };
-        let longest = etcd.registry.record(self.tasks[task as usize].place).longest_lease;
-        if let Some(grant) = grants.iter().find(|grant| grant.length > longest) {
-            let length = grant.length;
+        let record = etcd.registry.record(self.tasks[task as usize].place);
+        let longest = |grant: &Grant| match grant.resource.is_floor() {
+            true => record.longest_lease.max(record.longest_safe_lease),
+            false => record.longest_lease,
+        };
+        if let Some(grant) = grants.iter().find(|grant| grant.length > longest(grant)) {
+            let (length, longest) = (grant.length, longest(grant));
             self.oracle.fail(6, || format!("task {task} grants for {length:?}, and {longest:?} is written"));
         }
     }

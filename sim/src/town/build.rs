@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
-use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
+use lessor_server::repository::{Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template};
 
 use super::etcd::Office;
 use super::{Counts, Event, Resource, Rules, Town};
@@ -15,7 +15,7 @@ use crate::clock::{Clock, PERFECT};
 use crate::dice::Dice;
 use crate::faults::{Mischief, Tally};
 use crate::oracle::{Holding, Oracle};
-use crate::place::{Place, Task};
+use crate::place::{FLOOR_LEASES, Place, Task};
 use crate::plan::{ClientPlan, Election, Link, PlacePlan, Terms, TownPlan};
 use crate::process::Process;
 use crate::registry::Registry;
@@ -103,16 +103,29 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
     town
 }
 
-/// The repository of a place that leases on these terms.
+/// The repository of a place that leases on these terms. What there is of a floor is reserved of its resource.
 pub(super) fn repository(resources: &[Resource], terms: Terms) -> Repository {
-    let covered = resources.iter().filter(|resource| resource.covered);
+    let covered = resources.iter().filter(|resource| resource.covered && !resource.id.is_floor());
+    let floor = |resource: &Resource| {
+        let floor = resources.iter().find(|other| other.id == resource.id.floor());
+        floor.map_or(Amount::ZERO, |floor| floor.capacity)
+    };
+    let reserved = |resource: &Resource| {
+        let whole = resource.capacity.saturating_add(floor(resource)).as_f64().max(1e-6);
+        Fraction::check(Field::SafeFraction, floor(resource).as_f64() / whole).expect("a part of the whole")
+    };
     let template = |resource: &Resource| Template {
+        safe_fraction: reserved(resource),
+        safe_lease: Some(terms.lease_length * FLOOR_LEASES),
         safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
         kind: resource.kind,
         policy: resource.policy,
         lease_length: terms.lease_length,
         refresh_interval: terms.refresh_interval,
-        ..Template::new(Glob::new(resource.id.as_str()).expect("a name without signs"), resource.capacity)
+        ..Template::new(
+            Glob::new(resource.id.as_str()).expect("a name without signs"),
+            resource.capacity.saturating_add(floor(resource)),
+        )
     };
     Repository::new(covered.map(template).collect()).expect("templates that hold together")
 }

@@ -55,7 +55,7 @@ impl Session {
         });
         for (floor, wants) in amiss.collect::<Vec<_>>() {
             match wants {
-                Some(wants) => self.ask_for_floor(now, floor, wants),
+                Some(wants) => self.ask_for_floor(now, &floor, wants),
                 None => self.drop_floor(now, &floor),
             }
         }
@@ -86,11 +86,11 @@ impl Session {
         }
     }
 
-    fn ask_for_floor(&mut self, now: Time, floor: ResourceId, wants: f64) {
+    fn ask_for_floor(&mut self, now: Time, floor: &ResourceId, wants: f64) {
         let config =
             HoldingConfig { fallback: Fallback::Pessimistic, ..HoldingConfig::new(Kind::Rate, wants, 0) };
         self.add(now, floor.clone(), config);
-        if let Ok(place) = self.find(&floor) {
+        if let Ok(place) = self.find(floor) {
             self.entries[place].is_floor = true;
         }
     }

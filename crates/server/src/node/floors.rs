@@ -50,6 +50,9 @@ impl Node {
 
     /// What may be out of a resource, whether somebody has asked this leader for it or not.
     fn out(&self, now: Time, id: &ResourceId) -> Amount {
-        self.resources.get(id).map_or_else(|| self.need(now, id).out, |resource| resource.outstanding())
+        match self.resources.get(id) {
+            Some(resource) => resource.outstanding(),
+            None => self.need(now, id).out,
+        }
     }
 }

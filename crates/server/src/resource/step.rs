@@ -33,6 +33,17 @@ impl Resource {
             if self.is_leased() && !self.ledger.in_debt() { Rounding::Nearest } else { Rounding::Below };
         Some(step(level, rounding))
     }
+
+    /// What would be handed out if there were as much as that takes, in units.
+    pub(super) fn wanted(&self) -> f64 {
+        let wants = self.shares.wants();
+        if !self.terms.in_steps {
+            return wants;
+        }
+        // There is one priority, but for who makes up others.
+        let level = self.shares.priorities().filter_map(|priority| self.level(priority)).fold(0.0, f64::max);
+        wants.min(level * self.shares.weight() as f64)
+    }
 }
 
 /// `level`, in units, as a power of two of a millionth; nothing if it is less than a millionth.
@@ -52,21 +63,27 @@ fn step(level: f64, rounding: Rounding) -> f64 {
 mod tests {
     use super::*;
 
+    const STEP: u64 = 1 << 23;
+
+    /// In millionths.
+    fn check(level: f64, rounding: Rounding) -> u64 {
+        (step(level, rounding) * 1e6) as u64
+    }
+
     #[test]
     fn a_level_is_cut_to_a_power_of_two_of_a_millionth() {
-        assert_eq!(step(10.0, Rounding::Below), 8.388_608);
-        assert_eq!(step(8.388_608, Rounding::Below), 8.388_608);
-        assert_eq!(step(7.0 * 8.388_608 / 7.0 * (1.0 - 1e-12), Rounding::Below), 8.388_608);
-        assert_eq!(step(8.388_607, Rounding::Below), 8.388_608, "what is nearly a step is one");
-        assert_eq!(step(8.38, Rounding::Below), 4.194_304);
-        assert_eq!((step(0.0, Rounding::Below), step(5e-7, Rounding::Nearest)), (0.0, 0.0));
-        assert_eq!(step(f64::INFINITY, Rounding::Nearest), f64::INFINITY);
+        assert_eq!(check(10.0, Rounding::Below), STEP);
+        assert_eq!(check(8.388_608, Rounding::Below), STEP);
+        assert_eq!(check(8.388_607, Rounding::Below), STEP, "what is nearly a step is one");
+        assert_eq!(check(8.38, Rounding::Below), STEP / 2);
+        assert_eq!((check(0.0, Rounding::Below), check(5e-7, Rounding::Nearest)), (0, 0));
+        assert!(step(f64::INFINITY, Rounding::Nearest).is_infinite());
     }
 
     #[test]
     fn a_node_keeps_its_step_until_it_has_too_little_for_it_by_far() {
-        let clients = |n: f64| step(8.388_608 * n / (n + 1.0), Rounding::Nearest);
-        assert_eq!((clients(3.0), clients(100.0)), (8.388_608, 8.388_608));
-        assert_eq!(clients(1.0), 4.194_304, "the second of two shares with the first until there is more");
+        let clients = |n: f64| check(8.388_608 * n / (n + 1.0), Rounding::Nearest);
+        assert_eq!((clients(3.0), clients(100.0)), (STEP, STEP));
+        assert_eq!(clients(1.0), STEP / 2, "the second of two shares with the first until there is more");
     }
 }

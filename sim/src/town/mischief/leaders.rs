@@ -73,6 +73,14 @@ impl Town {
         true
     }
 
+    /// For so long nothing from below gets in to a place, and nothing gets out to those below.
+    pub fn cut_off_below(&mut self, place: u32, time: std::time::Duration) {
+        let until = self.now + time;
+        let found = &mut self.places[place as usize];
+        (found.door_in, found.door_out) = (until, until);
+        self.note(Who::Place(place), What::Cut, [until.as_nanos(), 7, 0]);
+    }
+
     pub(super) fn cut_door(&mut self) -> bool {
         let place = self.any_place();
         let until = self.spell();
