@@ -54,12 +54,12 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::NoNodeGhost => Swarm(100),         // 2, 7: I3; 8: I2
         GrantorMutation::ShortGhost => Swarm(300),          // 4, 11: I3; 14: I2
         GrantorMutation::ClaimsUnlimited => Noticed::Story(claims::a_liar),
-        GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 104: I2; 105, 108: I3
+        GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
         GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),
         GrantorMutation::TrustAmount => Noticed::Story(claims::with_a_small_token),
-        GrantorMutation::InheritUnseen => Swarm(1_600), // 159: I4; 161, 216: I3
+        GrantorMutation::InheritUnseen => Swarm(1_600), // 197, 389, 474: I3
         GrantorMutation::MarkLate => Swarm(20),         // 0, 1, 2: I6
-        GrantorMutation::LeaderFreesOld => Swarm(900),  // 8: I2; 73, 91: I3
+        GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
         // Towns notice it about once in a thousand seeds (682: I5).
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
     }
@@ -67,11 +67,11 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
 
 fn election(mutation: ElectionMutation) -> Noticed {
     match mutation {
-        ElectionMutation::AuthorityOfTtl => Swarm(60), // 1, 3, 6: I13
-        ElectionMutation::FromAnswer => Swarm(5_000),  // 434, 805, 917: I13
-        ElectionMutation::NoReadBack => Swarm(80),     // 3, 7, 8: I13
-        ElectionMutation::NoGuard => Swarm(300),       // 19, 25, 31: I15
-        ElectionMutation::NoOrder => Swarm(150),       // 2, 7, 15: I6
+        ElectionMutation::AuthorityOfTtl => Swarm(100), // 6, 7, 11: I13
+        ElectionMutation::FromAnswer => Swarm(5_000),   // 2, 434, 520: I13
+        ElectionMutation::NoReadBack => Swarm(80),      // 3, 7, 8: I13
+        ElectionMutation::NoGuard => Swarm(200),        // 7, 10, 19: I15
+        ElectionMutation::NoOrder => Swarm(150),        // 2, 7, 15: I6
     }
 }
 

@@ -228,6 +228,8 @@ impl Town {
                 format!("clients believe {below} of r{resource}, and {} is in the books", books.total)
             });
         }
+        let mut by_holder: Vec<&ChildBook> = books.children.iter().collect();
+        by_holder.sort_unstable_by(|one, other| one.holder.cmp(&other.holder));
         for &client in &self.places[place as usize].clients {
             let mut holds = self.clients[client as usize].holds.clone();
             let hold = holds.find(|&hold| self.holdings[hold as usize].resource == resource);
@@ -235,7 +237,10 @@ impl Town {
             if holding.counted == 0 || holding.order().is_none_or(|order| order.epoch != epoch) {
                 continue;
             }
-            let charges = books.children.iter().filter(|child| self.is_of(client, child));
+            let id = self.clients[client as usize].id.as_str();
+            let first = by_holder.partition_point(|child| child.holder.as_str() < id);
+            let lives = by_holder[first..].iter().take_while(|child| child.holder == id);
+            let charges = lives.filter(|child| self.is_of(client, child));
             let charge: u64 = charges.map(|child| child.charge.as_micros()).sum();
             // Units in use beyond the lease were taken under an earlier one, perhaps of an earlier reign.
             let spare = if holding.counted > holding.amount { books.ghost.as_micros() } else { 0 };
