@@ -234,6 +234,15 @@ async fn a_town_is_as_large_as_one_likes() {
 }
 
 #[tokio::test]
+async fn a_million_may_be_fewer_and_their_leaders_die() {
+    let said = succeed(&["million", "--clients", "300", "--minutes", "3", "--json"]).await;
+    let line: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&line["scenario"], &line["overshoot_events"]), (&"million".into(), &0.into()));
+    assert!(line["leaders_died"].as_u64().unwrap() >= 8, "{line}");
+    assert!(line["used_at_least"].as_f64().unwrap() > 0.9, "{line}");
+}
+
+#[tokio::test]
 async fn a_flag_that_means_nothing_is_refused() {
     for (arguments, complaint) in [
         (&["five", "--clients", "3"][..], "--clients means nothing for five"),
@@ -241,6 +250,7 @@ async fn a_flag_that_means_nothing_is_refused() {
         (&["town", "--seeds", "1..2"], "--seeds means nothing for town"),
         (&["town", "--mode", "doorman"], "--mode doorman means nothing for town; wanted stream or poll"),
         (&["town", "--clients", "0"], "--clients: found 0, wanted at least 1"),
+        (&["million", "--seeds", "1..2"], "--seeds means nothing for million"),
     ] {
         let said = fail(arguments).await;
         assert!(said.contains(complaint), "{arguments:?}: {said}");
