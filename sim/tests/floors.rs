@@ -1,8 +1,6 @@
 //! Floors in a town: what is reserved for those who reach no server, under everything that goes wrong. Its clients hold a
 //! resource and its floor as two, so that the oracle follows each of them by itself.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::time::Duration;
 
 use lessor_sim::faults::{Faults, Mischief};

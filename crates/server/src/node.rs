@@ -18,9 +18,9 @@ use std::time::Duration;
 use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release};
 use lessor_proto::{ClientId, ResourceId, Time};
 
+use crate::config::Longest;
 pub use crate::config::{Claims, NodeConfig, ParentConfig, Record};
 pub use crate::marks::{Header, MarkWrite};
-use crate::config::Longest;
 use crate::marks::{Marks, Need};
 use crate::repository::{Repository, Template};
 use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy, shows_earlier};
@@ -43,6 +43,8 @@ pub struct Node {
     parent: Option<Above>,
     /// Absent where none are kept.
     marks: Option<Marks>,
+    /// Whether some resource shares its capacity with another.
+    coupled: bool,
     peers: Peers,
     by_holder: BTreeMap<(HolderKind, ClientId, u64), Peer>,
     /// When resources have to be looked at, with their names.
@@ -73,6 +75,7 @@ impl Node {
             config,
             repository,
             resources: BTreeMap::new(),
+            coupled: false,
             since: now,
             sessions: 0,
             peers: Peers::default(),
@@ -146,6 +149,7 @@ impl Node {
             if let Some(resource) = self.resources.get_mut(&id) {
                 resource.advance(now);
                 resource.set_template(template);
+                self.coupled |= kin.is_some();
                 resource.kin = kin;
             }
             self.sync(now, &id);
@@ -275,6 +279,7 @@ impl Node {
         let mut resource = Resource::new(now, id.clone(), template, reign);
         resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id)));
         resource.kin = self.kin(id);
+        self.coupled |= resource.kin.is_some();
         self.resources.insert(id.clone(), resource);
         self.couple(now, id);
     }

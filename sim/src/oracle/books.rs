@@ -329,8 +329,7 @@ impl Town {
         // Everything granted before a cut is over a lease later, and a ghost at its own end; what was granted since fits the
         // limit.
         let found = &self.tasks[task as usize];
-        let longest =
-            self.places[found.place as usize].longest(&self.resources[usize::from(resource)].id);
+        let longest = self.places[found.place as usize].longest(&self.resources[usize::from(resource)].id);
         let lease = found.process.clock.at(self.now) + self.rules.drift.stretch(longest);
         let ghost = found.reign.as_ref().map_or(Time::ZERO, |reign| reign.ghost_end);
         let over = lease.max(ghost) + TICK * 2;

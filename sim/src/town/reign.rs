@@ -43,7 +43,8 @@ impl Town {
         let (now, place) = (self.local(party), self.tasks[task as usize].place);
         let authority = if read.closed { Duration::ZERO } else { read.authority };
         let opens = now + self.rules.drift.stretch(authority);
-        let ghost_end = now + self.rules.drift.stretch(authority + read.longest_lease.max(read.longest_safe_lease));
+        let ghost_end =
+            now + self.rules.drift.stretch(authority + read.longest_lease.max(read.longest_safe_lease));
         let node = Node::new(now, config, self.repository(place));
         self.note(party.who(), What::Leads, [epoch, before, read.closed.into()]);
         let peers = std::collections::BTreeMap::new();

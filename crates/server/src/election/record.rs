@@ -168,7 +168,16 @@ impl RecordRead {
         match header {
             Some((Header { epoch, closed, terms, .. }, mod_revision)) => {
                 let Terms { longest_lease, longest_safe_lease, authority, config_version } = terms;
-                let read = RecordRead { epoch, longest_lease, authority, closed, config_version, marks, proofs, longest_safe_lease };
+                let read = RecordRead {
+                    epoch,
+                    longest_lease,
+                    authority,
+                    closed,
+                    config_version,
+                    marks,
+                    proofs,
+                    longest_safe_lease,
+                };
                 Ok((read, mod_revision))
             }
             None if marks.is_empty() => Ok((RecordRead::default(), 0)),
@@ -346,7 +355,14 @@ mod tests {
         );
         let lonely = decode(&[stored("lessor/root/mark/db", "1 millionths 5")]);
         assert!(lonely.starts_with("key \"lessor/root/reign\" holds \"nothing, though"), "{lonely}");
-        for value in ["", "1", "1 epoch x", &REIGN.replace("no", "perhaps"), &format!("{REIGN} more"), &REIGN.replace("60", "60 longest_safe_lease_ns x")] {
+        for value in [
+            "",
+            "1",
+            "1 epoch x",
+            &REIGN.replace("no", "perhaps"),
+            &format!("{REIGN} more"),
+            &REIGN.replace("60", "60 longest_safe_lease_ns x"),
+        ] {
             assert!(decode(&[stored("lessor/root/reign", value)]).contains("lessor/root/reign"), "{value}");
         }
     }

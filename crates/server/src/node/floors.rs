@@ -32,6 +32,9 @@ impl Node {
 
     /// Lets a resource and its kin have no more than the capacity together.
     pub(super) fn couple(&mut self, now: Time, id: &ResourceId) {
+        if !self.coupled {
+            return;
+        }
         let Some(kin) = self.resources.get(id).and_then(|resource| resource.kin.clone()) else { return };
         let (base, floor) = if id.is_floor() { (&kin, id) } else { (id, &kin) };
         let Some(template) = self.template(base) else { return };

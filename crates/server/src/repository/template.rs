@@ -9,8 +9,6 @@ use lessor_proto::Amount;
 use super::Glob;
 use super::fraction::Fraction;
 use super::legacy::Legacy;
-#[cfg(doc)]
-use super::Repository;
 use super::problem::{Field, Problem};
 
 /// What is configured for the resources whose names match a glob.

@@ -45,8 +45,7 @@ fn a_floor_follows_a_template_derived_from_that_of_its_resource() {
         ..template(glob)
     };
     let own = Template { lease_length: Duration::from_secs(90), ..template("x|safe") };
-    let repository =
-        Repository::new(vec![reserving("db-*"), reserving("x"), own, template("*")]).unwrap();
+    let repository = Repository::new(vec![reserving("db-*"), reserving("x"), own, template("*")]).unwrap();
     let find = |name| repository.find(&ResourceId::new(name, 256).unwrap()).unwrap();
     let (base, floor) = (find("db-1"), find("db-1|safe"));
     assert_eq!((base.shared(), base.reserved()), (Amount::from_units(50), Amount::from_units(50)));

@@ -96,7 +96,8 @@ pub(super) fn marks(marks: &[(&str, u64)]) -> RecordWrite {
 }
 
 pub(super) fn terms(longest_lease: Duration, config_version: u64) -> RecordWrite {
-    let terms = Terms { longest_lease, longest_safe_lease: Duration::ZERO, authority: AUTHORITY, config_version };
+    let terms =
+        Terms { longest_lease, longest_safe_lease: Duration::ZERO, authority: AUTHORITY, config_version };
     RecordWrite { terms: Some(terms), ..RecordWrite::default() }
 }
 

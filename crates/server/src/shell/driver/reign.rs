@@ -92,7 +92,8 @@ impl From<RecordRead> for Record {
     fn from(read: RecordRead) -> Record {
         let RecordRead { longest_lease, longest_safe_lease, authority, closed, .. } = read;
         let RecordRead { config_version, marks, proofs, .. } = read;
-        let record = Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() };
+        let record =
+            Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() };
         Record { longest_safe_lease, ..record }
     }
 }
