@@ -293,6 +293,12 @@ impl Holding {
         held.max(self.in_use) < self.counted || self.returning && self.keep() < held
     }
 
+    /// Whether nothing is wanted, held or used, and the last report said that nothing is wanted.
+    pub(crate) fn is_over(&self, now: Time) -> bool {
+        let idle = self.wants() <= 0.0 && self.held(now) == Amount::ZERO && self.in_use == Amount::ZERO;
+        idle && !self.demand_has_changed()
+    }
+
     /// Whether the last report said something else of the demand.
     pub(crate) fn demand_has_changed(&self) -> bool {
         self.reported.as_ref() != Some(&self.config.bands)

@@ -156,12 +156,12 @@ impl Entry {
     }
 
     /// The grantor renews what it granted, counted from report `basis`. What it does not renew is to be reported in full,
-    /// if it was reported before.
+    /// if it was reported before; unless there is nothing to be said of it.
     pub(super) fn renewed_up(&mut self, now: Time, basis: u64, renewed: bool, spaced: Time) {
         self.taken_up(basis);
         if renewed {
             self.fault.take_if(|_| self.refusals == 0);
-        } else if self.streamed.said <= basis && !self.alone {
+        } else if self.streamed.said <= basis && !self.alone && !self.holding.is_over(now) {
             self.due = self.due.min(spaced.max(now));
         }
     }
