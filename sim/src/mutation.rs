@@ -1,9 +1,5 @@
 //! Rules of the minds that are taken out one at a time, to show that the oracle notices.
 
-use std::time::Duration;
-
-use lessor_server::node::Record;
-
 pub use lessor_client::mutation::Mutation as HolderMutation;
 pub use lessor_server::election::mutation::{Mutation as ElectionMutation, Rules as ElectionRules};
 pub use lessor_server::mutation::{Mutation as GrantorMutation, Rules};
@@ -17,8 +13,6 @@ pub enum Mutation {
     Grantor(GrantorMutation),
     /// Of all who stand for election.
     Election(ElectionMutation),
-    /// A root takes claims at once, whoever may still act beside it.
-    ClaimsAtOnce,
 }
 
 // === impl Mutation ===
@@ -29,7 +23,7 @@ impl Mutation {
     pub fn client(self) -> Option<HolderMutation> {
         match self {
             Mutation::Holder(mutation) => Some(mutation),
-            Mutation::Grantor(_) | Mutation::Election(_) | Mutation::ClaimsAtOnce => None,
+            Mutation::Grantor(_) | Mutation::Election(_) => None,
         }
     }
 
@@ -39,19 +33,7 @@ impl Mutation {
         match self {
             Mutation::Holder(mutation) => Rules::holder_without(mutation),
             Mutation::Grantor(mutation) => Rules::without(mutation),
-            Mutation::Election(_) | Mutation::ClaimsAtOnce => Rules::default(),
-        }
-    }
-
-    /// What a root that lacks this makes of the record that it finds: nobody acts any more, and what is out lasts as long.
-    pub(crate) fn of_record(self, record: Record) -> Record {
-        match self {
-            Mutation::ClaimsAtOnce if !record.closed => Record {
-                longest_lease: record.longest_lease + record.authority,
-                authority: Duration::ZERO,
-                ..record
-            },
-            _ => record,
+            Mutation::Election(_) => Rules::default(),
         }
     }
 
@@ -60,7 +42,7 @@ impl Mutation {
     pub fn election(self) -> ElectionRules {
         match self {
             Mutation::Election(mutation) => ElectionRules::without(mutation),
-            Mutation::Holder(_) | Mutation::Grantor(_) | Mutation::ClaimsAtOnce => ElectionRules::default(),
+            Mutation::Holder(_) | Mutation::Grantor(_) => ElectionRules::default(),
         }
     }
 }

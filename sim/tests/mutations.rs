@@ -90,12 +90,6 @@ fn no_rule_of_an_election_can_be_left_out() {
 }
 
 #[test]
-fn no_root_may_take_claims_while_another_acts() {
-    // 327: I2
-    check(Mutation::ClaimsAtOnce, &Swarm(3_000));
-}
-
-#[test]
 fn no_rule_of_a_holder_can_be_left_out() {
     for mutation in HolderMutation::ALL {
         check(Mutation::Holder(mutation), &holder(mutation));

@@ -96,9 +96,6 @@ impl Town {
         #[cfg(feature = "mutations")]
         {
             config.rules = self.rules.mutation.map(crate::mutation::Mutation::node).unwrap_or_default();
-            if let Some(mutation) = self.rules.mutation.filter(|_| place == 0) {
-                config.record = config.record.map(|record| mutation.of_record(record));
-            }
         }
         config
     }
