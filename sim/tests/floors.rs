@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lessor_sim::faults::{Faults, Mischief};
-use lessor_sim::plan::{Hold, ResourcePlan, TownPlan};
+use lessor_sim::plan::{Hold, ResourcePlan, Terms, TownPlan};
 use lessor_sim::town::Town;
 
 /// Of a hundred a fifth is reserved, by leases that last ten times as long.
@@ -62,11 +62,17 @@ fn whatever_goes_wrong_neither_passes_its_part() {
     for seed in 0..20 {
         let mut plan = plan();
         plan.odd_clocks = true;
+        for place in &mut plan.places {
+            // Short ones, so that many end while somebody is cut off.
+            place.terms =
+                Terms { lease_length: Duration::from_secs(6), refresh_interval: Duration::from_secs(1) };
+        }
         plan.faults = Faults {
             until: Duration::from_secs(120),
             loss: 20,
             twice: 10,
             slow: 20,
+            spell: Duration::from_secs(10),
             restless: Some(Duration::from_secs(10)),
             ..Faults::none()
         };
