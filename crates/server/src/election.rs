@@ -182,6 +182,15 @@ impl Candidate {
         }
     }
 
+    /// The number of its reign, if it leads.
+    #[must_use]
+    pub fn epoch(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Leading(reign) => Some(reign.epoch()),
+            _ => None,
+        }
+    }
+
     /// How it was configured.
     #[must_use]
     pub fn config(&self) -> &ElectionConfig {

@@ -128,7 +128,7 @@ impl Driver {
     pub fn whereabouts(&self) -> Whereabouts {
         let known = self.house().ok().map(|house| (house.leader.clone(), house.epoch));
         let (leader, epoch) = known.unwrap_or_default();
-        let is_leader = epoch.is_some() && self.leads(clock::now()) && self.is_at(&leader);
+        let is_leader = epoch.is_some_and(|epoch| self.acts(epoch, clock::now())) && self.is_at(&leader);
         Whereabouts { leader, is_leader, epoch, node: Some(self.config.name.clone()) }
     }
 
@@ -247,7 +247,7 @@ impl Driver {
     /// One call of the node, and what comes out of it, if this task leads.
     fn call<R>(&self, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
         self.visit(|house, now| match &mut house.node {
-            Some(node) if self.leads(now) => Ok(call(node, now)),
+            Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now)),
             _ => Err(Unanswered::NotLeading(self.another(&house.leader))),
         })?
     }
@@ -259,7 +259,7 @@ impl Driver {
         call: impl FnOnce(&mut Node, Time, Peer) -> R,
     ) -> Result<R, Unanswered> {
         self.visit(|house, now| match (house.peer(seat), &mut house.node) {
-            (Some(peer), Some(node)) if self.leads(now) => Ok(call(node, now, peer)),
+            (Some(peer), Some(node)) if self.acts(node.epoch(), now) => Ok(call(node, now, peer)),
             _ => Err(Unanswered::NotLeading(self.another(&house.leader))),
         })?
     }
@@ -269,7 +269,7 @@ impl Driver {
         let now = clock::now();
         let result = visit(&mut house, now);
         let mut deadline = Time::MAX;
-        if self.leads(now) {
+        if house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
             house.hand_out(now);
             // A deadline that has passed must not keep a processor busy.
             let due = house.node.as_ref().and_then(Node::deadline);
@@ -280,9 +280,9 @@ impl Driver {
         Ok(result)
     }
 
-    /// Whether this task may act at `now`, if it has been elected.
-    fn leads(&self, now: Time) -> bool {
-        let until = |authority: &Arc<Authority>| authority.until();
+    /// Whether this task may act at `now` in the reign `epoch`, to which it has been elected.
+    fn acts(&self, epoch: u64, now: Time) -> bool {
+        let until = |authority: &Arc<Authority>| authority.until_in(epoch);
         self.authority.as_ref().is_none_or(|authority| until(authority).is_some_and(|until| now < until))
     }
 
@@ -311,7 +311,7 @@ impl Driver {
             if self.draining.load(Ordering::Relaxed) {
                 return Err(Unanswered::Ending);
             }
-            if house.node.is_none() || !self.leads(now) {
+            if !house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
                 return Err(Unanswered::NotLeading(self.another(&house.leader)));
             }
             house.connect(now, hello.clone()).map_err(Unanswered::Refused)
@@ -326,9 +326,10 @@ impl Driver {
         self.call_for(seat, |node, now, peer| node.receive(now, peer, up))
     }
 
-    /// The message that came out last for a stream has been taken.
+    /// The message that came out last for a stream has been taken. While this task may not act that is kept in mind, or
+    /// nothing would come down the stream when it may again.
     pub(super) fn ready(&self, seat: Seat) -> Result<(), Unanswered> {
-        self.call_for(seat, Node::ready)
+        self.visit(|house, _| house.note_taken(seat))
     }
 
     /// A stream has ended. May be said twice.
@@ -393,7 +394,7 @@ mod tests {
 
     fn driver() -> Driver {
         let authority = Arc::new(Authority::default());
-        authority.set(Some(Time::MAX));
+        authority.set(Some((3, Time::MAX)));
         let config = NodeConfig::new("root", 0);
         Driver::standing(config, Repository::default(), "127.0.0.1:1".to_owned(), 10, authority)
     }
@@ -418,25 +419,65 @@ mod tests {
         assert_eq!(driver.resign(), Ok(None));
     }
 
+    /// A stream, and what comes down it.
+    fn connected(driver: &Driver, holder: &str) -> (Seat, mpsc::Receiver<Down>) {
+        let (seat, mut outbox) = driver.connect(&hello(holder)).unwrap();
+        assert!(matches!(outbox.try_recv(), Ok(Down::Welcome(_))));
+        (seat, outbox)
+    }
+
+    fn heartbeat(epoch: u64) -> Up {
+        Up::Report(StreamReport { id: 1, target_epoch: Some(epoch), renew_all: true, reports: Vec::new() })
+    }
+
+    fn set_authority(driver: &Driver, of: Option<u64>) {
+        driver.authority.as_ref().unwrap().set(of.map(|epoch| (epoch, Time::MAX)));
+    }
+
     #[test]
     fn a_stream_of_an_earlier_reign_has_no_part_in_a_later_one() {
         let driver = driver();
         driver.lead(3, RecordRead::default()).unwrap();
         let (before, _) = driver.connect(&hello("early")).unwrap();
         driver.follow(Leader::default(), None).unwrap();
+        set_authority(&driver, Some(9));
         driver.lead(9, RecordRead::default()).unwrap();
         // The node numbers its streams from the beginning again.
-        let (now, mut outbox) = driver.connect(&hello("late")).unwrap();
+        let (now, mut outbox) = connected(&driver, "late");
         assert_eq!(before.to_string(), now.to_string());
-        assert!(matches!(outbox.try_recv(), Ok(Down::Welcome(_))));
-        assert!(matches!(driver.ready(before), Err(Unanswered::NotLeading(_))));
-        let report = StreamReport { id: 1, target_epoch: Some(9), renew_all: true, reports: Vec::new() };
-        let heartbeat = Up::Report(report);
-        assert!(matches!(driver.receive(before, heartbeat.clone()), Err(Unanswered::NotLeading(_))));
+        driver.receive(now, heartbeat(9)).unwrap();
+        driver.ready(before).unwrap();
+        assert!(outbox.try_recv().is_err(), "the later stream has not taken its welcome");
+        assert!(matches!(driver.receive(before, heartbeat(9)), Err(Unanswered::NotLeading(_))));
         driver.disconnect(before);
         assert_eq!(driver.streams(), 1);
         driver.ready(now).unwrap();
-        driver.receive(now, heartbeat).unwrap();
         assert!(outbox.try_recv().is_ok(), "the later stream goes on");
+    }
+
+    #[test]
+    fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
+        let driver = driver();
+        driver.lead(3, RecordRead::default()).unwrap();
+        let (seat, mut outbox) = connected(&driver, "reader");
+        driver.receive(seat, heartbeat(3)).unwrap();
+        set_authority(&driver, None);
+        driver.ready(seat).unwrap();
+        assert!(outbox.try_recv().is_err());
+        set_authority(&driver, Some(3));
+        driver.resume().unwrap();
+        assert!(outbox.try_recv().is_ok(), "the heartbeat is answered");
+    }
+
+    #[test]
+    fn the_authority_of_a_later_reign_is_not_that_of_the_one_before() {
+        let driver = driver();
+        driver.lead(3, RecordRead::default()).unwrap();
+        let (seat, _outbox) = connected(&driver, "late");
+        // The task was deposed and elected again, and has not been told either yet.
+        set_authority(&driver, Some(9));
+        assert!(matches!(driver.receive(seat, heartbeat(3)), Err(Unanswered::NotLeading(_))));
+        assert!(matches!(driver.connect(&hello("next")), Err(Unanswered::NotLeading(_))));
+        assert!(!driver.whereabouts().is_leader);
     }
 }

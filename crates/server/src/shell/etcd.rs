@@ -27,8 +27,7 @@ mod tls;
 mod watcher;
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lessor_client::shell::clock;
 use lessor_proto::Time;
@@ -62,11 +61,16 @@ pub struct Election {
     task: JoinHandle<()>,
 }
 
-/// Until when a task may act, for everybody in the process to read.
+/// Until when a task may act, and in which reign, for everybody in the process to read.
 #[derive(Debug, Default)]
-pub struct Authority {
-    /// In nanoseconds; 0: not at all.
-    until: AtomicU64,
+pub struct Authority(Mutex<Acting>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Acting {
+    /// The reign, and until when.
+    until: Option<(u64, Time)>,
+    /// Whoever has resigned gets no authority any more.
+    resigned: bool,
 }
 
 /// Why a task cannot stand for election.
@@ -189,28 +193,32 @@ impl Drop for Election {
 
 // === impl Authority ===
 
-/// Whoever has resigned gets no authority any more.
-const RESIGNED: u64 = u64::MAX;
-
 impl Authority {
     /// Until when this task may act as the leader, if it may.
     #[must_use]
     pub fn until(&self) -> Option<Time> {
-        match self.until.load(Ordering::SeqCst) {
-            0 | RESIGNED => None,
-            nanos => Some(Time::from_nanos(nanos)),
-        }
+        self.acting().until.map(|(_, until)| until)
     }
 
-    pub(super) fn set(&self, until: Option<Time>) {
-        let nanos = until.map_or(0, Time::as_nanos).min(RESIGNED - 1);
-        let set = |old| (old != RESIGNED).then_some(nanos);
-        // An error means that it has resigned.
-        let _ = self.until.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set);
+    /// The same of the reign `epoch` only. Whoever was deposed and is elected again may hear of that later than this changes;
+    /// what it did in the reign before must end with that.
+    #[must_use]
+    pub fn until_in(&self, epoch: u64) -> Option<Time> {
+        self.acting().until.filter(|&(reign, _)| reign == epoch).map(|(_, until)| until)
+    }
+
+    pub(super) fn set(&self, until: Option<(u64, Time)>) {
+        let mut acting = self.acting();
+        acting.until = until.filter(|_| !acting.resigned);
     }
 
     fn resign(&self) {
-        self.until.store(RESIGNED, Ordering::SeqCst);
+        *self.acting() = Acting { until: None, resigned: true };
+    }
+
+    fn acting(&self) -> MutexGuard<'_, Acting> {
+        // Nothing that is done with it can fail half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -222,11 +230,18 @@ mod tests {
     fn whoever_has_resigned_gets_no_authority_any_more() {
         let authority = Authority::default();
         assert_eq!(authority.until(), None);
-        authority.set(Some(Time::from_nanos(7)));
+        authority.set(Some((3, Time::from_nanos(7))));
         assert_eq!(authority.until(), Some(Time::from_nanos(7)));
         authority.resign();
-        authority.set(Some(Time::from_nanos(9)));
+        authority.set(Some((3, Time::from_nanos(9))));
         assert_eq!(authority.until(), None);
+    }
+
+    #[test]
+    fn authority_is_that_of_one_reign() {
+        let authority = Authority::default();
+        authority.set(Some((3, Time::from_nanos(7))));
+        assert_eq!((authority.until_in(3), authority.until_in(2)), (Some(Time::from_nanos(7)), None));
     }
 
     #[test]

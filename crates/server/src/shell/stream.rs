@@ -152,11 +152,7 @@ impl Stream for Downs {
                 if let Down::Refused { .. } = down {
                     this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
                 }
-                // Whoever does not lead any more has nothing further to say, and its outbox has ended.
-                let next = match this.seat.map_or(Ok(()), |seat| this.driver.ready(seat)) {
-                    Ok(()) | Err(Unanswered::NotLeading(_)) => Ok(()),
-                    Err(fault) => Err(unanswered(fault)),
-                };
+                let next = this.seat.map_or(Ok(()), |seat| this.driver.ready(seat)).map_err(unanswered);
                 Poll::Ready(Some(next.map(|()| this.count(down.to_wire(this.kind, clock::wall())))))
             }
             // The fault is said once; after it, the stream is not asked again.

@@ -1,6 +1,6 @@
 //! What stands behind the lock: the node, and the outboxes of those who are connected to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lessor_client::session::Action;
@@ -46,6 +46,8 @@ pub(super) struct House {
     /// How often the node, or its absence, has been replaced.
     term: u64,
     outboxes: BTreeMap<Peer, mpsc::Sender<Down>>,
+    /// Streams that have taken what came out for them last, of which the node has not heard.
+    taken: BTreeSet<Peer>,
     /// Streams at a time.
     limit: usize,
     /// To whoever carries out what is to be done with the node above.
@@ -60,13 +62,25 @@ impl House {
     pub(super) fn new(node: Option<Node>, leader: Leader, repository: Repository, limit: usize) -> House {
         let epoch = node.as_ref().map(Node::epoch);
         let outboxes = BTreeMap::new();
-        House { node, leader, epoch, repository, term: 0, outboxes, limit, upward: None, record: None }
+        House {
+            node,
+            leader,
+            epoch,
+            repository,
+            term: 0,
+            outboxes,
+            taken: BTreeSet::new(),
+            limit,
+            upward: None,
+            record: None,
+        }
     }
 
     /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
     pub(super) fn follow(&mut self, leader: Leader, epoch: Option<u64>) {
         self.node = None;
         self.term += 1;
+        self.taken.clear();
         for outbox in std::mem::take(&mut self.outboxes).into_values() {
             // Who has not read the last message yet finds out when the stream ends.
             let _ = outbox.try_send(Down::Redirect(leader.clone()));
@@ -124,9 +138,17 @@ impl House {
         self.outboxes.len()
     }
 
+    /// A stream has taken what came out for it last: the node hears of that when something is handed out.
+    pub(super) fn note_taken(&mut self, seat: Seat) {
+        self.taken.extend(self.peer(seat));
+    }
+
     /// Does what the node says at `now`.
     pub(super) fn hand_out(&mut self, now: Time) {
         let Some(node) = &mut self.node else { return };
+        for peer in std::mem::take(&mut self.taken) {
+            node.ready(now, peer);
+        }
         while let Some(output) = node.poll(now) {
             match output {
                 Output::Send { peer, down } => {

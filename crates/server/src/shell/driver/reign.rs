@@ -50,7 +50,7 @@ impl Driver {
     /// Nothing is granted from here on: what is out, for successors, and in which reign. Nothing if this task does not lead.
     pub(in crate::shell) fn resign(&self) -> Result<Option<(u64, MarkWrite)>, Unanswered> {
         self.visit(|house, now| {
-            let node = house.node.as_mut().filter(|_| self.leads(now))?;
+            let node = house.node.as_mut().filter(|node| self.acts(node.epoch(), now))?;
             Some((node.epoch(), node.resign(now)?))
         })
     }

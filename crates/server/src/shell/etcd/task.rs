@@ -88,7 +88,8 @@ impl Task {
         loop {
             // Read before anything that is done leaves.
             let action = self.candidate.poll(clock::now());
-            self.authority.set(self.candidate.authority_until());
+            let until = self.candidate.authority_until();
+            self.authority.set(self.candidate.epoch().zip(until));
             while let Some(event) = self.candidate.next_event() {
                 let is_last = event == Event::Resigned;
                 self.tell(event);
