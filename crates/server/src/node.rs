@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release};
+use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release, Report};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use crate::config::Longest;
@@ -23,7 +23,8 @@ pub use crate::config::{Claims, NodeConfig, ParentConfig, Record};
 pub use crate::marks::{Header, MarkWrite};
 use crate::marks::{Marks, Need};
 use crate::repository::{Repository, Template};
-use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy, shows_earlier};
+use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy};
+use crate::resource::{counts_until_heard, shows_earlier};
 
 pub use self::books::{Books, ChildBook};
 use self::parent::Above;
@@ -239,7 +240,7 @@ impl Node {
         let opens = self.opens();
         for report in &ask.reports {
             let id = &report.resource;
-            if now < opens && shows_earlier(ask, report, self.config.epoch) {
+            if now < opens && self.waits_to_claim(ask, report) {
                 retry = retry.into_iter().chain([opens.since(now).max(PROMPT)]).min();
                 continue;
             }
@@ -282,6 +283,12 @@ impl Node {
         self.coupled |= resource.kin.is_some();
         self.resources.insert(id.clone(), resource);
         self.couple(now, id);
+    }
+
+    /// Whether a report shows something that could be claimed when claims open.
+    fn waits_to_claim(&self, ask: &Ask, report: &Report) -> bool {
+        let may_claim = || self.template(&report.resource).is_some_and(|terms| counts_until_heard(&terms));
+        shows_earlier(report, self.config.epoch) && (ask.incarnation.is_some() || may_claim())
     }
 
     fn template(&self, id: &ResourceId) -> Option<Arc<Template>> {

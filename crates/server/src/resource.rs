@@ -47,7 +47,7 @@ use crate::repository::Template;
 
 pub(crate) use self::answer::{PROMPT, Reply, SOON};
 pub(crate) use self::children::{Holder, Life};
-pub(crate) use self::claim::shows_earlier;
+pub(crate) use self::claim::{counts_until_heard, shows_earlier};
 pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::push::Renewal;
 pub(crate) use self::slab::Slot;

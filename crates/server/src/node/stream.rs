@@ -230,7 +230,7 @@ impl Node {
             return self.peers.say(peer, Down::Welcome(welcome));
         }
         let epoch = self.config.epoch;
-        if now < self.opens() && ask.reports.iter().any(|report| shows_earlier(&ask, report, epoch)) {
+        if now < self.opens() && ask.reports.iter().any(|report| shows_earlier(report, epoch)) {
             // It was told to come back.
             return false;
         }

@@ -4,7 +4,7 @@
 //! the ghost, so all claims together are no more than was out; each one alone is no more than its token says. What a
 //! claimant gives up later is free, or goes back to the ghost: then it does not matter to others who lied.
 
-use lessor_proto::message::{Ask, Has, Report};
+use lessor_proto::message::{Has, Report};
 use lessor_proto::{Amount, Time};
 
 use super::child::Child;
@@ -12,14 +12,20 @@ use super::slab::Slot;
 use super::{Reign, Resource};
 use crate::config::{Claims, NodeConfig};
 use crate::mutation::Mutation;
-use crate::repository::Kind;
+use crate::repository::{Kind, Legacy, Template};
 use crate::token::{Bearer, Doubt};
 
 /// Whether a report shows that the holder has something from a reign before `epoch`.
-pub(crate) fn shows_earlier(ask: &Ask, report: &Report, epoch: u64) -> bool {
+pub(crate) fn shows_earlier(report: &Report, epoch: u64) -> bool {
     let earlier =
         |has: &Has| has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < epoch);
-    ask.incarnation.is_some() && report.has.as_ref().is_some_and(earlier)
+    report.has.as_ref().is_some_and(earlier)
+}
+
+/// Whether those who draw no incarnation may claim. They may show a lease that has ended, of which others have been given
+/// their part; unless what they have counts until they are heard of.
+pub(crate) fn counts_until_heard(terms: &Template) -> bool {
+    matches!(terms.legacy, Legacy::Sticky { .. })
 }
 
 // === impl Reign ===
@@ -46,9 +52,9 @@ impl Resource {
             self.ledger.take_up(account, held, self.learning_until);
             return;
         }
-        // Who draws no incarnation may show a lease that has ended, of which others have been given their part.
         let ended = now >= self.ledger.ghost_end() || now < reign.opens();
-        if ended || has.order.is_none() || !self.children.at(slot).incarnated {
+        let may_claim = self.children.at(slot).incarnated || counts_until_heard(&self.terms);
+        if ended || has.order.is_none() || !may_claim {
             return;
         }
         let claimed = match self.believed(slot, has, reign.config) {
@@ -76,6 +82,9 @@ impl Resource {
         }
         if has.order.is_none_or(|order| order.epoch >= config.epoch) {
             return Err(Doubt::NotEarlier);
+        }
+        if !self.children.at(slot).incarnated {
+            return Ok(has.capacity);
         }
         let Some(keys) = &config.keys else {
             let trusted = config.trust_claims && config.record.is_some();
