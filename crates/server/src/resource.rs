@@ -78,6 +78,8 @@ pub struct Resource {
     next_look: Time,
     /// The node above has not been told what is wanted since that changed.
     wants_news: bool,
+    /// The step that its level was cut to last, where that is done.
+    step: f64,
     /// With which other one it shares its capacity.
     pub(crate) kin: Option<ResourceId>,
     /// Where it stands on the timeline of its node.
@@ -147,6 +149,7 @@ impl Resource {
             unsettled: false,
             next_look: now,
             wants_news: true,
+            step: 0.0,
             kin: None,
             booked: None,
             learning_until: reign.since + learning,
@@ -253,6 +256,7 @@ impl Resource {
             self.reshare();
             self.unsettled = true;
         }
+        self.take_step();
         self.children.schedule(slot, &self.terms);
         self.rank(slot);
         self.take_turns(now);

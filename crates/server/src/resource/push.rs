@@ -102,6 +102,7 @@ impl Resource {
     /// Tells everybody what is worth telling.
     pub(crate) fn settle(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) {
         self.unsettled = false;
+        self.take_step();
         let mut told = 0_u32;
         for slot in self.streaming.owed() {
             told += u32::from(self.push(now, slot, reign, peers));

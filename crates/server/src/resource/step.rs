@@ -4,6 +4,9 @@
 //! comes or goes, and all would have to be told. In steps it halves when twice as many have come. The steps are the same
 //! all over the tree: a node below is granted as many whole steps as it has clients.
 //!
+//! Who comes and goes where a step begins would make all go up and down with it. So nobody goes up a step before there is
+//! a quarter more than that takes.
+//!
 //! Where the capacity is known the step below the level is taken, and what is left serves those who come next. A node that
 //! holds a lease has as much as its clients needed before the last of them came, and more is on its way: it takes the
 //! nearest step, so that those who are there keep theirs meanwhile. Unless it has more out than it has.
@@ -12,6 +15,9 @@ use super::Resource;
 
 /// A level that misses a step by less is that step: sums of steps are divided again.
 const NEARLY: f64 = 1.0 + 1e-6;
+
+/// So much of what the next step takes has to be there before it is taken.
+const AMPLE: f64 = 1.25;
 
 /// How a level becomes a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +37,17 @@ impl Resource {
         }
         let rounding =
             if self.is_leased() && !self.ledger.in_debt() { Rounding::Nearest } else { Rounding::Below };
-        Some(step(level, rounding))
+        let step = step(level, rounding);
+        let rises = rounding == Rounding::Below && self.step > 0.0 && step > self.step;
+        Some(if rises && level < self.step * 2.0 * AMPLE { self.step } else { step })
+    }
+
+    /// Remembers which step is taken from here on, so that the next is not taken too soon.
+    pub(super) fn take_step(&mut self) {
+        if self.terms.in_steps {
+            let priority = self.shares.priorities().max();
+            self.step = priority.and_then(|priority| self.level(priority)).unwrap_or(0.0);
+        }
     }
 
     /// What would be handed out if there were as much as that takes, in units.

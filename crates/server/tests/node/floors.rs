@@ -134,6 +134,33 @@ fn those_who_come_one_by_one_cost_few_messages() {
     assert!(village.out(&resource().floor()) > 240_000_000);
 }
 
+#[test]
+fn who_comes_and_goes_where_a_step_begins_moves_nobody_else() {
+    // Of five hundred millionths of two to the 22nd there are 119.
+    let mut village = Village::new(terms(1_000.0, 0.5), 0);
+    (0..119).for_each(|_| _ = village.come(0.25));
+    village.pass(seconds(3));
+    let floor = |village: &Village| village.clients[0].session.leases(village.now, &resource())[1].capacity;
+    assert_eq!(floor(&village).expect("a limit").as_micros(), 1 << 22);
+    let last = village.come(0.25);
+    village.pass(seconds(3));
+    assert_eq!(floor(&village).expect("a limit").as_micros(), 1 << 21);
+    village.go(last);
+    village.grants = 0;
+    for _ in 0..10 {
+        let last = village.come(0.25);
+        village.pass(seconds(3));
+        village.go(last);
+        village.pass(seconds(3));
+    }
+    assert!(village.grants <= 30, "{} grants", village.grants);
+    assert_eq!(floor(&village).expect("a limit").as_micros(), 1 << 21);
+    // There is enough for a step more when a quarter more is there than it takes.
+    (0..25).for_each(|client| village.go(client + 1));
+    village.pass(seconds(3));
+    assert_eq!(floor(&village).expect("a limit").as_micros(), 1 << 22);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Come { wants: f64 },

@@ -132,6 +132,12 @@ impl Village {
         index
     }
 
+    /// The client gives back all it has.
+    pub(crate) fn go(&mut self, index: usize) {
+        self.clients[index].session.remove_all(self.now);
+        self.settle();
+    }
+
     pub(crate) fn want(&mut self, index: usize, wants: f64) {
         self.clients[index].session.set_wants(self.now, &resource(), wants);
         self.settle();
