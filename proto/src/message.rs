@@ -6,6 +6,7 @@
 
 mod answer;
 mod ask;
+mod domains;
 mod field;
 mod grant;
 mod refusal;
@@ -13,6 +14,7 @@ mod stream;
 
 pub use answer::{Answer, Leader, Whereabouts};
 pub use ask::{Ask, Band, Bands, Has, HolderKind, Release, Report};
+pub use domains::sealed;
 pub use grant::{Grant, Order, Sharing, WallClock};
 pub use refusal::{Limits, Malformed, Refusal};
 pub use stream::{Down, Hello, StreamReport, Up, Welcome};

@@ -140,7 +140,13 @@ impl Legacy {
             if allowance != lease.told {
                 lease.told = allowance;
                 let resource = lease.resource.clone();
-                self.changes.push_back(Change { resource, allowance, rung: Rung::Leased, fault: None });
+                self.changes.push_back(Change {
+                    resource,
+                    allowance,
+                    rung: Rung::Leased,
+                    fault: None,
+                    domains: None,
+                });
             }
         }
     }
@@ -152,6 +158,6 @@ impl Lease {
     fn report(&self) -> Report {
         let band = Band { priority: self.priority, subclients: 1, wants: self.wants };
         let bands: Bands = [band].into_iter().collect();
-        Report { resource: self.resource.clone(), bands, has: self.has.clone(), held: None }
+        Report { resource: self.resource.clone(), bands, has: self.has.clone(), held: None, domains: None }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lessor_server::repository::{Domains, Template};
 use lessor_server::shell::source::{self, LoadError};
 
 /// Validates a configuration. Exit 0: it is valid; exit 1: every fault is printed with its line and column.
@@ -27,8 +28,25 @@ impl Check {
         for template in repository.shadowed() {
             eprintln!("note: template \"{}\" is never used: \"*\" stands before it", template.glob);
         }
+        for template in repository.templates() {
+            if let Some(domains) = &template.domains {
+                note_domains(template, domains);
+            }
+        }
         let count = repository.templates().len();
         println!("{}: valid, {count} template{}", self.file.display(), if count == 1 { "" } else { "s" });
         Ok(())
     }
+}
+
+/// What was made of policies, and what they do not do.
+fn note_domains(template: &Template, domains: &Domains) {
+    let glob = &template.glob;
+    for change in &domains.changes {
+        eprintln!("note: template \"{glob}\": {change}");
+    }
+    eprintln!(
+        "note: template \"{glob}\": domains: scope client: each client counts for itself, so a domain that reaches \
+         several clients may use as many times as much; shared and strict are not there yet"
+    );
 }

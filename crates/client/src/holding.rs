@@ -350,7 +350,8 @@ impl Holding {
         });
         let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
         self.counted = promise.unwrap_or_default();
-        Report { resource: resource.clone(), bands: self.config.bands.clone(), has, held: promise }
+        let bands = self.config.bands.clone();
+        Report { resource: resource.clone(), bands, has, held: promise, domains: None }
     }
 
     /// Takes up `grant`, which lasts until `end`.

@@ -55,6 +55,7 @@
 
 pub mod allowance;
 pub mod demand;
+pub mod domain;
 pub mod fault;
 pub mod gauge;
 pub mod holding;

@@ -103,6 +103,7 @@ impl Counter {
             safe_leased: false,
             safe_capacity: None,
             sharing: None,
+            domains: None,
         }
     }
 

@@ -132,6 +132,7 @@ async fn doormans_server_is_understood() {
                 ..Lease::default()
             },
             safe_capacity: Some(7.0),
+            domains: None,
         })))
     })
     .await;

@@ -239,6 +239,7 @@ impl<'a> Words<'a> {
                 ack_wanted: self.0.next_if_eq(&"ack").is_some(),
                 safe_leased: self.0.next_if_eq(&"floor").is_some(),
                 sharing: None,
+                domains: None,
             });
         }
         answer

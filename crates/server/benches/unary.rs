@@ -72,6 +72,7 @@ impl Capacity for Echo {
                 resource_id: resource.resource_id.unwrap_or_default(),
                 gets: lease,
                 safe_capacity: Some(1.0),
+                domains: None,
             }
         });
         Ok(Response::new(wire::GetCapacityResponse {

@@ -25,8 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod domains;
 mod fraction;
-mod glob;
 mod legacy;
 mod problem;
 mod template;
@@ -37,12 +37,13 @@ use std::sync::Arc;
 
 use lessor_proto::ResourceId;
 
+pub use self::domains::{Change, Domains};
 pub use self::fraction::Fraction;
-pub use self::glob::{BadGlob, Glob, GlobFault};
 pub use self::legacy::{LEGACY_HOLD, Legacy};
 pub use self::problem::{Field, Problem};
 pub use self::template::{Kind, SafeCapacity, Template};
 pub use lessor_algorithms::{Policy, Rotate};
+pub use lessor_proto::glob::{BadGlob, Glob, GlobFault};
 
 /// All templates, in their order. The default has none, so that no resource is known.
 #[derive(Clone, PartialEq, Eq, Default)]

@@ -14,6 +14,7 @@ mod answer;
 mod child;
 mod children;
 mod claim;
+mod domains;
 mod legacy;
 mod push;
 mod rotate;
@@ -175,7 +176,8 @@ impl Resource {
                 self.ledger.set_limit(limit(template));
             }
             self.rota.configure(template);
-            self.terms = Arc::clone(template);
+            let before = std::mem::replace(&mut self.terms, Arc::clone(template));
+            self.change_domains(&before);
         } else {
             self.shares.set_policy(Policy::FairShare);
             self.ledger.set_limit(Some(Amount::ZERO));
@@ -252,6 +254,7 @@ impl Resource {
             }
             None => self.welcome(now, holder, ask, report, reign),
         };
+        self.hear_of_domains(slot, report);
         if before != (self.ledger.total(), self.ledger.ghost()) {
             self.reshare();
             self.unsettled = true;

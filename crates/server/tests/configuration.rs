@@ -3,9 +3,10 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use lessor_proto::ResourceId;
-use lessor_server::repository::{Fraction, Legacy, Repository, Template};
+use lessor_proto::{ResourceId, wire};
+use lessor_server::repository::{Domains, Fraction, Legacy, Repository, Template};
 use lessor_server::shell::source::{self, LoadError};
 use proptest::prelude::*;
 
@@ -22,9 +23,10 @@ fn shown(template: &Template) -> String {
     let legacy = (template.legacy, template.legacy_max_fraction);
     let legacy = (legacy != usual).then(|| format!(" legacy={:?} most={}", legacy.0, legacy.1.as_f64()));
     let floor = if template.reserves() { floor(template) } else { String::new() };
+    let domains = template.domains.as_ref().map(domains).unwrap_or_default();
     format!(
         "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \
-         lease={lease} refresh={refresh} learning={learning}{}{}{} {:?}",
+         lease={lease} refresh={refresh} learning={learning}{}{}{} {:?}{domains}",
         turns.unwrap_or_default(),
         legacy.unwrap_or_default(),
         template.spare_to_nodes.map(|part| format!(" spare={}", part.as_f64())).unwrap_or_default() + &floor,
@@ -36,6 +38,38 @@ fn shown(template: &Template) -> String {
 fn floor(template: &Template) -> String {
     let (reserved, lease) = (template.reserved(), template.safe_lease().as_secs());
     format!(" reserved={reserved} of {} for {lease}", template.capacity)
+}
+
+/// Each contract a line, and what was made of it.
+fn domains(domains: &Domains) -> String {
+    let wire = domains.policies.to_wire();
+    let mut text = String::new();
+    let mut show = |name: &str, contract: &wire::DomainContract| {
+        for policy in &contract.policy {
+            let limits = [("hard", policy.hard_limit), ("global", policy.global_limit)];
+            let limits =
+                limits.map(|(name, limit)| limit.map_or(String::new(), |limit| format!(" {name}={limit}")));
+            let tiers: String = policy.tier.iter().map(tier).collect();
+            text += &format!("\n  {name}:{}{tiers}", limits.concat());
+        }
+    };
+    wire.default.iter().for_each(|contract| show("default", contract));
+    wire.r#override.iter().for_each(|each| show(&each.glob, &each.contract));
+    if !wire.allow_unconfigured.is_empty() || !wire.ignore_configured.is_empty() {
+        text += &format!("\n  allow {:?} ignore {:?}", wire.allow_unconfigured, wire.ignore_configured);
+    }
+    domains.changes.iter().for_each(|change| text += &format!("\n  note: {change}"));
+    text
+}
+
+fn tier(tier: &wire::DomainTier) -> String {
+    let time = Duration::from_nanos;
+    let cooldown = time(tier.cooldown_nanos.unwrap_or(0));
+    let skippable = if tier.is_skippable.unwrap_or(false) { " skippable" } else { "" };
+    let slices = tier.slices.map_or(String::new(), |slices| format!("/{slices}"));
+    let count = tier.count.map_or(String::new(), |_| format!(" {:?}{slices}", tier.count()).to_lowercase());
+    let times = format!("{:?} {:?} {cooldown:?}", time(tier.window_nanos), time(tier.active_nanos));
+    format!(" ({} {times}{skippable}{count})", tier.limit)
 }
 
 fn all(repository: &Repository) -> String {
@@ -84,7 +118,10 @@ fn every_file_in_configs_is_good() {
         names.push(path.file_name().unwrap().to_str().unwrap().to_owned());
     }
     names.sort();
-    assert_eq!(names, ["doorman.yaml", "leaf.yaml", "orders.yaml", "quickstart.yaml", "root.yaml"]);
+    assert_eq!(
+        names,
+        ["doorman.yaml", "leaf.yaml", "orders.yaml", "quickstart.yaml", "root.yaml", "tenants.yaml"]
+    );
 }
 
 #[test]

@@ -176,6 +176,7 @@ mod tests {
             safe_leased: true,
             safe_capacity: Some(-1.0),
             sharing: None,
+            domains: None,
         }
     }
 
@@ -214,7 +215,12 @@ mod tests {
             capacity: Some(10.0),
             ..wire::Lease::default()
         };
-        let response = wire::ResourceResponse { resource_id: "db".into(), gets: lease, safe_capacity: None };
+        let response = wire::ResourceResponse {
+            resource_id: "db".into(),
+            gets: lease,
+            safe_capacity: None,
+            domains: None,
+        };
         let answer =
             wire::GetCapacityResponse { response: vec![response], ..wire::GetCapacityResponse::default() };
         let grant = Answer::from_wire(answer, NOON).unwrap().grants.remove(0);

@@ -51,6 +51,8 @@ pub struct Report {
     pub has: Option<Has>,
     /// The most it uses from here on under grants up to the one in `has`; absent: the capacity in `has`.
     pub held: Option<Amount>,
+    /// The version of the policies of domains that it has, 0 if it has none; absent: it does not know of domains.
+    pub domains: Option<u32>,
 }
 
 /// The demands of one report.

@@ -1,5 +1,6 @@
 //! Grants: so much of a resource, for so long.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::refusal::Malformed;
@@ -48,6 +49,8 @@ pub struct Grant {
     pub safe_capacity: Option<f64>,
     /// How the resource is shared; told to nodes.
     pub sharing: Option<Sharing>,
+    /// What a domain may use of it, where the holder has shown that it has another version; told to clients.
+    pub domains: Option<Arc<wire::DomainPolicies>>,
 }
 
 /// How a grantor shares a resource, as it tells a node below.
@@ -88,8 +91,10 @@ impl Grant {
         response: wire::ResourceResponse,
         sent: WallClock,
     ) -> Result<Grant, Malformed> {
-        let wire::ResourceResponse { resource_id, gets, safe_capacity } = response;
-        Grant::from_wire(&|field| format!("{list}[{index}].{field}"), &resource_id, gets, safe_capacity, sent)
+        let wire::ResourceResponse { resource_id, gets, safe_capacity, domains } = response;
+        let path = |field: &str| format!("{list}[{index}].{field}");
+        let domains = domains.map(Arc::new);
+        Ok(Grant { domains, ..Grant::from_wire(&path, &resource_id, gets, safe_capacity, sent)? })
     }
 
     /// The same for a node's message.
@@ -142,6 +147,7 @@ impl Grant {
             safe_leased: lease.safe_leased.unwrap_or(false),
             safe_capacity,
             sharing: None,
+            domains: None,
         })
     }
 
@@ -151,6 +157,7 @@ impl Grant {
             resource_id: self.resource.to_string(),
             gets: self.lease(now),
             safe_capacity: self.safe_capacity,
+            domains: self.domains.as_deref().cloned(),
         }
     }
 

@@ -109,6 +109,12 @@ impl Report {
             token: Vec::new(),
         });
         let bands = [band].into_iter().collect::<Bands>();
-        lessor_proto::message::Report { resource: resource(), bands, has, held: self.held.map(units) }
+        lessor_proto::message::Report {
+            resource: resource(),
+            bands,
+            has,
+            held: self.held.map(units),
+            domains: None,
+        }
     }
 }

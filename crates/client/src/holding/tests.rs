@@ -24,6 +24,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         safe_leased: false,
         safe_capacity: None,
         sharing: None,
+        domains: None,
     };
     holding.adopt(Time::ZERO, grant, second(end)).unwrap();
 }

@@ -7,6 +7,7 @@ use lessor_proto::message::{Ask, Hello, Release, Up};
 
 use super::Fault;
 use crate::allowance::Allowance;
+use crate::domain::Policies;
 use crate::holding::Rung;
 
 /// What the one who drives a session is to do.
@@ -66,6 +67,8 @@ pub struct Change {
     pub rung: Rung,
     /// What went wrong last; nothing if the last answer was good.
     pub fault: Option<Fault>,
+    /// What its domains may use of it; absent: all of it.
+    pub domains: Option<Arc<Policies>>,
 }
 
 /// What has happened in a session, counted.

@@ -117,12 +117,13 @@ impl Session {
         self.entries[place].exchange = None;
         let plan = plan.with(&grant);
         let basis = grant.basis.unwrap_or(exchange.id);
+        let policies = self.entries[place].take_policies(&grant);
         let adopted = self.end_of(now, &grant, basis).and_then(|end| {
             self.fence = self.fence.max(grant.order.map(|order| order.epoch));
             self.adopt(now, place, grant, end)
         });
         let entry = &mut self.entries[place];
-        entry.fault = adopted.err();
+        entry.fault = adopted.and(policies).err();
         entry.renewed(now, exchange.sent, &plan);
     }
 

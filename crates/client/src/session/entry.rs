@@ -1,5 +1,6 @@
 //! One resource in a session: its holding, and when to speak of it next.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Grant, HolderKind, Order, Report};
@@ -7,7 +8,8 @@ use lessor_proto::{ResourceId, Time};
 
 use super::{Change, Failure, Fault, SessionConfig};
 use crate::allowance::Allowance;
-use crate::holding::{Holding, HoldingConfig, Rung};
+use crate::domain::Policies;
+use crate::holding::{Holding, HoldingConfig, Kind, Rung};
 use crate::mutation::Mutation;
 
 /// The shortest time after which a short grant is asked about again, whatever the server says.
@@ -37,8 +39,10 @@ pub(super) struct Entry {
     refresh: Option<Duration>,
     /// What it is to the stream.
     pub(super) streamed: Streamed,
+    /// What its domains may use; absent: all of it.
+    domains: Option<Arc<Policies>>,
     /// What the program was told last.
-    told: (Allowance, Rung, Option<Fault>),
+    told: (Allowance, Rung, Option<Fault>, u32),
 }
 
 /// What a resource is to the stream.
@@ -89,7 +93,8 @@ impl Entry {
             hurried: false,
             refresh: None,
             streamed: Streamed::default(),
-            told: (Allowance::NOTHING, Rung::Waiting, None),
+            domains: None,
+            told: (Allowance::NOTHING, Rung::Waiting, None, 0),
         }
     }
 
@@ -169,7 +174,10 @@ impl Entry {
     /// What to tell the grantor at `now`; the promise holds from here on.
     pub(super) fn report(&mut self, now: Time, reign: Option<u64>, config: &SessionConfig) -> Report {
         let before = self.holding.amount();
-        let report = self.holding.report(now, &self.resource, reign);
+        let mut report = self.holding.report(now, &self.resource, reign);
+        if config.kind == HolderKind::Client && !self.is_floor && self.holding.config().kind == Kind::Rate {
+            report.domains = Some(self.version());
+        }
         if config.breaks(Mutation::KeepAfterPromise) {
             self.holding.break_promise(before);
         }
@@ -246,11 +254,29 @@ impl Entry {
 
     /// What has changed since the program was last told, when so much may be used and comes from there.
     pub(super) fn change(&mut self, allowance: Allowance, rung: Rung) -> Option<Change> {
-        if (self.told.0, self.told.1) == (allowance, rung) && self.told.2 == self.fault {
+        let version = self.version();
+        if (self.told.0, self.told.1, self.told.3) == (allowance, rung, version) && self.told.2 == self.fault
+        {
             return None;
         }
-        self.told = (allowance, rung, self.fault.clone());
-        Some(Change { resource: self.resource.clone(), allowance, rung, fault: self.fault.clone() })
+        self.told = (allowance, rung, self.fault.clone(), version);
+        let (resource, fault, domains) = (self.resource.clone(), self.fault.clone(), self.domains.clone());
+        Some(Change { resource, allowance, rung, fault, domains })
+    }
+
+    /// Takes up the policies of domains that came with a grant, if any did; whether the grant was adopted does not matter,
+    /// as policies have no order. Those that cannot be leave the ones before in force.
+    pub(super) fn take_policies(&mut self, grant: &Grant) -> Result<(), Fault> {
+        let Some(wire) = &grant.domains else { return Ok(()) };
+        let policies = Policies::from_wire(wire);
+        let malformed = |bad| Failure::Malformed(format!("malformed answer: domains: {bad}"));
+        self.domains = policies.map_err(malformed)?.map(Arc::new);
+        Ok(())
+    }
+
+    /// That of the policies of its domains; 0 if there are none.
+    fn version(&self) -> u32 {
+        self.domains.as_ref().map_or(0, |policies| policies.version())
     }
 }
 

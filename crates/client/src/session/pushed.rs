@@ -81,13 +81,14 @@ impl Session {
         }
         let length = grant.length;
         let pace = grant.refresh_interval.min(length / 3);
+        let policies = self.entries[place].take_policies(&grant);
         let adopted = self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, end));
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
         entry.streamed.granted = Some((order, length));
         entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
-        entry.fault = adopted.err();
+        entry.fault = adopted.and(policies).err();
         entry.hasten(now, spaced);
         Ok(())
     }

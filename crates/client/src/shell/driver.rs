@@ -334,7 +334,7 @@ impl Held {
 }
 
 fn log(now: Time, before: Rung, change: &Change) {
-    let Change { resource, allowance, rung, fault } = change;
+    let Change { resource, allowance, rung, fault, .. } = change;
     let (capacity, rung) = (allowance.capacity.map(Amount::as_f64), rung.name());
     let lasts_ms = u64::try_from(allowance.until.since(now).as_millis()).unwrap_or(u64::MAX);
     match (before == change.rung, change.rung, fault) {

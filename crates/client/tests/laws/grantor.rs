@@ -98,6 +98,7 @@ impl Books {
             safe_leased: false,
             safe_capacity: None,
             sharing: None,
+            domains: None,
         };
         Some((grant, seq))
     }

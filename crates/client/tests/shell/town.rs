@@ -151,6 +151,7 @@ pub(crate) fn grant(number: usize, resource: &ResourceRequest) -> ResourceRespon
             ..Lease::default()
         },
         safe_capacity: None,
+        domains: None,
     }
 }
 

@@ -84,6 +84,7 @@ pub(crate) fn ask(number: usize, wants: f64) -> Ask {
             bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants }, 1),
             has: None,
             held: None,
+            domains: None,
         }],
     }
 }

@@ -40,6 +40,8 @@ pub enum Field {
     SafeFraction,
     /// [`Template::safe_lease`].
     SafeLease,
+    /// [`Template::domains`].
+    Domains,
 }
 
 /// What is wrong with a template.
@@ -156,6 +158,7 @@ impl Field {
             Field::SpareToNodes => "spare_to_nodes",
             Field::SafeFraction => "safe_fraction",
             Field::SafeLease => "safe_lease",
+            Field::Domains => "domains",
         }
     }
 }

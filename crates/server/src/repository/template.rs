@@ -7,6 +7,7 @@ use lessor_algorithms::rotation::Rotate;
 use lessor_proto::Amount;
 
 use super::Glob;
+use super::domains::Domains;
 use super::fraction::Fraction;
 use super::legacy::Legacy;
 use super::problem::{Field, Problem};
@@ -52,6 +53,8 @@ pub struct Template {
     /// Whether equal shares are cut to powers of two, so that they change rarely. It is so with what is reserved, of which
     /// nobody has enough: without steps everybody's share would change with everyone who comes.
     pub in_steps: bool,
+    /// Of a rate: what one domain of a client may use of the client's lease; absent: all of it.
+    pub domains: Option<Domains>,
 }
 
 /// What a client may use once its lease has ended and no server answers.
@@ -119,6 +122,7 @@ impl Template {
             safe_fraction: Fraction::NONE,
             safe_lease: None,
             in_steps: false,
+            domains: None,
         }
     }
 
@@ -246,6 +250,7 @@ impl Template {
         problems.extend(self.legacy_problems());
         problems.extend(self.spare_problem());
         problems.extend(self.floor_problems());
+        problems.extend(self.domains_problem());
         problems
     }
 
@@ -318,6 +323,13 @@ impl Template {
             _ => {}
         }
         problems
+    }
+
+    /// What is wrong with there being policies of domains.
+    fn domains_problem(&self) -> Option<Problem> {
+        let (found, wanted) = ("is about rates, and this is a gauge", "kind: rate");
+        let misplaced = self.kind == Kind::Gauge && self.domains.is_some();
+        misplaced.then_some(Problem::Misplaced { field: Field::Domains, found, wanted })
     }
 
     /// What is wrong with what is said about Doorman's clients.

@@ -79,7 +79,8 @@ impl Resource {
             true => Some(SOON),
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
-        let grant = self.grant(slot, length, granted, pace, config);
+        let domains = self.tell_of_domains(slot);
+        let grant = Grant { domains, ..self.grant(slot, length, granted, pace, config) };
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
@@ -141,6 +142,7 @@ impl Resource {
             safe_leased: self.terms.reserves(),
             safe_capacity: self.advice(slot),
             sharing: Some(self.sharing()),
+            domains: None,
         }
     }
 

@@ -40,6 +40,19 @@ pub(crate) struct Child {
     pub(crate) provisional: bool,
     /// It was charged for what it has from an earlier leader, which happens once.
     pub(crate) claimed: bool,
+    /// What it knows of domains.
+    pub(crate) knows: Knows,
+}
+
+/// Which policies of domains a holder has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Knows {
+    /// It does not know what domains are.
+    Nothing,
+    /// Those in force.
+    These,
+    /// Others, or none where there are some.
+    Others,
 }
 
 /// What a holder wants: nearly always one demand, from a node one a band.
@@ -86,6 +99,7 @@ impl Child {
             withdrawn: false,
             provisional: false,
             claimed: false,
+            knows: Knows::Nothing,
         }
     }
 

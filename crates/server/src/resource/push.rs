@@ -73,6 +73,7 @@ impl Resource {
         {
             self.streaming.owe(slot);
         }
+        self.owe_domains(slot);
         self.rank(slot);
     }
 

@@ -21,6 +21,17 @@
 //!       lease_length: 60             # seconds
 //!       refresh_interval: 5          # seconds, not longer than lease_length
 //!       learning_mode_duration: 60   # seconds; absent: lease_length; 0: no learning
+//!     domains:                       # rates only: what a tenant may use of the lease of its client
+//!       scope: client                # each client counts for itself; shared and strict are not there yet
+//!       default:                     # one policy, or a list of them of which all must hold
+//!         hard_limit: 80             # hits in any second, by one domain; absent: no such limit
+//!         global_limit: 400          # hits in any second, by all domains of a client; absent: the lease only
+//!         tiers:                     # in ascending order; without any the resource is closed to the domain
+//!           - {limit: 100, window: 10s, active: 1m, cooldown: 0s, skippable: false, count: exact}
+//!       overrides:                   # for names, or globs in order; the most specific part before a / counts
+//!         - {domain: "trial-*", policy: {tiers: [{limit: 5, window: 1s, active: 1s}]}}
+//!       allow_unconfigured: []       # names that begin so need no policy; without default others are refused
+//!       ignore_configured: []        # names that begin so are granted whatever their policy says, and are counted
 //! ```
 //!
 //! A faulty file is told all its faults at once, with their places; only where it is not YAML at all, reading ends at
@@ -28,6 +39,7 @@
 //! this refuses all three; and it does not insist on a catch-all `*` at the end. A field at the top whose name begins
 //! with `x-` is skipped, so that there is a place for anchors.
 
+mod domains;
 mod fault;
 mod fields;
 mod node;

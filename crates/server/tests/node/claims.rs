@@ -35,7 +35,13 @@ fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>
         incarnation: Some(1),
         report_id: Some(millis),
         target_epoch: Some(2),
-        reports: vec![Report { resource: resource(), bands: wants(50.0).bands, has, held: None }],
+        reports: vec![Report {
+            resource: resource(),
+            bands: wants(50.0).bands,
+            has,
+            held: None,
+            domains: None,
+        }],
     };
     node.ask(Time::ZERO + Duration::from_millis(millis), &ask).expect("a template covers it")
 }
@@ -91,6 +97,7 @@ fn taken_over(legacy: Legacy) -> u64 {
                 bands: wants(50.0).bands,
                 has: Some(has),
                 held: None,
+                domains: None,
             }],
         };
         node.ask(Time::ZERO + Duration::from_millis(millis), &ask).expect("a template covers it")

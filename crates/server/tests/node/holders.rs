@@ -45,6 +45,8 @@ pub(crate) struct Words {
     pub(crate) claims: Option<f64>,
     /// What it promises to keep to.
     pub(crate) held: Option<f64>,
+    /// The version of the policies of domains that it shows.
+    pub(crate) domains: Option<u32>,
 }
 
 /// A node with one template for every name, and its holders.
@@ -161,6 +163,7 @@ impl Holder {
                 bands: words.bands.clone(),
                 has,
                 held: words.held.map(Amount::from_f64),
+                domains: words.domains,
             }],
         }
     }
@@ -185,5 +188,6 @@ pub(crate) fn wants(amount: f64) -> Words {
         lost: false,
         claims: None,
         held: None,
+        domains: None,
     }
 }

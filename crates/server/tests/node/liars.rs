@@ -43,6 +43,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         safe_leased: false,
         safe_capacity: None,
         sharing: None,
+        domains: None,
     };
     (grant, Time::ZERO + Duration::from_secs(60))
 }

@@ -119,7 +119,7 @@ impl Hall {
             order: grant.order,
             token: grant.token.clone(),
         });
-        let reports = bands.map(|bands| Report { resource: resource(), bands, has, held });
+        let reports = bands.map(|bands| Report { resource: resource(), bands, has, held, domains: None });
         let report = StreamReport {
             id: listener.reports,
             target_epoch: None,

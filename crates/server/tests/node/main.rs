@@ -2,6 +2,7 @@
 
 mod claims;
 mod crowd;
+mod domains;
 mod floors;
 mod gauges;
 mod holders;

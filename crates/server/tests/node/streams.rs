@@ -174,6 +174,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             safe_leased: false,
             safe_capacity: None,
             sharing: None,
+            domains: None,
         };
         listener.lease = Some((grant, Time::MAX));
     }
@@ -207,6 +208,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             safe_leased: false,
             safe_capacity: None,
             sharing: None,
+            domains: None,
         }]),
     };
     hall.node.on_parent(hall.now, FromParent::Down { id: stream, down });

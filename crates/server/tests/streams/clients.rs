@@ -121,6 +121,7 @@ async fn a_node_may_poll_too() {
         bands: [band(1, 70.0), band(9, 45.0), band(3, 0.0)].into_iter().collect(),
         has: None,
         held: None,
+        domains: None,
     };
     let ask = Ask {
         kind: HolderKind::Node,

@@ -50,7 +50,8 @@ fn client_report(
     let wants = field::amount(|| place.path("wants"), resource.wants)?;
     let has = resource.has.map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
-    Ok(Report { resource: id, bands: smallvec![Band { priority, subclients: 1, wants }], has, held })
+    let bands = smallvec![Band { priority, subclients: 1, wants }];
+    Ok(Report { resource: id, bands, has, held, domains: resource.domains_version })
 }
 
 fn node_report(
@@ -62,7 +63,7 @@ fn node_report(
     let bands = bands::from_wire(place, &resource.wants, limits)?;
     let has = resource.has.map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
-    Ok(Report { resource: id, bands, has, held })
+    Ok(Report { resource: id, bands, has, held, domains: None })
 }
 
 fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
@@ -94,6 +95,7 @@ impl Report {
             held: self.held.map(Amount::as_f64),
             integer: None,
             in_use: None,
+            domains_version: self.domains,
         }
     }
 

@@ -168,6 +168,7 @@ fn an_ask_survives_the_wire() {
                 token: vec![1, 2],
             }),
             held: Some(Amount::from_units(3)),
+            domains: Some(7),
         }],
     };
     assert_eq!(Ask::from_client(ask.to_wire(), &Limits::default()), Ok(ask));
@@ -252,6 +253,7 @@ fn a_curve_is_one_aggregate_a_priority() {
         bands: [band(1, 3, 12.0), band(-5, 2, 0.0), band(1, 1, 64.0), band(1, 6, 0.0)].into_iter().collect(),
         has: None,
         held: None,
+        domains: None,
     };
     let aggregates = report.to_node_wire().wants;
     let sums: Vec<_> =

@@ -183,7 +183,7 @@ fn node_bands() -> impl Strategy<Value = Bands> {
 fn reports(bands: impl Strategy<Value = Bands>) -> impl Strategy<Value = Vec<Report>> {
     let report =
         (name(), bands, option::of(has()), option::of(amount())).prop_map(|(name, bands, has, held)| {
-            Report { resource: ResourceId::new(name.as_str(), 256).unwrap(), bands, has, held }
+            Report { resource: ResourceId::new(name.as_str(), 256).unwrap(), bands, has, held, domains: None }
         });
     vec(report, 0..4).prop_map(|mut reports| {
         reports.sort_by(|a, b| a.resource.cmp(&b.resource));
@@ -249,6 +249,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 safe_capacity,
                 // Clients are not told.
                 sharing: (to == HolderKind::Node).then_some(sharing),
+                domains: None,
             }
         },
     )

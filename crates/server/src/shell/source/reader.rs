@@ -8,6 +8,7 @@ use std::time::Duration;
 use lessor_algorithms::Policy;
 use lessor_proto::Amount;
 
+use super::domains::domains;
 use super::fields::{Fields, Schema};
 use super::node::{Node, Place, Value};
 use super::scalar;
@@ -30,6 +31,7 @@ const TEMPLATE: &[&str] = &[
     "spare_to_nodes",
     "safe_fraction",
     "safe_lease",
+    "domains",
     "algorithm",
 ];
 const ALGORITHM: &[&str] =
@@ -52,11 +54,11 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 pub(super) struct Notes {
     faults: Vec<(Place, String)>,
     /// What is being read, with a colon: put before every note.
-    subject: String,
+    pub(super) subject: String,
 }
 
 /// What a field says.
-enum Reading<T> {
+pub(super) enum Reading<T> {
     /// There is none, or it is null.
     Absent,
     /// Something wrong, which has been noted.
@@ -157,6 +159,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
     let [most, spare, safe] = [Field::LegacyMaxFraction, Field::SpareToNodes, Field::SafeFraction]
         .map(|field| notes.number(&at, field, FRACTION, |value| Fraction::check(field, value)));
     let safe_lease = notes.read(&at, "safe_lease", |node| scalar::time("safe_lease", node));
+    let domains = domains(notes, &at);
 
     let kind_is_known = !matches!(kind, Reading::Bad);
     let mut places = algorithm.places;
@@ -172,6 +175,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
         Field::SpareToNodes,
         Field::SafeFraction,
         Field::SafeLease,
+        Field::Domains,
     ];
     places.extend(own.map(|field| (field, at.place(field.as_str()))));
     Some(Draft {
@@ -197,6 +201,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             // Nothing is too short for a lease that cannot be read.
             safe_lease: safe_lease.is().filter(|_| algorithm.lease_length < LONGEST),
             in_steps: false,
+            domains: domains.filter(|_| kind_is_known),
         },
         places,
     })
@@ -297,11 +302,7 @@ fn subject(index: usize, node: &Node) -> String {
 }
 
 fn hint_in_template(name: &str) -> Option<&'static str> {
-    match name {
-        "domains" => Some("is not supported by this version: there are no burst tiers yet"),
-        _ if ALGORITHM.contains(&name) => Some("belongs under algorithm"),
-        _ => None,
-    }
+    ALGORITHM.contains(&name).then_some("belongs under algorithm")
 }
 
 fn placeholder() -> Glob {
@@ -315,7 +316,7 @@ impl Notes {
         self.faults.push((place, format!("{}{}", self.subject, message.as_ref())));
     }
 
-    fn read<'n, T>(
+    pub(super) fn read<'n, T>(
         &mut self,
         at: &Fields<'n>,
         name: &str,
@@ -345,7 +346,13 @@ impl Notes {
     }
 
     /// The value of a field that has to be there.
-    fn required<T>(&mut self, at: &Fields<'_>, name: &str, wanted: &str, reading: Reading<T>) -> Option<T> {
+    pub(super) fn required<T>(
+        &mut self,
+        at: &Fields<'_>,
+        name: &str,
+        wanted: &str,
+        reading: Reading<T>,
+    ) -> Option<T> {
         match reading {
             Reading::Is(value) => Some(value),
             Reading::Bad => None,
@@ -360,14 +367,14 @@ impl Notes {
 // === impl Reading ===
 
 impl<T> Reading<T> {
-    fn is(self) -> Option<T> {
+    pub(super) fn is(self) -> Option<T> {
         match self {
             Reading::Is(value) => Some(value),
             Reading::Absent | Reading::Bad => None,
         }
     }
 
-    fn or(self, default: T) -> T {
+    pub(super) fn or(self, default: T) -> T {
         match self {
             Reading::Is(value) => value,
             Reading::Absent | Reading::Bad => default,

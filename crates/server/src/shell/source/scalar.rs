@@ -111,7 +111,7 @@ pub(super) fn time(name: &str, node: &Node) -> Result<Duration, String> {
         .map_err(|fault| format!("{name} {} is not a time: {fault}; wanted {WANTED}", written(node)))
 }
 
-fn one_of<T: Copy>(name: &str, node: &Node, known: &[(&str, T)]) -> Result<T, String> {
+pub(super) fn one_of<T: Copy>(name: &str, node: &Node, known: &[(&str, T)]) -> Result<T, String> {
     let text = text(name, node)?;
     let found = known.iter().find(|(word, _)| *word == text);
     let words: Vec<&str> = known.iter().map(|&(word, _)| word).collect();
@@ -121,7 +121,7 @@ fn one_of<T: Copy>(name: &str, node: &Node, known: &[(&str, T)]) -> Result<T, St
 }
 
 /// A single value as it stands in the file: in quotes if it is.
-fn written(node: &Node) -> String {
+pub(super) fn written(node: &Node) -> String {
     match &node.value {
         Value::Scalar { text, plain: true } => shown(text),
         Value::Scalar { text, plain: false } => format!("{:?}", shown(text)),

@@ -1,0 +1,36 @@
+//! What a template says about domains: policies, and what was made of them when they were read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lessor_algorithms::tiers::Normalisation;
+use lessor_client::domain::Policies;
+
+/// What a template says about domains.
+///
+/// Every client enforces it for itself, on what it grants itself: a domain that reaches two clients may use twice as much.
+/// This is the scope `client`, the only one that there is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Domains {
+    /// What is delivered to clients.
+    pub policies: Arc<Policies>,
+    /// In what it differs from what is written.
+    pub changes: Vec<Change>,
+}
+
+/// Something that was made of a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// Which policy: `default`, or `"trial-*", policy 2`.
+    pub policy: String,
+    /// What was made of it.
+    pub what: Normalisation,
+}
+
+// === impl Change ===
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "domains: {}: {}", self.policy, self.what)
+    }
+}

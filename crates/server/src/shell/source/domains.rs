@@ -1,0 +1,258 @@
+//! Reads what a template says about domains.
+
+use std::sync::Arc;
+
+use lessor_algorithms::tiers::{Contract, MOST_POLICIES, MOST_TIERS, Policy, Tier, Window, normalise};
+use lessor_client::domain::{MOST_OVERRIDES, Override, Policies, Rules};
+
+use super::fields::{Fields, Schema};
+use super::node::{Node, Value};
+use super::reader::{Notes, Reading};
+use super::scalar;
+use crate::repository::{Change, Domains, Glob};
+
+const DOMAINS: &[&str] = &["scope", "default", "overrides", "allow_unconfigured", "ignore_configured"];
+const OVERRIDE: &[&str] = &["domain", "policy"];
+const POLICY: &[&str] = &["hard_limit", "global_limit", "tiers"];
+const TIER: &[&str] = &["limit", "window", "active", "cooldown", "skippable", "count"];
+
+/// Bytes in the name of a domain, or in a beginning of one.
+const LONGEST_NAME: usize = 256;
+
+const LIMIT: &str = "a whole number from 1 to 4294967295";
+const COUNT: &str = "exact, sliding/K with K slices from 1 to 65535, fixed or bucket";
+const TIERS: &str = "a list of tiers, which may be empty: then the resource is closed to the domain";
+
+/// Reads policies of domains, and notes what was made of them.
+struct Reader<'a> {
+    notes: &'a mut Notes,
+    changes: Vec<Change>,
+}
+
+/// What `template` says about domains, if anything; nothing also if that cannot be taken, which has been noted.
+pub(super) fn domains(notes: &mut Notes, template: &Fields<'_>) -> Option<Domains> {
+    let node = template.get("domains")?;
+    let outer = notes.subject.clone();
+    notes.subject.push_str("domains: ");
+    let mut reader = Reader { notes, changes: Vec::new() };
+    let policies = reader.policies(node);
+    let changes = reader.changes;
+    notes.subject = outer;
+    Some(Domains { policies: Arc::new(policies?), changes })
+}
+
+fn schema(subject: &str, within: &'static str, known: &'static [&'static str]) -> Schema {
+    Schema { subject: subject.to_owned(), within, known, hint: |_| None }
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    fn policies(&mut self, node: &Node) -> Option<Policies> {
+        let at = Fields::read(self.notes, node, &schema("it", " in domains", DOMAINS))?;
+        match self.notes.read(&at, "scope", scope) {
+            // The issue that asks for scopes makes `shared` the default: nobody shall get another one in silence.
+            Reading::Absent => self.notes.add(
+                at.place("scope"),
+                "scope is missing; wanted client, as shared and strict are not there yet",
+            ),
+            Reading::Bad | Reading::Is(()) => {}
+        }
+        let default = at.get("default").map(|node| self.contract("default", node));
+        let overrides = self.overrides(&at);
+        let allow_unconfigured = self.beginnings(&at, "allow_unconfigured");
+        let ignore_configured = self.beginnings(&at, "ignore_configured");
+        let default = match default {
+            Some(contract) => Some(contract?),
+            None => None,
+        };
+        let policies = Policies::new(Rules { default, overrides, allow_unconfigured, ignore_configured });
+        policies.map_err(|bad| self.notes.add(at.place("overrides"), format!("overrides: {bad}"))).ok()
+    }
+
+    fn overrides(&mut self, at: &Fields<'_>) -> Vec<Override> {
+        let Some(node) = at.get("overrides") else { return Vec::new() };
+        let items = self.list("overrides", node, "a list of overrides, each with domain and policy");
+        if items.len() > MOST_OVERRIDES {
+            let message = format!("{} overrides; wanted at most {MOST_OVERRIDES}", items.len());
+            self.notes.add(node.place, message);
+            return Vec::new();
+        }
+        items.iter().filter_map(|item| self.single(item)).collect()
+    }
+
+    fn single(&mut self, node: &Node) -> Option<Override> {
+        let at = Fields::read(self.notes, node, &schema("an override", " in an override", OVERRIDE))?;
+        let glob = self.notes.read(&at, "domain", |node| {
+            let text = name("domain", node)?;
+            Glob::new(text).map_err(|bad| format!("domain {:?} is malformed: {bad}", scalar::shown(text)))
+        });
+        let glob = self.notes.required(&at, "domain", "a name or a glob, in quotes", glob);
+        let called = match &glob {
+            Some(glob) => format!("{:?}", scalar::shown(glob.as_str())),
+            None => "override".to_owned(),
+        };
+        let Some(policy) = at.get("policy") else {
+            let message = format!("{called}: policy is missing; wanted a policy or a list of them");
+            self.notes.add(at.place("policy"), message);
+            return None;
+        };
+        let contract = self.contract(&called, policy);
+        Some(Override { glob: glob?, contract: contract? })
+    }
+
+    /// One policy, or a list of them.
+    fn contract(&mut self, called: &str, node: &Node) -> Option<Contract> {
+        let policies: Vec<Option<Policy>> = match &node.value {
+            Value::List(items) if items.is_empty() || items.len() > MOST_POLICIES => {
+                let message = format!("{called}: {} policies; wanted 1 to {MOST_POLICIES}", items.len());
+                self.notes.add(node.place, message);
+                return None;
+            }
+            Value::List(items) => {
+                let numbered = items.iter().zip(1..);
+                numbered
+                    .map(|(item, number)| self.policy(&format!("{called}, policy {number}"), item))
+                    .collect()
+            }
+            _ => vec![self.policy(called, node)],
+        };
+        let contract = Contract::new(policies.into_iter().collect::<Option<_>>()?);
+        contract.map_err(|invalid| self.notes.add(node.place, format!("{called}: {invalid}"))).ok()
+    }
+
+    /// One policy, as it is meant.
+    fn policy(&mut self, called: &str, node: &Node) -> Option<Policy> {
+        let outer = self.notes.subject.clone();
+        self.notes.subject.push_str(&format!("{called}: "));
+        let policy = self.written_policy(node);
+        self.notes.subject = outer;
+        let (policy, changes) = normalise(&policy?);
+        let change = |what| Change { policy: called.to_owned(), what };
+        self.changes.extend(changes.into_iter().map(change));
+        Some(policy)
+    }
+
+    fn written_policy(&mut self, node: &Node) -> Option<Policy> {
+        let at = Fields::read(self.notes, node, &schema("a policy", " in a policy", POLICY))?;
+        let [hard, global] = ["hard_limit", "global_limit"]
+            .map(|field| self.notes.read(&at, field, |node| limit(field, node)));
+        let Some(tiers) = at.get("tiers") else {
+            self.notes.add(at.place("tiers"), format!("tiers is missing; wanted {TIERS}"));
+            return None;
+        };
+        let items = self.list("tiers", tiers, TIERS);
+        if items.len() > MOST_TIERS {
+            self.notes.add(tiers.place, format!("{} tiers; wanted at most {MOST_TIERS}", items.len()));
+            return None;
+        }
+        let read: Vec<_> = items.iter().zip(1..).map(|(item, number)| self.tier(number, item)).collect();
+        let policy = Policy::new(read.into_iter().collect::<Option<_>>()?, hard.is(), global.is());
+        policy.map_err(|invalid| self.notes.add(node.place, invalid.to_string())).ok()
+    }
+
+    fn tier(&mut self, number: usize, node: &Node) -> Option<Tier> {
+        let outer = self.notes.subject.clone();
+        self.notes.subject.push_str(&format!("tier {number}: "));
+        let tier = self.written_tier(node);
+        self.notes.subject = outer;
+        tier
+    }
+
+    fn written_tier(&mut self, node: &Node) -> Option<Tier> {
+        let notes = &mut *self.notes;
+        let at = Fields::read(notes, node, &schema("a tier", " in a tier", TIER))?;
+        let time = |field: &'static str| move |node| scalar::time(field, node);
+        let limit = notes.read(&at, "limit", |node| limit("limit", node));
+        let limit = notes.required(&at, "limit", LIMIT, limit);
+        let window = notes.read(&at, "window", window);
+        let window = notes.required(&at, "window", "a time with its unit, as in 10s", window);
+        let active = notes.read(&at, "active", time("active"));
+        let active = notes.required(&at, "active", "a time with its unit, as in 1m", active);
+        let cooldown = notes.read(&at, "cooldown", time("cooldown"));
+        let is_skippable = notes.read(&at, "skippable", yes_or_no);
+        let kind = notes.read(&at, "count", count);
+        Some(Tier {
+            limit: limit?,
+            window: window?,
+            active: active?,
+            cooldown: cooldown.or(std::time::Duration::ZERO),
+            is_skippable: is_skippable.or(false),
+            kind: kind.or(Window::Exact),
+        })
+    }
+
+    fn beginnings(&mut self, at: &Fields<'_>, field: &'static str) -> Vec<String> {
+        let Some(node) = at.get(field) else { return Vec::new() };
+        let items = self.list(field, node, "a list of beginnings of names");
+        let mut names = Vec::new();
+        for item in items {
+            match name(field, item) {
+                Ok(name) => names.push(name.to_owned()),
+                Err(message) => self.notes.add(item.place, message),
+            }
+        }
+        names
+    }
+
+    fn list<'n>(&mut self, field: &str, node: &'n Node, wanted: &str) -> &'n [std::rc::Rc<Node>] {
+        match &node.value {
+            Value::List(items) => items,
+            _ => {
+                let shape = scalar::shape(node);
+                self.notes.add(node.place, format!("{field} is {shape}; wanted {wanted}"));
+                &[]
+            }
+        }
+    }
+}
+
+/// Who enforces policies on what. There is one answer so far.
+fn scope(node: &Node) -> Result<(), String> {
+    let known = [("client", true), ("shared", false), ("strict", false)];
+    match scalar::one_of("scope", node, &known)? {
+        true => Ok(()),
+        false => Err(format!("scope {} is not there yet; wanted client", scalar::written(node))),
+    }
+}
+
+fn name<'n>(field: &str, node: &'n Node) -> Result<&'n str, String> {
+    let text = scalar::text(field, node)?;
+    match text.len() {
+        0..=LONGEST_NAME => Ok(text),
+        len => Err(format!("{field} has {len} bytes; wanted at most {LONGEST_NAME}")),
+    }
+}
+
+fn limit(field: &str, node: &Node) -> Result<u32, String> {
+    let value = scalar::number(field, node, LIMIT)?;
+    let whole = value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value);
+    match whole {
+        true => Ok(value as u32),
+        false => Err(format!("{field} {} is out of bounds; wanted {LIMIT}", scalar::written(node))),
+    }
+}
+
+fn window(node: &Node) -> Result<std::time::Duration, String> {
+    let window = scalar::time("window", node)?;
+    match window.is_zero() {
+        true => Err(format!("window {} is empty; wanted a time", scalar::written(node))),
+        false => Ok(window),
+    }
+}
+
+fn yes_or_no(node: &Node) -> Result<bool, String> {
+    scalar::one_of("skippable", node, &[("true", true), ("false", false)])
+}
+
+fn count(node: &Node) -> Result<Window, String> {
+    let text = scalar::text("count", node)?;
+    let slices = text.strip_prefix("sliding/").and_then(|slices| slices.parse().ok());
+    match (text, slices) {
+        ("exact", _) => Ok(Window::Exact),
+        ("fixed", _) => Ok(Window::Fixed),
+        ("bucket", _) => Ok(Window::Bucket),
+        (_, Some(slices)) if slices > 0 => Ok(Window::Sliding { slices }),
+        _ => Err(format!("count {} means nothing; wanted {COUNT}", scalar::written(node))),
+    }
+}

@@ -1,0 +1,32 @@
+//! Policies of domains as they travel. What they mean is for holders to say, who apply them; what travels has a version, by
+//! which both ends know whether they speak of the same.
+
+use prost::Message;
+
+use crate::wire;
+
+/// The policies under the version that belongs to them, whatever version they had: never 0, and the same wherever the same
+/// is configured.
+///
+/// ```
+/// use lessor_proto::{message::sealed, wire::DomainPolicies};
+///
+/// let open = sealed(DomainPolicies { allow_unconfigured: vec!["".into()], ..DomainPolicies::default() });
+/// let other = sealed(DomainPolicies { allow_unconfigured: vec!["a".into()], ..DomainPolicies::default() });
+/// assert_ne!(open.version, other.version);
+/// assert_eq!(sealed(open.clone()), open);
+/// ```
+#[must_use]
+pub fn sealed(policies: wire::DomainPolicies) -> wire::DomainPolicies {
+    let bare = wire::DomainPolicies { version: 0, ..policies };
+    let version = digest(&bare.encode_to_vec()).max(1);
+    wire::DomainPolicies { version, ..bare }
+}
+
+/// FNV-1a, both halves of 64 bits: the same on every machine.
+fn digest(bytes: &[u8]) -> u32 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 32) as u32 ^ hash as u32
+}
