@@ -46,7 +46,9 @@ async fn every_configuration_of_the_repository_is_valid() {
     let mut count = 0;
     for entry in std::fs::read_dir(repository_file("configs")).unwrap() {
         let path = entry.unwrap().path();
-        let out = succeed(&["check", path.to_str().unwrap()]).await;
+        let Outcome { code, out, err } = run(&["check", path.to_str().unwrap()]).await;
+        assert_eq!(code, Some(0), "{err}");
+        assert!(err.lines().all(|line| line.starts_with("note: ")), "{err}");
         assert!(out.contains(": valid, "), "{out}");
         count += 1;
     }
@@ -95,6 +97,36 @@ async fn check_says_every_fault_with_its_place() {
     let outcome = run(&["serve", "--config", path, "--listen", "127.0.0.1:0"]).await;
     assert_eq!(outcome.code, Some(1));
     assert!(outcome.err.contains(":3:15: ") && outcome.err.contains(":9:5: "), "{}", outcome.err);
+}
+
+#[tokio::test]
+async fn check_says_what_was_made_of_policies_and_what_they_do_not_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tenants.yaml");
+    let text = r#"resources:
+  - identifier_glob: "db"
+    capacity: 10
+    algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}
+    domains:
+      scope: client
+      default: {tiers: [{limit: 5, window: 10s, active: 1m}, {limit: 9, window: 10s, active: 25s}]}
+"#;
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let Outcome { code, out, err } = run(&["check", path]).await;
+    assert_eq!((code, out), (Some(0), format!("{path}: valid, 1 template\n")));
+    let notes: Vec<&str> = err.lines().collect();
+    let trimmed =
+        "note: template \"db\": domains: default: tier 2: active time 25s is trimmed to whole windows, 20s";
+    assert_eq!((notes.len(), notes[0]), (2, trimmed), "{err}");
+    assert!(notes[1].contains("shared and strict are not there yet"), "{err}");
+
+    std::fs::write(path, text.replace("client", "shared")).unwrap();
+    let err = fail(&["check", path]).await;
+    assert!(
+        err.contains(":6:14: template \"db\": domains: scope shared is not there yet; wanted client"),
+        "{err}"
+    );
 }
 
 #[tokio::test]

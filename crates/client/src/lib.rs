@@ -47,6 +47,7 @@
 //! | [`fault`] | what can go wrong between a session and its servers |
 //! | [`holding`] | one resource as we hold it, and the ladder below it |
 //! | [`limiter`], [`gauge`] | the hot path: permits for a rate, and for units in use |
+//! | [`domain`] | what each tenant may use of a lease: burst tiers, contracts, debts |
 //! | [`demand`] | watches use, says what we want next |
 //! | `shell` | the task, the clock, the sockets, and the public `Client` |
 //!
@@ -67,5 +68,6 @@ pub mod waiting;
 #[cfg(feature = "shell")]
 pub mod shell;
 
+pub use domain::Snapshot;
 #[cfg(feature = "shell")]
 pub use shell::{Client, Resource};

@@ -171,6 +171,31 @@ impl Limiter {
         if self.shards.spend(n) { Ok(()) } else { self.try_central(n, now) }
     }
 
+    /// Takes as much as can be had at once of `most` units, if that is at least `least`, and says how much it took. Where all
+    /// can be had this is [`Limiter::try_acquire`]; else it asks for parts, some twenty times at the most. Of several who do
+    /// so at the same time none may get all that there is.
+    ///
+    /// # Errors
+    ///
+    /// See [`Denied`], for `least` units. Nothing is taken then.
+    pub fn try_acquire_between(&self, least: u32, most: u32, now: impl Fn() -> Time) -> Result<u32, Denied> {
+        if least >= most {
+            return self.try_acquire(most, now).map(|()| most);
+        }
+        if self.shards.spend(most) || self.draw(most, &now).is_ok() {
+            return Ok(most);
+        }
+        self.try_acquire(least, &now)?;
+        let mut taken = least;
+        for step in (0..u32::BITS - (most - least).leading_zeros()).rev().map(|bit| 1 << bit) {
+            if step <= most - taken && self.draw(step, &now).is_ok() {
+                taken += step;
+            }
+        }
+        self.shards.count_denied(most - taken);
+        Ok(taken)
+    }
+
     /// What was asked for and granted so far. It takes the central lock, so it is for now and then, not for every
     /// permit.
     #[must_use]

@@ -33,6 +33,7 @@ use lessor_proto::message::{Bands, HolderKind, Leader};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::allowance::Allowance;
+use crate::domain::Policies;
 pub use crate::fault::{Failure, Fault};
 use crate::holding::{HoldingConfig, Inheritance, Proof, Rung, earlier};
 use crate::mutation::Mutation;
@@ -203,6 +204,12 @@ impl Session {
     #[must_use]
     pub fn rung(&self, now: Time, resource: &ResourceId) -> Rung {
         self.find(resource).map_or(Rung::Waiting, |place| self.standing(now, place).1)
+    }
+
+    /// What the domains of `resource` may use of it; absent: all, or the server has not said.
+    #[must_use]
+    pub fn policies(&self, resource: &ResourceId) -> Option<Arc<Policies>> {
+        self.find(resource).ok().and_then(|place| self.entries[place].policies().cloned())
     }
 
     /// What went wrong with `resource` last; nothing if the last answer was good.

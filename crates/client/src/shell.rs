@@ -5,6 +5,7 @@
 pub mod clock;
 
 mod client;
+mod domain;
 mod driver;
 mod line;
 mod link;
@@ -14,6 +15,7 @@ mod resource;
 mod stream;
 
 pub use client::{BuildError, Builder, Client, ConnectError};
+pub use domain::Domain;
 pub use line::{Heard, Line};
 pub use metrics::{Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};

@@ -8,6 +8,7 @@ mod house;
 
 mod bad_input;
 mod crash;
+mod domains;
 mod floors;
 mod learning;
 mod limits;

@@ -212,40 +212,40 @@ mod tests {
         .unwrap()
     }
 
-    fn check(policies: &Policies, domain: &str, expected: Result<u32, Rule>) {
+    fn check(policies: &Policies, domain: &str, expected: &Result<u32, Rule>) {
         let found = match policies.rule(domain) {
             Rule::Contract(contract) => Ok(contract.policies()[0].tiers()[0].limit),
             other => Err(other),
         };
-        assert_eq!(found, expected, "{domain}");
+        assert_eq!(&found, expected, "{domain}");
     }
 
     #[test]
     fn a_name_comes_before_globs_and_globs_come_in_order() {
         let policies = policies(Some(1), &[("t*", 2), ("tenant-?", 3), ("tenant-1", 4)]);
-        check(&policies, "tenant-1", Ok(4));
-        check(&policies, "tenant-2", Ok(2));
-        check(&policies, "other", Ok(1));
+        check(&policies, "tenant-1", &Ok(4));
+        check(&policies, "tenant-2", &Ok(2));
+        check(&policies, "other", &Ok(1));
     }
 
     #[test]
     fn the_most_specific_beginning_decides_before_the_default() {
         let policies = policies(Some(1), &[("rate_limit", 2), ("rate_limit/10*", 3), ("rate_limit/10/a", 4)]);
-        check(&policies, "rate_limit/192.168.11.3", Ok(2));
-        check(&policies, "rate_limit/10", Ok(3));
-        check(&policies, "rate_limit/10/b/c", Ok(3));
-        check(&policies, "rate_limit/10/a/c", Ok(4));
-        check(&policies, "rate_limits", Ok(1));
+        check(&policies, "rate_limit/192.168.11.3", &Ok(2));
+        check(&policies, "rate_limit/10", &Ok(3));
+        check(&policies, "rate_limit/10/b/c", &Ok(3));
+        check(&policies, "rate_limit/10/a/c", &Ok(4));
+        check(&policies, "rate_limits", &Ok(1));
     }
 
     #[test]
     fn what_is_not_configured_is_refused_unless_it_is_allowed() {
         let policies = policies(None, &[("vip-1", 2), ("free-1", 3)]);
-        check(&policies, "free-1", Ok(3));
-        check(&policies, "free-2", Err(Rule::Unconfigured));
-        check(&policies, "vip-1", Err(Rule::Ignored));
-        check(&policies, "vip-2", Err(Rule::Refused));
-        check(&policies, "", Err(Rule::Refused));
+        check(&policies, "free-1", &Ok(3));
+        check(&policies, "free-2", &Err(Rule::Unconfigured));
+        check(&policies, "vip-1", &Err(Rule::Ignored));
+        check(&policies, "vip-2", &Err(Rule::Refused));
+        check(&policies, "", &Err(Rule::Refused));
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Policies {
         let overrides = wire.r#override.iter().enumerate().map(|(index, each)| {
             let path = format!("override[{index}]");
             let glob = named(&format!("{path}.glob"), &each.glob)?;
-            let glob = Glob::new(glob).map_err(|bad| malformed(&format!("{path}.glob"), bad))?;
+            let glob = Glob::new(glob).map_err(|bad| malformed(&format!("{path}.glob"), &bad))?;
             Ok(Override { glob, contract: contract(&format!("{path}.contract"), &each.contract)? })
         });
         let rules = Rules {
@@ -60,14 +60,14 @@ pub(super) fn rules(rules: &Rules) -> wire::DomainPolicies {
     }
 }
 
-fn malformed(field: &str, found: impl ToString) -> BadPolicies {
+fn malformed(field: &str, found: &dyn ToString) -> BadPolicies {
     BadPolicies::Malformed { field: field.to_owned(), found: found.to_string() }
 }
 
 fn named<'a>(field: &str, name: &'a str) -> Result<&'a str, BadPolicies> {
     match name.len() {
         0..=LONGEST_NAME => Ok(name),
-        len => Err(malformed(field, format!("has {len} bytes, more than {LONGEST_NAME}"))),
+        len => Err(malformed(field, &format!("has {len} bytes, more than {LONGEST_NAME}"))),
     }
 }
 
@@ -78,12 +78,12 @@ fn prefixes(field: &str, names: &[String]) -> Result<Vec<String>, BadPolicies> {
 fn contract(path: &str, wire: &wire::DomainContract) -> Result<Contract, BadPolicies> {
     let policies = wire.policy.iter().enumerate();
     let policies = policies.map(|(index, each)| policy(&format!("{path}.policy[{index}]"), each));
-    Contract::new(policies.collect::<Result<_, _>>()?).map_err(|invalid| malformed(path, invalid))
+    Contract::new(policies.collect::<Result<_, _>>()?).map_err(|invalid| malformed(path, &invalid))
 }
 
 fn policy(path: &str, wire: &wire::DomainPolicy) -> Result<Policy, BadPolicies> {
     let tiers = wire.tier.iter().map(|each| tier(path, each)).collect::<Result<_, _>>()?;
-    Policy::new(tiers, wire.hard_limit, wire.global_limit).map_err(|invalid| malformed(path, invalid))
+    Policy::new(tiers, wire.hard_limit, wire.global_limit).map_err(|invalid| malformed(path, &invalid))
 }
 
 fn tier(path: &str, wire: &wire::DomainTier) -> Result<Tier, BadPolicies> {
@@ -91,12 +91,12 @@ fn tier(path: &str, wire: &wire::DomainTier) -> Result<Tier, BadPolicies> {
     let kind = match wire::DomainCount::try_from(wire.count.unwrap_or(0)) {
         Ok(wire::DomainCount::Exact) => Window::Exact,
         Ok(wire::DomainCount::Sliding) => {
-            Window::Sliding { slices: slices.map_err(|_| malformed(path, "has too many slices"))? }
+            Window::Sliding { slices: slices.map_err(|_| malformed(path, &"has too many slices"))? }
         }
         Ok(wire::DomainCount::Fixed) => Window::Fixed,
         Ok(wire::DomainCount::Bucket) => Window::Bucket,
         // To count in another way than was meant would be another policy.
-        Err(_) => return Err(malformed(path, "counts in a way that is not known here")),
+        Err(_) => return Err(malformed(path, &"counts in a way that is not known here")),
     };
     Ok(Tier {
         limit: wire.limit,

@@ -274,6 +274,11 @@ impl Entry {
         Ok(())
     }
 
+    /// What its domains may use.
+    pub(super) fn policies(&self) -> Option<&Arc<Policies>> {
+        self.domains.as_ref()
+    }
+
     /// That of the policies of its domains; 0 if there are none.
     fn version(&self) -> u32 {
         self.domains.as_ref().map_or(0, |policies| policies.version())

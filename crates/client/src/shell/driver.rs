@@ -17,6 +17,7 @@ use super::opening::Registry;
 use super::resource::{Enforce, LeaseView};
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
+use crate::domain::Domains;
 use crate::holding::{HoldingConfig, Kind, Rung};
 use crate::session::{Action, Change, Session, Transport};
 
@@ -54,6 +55,7 @@ pub(super) struct Open {
     pub(super) config: HoldingConfig,
     pub(super) enforcer: Arc<dyn Enforce>,
     pub(super) demand: Estimator,
+    pub(super) domains: Arc<Domains>,
     pub(super) view: watch::Sender<LeaseView>,
 }
 
@@ -193,6 +195,7 @@ impl Driver {
         }
         debug!(resource = %opening.resource, wants = opening.demand.wants().as_f64(), "opened");
         self.session.add(now, opening.resource.clone(), opening.config.clone());
+        opening.domains.follow(self.session.policies(&opening.resource));
         opening.enforcer.allow(now, self.session.allowance(now, &opening.resource));
         self.next_tick = self.next_tick.min(now);
         self.open.insert(opening.resource.clone(), Held { opening, leaving: false });
@@ -243,6 +246,7 @@ impl Driver {
                 continue;
             }
             let wants = held.wants(now);
+            held.opening.domains.sweep(now);
             self.session.set_in_use(now, resource, in_use);
             self.session.set_wants(now, resource, wants);
             held.opening.view.send_if_modified(|view| {
@@ -316,7 +320,9 @@ impl Held {
         if self.leaving {
             return;
         }
-        let (Open { enforcer, view, .. }, allowance) = (&self.opening, change.allowance);
+        let (Open { enforcer, domains, view, .. }, allowance) = (&self.opening, change.allowance);
+        // Nothing is allowed before it is known what each domain may have of it.
+        domains.follow(change.domains.clone());
         enforcer.allow(now, allowance);
         let before = view.borrow().rung;
         log(now, before, &change);

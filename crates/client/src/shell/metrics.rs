@@ -2,6 +2,7 @@
 
 use lessor_proto::{Amount, ResourceId};
 
+use crate::domain;
 use crate::holding::{Kind, Rung};
 use crate::session::{Counts, Transport};
 
@@ -35,4 +36,6 @@ pub struct ResourceMetrics {
     pub denied: u64,
     /// Units of a gauge in use; 0 for a rate.
     pub in_use: u32,
+    /// What the domains of a rate have asked for and were granted.
+    pub domains: domain::Counts,
 }

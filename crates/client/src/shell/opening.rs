@@ -13,6 +13,7 @@ use super::driver::{Command, Open};
 use super::metrics::ResourceMetrics;
 use super::resource::{Closed, Core, Enforce, LeaseView, Resource, Tally};
 use crate::demand::{self, Estimator};
+use crate::domain::{Domains, Options};
 use crate::gauge::Gauge;
 use crate::holding::{Fallback, HoldingConfig, Kind};
 use crate::limiter::Limiter;
@@ -36,6 +37,8 @@ pub struct Opening<'a, E> {
     waiting: Waiting,
     /// Of a rate.
     burst: Duration,
+    /// Of a rate.
+    domains: Options,
     enforcer: std::marker::PhantomData<E>,
 }
 
@@ -101,6 +104,7 @@ impl<'a, E> Opening<'a, E> {
             fallback: Fallback::default(),
             waiting: Waiting::DEFAULT,
             burst: Limiter::DEFAULT_BURST,
+            domains: Options::default(),
             enforcer: std::marker::PhantomData,
         }
     }
@@ -155,6 +159,8 @@ impl<'a, E> Opening<'a, E> {
         demand.set(self.wants.map(Amount::from_f64));
         let wants = demand.wants().as_f64();
         let (publish, view) = watch::channel(LeaseView::waiting(wants));
+        let options = Options { max_wait: self.waiting.max_wait, ..self.domains };
+        let domains = Arc::new(Domains::new(options));
         let generation = self.registry.generations.fetch_add(1, Ordering::Relaxed);
         let config =
             HoldingConfig { fallback: self.fallback, ..HoldingConfig::new(kind, wants, self.priority) };
@@ -164,11 +170,12 @@ impl<'a, E> Opening<'a, E> {
             config,
             enforcer: enforcer.clone(),
             demand,
+            domains: Arc::clone(&domains),
             view: publish,
         };
         self.commands.send(Command::Open(Box::new(open))).map_err(|_| Closed)?;
         let (commands, tally) = (self.commands.clone(), Tally::default());
-        Ok(Arc::new(Core { resource, generation, enforcer, view, commands, tally }))
+        Ok(Arc::new(Core { resource, generation, enforcer, view, commands, tally, domains }))
     }
 }
 
@@ -176,6 +183,11 @@ impl Opening<'_, Limiter> {
     /// How much may be saved up, as the time in which the rate brings it: 10 ms without it.
     pub fn burst(self, burst: Duration) -> Self {
         Opening { burst, ..self }
+    }
+
+    /// What to choose for its domains; the time that they wait at most is that of the opening.
+    pub fn domains(self, domains: Options) -> Self {
+        Opening { domains, ..self }
     }
 
     /// Opens the rate. If it is open already, returns another handle of the same lease, and the settings of the first

@@ -12,6 +12,7 @@ use super::driver::Command;
 use super::metrics::ResourceMetrics;
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
+use crate::domain::Domains;
 use crate::gauge::{self, Gauge, Permit};
 use crate::holding::{Kind, Rung};
 use crate::limiter::{self, Limiter};
@@ -58,6 +59,8 @@ pub(super) struct Core<E> {
     pub(super) view: watch::Receiver<LeaseView>,
     pub(super) commands: mpsc::UnboundedSender<Command>,
     pub(super) tally: Tally,
+    /// Of a rate; those of a gauge are never asked for.
+    pub(super) domains: Arc<Domains>,
 }
 
 /// Permits of a gauge, counted.
@@ -83,6 +86,10 @@ impl<E> Resource<E> {
         // than the handle is not missed.
         let seen = core.view.clone();
         Resource { core, seen }
+    }
+
+    pub(super) fn core(&self) -> &Core<E> {
+        &self.core
     }
 
     /// Its name.
@@ -213,6 +220,7 @@ impl<E> Core<E> {
             granted,
             denied,
             in_use,
+            domains: self.domains.counts(),
         }
     }
 }

@@ -22,8 +22,10 @@ fn policies(limit: u32) -> Arc<Policies> {
     let second = Duration::from_secs(1);
     let (window, active, cooldown) = (second, second, Duration::ZERO);
     let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-    let contract = Contract::from(Policy::new(vec![tier], None, None).unwrap());
-    Arc::new(Policies::new(Rules { default: Some(contract), ..Rules::default() }).unwrap())
+    let contract = Contract::from(Policy::new(vec![tier], None, None).expect("a policy that holds together"));
+    Arc::new(
+        Policies::new(Rules { default: Some(contract), ..Rules::default() }).expect("nothing stands twice"),
+    )
 }
 
 fn with(limit: Option<u32>) -> Template {
@@ -74,7 +76,7 @@ impl Pair {
         match action {
             Action::Change(change) => self.changes.push(change),
             Action::Ask { id, ask, .. } => {
-                let answer = self.node.ask(self.now, &ask).unwrap();
+                let answer = self.node.ask(self.now, &ask).expect("it is answered");
                 self.came
                     .extend(answer.grants.iter().map(|grant| grant.domains.as_ref().map(|it| it.version)));
                 self.session.on_answer(self.now, id, answer);
@@ -83,7 +85,7 @@ impl Pair {
                 self.stream = Some((id, self.node.connect(self.now, hello)));
             }
             Action::Send { up, .. } => {
-                let (_, peer) = self.stream.unwrap();
+                let (_, peer) = self.stream.expect("a stream");
                 self.node.receive(self.now, peer, up);
             }
             other => panic!("not expected: {other:?}"),
@@ -95,13 +97,13 @@ impl Pair {
         if let Down::Grants(grants) = &down {
             self.came.extend(grants.iter().map(|grant| grant.domains.as_ref().map(|it| it.version)));
         }
-        self.session.on_down(self.now, self.stream.unwrap().0, down);
+        self.session.on_down(self.now, self.stream.expect("a stream").0, down);
         self.node.ready(self.now, peer);
     }
 
     fn later(&mut self, seconds: u64) {
         for _ in 0..seconds {
-            self.now = self.now + Duration::from_secs(1);
+            self.now += Duration::from_secs(1);
             self.node.advance(self.now);
             self.exchange();
         }
@@ -168,7 +170,7 @@ fn a_stream_that_begins_anew_brings_only_what_is_not_there() {
         // Another leader, who has heard of nobody.
         let config = NodeConfig::new("root", pair.node.epoch() + 1);
         pair.node = Node::new(pair.now, config, repository(template));
-        let (id, _) = pair.stream.unwrap();
+        let (id, _) = pair.stream.expect("a stream");
         let gone = lessor_client::session::Failure::Unreachable("gone".into());
         pair.session.on_closed(pair.now, id, gone);
         pair.later(5);
@@ -225,6 +227,6 @@ fn told(
         target_epoch: None,
         reports: vec![Report { resource: resource(), bands, has: None, held: None, domains: shown }],
     };
-    let grant = node.ask(Time::ZERO, &ask).unwrap().grants.remove(0);
+    let grant = node.ask(Time::ZERO, &ask).expect("it is answered").grants.remove(0);
     grant.domains.map(|domains| domains.version)
 }

@@ -1,0 +1,121 @@
+//! Tenants of a client, whose policies come from a server.
+
+use std::time::Duration;
+
+use lessor_client::domain::{Bound, Ground, Query};
+use lessor_client::limiter::Limiter;
+use lessor_client::session::Transport;
+use lessor_client::{Client, Resource};
+use lessor_proto::Amount;
+use tokio::time::timeout;
+
+use crate::house::{AGES, House, everything};
+
+/// So much that policies are what limits.
+const CAPACITY: f64 = 1e9;
+
+/// A configuration in which each tenant may do `limit` an hour, and `vip` twice as much.
+fn tenants(limit: u32) -> String {
+    let tiers = |limit| format!("{{tiers: [{{limit: {limit}, window: 1h, active: 1h}}]}}");
+    let (usual, vip) = (tiers(limit), tiers(2 * limit));
+    format!(
+        "resources:\n- identifier_glob: \"*\"\n  capacity: {CAPACITY}\n  algorithm: {{kind: FAIR_SHARE, lease_length: 60, \
+         refresh_interval: 1, learning_mode_duration: 0}}\n  domains:\n    scope: client\n    default: {usual}\n    \
+         overrides: [{{domain: vip, policy: {vip}}}]\n"
+    )
+}
+
+/// A client of this server, and a rate that it has leased.
+async fn lease(house: &House, transport: Transport) -> (Client, Resource<Limiter>) {
+    let client = Client::builder(house.address().to_string()).transport(transport).build().unwrap();
+    let mut rate = client.rate("db").wants(CAPACITY).burst(Duration::from_secs(1)).open().unwrap();
+    while rate.lease().capacity.is_none_or(|capacity| capacity < Amount::from_units(1_000)) {
+        timeout(AGES, rate.changed()).await.expect("a lease in time").unwrap();
+    }
+    // What a lease brings has to come in first.
+    timeout(AGES, rate.acquire(500)).await.unwrap().unwrap();
+    (client, rate)
+}
+
+/// Asks for more than there can be until that much is granted.
+async fn eventually_granted(rate: &Resource<Limiter>, wanted: u32) {
+    let mut granted = 0;
+    crate::house::eventually("as much is granted", async || {
+        granted += rate.domain("greedy").request(100, 1).granted;
+        assert!(granted <= wanted, "{granted} of {wanted}");
+        granted == wanted
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn policies_come_with_the_lease_and_one_tenant_does_not_eat_what_the_others_need() {
+    for transport in [Transport::Stream, Transport::Poll] {
+        let house = House::open(&tenants(20)).await;
+        let (client, rate) = lease(&house, transport).await;
+        let greedy = rate.domain("greedy").request(100, 1);
+        assert_eq!((greedy.granted, greedy.bound, greedy.ground), (20, Some(Bound::Tiers), Ground::Policies));
+        assert_eq!(rate.domain("greedy").request(1, 1).granted, 0);
+        for modest in 0..10 {
+            assert_eq!(rate.domain(&format!("modest-{modest}")).request(20, 20).granted, 20);
+        }
+        assert_eq!(rate.domain("vip").request(100, 1).granted, 40);
+        let top = rate.snapshot(&Query::busiest(1));
+        assert_eq!((top.rows[0].domain.as_str(), top.rows[0].granted, top.rest.domains), ("vip", 40, 11));
+
+        // Twenty more an hour, and none of what was done is forgotten.
+        house.configure(&tenants(40));
+        eventually_granted(&rate, 20).await;
+        let counts = client.metrics().resources[0].domains;
+        assert_eq!((counts.granted, counts.refused_by_lease), (20 + 200 + 40 + 20, 0));
+        client.close().await;
+        house.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn tenants_are_limited_while_the_server_is_away_and_after_it_has_come_back() {
+    let mut house = House::open(&tenants(20)).await;
+    let (client, rate) = lease(&house, Transport::Stream).await;
+    assert_eq!(rate.domain("greedy").request(15, 15).granted, 15);
+    house.crash().await;
+    assert_eq!(rate.domain("greedy").request(100, 1).granted, 5);
+    assert_eq!(rate.domain("other").request(100, 1).granted, 20);
+    let house = house.start_again().await;
+    let mut again = rate.clone();
+    let _ = timeout(Duration::from_secs(5), again.changed()).await;
+    assert_eq!(rate.domain("greedy").request(100, 1).granted, 0);
+    client.close().await;
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_leaf_delivers_what_its_own_template_says() {
+    let root = House::open(&everything(CAPACITY, 60)).await;
+    let parent = root.address().to_string();
+    let leaf = House::open_with(&tenants(20), &["--node", "leaf", "--parent", &parent]).await;
+    let (client, rate) = lease(&leaf, Transport::Stream).await;
+    assert_eq!(rate.domain("greedy").request(100, 1).granted, 20);
+    client.close().await;
+    let (client, rate) = lease(&root, Transport::Stream).await;
+    let free = rate.domain("greedy").request(100, 1);
+    assert_eq!((free.granted, free.ground), (100, Ground::NoPolicies), "the root has no policies");
+    client.close().await;
+    leaf.stop().await;
+    root.stop().await;
+}
+
+#[tokio::test]
+async fn who_waits_is_granted_when_its_tenant_may_go_on() {
+    let config = tenants(20).replace("1h", "3s");
+    let house = House::open(&config).await;
+    let (client, rate) = lease(&house, Transport::Stream).await;
+    assert_eq!(rate.domain("greedy").request(20, 20).granted, 20);
+    let decision = timeout(AGES, rate.domain("greedy").acquire(20, 20)).await.unwrap().unwrap();
+    assert_eq!((decision.granted, decision.ground), (20, Ground::Policies));
+    rate.domain("modest").request(20, 20);
+    rate.domain("modest").settle(20, 10);
+    assert_eq!(rate.domain("modest").peek(20, 1).granted, 10, "what it did not cost came back");
+    client.close().await;
+    house.stop().await;
+}

@@ -1,0 +1,109 @@
+//! What a request of a domain costs: tiers and lease together, beside governor's keyed limiter in the same run.
+//!
+//! Domains are `tenant-0` to `tenant-999999`, asked in an order that jumps. Ours: two tiers (5 a second, or 50 in five
+//! seconds) over a lease that is never used up; all that is asked is granted on a clock that moves on, or nearly nothing.
+//! Governor: five a second for each key, of type `String` as well; so most are refused.
+//!
+//! `threads=2`: both do the whole number of iterations; the figure is the time until the later one is done.
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use governor::{Quota, RateLimiter};
+use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_client::domain::{Domains, Options, Policies, Rules};
+use lessor_client::limiter::{Allowance, Limiter};
+use lessor_client::shell::clock;
+use lessor_proto::Time;
+
+/// How many domains there are.
+const MANY: [usize; 3] = [1, 10_000, 1_000_000];
+/// Prime, so that all domains are asked in turn.
+const JUMP: u64 = 7_368_787;
+
+fn domains(limit: u32) -> Domains {
+    let tier = |limit, seconds, cooldown| Tier {
+        limit,
+        window: Duration::from_secs(seconds),
+        active: Duration::from_secs(seconds),
+        cooldown: Duration::from_secs(cooldown),
+        is_skippable: false,
+        kind: Window::Sliding { slices: 10 },
+    };
+    let policy = Policy::new(vec![tier(limit, 1, 0), tier(limit.saturating_mul(10), 5, 15)], None, None);
+    let contract = policy.map(Contract::from).unwrap_or_else(|_| unreachable!("it holds together"));
+    let rules = Rules { default: Some(contract), ..Rules::default() };
+    let policies = Policies::new(rules).unwrap_or_else(|_| unreachable!("there is nothing twice"));
+    let domains = Domains::new(Options { most: 4_000_000, ..Options::default() });
+    domains.follow(Some(Arc::new(policies)));
+    domains
+}
+
+fn lease() -> Limiter {
+    let limiter = Limiter::default();
+    limiter.allow(clock::now(), Allowance { capacity: None, until: Time::MAX });
+    limiter
+}
+
+/// The longest time any of the threads took.
+#[expect(clippy::disallowed_methods, reason = "a bench measures with the clock that benches use")]
+fn on_threads(threads: usize, iterations: u64, work: &(impl Fn(u64) + Sync)) -> Duration {
+    let barrier = Barrier::new(threads);
+    let next = AtomicU64::new(0);
+    let run = || {
+        barrier.wait();
+        let from = next.fetch_add(iterations, Ordering::Relaxed);
+        let begun = Instant::now();
+        (from..from + iterations).for_each(|turn| work(turn.wrapping_mul(JUMP)));
+        begun.elapsed()
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let own = run();
+        others.into_iter().filter_map(|thread| thread.join().ok()).fold(own, Duration::max)
+    })
+}
+
+fn request(c: &mut Criterion) {
+    let mut group = c.benchmark_group("domain");
+    for many in MANY {
+        let names: Vec<String> = (0..many).map(|number| format!("tenant-{number}")).collect();
+        let name = |turn: u64| &names[usize::try_from(turn % many as u64).unwrap_or(0)];
+        for (what, limit) in [("granted", u32::MAX / 10), ("mostly_refused", 5)] {
+            let (domains, lease) = (domains(limit), lease());
+            for name in &names {
+                domains.request(&lease, name, 1, 1, clock::now());
+            }
+            for threads in [1, 2] {
+                group.bench_function(format!("lessor/{what}/domains={many}/threads={threads}"), |bencher| {
+                    bencher.iter_custom(|iterations| {
+                        on_threads(threads, iterations, &|turn| {
+                            black_box(domains.request(&lease, black_box(name(turn)), 1, 1, clock::now()));
+                        })
+                    });
+                });
+            }
+        }
+        let governor = RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN.saturating_add(4)));
+        for name in &names {
+            let _ = governor.check_key(name);
+        }
+        for threads in [1, 2] {
+            group.bench_function(format!("governor/domains={many}/threads={threads}"), |bencher| {
+                bencher.iter_custom(|iterations| {
+                    on_threads(threads, iterations, &|turn| {
+                        let _ = black_box(governor.check_key(black_box(name(turn))));
+                    })
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, request);
+criterion_main!(benches);

@@ -1,0 +1,134 @@
+//! What a domain is answered.
+
+use lessor_algorithms::tiers;
+use lessor_proto::Time;
+
+/// The answer to a request of a domain. Limits and hits of a second in hits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// Hits that are granted: 0, or between the least and the most that were asked for.
+    pub granted: u32,
+    /// By what right.
+    pub ground: Ground,
+    /// The hard limit: hits in any second, by one domain.
+    pub hard_limit: Option<u32>,
+    /// The global limit: hits in any second, by all domains of this client. The lease limits them as well.
+    pub global_limit: Option<u32>,
+    /// The current tier after the grant, of the policy that allows the least, counted from 1; 0 is the fake tier.
+    pub tier: usize,
+    /// Of that tier; 0 of the fake one.
+    pub tier_limit: u32,
+    /// Those that count in that tier, the granted ones among them.
+    pub hits_in_tier: u32,
+    /// Hits of the domain in the last second, the granted ones among them.
+    pub hits_in_second: u32,
+    /// The same of all domains of this client that follow policies.
+    pub hits_in_second_by_all: u32,
+    /// Whether a tier was entered by this request.
+    pub burst: bool,
+    /// What kept it from being granted in full.
+    pub bound: Option<Bound>,
+    /// If nothing is granted that was asked for: when to try again. `None` also if that is not known, or never.
+    pub retry_at: Option<Time>,
+    /// Hits that are owed after this.
+    pub debt: u32,
+}
+
+/// By what right something is granted. The lease is needed for all but the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ground {
+    /// The policies that the domain follows allow it, or refuse it.
+    Policies,
+    /// The resource has no policies for domains, or none have arrived.
+    NoPolicies,
+    /// Nothing is configured for the domain, which is allowed.
+    Unconfigured,
+    /// What is configured for the domain is ignored.
+    Ignored,
+    /// There are so many domains that this one is not remembered: nobody is refused for that.
+    Untracked,
+    /// The policies refuse it, or a part of it, and are switched off.
+    KillSwitch,
+    /// There is no lease, nor a rung of the ladder below it: the least is granted, as was chosen.
+    Degraded,
+}
+
+/// What limits a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    /// Hits that were made and could not be counted yet.
+    Debt,
+    /// The tiers.
+    Tiers,
+    /// The hard limit.
+    Hard,
+    /// The global limit.
+    Global,
+    /// The lease of the client: it is used up, or there is none.
+    Lease,
+    /// Nothing is configured for the domain, and that is not allowed.
+    Unconfigured,
+}
+
+// === impl Decision ===
+
+impl Decision {
+    /// Without policies.
+    pub(super) fn free(ground: Ground) -> Decision {
+        Decision {
+            granted: 0,
+            ground,
+            hard_limit: None,
+            global_limit: None,
+            tier: 0,
+            tier_limit: 0,
+            hits_in_tier: 0,
+            hits_in_second: 0,
+            hits_in_second_by_all: 0,
+            burst: false,
+            bound: None,
+            retry_at: None,
+            debt: 0,
+        }
+    }
+
+    /// Of a domain that may do nothing, as nothing is configured for it.
+    pub(super) fn unconfigured() -> Decision {
+        Decision { bound: Some(Bound::Unconfigured), ..Decision::free(Ground::Policies) }
+    }
+
+    pub(super) fn of(decision: &tiers::Decision) -> Decision {
+        Decision {
+            granted: decision.granted,
+            ground: Ground::Policies,
+            hard_limit: decision.hard_limit,
+            global_limit: decision.global_limit,
+            tier: decision.tier,
+            tier_limit: decision.tier_limit,
+            hits_in_tier: decision.hits_in_tier,
+            hits_in_second: decision.hits_in_second,
+            hits_in_second_by_all: decision.hits_in_second_by_all,
+            burst: decision.burst,
+            bound: decision.bound.map(Bound::from),
+            retry_at: decision.retry_at.map(Time::from_nanos),
+            debt: decision.debt,
+        }
+    }
+
+    /// Whether something was granted.
+    #[must_use]
+    pub fn is_granted(&self) -> bool {
+        self.granted > 0
+    }
+}
+
+impl From<tiers::Bound> for Bound {
+    fn from(bound: tiers::Bound) -> Bound {
+        match bound {
+            tiers::Bound::Debt => Bound::Debt,
+            tiers::Bound::Tiers => Bound::Tiers,
+            tiers::Bound::Hard => Bound::Hard,
+            tiers::Bound::Global => Bound::Global,
+        }
+    }
+}

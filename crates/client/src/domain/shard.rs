@@ -1,0 +1,151 @@
+//! Some of the domains: their histories, under one lock.
+
+use std::hash::BuildHasher;
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use lessor_algorithms::tiers::{Contract, Domain};
+use lessor_proto::Time;
+
+use super::decision::Ground;
+use super::policies::{Policies, Rule};
+use super::store::Counts;
+
+/// The least time between two sweeps that are made because a shard is full.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Domains, by name.
+#[derive(Debug)]
+pub(super) struct Shard {
+    records: HashTable<Record>,
+    swept: Time,
+    pub(super) counts: Counts,
+}
+
+/// A domain that follows policies.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) name: Box<str>,
+    pub(super) history: Domain,
+    /// What the history is about.
+    pub(super) contract: Arc<Contract>,
+    /// Under which terms that was found.
+    generation: u32,
+    /// Since it was first heard of, or was last idle.
+    pub(super) granted: u64,
+    pub(super) refused: u64,
+}
+
+/// What is in force.
+pub(super) struct InForce<'a> {
+    pub(super) generation: u32,
+    /// The policies, which are asked for only where they are needed.
+    pub(super) policies: &'a dyn Fn() -> Option<Arc<Policies>>,
+    /// The most domains in a shard.
+    pub(super) most: usize,
+}
+
+// === impl Shard ===
+
+impl Shard {
+    pub(super) fn new() -> Shard {
+        Shard { records: HashTable::new(), swept: Time::ZERO, counts: Counts::default() }
+    }
+
+    /// The record of a domain, made if need be, and the counters; or why there is none, where nothing is the ground: it is
+    /// refused.
+    pub(super) fn record(
+        &mut self,
+        now: Time,
+        (hasher, hash): (&RandomState, u64),
+        name: &str,
+        in_force: &InForce<'_>,
+    ) -> (Result<&mut Record, Option<Ground>>, &mut Counts) {
+        self.make_room(now, hasher, in_force.most);
+        let Shard { records, counts, .. } = self;
+        let is_full = records.len() >= in_force.most;
+        let found =
+            records.entry(hash, |record| &*record.name == name, |record| hasher.hash_one(&*record.name));
+        let record = match found {
+            Entry::Occupied(found) if found.get().generation == in_force.generation => Ok(found.into_mut()),
+            Entry::Occupied(mut found) => match contract(name, in_force) {
+                Ok(contract) => {
+                    found.get_mut().follow(now, contract, in_force.generation);
+                    Ok(found.into_mut())
+                }
+                Err(ground) => {
+                    found.remove();
+                    Err(ground)
+                }
+            },
+            Entry::Vacant(free) => match contract(name, in_force) {
+                Ok(_) if is_full => Err(Some(Ground::Untracked)),
+                Ok(contract) => Ok(free.insert(Record::new(name, contract, in_force.generation)).into_mut()),
+                Err(ground) => Err(ground),
+            },
+        };
+        (record, counts)
+    }
+
+    /// The record of a domain, if there is one.
+    pub(super) fn find(&mut self, hash: u64, name: &str) -> Option<&mut Record> {
+        self.records.find_mut(hash, |record| &*record.name == name)
+    }
+
+    /// Forgets who is idle, and gives back memory.
+    pub(super) fn sweep(&mut self, now: Time, hasher: &RandomState) {
+        self.swept = now;
+        self.records.retain(|record| {
+            record.history.rest(&record.contract, now.as_nanos());
+            !record.history.is_idle(&record.contract, now.as_nanos())
+        });
+        if self.records.len() * 4 < self.records.capacity() {
+            self.records.shrink_to(self.records.len() * 2, |record| hasher.hash_one(&*record.name));
+        }
+    }
+
+    /// All of them, in no order.
+    pub(super) fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn make_room(&mut self, now: Time, hasher: &RandomState, most: usize) {
+        if self.records.len() >= most && now >= self.swept + SWEEP {
+            self.sweep(now, hasher);
+        }
+    }
+}
+
+/// The contract that a domain follows, or on which ground it needs none.
+fn contract(name: &str, in_force: &InForce<'_>) -> Result<Arc<Contract>, Option<Ground>> {
+    let Some(policies) = (in_force.policies)() else { return Err(Some(Ground::NoPolicies)) };
+    match policies.rule(name) {
+        Rule::Contract(contract) => Ok(contract),
+        Rule::Unconfigured => Err(Some(Ground::Unconfigured)),
+        Rule::Ignored => Err(Some(Ground::Ignored)),
+        Rule::Refused => Err(None),
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    fn new(name: &str, contract: Arc<Contract>, generation: u32) -> Record {
+        Record { name: name.into(), history: Domain::new(), contract, generation, granted: 0, refused: 0 }
+    }
+
+    /// Follows other policies from here on; what did not change keeps its hits.
+    fn follow(&mut self, now: Time, contract: Arc<Contract>, generation: u32) {
+        if contract != self.contract {
+            self.history.swap(&self.contract, &contract, now.as_nanos());
+        }
+        (self.contract, self.generation) = (contract, generation);
+    }
+}

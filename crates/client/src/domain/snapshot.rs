@@ -1,0 +1,199 @@
+//! A look at the domains of a running client: who is busiest, who has little left, who rests, who owes.
+
+use std::cmp::Ordering;
+
+use lessor_algorithms::tiers::{Status, TierState};
+use lessor_proto::Time;
+
+use super::shard::Record;
+use super::store::{Counts, Domains};
+
+/// Which domains to show, in which order, and how many of them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Query {
+    /// Which ones.
+    pub filter: Filter,
+    /// Which of them first.
+    pub order: Order,
+    /// How many at the most.
+    pub most: usize,
+}
+
+/// Which domains.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Filter {
+    /// All that are remembered.
+    All,
+    /// Those that have less than this share left, from 0 to 1: see [`Row::remaining`].
+    Below(f64),
+    /// Those of which a tier cools down.
+    CoolingDown,
+    /// Those that owe hits.
+    Indebted,
+}
+
+/// Which domains come first; equal ones come by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Those with the most hits in the last second, or else with the most granted.
+    Busiest,
+    /// Those with the least share left.
+    LeastLeft,
+    /// Those with the most refusals.
+    MostRefused,
+    /// Those that owe the most.
+    MostOwed,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Snapshot {
+    /// The first of the domains that were looked for.
+    pub rows: Vec<Row>,
+    /// All others that are remembered, together.
+    pub rest: Rest,
+    /// What was asked and granted since the beginning, by domains that are forgotten as well.
+    pub counts: Counts,
+}
+
+/// One domain.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// Its name.
+    pub domain: String,
+    /// Hits granted since it was last idle.
+    pub granted: u64,
+    /// Requests refused since then.
+    pub refused: u64,
+    /// Hits of the last second.
+    pub hits_in_second: u32,
+    /// The current tier of the policy that has the least left, counted from 1; 0 where none is active.
+    pub tier: usize,
+    /// Of that tier.
+    pub tier_limit: u32,
+    /// Hits that count in it.
+    pub hits_in_tier: u32,
+    /// How much of the limit of that tier is left, from 0 to 1. With none active: all.
+    pub remaining: f64,
+    /// Until when the tier rests that cools down the longest.
+    pub cooling_until: Option<Time>,
+    /// Hits that are owed.
+    pub debt: u32,
+}
+
+/// Several domains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rest {
+    /// How many.
+    pub domains: usize,
+    /// Hits granted since each was last idle.
+    pub granted: u64,
+    /// Requests refused since then.
+    pub refused: u64,
+    /// Hits of the last second.
+    pub hits_in_second: u64,
+}
+
+// === impl Domains ===
+
+impl Domains {
+    /// Looks at all domains that are remembered, one shard after the other: it is for now and then.
+    #[must_use]
+    pub fn snapshot(&self, query: &Query, now: Time) -> Snapshot {
+        let (mut rows, mut rest): (Vec<Row>, Rest) = (Vec::new(), Rest::default());
+        for shard in self.shards() {
+            for record in shard.records() {
+                let row = Row::of(record, now);
+                if query.filter.takes(&row) {
+                    rows.push(row);
+                } else {
+                    rest.add(&row);
+                }
+            }
+            drop(shard);
+            rows.sort_by(|one, other| query.order.compare(one, other));
+            rows.drain(query.most.min(rows.len())..).for_each(|row| rest.add(&row));
+        }
+        Snapshot { rows, rest, counts: self.counts() }
+    }
+}
+
+// === impl Query ===
+
+impl Query {
+    /// So many of the busiest.
+    #[must_use]
+    pub fn busiest(most: usize) -> Query {
+        Query { filter: Filter::All, order: Order::Busiest, most }
+    }
+}
+
+// === impl Filter ===
+
+impl Filter {
+    fn takes(self, row: &Row) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::Below(share) => row.remaining < share,
+            Filter::CoolingDown => row.cooling_until.is_some(),
+            Filter::Indebted => row.debt > 0,
+        }
+    }
+}
+
+// === impl Order ===
+
+impl Order {
+    fn compare(self, one: &Row, other: &Row) -> Ordering {
+        let by_name = || one.domain.cmp(&other.domain);
+        let first = match self {
+            Order::Busiest => {
+                let busy = |row: &Row| (row.hits_in_second, row.granted);
+                busy(other).cmp(&busy(one))
+            }
+            Order::LeastLeft => one.remaining.total_cmp(&other.remaining),
+            Order::MostRefused => other.refused.cmp(&one.refused),
+            Order::MostOwed => other.debt.cmp(&one.debt),
+        };
+        first.then_with(by_name)
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    fn of(record: &Record, now: Time) -> Row {
+        let Record { name, history, contract, granted, refused, .. } = record;
+        let now = now.as_nanos();
+        let left = |tier: &TierState| f64::from(tier.remaining) / f64::from(tier.limit);
+        let current = history.tiers(contract, now).filter(|tier| tier.is_current);
+        let least = current.min_by(|one, other| left(one).total_cmp(&left(other)));
+        let resting = history.tiers(contract, now).filter_map(|tier| match tier.status {
+            Status::Cooling { until } => Some(Time::from_nanos(until)),
+            _ => None,
+        });
+        Row {
+            domain: name.to_string(),
+            granted: *granted,
+            refused: *refused,
+            hits_in_second: history.hits_in_second(contract, now),
+            tier: least.map_or(0, |tier| tier.tier),
+            tier_limit: least.map_or(0, |tier| tier.limit),
+            hits_in_tier: least.map_or(0, |tier| tier.hits),
+            remaining: least.as_ref().map_or(1.0, left),
+            cooling_until: resting.max(),
+            debt: history.debt(),
+        }
+    }
+}
+
+// === impl Rest ===
+
+impl Rest {
+    fn add(&mut self, row: &Row) {
+        self.domains += 1;
+        self.granted += row.granted;
+        self.refused += row.refused;
+        self.hits_in_second += u64::from(row.hits_in_second);
+    }
+}

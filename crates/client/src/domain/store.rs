@@ -1,0 +1,346 @@
+//! The domains of one resource in one client: who asks is granted what policies and lease allow, or nothing.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use lessor_algorithms::tiers::{Ask, Domain, Global, Plan};
+use lessor_proto::Time;
+
+use super::decision::{Bound, Decision, Ground};
+use super::policies::{Policies, Rule};
+use super::shard::{InForce, Record, Shard};
+use crate::limiter::{Denied, Limiter};
+use crate::waiting::Waiting;
+
+/// Locks, so that threads seldom meet.
+const SHARDS: usize = 64;
+/// Shards swept at a time: all of them in sixteen.
+const SWEPT: usize = SHARDS / 16;
+/// Where hits of all domains are not limited, the last second is counted to a sixteenth.
+const SLICES: u16 = 16;
+
+/// What a client chooses for the domains of a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// So many domains are remembered at the most, about; those beyond are not refused anything but by the lease.
+    pub most: usize,
+    /// What to do without a lease.
+    pub degraded: Degraded,
+    /// How long a domain waits at the most.
+    pub max_wait: Duration,
+}
+
+/// What to do without a lease, when nothing is left of the ladder below it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Degraded {
+    /// Refuse.
+    #[default]
+    Refuse,
+    /// Grant the least that was asked for, one at least, as long as policies allow it. Breaks the capacity as soon as others
+    /// are given it.
+    GrantLeast,
+}
+
+/// Requests and hits of domains, counted since the beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Hits granted.
+    pub granted: u64,
+    /// Requests that were granted nothing.
+    pub refused: u64,
+    /// Of these, those that the lease was too little for.
+    pub refused_by_lease: u64,
+    /// Requests that policies would have refused, or granted less, and that the kill switch granted.
+    pub overruled: u64,
+    /// Requests granted without a lease.
+    pub degraded: u64,
+    /// Requests granted although their domain could not be remembered.
+    pub untracked: u64,
+}
+
+/// The domains of one resource. Shared by reference.
+#[derive(Debug)]
+pub struct Domains {
+    options: Options,
+    hasher: RandomState,
+    shards: Box<[Mutex<Shard>]>,
+    policies: RwLock<Option<Arc<Policies>>>,
+    /// Changes after the policies do, so that whoever sees it sees them.
+    generation: AtomicU32,
+    global: Mutex<Global>,
+    is_killed: AtomicBool,
+    /// The shard to be swept next.
+    next: AtomicUsize,
+}
+
+// === impl Options ===
+
+impl Default for Options {
+    /// A million domains; nothing is granted without a lease; five seconds.
+    fn default() -> Options {
+        Options { most: 1_000_000, degraded: Degraded::default(), max_wait: Waiting::DEFAULT.max_wait }
+    }
+}
+
+// === impl Domains ===
+
+impl Domains {
+    /// None yet, and no policies.
+    #[must_use]
+    pub fn new(options: Options) -> Domains {
+        Domains {
+            options,
+            hasher: RandomState::new(),
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            policies: RwLock::new(None),
+            generation: AtomicU32::new(0),
+            global: Mutex::new(Global::sliced(SLICES)),
+            is_killed: AtomicBool::new(false),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// Puts policies in force; absent: each domain may use all of the lease. Histories stay: each domain takes up its policies
+    /// when it is next heard of, and a tier that did not change keeps its hits.
+    pub fn follow(&self, policies: Option<Arc<Policies>>) {
+        let mut in_force = self.policies.write().unwrap_or_else(PoisonError::into_inner);
+        if *in_force == policies {
+            return;
+        }
+        let is_limited = |policies: &Option<Arc<Policies>>| {
+            policies.as_ref().is_some_and(|policies| policies.has_global_limit())
+        };
+        if is_limited(&policies) != is_limited(&in_force) {
+            let count = if is_limited(&policies) { Global::exact() } else { Global::sliced(SLICES) };
+            *lock(&self.global) = count;
+        }
+        *in_force = policies;
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Switches policies off, or on again. Off, they refuse nothing, and what they would have refused is counted; the lease is
+    /// needed all the same. Histories go on as if they were on.
+    pub fn set_kill_switch(&self, is_killed: bool) {
+        self.is_killed.store(is_killed, Ordering::Relaxed);
+    }
+
+    /// Asks for `copies` hits of `domain`, and no fewer than `min`, which is taken for `copies` if it is more; makes those
+    /// that are granted, and takes as much of `lease`. If nothing is granted, nothing has changed.
+    pub fn request(&self, lease: &Limiter, domain: &str, copies: u32, min: u32, now: Time) -> Decision {
+        let ask = Ask::between(min.min(copies), copies);
+        let hash = self.hasher.hash_one(domain);
+        let mut shard = self.shard(hash);
+        let policies = || self.policies();
+        let in_force = InForce {
+            generation: self.generation.load(Ordering::Acquire),
+            policies: &policies,
+            most: self.options.most.div_ceil(SHARDS),
+        };
+        let (record, counts) = shard.record(now, (&self.hasher, hash), domain, &in_force);
+        let decision = match record {
+            Ok(record) => {
+                let decision = self.decide(lease, record, ask, now);
+                record.granted += u64::from(decision.granted);
+                record.refused += u64::from(decision.granted < 1);
+                decision
+            }
+            Err(Some(ground)) => self.free(lease, ground, ask, now),
+            Err(None) if self.is_killed() => self.free(lease, Ground::KillSwitch, ask, now),
+            Err(None) => Decision::unconfigured(),
+        };
+        if copies > 0 {
+            counts.count(&decision);
+        }
+        decision
+    }
+
+    /// What policies would answer; the lease is not asked, and nothing changes.
+    #[must_use]
+    pub fn peek(&self, domain: &str, copies: u32, min: u32, now: Time) -> Decision {
+        let ask = Ask::between(min.min(copies), copies);
+        let all = |ground| Decision { granted: copies, ..Decision::free(ground) };
+        let contract = match self.policies().map(|policies| policies.rule(domain)) {
+            Some(Rule::Contract(contract)) => contract,
+            Some(Rule::Unconfigured) => return all(Ground::Unconfigured),
+            Some(Rule::Ignored) => return all(Ground::Ignored),
+            Some(Rule::Refused) => return Decision::unconfigured(),
+            None => return all(Ground::NoPolicies),
+        };
+        let hash = self.hasher.hash_one(domain);
+        let mut shard = self.shard(hash);
+        let global = lock(&self.global);
+        let of = |history: &Domain| Decision::of(&history.peek(&contract, &global, now.as_nanos(), ask));
+        match shard.find(hash, domain) {
+            None => of(&Domain::new()),
+            Some(record) if record.contract == contract => of(&record.history),
+            Some(record) => {
+                let mut history = record.history.clone();
+                history.swap(&record.contract, &contract, now.as_nanos());
+                of(&history)
+            }
+        }
+    }
+
+    /// What was granted turned out to cost `actual` hits instead of `granted`. More are a debt: later requests of the domain
+    /// pay for it first, and are refused as long as something is owed. Fewer come back to the tiers. The lease is as it was:
+    /// what was taken of it is spent. Of a domain without policies nothing is remembered.
+    pub fn settle(&self, domain: &str, granted: u32, actual: u32, now: Time) {
+        let delta = i64::from(actual) - i64::from(granted);
+        let hash = self.hasher.hash_one(domain);
+        let mut shard = self.shard(hash);
+        if let Some(record) = shard.find(hash, domain) {
+            record.history.settle(&record.contract, now.as_nanos(), delta);
+        }
+    }
+
+    /// Forgets domains that are idle, a part of them each time: all in sixteen times. To be called now and then.
+    pub fn sweep(&self, now: Time) {
+        for _ in 0..SWEPT {
+            let next = self.next.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            lock(&self.shards[next]).sweep(now, &self.hasher);
+        }
+    }
+
+    /// What has been asked and granted.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let shards = self.shards.iter().map(|shard| lock(shard).counts);
+        shards.fold(Counts::default(), Counts::plus)
+    }
+
+    /// How many are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    /// Whether none is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What was chosen.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The policies in force.
+    #[must_use]
+    pub fn policies(&self) -> Option<Arc<Policies>> {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether policies are switched off.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
+        self.shards.iter().map(lock)
+    }
+
+    /// All or nothing: policies are asked first, then the lease, then both are told.
+    fn decide(&self, lease: &Limiter, record: &mut Record, ask: Ask, now: Time) -> Decision {
+        let mut global = lock(&self.global);
+        let plan = record.history.plan(&record.contract, &global, now.as_nanos(), ask);
+        let allowed = plan.decision().granted;
+        let is_overruled = self.is_killed() && allowed < ask.copies();
+        let wanted = if is_overruled { ask.copies() } else { allowed };
+        if wanted == 0 {
+            record.history.commit(&record.contract, &plan);
+            global.record(plan.now(), plan.hits());
+            return Decision::of(plan.decision());
+        }
+        let (granted, ground) = match lease.try_acquire_between(ask.min().max(1), wanted, || now) {
+            Ok(granted) if is_overruled => (granted, Ground::KillSwitch),
+            Ok(granted) => (granted, Ground::Policies),
+            Err(Denied::NothingLeased) if self.options.degraded == Degraded::GrantLeast => {
+                (ask.min().max(1), Ground::Degraded)
+            }
+            Err(denied) => return refused(Decision::of(plan.decision()), denied, now),
+        };
+        let plan = match granted < allowed {
+            true => record.history.plan(&record.contract, &global, now.as_nanos(), Ask::exactly(granted)),
+            false => plan,
+        };
+        record.history.commit(&record.contract, &plan);
+        // What policies did not allow is no part of the history, and others are not refused for it.
+        global.record(plan.now(), plan.hits());
+        answered(&plan, granted, wanted, ground)
+    }
+
+    /// No policies: the lease alone decides.
+    fn free(&self, lease: &Limiter, ground: Ground, ask: Ask, now: Time) -> Decision {
+        let decision = Decision::free(ground);
+        if ask.copies() == 0 {
+            return decision;
+        }
+        match lease.try_acquire_between(ask.min().max(1), ask.copies(), || now) {
+            Ok(granted) => {
+                let bound = (granted < ask.copies()).then_some(Bound::Lease);
+                Decision { granted, bound, ..decision }
+            }
+            Err(Denied::NothingLeased) if self.options.degraded == Degraded::GrantLeast => {
+                let granted = ask.min().max(1);
+                let bound = (granted < ask.copies()).then_some(Bound::Lease);
+                Decision { granted, bound, ground: Ground::Degraded, ..decision }
+            }
+            Err(denied) => refused(decision, denied, now),
+        }
+    }
+
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+        // The lower bits choose the place within the table.
+        lock(&self.shards[(hash >> 40) as usize % SHARDS])
+    }
+}
+
+/// What follows from a plan that was carried out, when `granted` of `wanted` was to be had from the lease.
+fn answered(plan: &Plan, granted: u32, wanted: u32, ground: Ground) -> Decision {
+    let decision = Decision::of(plan.decision());
+    let bound = if granted < wanted { Some(Bound::Lease) } else { decision.bound };
+    Decision { granted, ground, bound, retry_at: None, ..decision }
+}
+
+/// The lease is too little, and nothing has changed.
+fn refused(decision: Decision, denied: Denied, now: Time) -> Decision {
+    let retry_at = denied.retry_after().map(|after| now + after);
+    Decision { granted: 0, burst: false, bound: Some(Bound::Lease), retry_at, ..decision }
+}
+
+/// No code of others runs under these locks, so a poisoned one is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// === impl Counts ===
+
+impl Counts {
+    fn count(&mut self, decision: &Decision) {
+        self.granted += u64::from(decision.granted);
+        if decision.granted == 0 {
+            self.refused += 1;
+            self.refused_by_lease += u64::from(decision.bound == Some(Bound::Lease));
+            return;
+        }
+        self.overruled += u64::from(decision.ground == Ground::KillSwitch);
+        self.degraded += u64::from(decision.ground == Ground::Degraded);
+        self.untracked += u64::from(decision.ground == Ground::Untracked);
+    }
+
+    fn plus(self, other: Counts) -> Counts {
+        Counts {
+            granted: self.granted + other.granted,
+            refused: self.refused + other.refused,
+            refused_by_lease: self.refused_by_lease + other.refused_by_lease,
+            overruled: self.overruled + other.overruled,
+            degraded: self.degraded + other.degraded,
+            untracked: self.untracked + other.untracked,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Waiting for hits that a domain is refused: until the time that the answer names, or else longer and longer.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+use super::decision::Decision;
+use super::store::Domains;
+use crate::limiter::Limiter;
+use crate::waiting::Clock;
+
+/// The least time between two requests of one who waits.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wish<'a> {
+    /// Whose hits.
+    pub domain: &'a str,
+    /// The most that are wanted.
+    pub copies: u32,
+    /// The least that are of use.
+    pub min: u32,
+    /// How long it may take.
+    pub max_wait: Duration,
+}
+
+/// Nothing was granted in time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("nothing is granted within {max_wait:?}: bound by {bound}", bound = text(decision))]
+pub struct TooLate {
+    /// The last answer.
+    pub decision: Decision,
+    /// The bound.
+    pub max_wait: Duration,
+}
+
+// === impl Domains ===
+
+impl Domains {
+    /// Asks for hits, and again when the answer says, until some are granted. Where it names no time, the request is made
+    /// again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the end. Who waits holds no
+    /// place: whoever asks at the right moment is granted what there is. Dropping the future takes nothing.
+    ///
+    /// # Errors
+    /// When nothing is granted in time: at once if the time that is named is too late.
+    pub async fn acquire_by<C: Clock>(
+        &self,
+        lease: &Limiter,
+        wish: Wish<'_>,
+        clock: &C,
+    ) -> Result<Decision, TooLate> {
+        let limit = clock.now() + wish.max_wait;
+        let mut failures = 0;
+        loop {
+            let now = clock.now();
+            let decision = self.request(lease, wish.domain, wish.copies, wish.min, now);
+            if decision.is_granted() || wish.copies == 0 {
+                return Ok(decision);
+            }
+            let too_late = TooLate { decision, max_wait: wish.max_wait };
+            let next = match decision.retry_at {
+                Some(at) if at > limit => return Err(too_late),
+                Some(at) => at.max(now + LEAST),
+                None => {
+                    failures += 1;
+                    (now + back_off(wish.domain, now, failures)).min(limit)
+                }
+            };
+            if now >= limit {
+                return Err(too_late);
+            }
+            clock.sleep_until(next).await;
+        }
+    }
+}
+
+/// The wait after so many failures, at least one: 2^(n-1) seconds, less by up to a quarter of that. The part is drawn from who
+/// waits since when, so that those who were refused together come back apart.
+fn back_off(domain: &str, now: Time, failures: u32) -> Duration {
+    let whole = Duration::from_secs(1 << (failures - 1).min(20));
+    let bytes = domain.bytes().chain(now.as_nanos().to_le_bytes()).chain(failures.to_le_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    // The upper bits are mixed best.
+    whole - whole.mul_f64(f64::from((hash >> 32) as u32) / f64::from(u32::MAX) / 4.0)
+}
+
+fn text(decision: &Decision) -> &'static str {
+    use super::decision::Bound;
+    match decision.bound {
+        Some(Bound::Debt) => "what it owes",
+        Some(Bound::Tiers) => "its tiers",
+        Some(Bound::Hard) => "its hard limit",
+        Some(Bound::Global) => "the limit of all domains",
+        Some(Bound::Lease) => "the lease",
+        Some(Bound::Unconfigured) => "there being no policy for it",
+        None => "nothing",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_twofold_and_lie_in_the_last_quarter() {
+        for failures in 1..12 {
+            let whole = Duration::from_secs(1 << (failures - 1));
+            let waits: Vec<_> = (0..200).map(|n| back_off("a", Time::from_nanos(n), failures)).collect();
+            assert!(waits.iter().all(|&wait| wait <= whole && wait >= whole.mul_f64(0.749)), "{failures}");
+            let spread = *waits.iter().max().unwrap() - *waits.iter().min().unwrap();
+            assert!(spread > whole.mul_f64(0.2), "{failures}: {spread:?}");
+        }
+    }
+}
