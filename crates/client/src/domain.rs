@@ -41,8 +41,10 @@
 //!
 //! The scopes `shared` and `strict`: a domain whose requests reach two clients may use twice what its policies say.
 
+mod counts;
 mod decision;
 mod policies;
+mod second;
 mod shard;
 mod snapshot;
 mod store;
@@ -51,9 +53,10 @@ mod tests;
 mod wait;
 mod wire;
 
+pub use self::counts::Counts;
 pub use self::decision::{Bound, Decision, Ground};
 pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules};
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
-pub use self::store::{Counts, Degraded, Domains, Options};
+pub use self::store::{Degraded, Domains, Options};
 pub use self::wait::{TooLate, Wish};
 pub use self::wire::none;

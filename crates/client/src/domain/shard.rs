@@ -10,9 +10,9 @@ use hashbrown::hash_table::Entry;
 use lessor_algorithms::tiers::{Contract, Domain};
 use lessor_proto::Time;
 
+use super::counts::Counts;
 use super::decision::Ground;
 use super::policies::{Policies, Rule};
-use super::store::Counts;
 
 /// The least time between two sweeps that are made because a shard is full.
 const SWEEP: Duration = Duration::from_secs(1);

@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 use lessor_algorithms::tiers::{Status, TierState};
 use lessor_proto::Time;
 
+use super::counts::Counts;
 use super::shard::Record;
-use super::store::{Counts, Domains};
+use super::store::Domains;
 
 /// Which domains to show, in which order, and how many of them.
 #[derive(Clone, Copy, PartialEq, Debug)]

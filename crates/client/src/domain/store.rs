@@ -8,8 +8,10 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Ask, Domain, Global, Plan};
 use lessor_proto::Time;
 
+use super::counts::Counts;
 use super::decision::{Bound, Decision, Ground};
 use super::policies::{Policies, Rule};
+use super::second::{All, Second};
 use super::shard::{InForce, Record, Shard};
 use crate::limiter::{Denied, Limiter};
 use crate::waiting::Waiting;
@@ -18,8 +20,6 @@ use crate::waiting::Waiting;
 const SHARDS: usize = 64;
 /// Shards swept at a time: all of them in sixteen.
 const SWEPT: usize = SHARDS / 16;
-/// Where hits of all domains are not limited, the last second is counted to a sixteenth.
-const SLICES: u16 = 16;
 
 /// What a client chooses for the domains of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,23 +43,6 @@ pub enum Degraded {
     GrantLeast,
 }
 
-/// Requests and hits of domains, counted since the beginning.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Hits granted.
-    pub granted: u64,
-    /// Requests that were granted nothing.
-    pub refused: u64,
-    /// Of these, those that the lease was too little for.
-    pub refused_by_lease: u64,
-    /// Requests that policies would have refused, or granted less, and that the kill switch granted.
-    pub overruled: u64,
-    /// Requests granted without a lease.
-    pub degraded: u64,
-    /// Requests granted although their domain could not be remembered.
-    pub untracked: u64,
-}
-
 /// The domains of one resource. Shared by reference.
 #[derive(Debug)]
 pub struct Domains {
@@ -69,7 +52,11 @@ pub struct Domains {
     policies: RwLock<Option<Arc<Policies>>>,
     /// Changes after the policies do, so that whoever sees it sees them.
     generation: AtomicU32,
+    /// Where what all domains do together is limited.
     global: Mutex<Global>,
+    is_limited: AtomicBool,
+    /// Where it is not.
+    second: Second,
     is_killed: AtomicBool,
     /// The shard to be swept next.
     next: AtomicUsize,
@@ -96,7 +83,9 @@ impl Domains {
             shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
             policies: RwLock::new(None),
             generation: AtomicU32::new(0),
-            global: Mutex::new(Global::sliced(SLICES)),
+            global: Mutex::new(Global::exact()),
+            is_limited: AtomicBool::new(false),
+            second: Second::new(),
             is_killed: AtomicBool::new(false),
             next: AtomicUsize::new(0),
         }
@@ -109,12 +98,9 @@ impl Domains {
         if *in_force == policies {
             return;
         }
-        let is_limited = |policies: &Option<Arc<Policies>>| {
-            policies.as_ref().is_some_and(|policies| policies.has_global_limit())
-        };
-        if is_limited(&policies) != is_limited(&in_force) {
-            let count = if is_limited(&policies) { Global::exact() } else { Global::sliced(SLICES) };
-            *lock(&self.global) = count;
+        let is_limited = policies.as_ref().is_some_and(|policies| policies.has_global_limit());
+        if self.is_limited.swap(is_limited, Ordering::Relaxed) != is_limited {
+            *lock(&self.global) = Global::exact();
         }
         *in_force = policies;
         self.generation.fetch_add(1, Ordering::Release);
@@ -170,8 +156,11 @@ impl Domains {
         };
         let hash = self.hasher.hash_one(domain);
         let mut shard = self.shard(hash);
-        let global = lock(&self.global);
-        let of = |history: &Domain| Decision::of(&history.peek(&contract, &global, now.as_nanos(), ask));
+        let all = self.all();
+        let of = |history: &Domain| {
+            let decision = Decision::of(&history.peek(&contract, all.global(), now.as_nanos(), ask));
+            Decision { hits_in_second_by_all: all.hits(now).saturating_add(decision.granted), ..decision }
+        };
         match shard.find(hash, domain) {
             None => of(&Domain::new()),
             Some(record) if record.contract == contract => of(&record.history),
@@ -246,14 +235,26 @@ impl Domains {
 
     /// All or nothing: policies are asked first, then the lease, then both are told.
     fn decide(&self, lease: &Limiter, record: &mut Record, ask: Ask, now: Time) -> Decision {
-        let mut global = lock(&self.global);
-        let plan = record.history.plan(&record.contract, &global, now.as_nanos(), ask);
+        let mut all = self.all();
+        let decision = self.decide_beside(&mut all, lease, record, ask, now);
+        Decision { hits_in_second_by_all: all.hits(now), ..decision }
+    }
+
+    fn decide_beside(
+        &self,
+        all: &mut All<'_>,
+        lease: &Limiter,
+        record: &mut Record,
+        ask: Ask,
+        now: Time,
+    ) -> Decision {
+        let plan = record.history.plan(&record.contract, all.global(), now.as_nanos(), ask);
         let allowed = plan.decision().granted;
         let is_overruled = self.is_killed() && allowed < ask.copies();
         let wanted = if is_overruled { ask.copies() } else { allowed };
         if wanted == 0 {
             record.history.commit(&record.contract, &plan);
-            global.record(plan.now(), plan.hits());
+            all.record(&plan);
             return Decision::of(plan.decision());
         }
         let (granted, ground) = match lease.try_acquire_between(ask.min().max(1), wanted, || now) {
@@ -265,12 +266,14 @@ impl Domains {
             Err(denied) => return refused(Decision::of(plan.decision()), denied, now),
         };
         let plan = match granted < allowed {
-            true => record.history.plan(&record.contract, &global, now.as_nanos(), Ask::exactly(granted)),
+            true => {
+                record.history.plan(&record.contract, all.global(), now.as_nanos(), Ask::exactly(granted))
+            }
             false => plan,
         };
         record.history.commit(&record.contract, &plan);
         // What policies did not allow is no part of the history, and others are not refused for it.
-        global.record(plan.now(), plan.hits());
+        all.record(&plan);
         answered(&plan, granted, wanted, ground)
     }
 
@@ -291,6 +294,14 @@ impl Domains {
                 Decision { granted, bound, ground: Ground::Degraded, ..decision }
             }
             Err(denied) => refused(decision, denied, now),
+        }
+    }
+
+    /// What all domains do, as a request sees it.
+    fn all(&self) -> All<'_> {
+        match self.is_limited.load(Ordering::Relaxed) {
+            true => All::Limited(lock(&self.global)),
+            false => All::Told(&self.second, Global::exact()),
         }
     }
 
@@ -316,31 +327,4 @@ fn refused(decision: Decision, denied: Denied, now: Time) -> Decision {
 /// No code of others runs under these locks, so a poisoned one is as good as any.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-// === impl Counts ===
-
-impl Counts {
-    fn count(&mut self, decision: &Decision) {
-        self.granted += u64::from(decision.granted);
-        if decision.granted == 0 {
-            self.refused += 1;
-            self.refused_by_lease += u64::from(decision.bound == Some(Bound::Lease));
-            return;
-        }
-        self.overruled += u64::from(decision.ground == Ground::KillSwitch);
-        self.degraded += u64::from(decision.ground == Ground::Degraded);
-        self.untracked += u64::from(decision.ground == Ground::Untracked);
-    }
-
-    fn plus(self, other: Counts) -> Counts {
-        Counts {
-            granted: self.granted + other.granted,
-            refused: self.refused + other.refused,
-            refused_by_lease: self.refused_by_lease + other.refused_by_lease,
-            overruled: self.overruled + other.overruled,
-            degraded: self.degraded + other.degraded,
-            untracked: self.untracked + other.untracked,
-        }
-    }
 }

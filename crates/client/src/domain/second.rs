@@ -1,0 +1,119 @@
+//! What all domains did in the last second: exactly and under a lock where it is limited, else by words that anybody adds to.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lessor_algorithms::tiers::{Global, Plan};
+use lessor_proto::Time;
+
+/// Slices of a second.
+const SLICES: u64 = 16;
+/// Nanoseconds.
+const SLICE: u64 = 1_000_000_000 / SLICES;
+/// Slices that are kept: the last second, and as many for those whose clock was read late.
+const KEPT: usize = 32;
+
+/// Hits of the last second, forgotten up to a sixteenth of it too early.
+#[derive(Debug)]
+pub(super) struct Second {
+    /// The number of a slice in the upper half, hits in the lower.
+    slices: [AtomicU64; KEPT],
+}
+
+/// All domains, as one request sees them.
+pub(super) enum All<'a> {
+    /// What they do together is limited.
+    Limited(MutexGuard<'a, Global>),
+    /// It is only told. Plans are made as if nobody did anything.
+    Told(&'a Second, Global),
+}
+
+// === impl Second ===
+
+impl Second {
+    pub(super) fn new() -> Second {
+        Second { slices: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
+    fn record(&self, now: Time, hits: u32) {
+        let number = number(now);
+        let add = |word: u64| match word >> 32 == number {
+            true => word.saturating_add(u64::from(hits)),
+            false => number << 32 | u64::from(hits),
+        };
+        let slice = &self.slices[(number % KEPT as u64) as usize];
+        // It always adds, and so never fails.
+        let _ = slice.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| Some(add(word)));
+    }
+
+    fn hits(&self, now: Time) -> u32 {
+        let number = number(now);
+        let words = self.slices.iter().map(|slice| slice.load(Ordering::Relaxed));
+        let recent = words.filter(|word| number.wrapping_sub(word >> 32) < SLICES);
+        let sum: u64 = recent.map(|word| word & u64::from(u32::MAX)).sum();
+        u32::try_from(sum).unwrap_or(u32::MAX)
+    }
+}
+
+/// The slice of a time. It comes round after eight years.
+fn number(now: Time) -> u64 {
+    (now.as_nanos() / SLICE) & u64::from(u32::MAX)
+}
+
+// === impl All ===
+
+impl All<'_> {
+    /// What plans are made with.
+    pub(super) fn global(&self) -> &Global {
+        match self {
+            All::Limited(global) => global,
+            All::Told(_, nobody) => nobody,
+        }
+    }
+
+    /// The hits of a plan are made.
+    pub(super) fn record(&mut self, plan: &Plan) {
+        match self {
+            All::Limited(global) => global.record(plan.now(), plan.hits()),
+            All::Told(_, _) if plan.hits() == 0 => {}
+            All::Told(second, _) => second.record(Time::from_nanos(plan.now()), plan.hits()),
+        }
+    }
+
+    /// Those of the last second, by all.
+    pub(super) fn hits(&self, now: Time) -> u32 {
+        match self {
+            All::Limited(global) => global.hits(now.as_nanos()),
+            All::Told(second, _) => second.hits(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn nothing_counts_for_more_than_a_second_nor_less_than_fifteen_sixteenths(
+            steps in prop::collection::vec((0u64..400_000_000, 1u32..9), 1..100),
+        ) {
+            let (second, mut made, mut now) = (Second::new(), Vec::new(), Time::from_nanos(1 << 40));
+            for (pause, hits) in steps {
+                now += Duration::from_nanos(pause);
+                second.record(now, hits);
+                made.push((now, hits));
+                let within = |nanos: u64| -> u32 {
+                    let recent = made.iter().filter(|(at, _)| now.since(*at).as_nanos() < u128::from(nanos));
+                    recent.map(|(_, hits)| hits).sum()
+                };
+                let counted = second.hits(now);
+                prop_assert!(within(SLICE * (SLICES - 1)) <= counted && counted <= within(SLICE * SLICES));
+            }
+        }
+    }
+}
