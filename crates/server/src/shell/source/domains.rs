@@ -51,7 +51,7 @@ impl Reader<'_> {
     fn policies(&mut self, node: &Node) -> Option<Policies> {
         let at = Fields::read(self.notes, node, &schema("it", " in domains", DOMAINS))?;
         match self.notes.read(&at, "scope", scope) {
-            // The issue that asks for scopes makes `shared` the default: nobody shall get another one in silence.
+            // Once there are others `shared` is to be the default: nobody shall have got another one in silence.
             Reading::Absent => self.notes.add(
                 at.place("scope"),
                 "scope is missing; wanted client, as shared and strict are not there yet",
