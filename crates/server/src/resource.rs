@@ -15,6 +15,7 @@ mod child;
 mod children;
 mod claim;
 mod domains;
+mod hearing;
 mod legacy;
 mod push;
 mod rotate;
@@ -30,11 +31,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::{Policy, Shares};
-use lessor_proto::message::{Ask, HolderKind, Refusal, Report};
+use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use self::child::{Child, Demands};
 use self::children::Children;
+use self::hearing::holder;
 use self::legacy::Crowd;
 use self::rotate::Rota;
 use self::streaming::Streaming;
@@ -421,199 +423,6 @@ impl Resource {
     /// Whether what is out from before the start may still be in use.
     pub(crate) fn is_learning(&self, now: Time) -> bool {
         now < self.learning_until && self.shares.policy().is_bounded()
-    }
-
-    /// Whether the leader of a node that reports as the child at `slot` is the latest heard of. All of them share one
-    /// charge.
-    fn succeed(&mut self, slot: Slot, life: Life<'_>, reign: Reign<'_>) -> bool {
-        let Life::Reign(number) = life else { return true };
-        let Resource { children, ledger, streaming, .. } = self;
-        let child = children.at_mut(slot);
-        if number > child.session {
-            child.succeed(number);
-            streaming.remove(slot);
-            if reign.config.rules.lack(Mutation::LeaderFreesOld) {
-                ledger.close(&mut child.account);
-            }
-        }
-        number == child.session
-    }
-
-    /// A report of a known child: credit what it promises, then take its wants.
-    fn heard(&mut self, now: Time, slot: Slot, ask: &Ask, report: &Report, reign: Reign<'_>) {
-        self.expire(now, slot);
-        let child = self.children.at_mut(slot);
-        if child.has_heard(ask.report_id) {
-            // What it promises may be about grants of a life of the holding that was released since.
-            return;
-        }
-        let promise = promise(report, child, reign.config.epoch);
-        child.provisional = false;
-        if child.superseded {
-            child.superseded = false;
-            self.duplicates += 1;
-        }
-        if let Some((seq, held)) = promise {
-            self.acknowledge(slot, seq, held);
-        }
-        if reign.config.rules.lack(Mutation::ClaimsAdded)
-            && let Some(has) = &report.has
-        {
-            self.claim(now, slot, has, report.held, reign);
-        }
-        let shown = report.has.as_ref().map(|has| has.capacity);
-        if self.children.at_mut(slot).hear(now, ask.report_id, shown) {
-            self.set_demands(slot, Demands::from_bands(&report.bands));
-        }
-    }
-
-    /// The first report of a life.
-    fn welcome(
-        &mut self,
-        now: Time,
-        holder: Holder<'_>,
-        ask: &Ask,
-        report: &Report,
-        reign: Reign<'_>,
-    ) -> Slot {
-        let others: Vec<Slot> = self.children.lives(holder).collect();
-        for &slot in &others {
-            self.children.at_mut(slot).superseded = true;
-            self.children.schedule(slot, &self.terms);
-            if reign.config.rules.lack(Mutation::IncarnationFreesOld) {
-                let before = self.ledger.lent();
-                self.ledger.close(&mut self.children.at_mut(slot).account);
-                self.note_lent(self.children.at(slot).incarnated, before);
-            }
-        }
-        let session = match holder.life {
-            Life::Incarnation(incarnation) | Life::Reign(incarnation) => incarnation,
-            _ => reign.session,
-        };
-        let mut child = Child::new(now, holder, session, Demands::from_bands(&report.bands));
-        child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
-        child.provisional = !others.is_empty();
-        // It was forgotten and comes back: what it adopts must be above what it adopted before.
-        if let Some(order) = report.has.as_ref().and_then(|has| has.order)
-            && order.epoch == reign.config.epoch
-        {
-            child.go_on_after(order.seq);
-        }
-        let slot = self.children.insert(child);
-        let child = self.children.at(slot);
-        for demand in child.demands.iter() {
-            self.shares.insert(&demand);
-            self.legacy.enter(child.incarnated, &demand);
-        }
-        if let Some(has) = &report.has {
-            let lent = self.ledger.lent();
-            self.claim(now, slot, has, report.held, reign);
-            self.note_lent(self.children.at(slot).incarnated, lent);
-        }
-        (self.unsettled, self.wants_news) = (true, true);
-        self.rota.spoil();
-        slot
-    }
-
-    fn set_demands(&mut self, slot: Slot, demands: Demands) {
-        let child = self.children.at_mut(slot);
-        if child.demands == demands && !child.withdrawn {
-            return;
-        }
-        (self.unsettled, self.wants_news) = (true, true);
-        self.rota.spoil();
-        if !child.withdrawn {
-            for demand in child.demands.iter() {
-                self.shares.remove(&demand);
-                self.legacy.leave(child.incarnated, &demand);
-            }
-        }
-        child.withdrawn = false;
-        child.demands = demands;
-        for demand in child.demands.iter() {
-            self.shares.insert(&demand);
-            self.legacy.enter(child.incarnated, &demand);
-        }
-        if self.deferred.contains_key(&slot) {
-            self.reshare();
-        }
-    }
-
-    /// A child whose time on the agenda has come.
-    fn look_after(&mut self, now: Time, slot: Slot) {
-        let (refresh, before) = (self.terms.refresh_interval, self.ledger.lent());
-        self.expire(now, slot);
-        let child = self.children.at(slot);
-        self.note_lent(child.incarnated, before);
-        let child = self.children.at(slot);
-        if child.account.is_empty() && now >= child.forgotten_at(&self.terms) {
-            self.forget(slot);
-            return;
-        }
-        if child.superseded && !child.withdrawn && now >= child.basis + refresh * 2 {
-            self.withdraw(slot);
-        }
-        self.children.schedule(slot, &self.terms);
-    }
-
-    /// The wants of the child at `slot` do not count until it is heard of again.
-    fn withdraw(&mut self, slot: Slot) {
-        let child = self.children.at_mut(slot);
-        if !child.withdrawn {
-            child.withdrawn = true;
-            for demand in child.demands.iter() {
-                self.shares.remove(&demand);
-                self.legacy.leave(child.incarnated, &demand);
-            }
-            (self.unsettled, self.wants_news) = (true, true);
-            self.rota.spoil();
-            self.rank(slot);
-        }
-    }
-
-    fn forget(&mut self, slot: Slot) {
-        (self.unsettled, self.wants_news) = (true, true);
-        self.rota.spoil();
-        self.streaming.remove(slot);
-        self.rota.leave(slot);
-        let kept = self.deferred.remove(&slot).unwrap_or_default();
-        let (mut child, before) = (self.children.remove(slot), self.ledger.lent());
-        self.ledger.give_back(kept);
-        self.ledger.close(&mut child.account);
-        self.note_lent(child.incarnated, before);
-        if !child.withdrawn {
-            for demand in child.demands.iter() {
-                self.shares.remove(&demand);
-                self.legacy.leave(child.incarnated, &demand);
-            }
-        }
-    }
-}
-
-/// Who sends `report`, and which life of it.
-pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, epoch: u64) -> Holder<'a> {
-    let life = match (ask.incarnation, &report.has) {
-        (Some(reign), _) if ask.kind == HolderKind::Node => Life::Reign(reign),
-        (Some(incarnation), _) => Life::Incarnation(incarnation),
-        (None, None) => Life::New,
-        (None, Some(has)) => match (has.order, <[u8; 8]>::try_from(has.token.as_slice())) {
-            (Some(order), Ok(session)) if order.epoch == epoch => Life::Session(u64::from_le_bytes(session)),
-            _ => Life::Unnamed(has),
-        },
-    };
-    Holder { kind: ask.kind, name: ask.holder.as_str(), life }
-}
-
-/// What a report promises: to use no more than so much under all grants up to that one.
-fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> {
-    let has = report.has.as_ref()?;
-    let held = report.held.unwrap_or(has.capacity);
-    match has.order {
-        Some(order) if order.epoch == epoch => Some((order.seq, held)),
-        // Of an earlier reign: it keeps to less of what it has claimed.
-        Some(order) if order.epoch < epoch && child.claimed => Some((0, held)),
-        Some(_) => None,
-        None => Some((child.account.oldest_of(has.capacity)?.into(), held)),
     }
 }
 
