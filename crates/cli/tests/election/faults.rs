@@ -6,7 +6,6 @@ use lessor_client::shell::clock;
 
 use crate::handover::{self, AT_ONCE};
 use crate::house::etcd::Etcd;
-use crate::house::eventually;
 use crate::newcomer::{Guest, served};
 use crate::node::{AUTHORITY, Fault, TTL};
 use crate::town::{EAST, ROOT, Town, WEST};
@@ -76,17 +75,11 @@ async fn fail_over(town: &mut Town, node: usize, fault: Fault) -> Duration {
         holders[holders.len() - 1].since(hit),
     );
     if node == ROOT {
-        // One fail-over at a time: it is over when both have shown what they have.
-        let [root, leaves @ ..] = &town.nodes;
-        for leaf in leaves {
-            eventually("the leaves are known again", async || root.knows(leaf).await).await;
-        }
+        town.know_leaves().await;
         println!("{when}: both leaves are known after {:?}", clock::now().since(hit));
     }
     town.check(&when, &[node]).await;
-    town.nodes[node].mend(old).await;
-    let node = &town.nodes[node];
-    eventually("who comes back does not lead", async || !node.leads(old).await).await;
+    town.mend(node, old).await;
     quiet
 }
 
@@ -110,15 +103,10 @@ async fn fall_together(town: &mut Town) {
         let name = town.nodes[node].name;
         println!("{name}: holders are served until {:?}", holders[holders.len() - 1].since(hit));
     }
-    let [root, leaves @ ..] = &town.nodes;
-    for leaf in leaves {
-        eventually("the leaves are known again", async || root.knows(leaf).await).await;
-    }
+    town.know_leaves().await;
     town.check("root and west killed", &[ROOT, WEST]).await;
     for (node, old) in old {
-        town.nodes[node].mend(old).await;
-        let node = &town.nodes[node];
-        eventually("who comes back does not lead", async || !node.leads(old).await).await;
+        town.mend(node, old).await;
     }
 }
 

@@ -7,7 +7,7 @@ use etcd_client::WatchStream;
 use lessor_client::shell::clock;
 use tokio::time::timeout;
 
-use crate::house::{AGES, eventually};
+use crate::house::AGES;
 use crate::newcomer::served;
 use crate::node::{Fault, TTL};
 use crate::town::{ROOT, Town, WEST};
@@ -54,16 +54,11 @@ async fn hand_over(town: &mut Town, node: usize, round: usize) -> Duration {
         holders[holders.len() - 1].since(hit),
     );
     if node == ROOT {
-        let [root, leaves @ ..] = &town.nodes;
-        for leaf in leaves {
-            eventually("the leaves are known again", async || root.knows(leaf).await).await;
-        }
+        town.know_leaves().await;
         println!("both leaves are known after {:?}", clock::now().since(hit));
     }
     town.check(&format!("{name} handed over"), &[node]).await;
-    town.nodes[node].mend(old).await;
-    let node = &town.nodes[node];
-    eventually("who comes back does not lead", async || !node.leads(old).await).await;
+    town.mend(node, old).await;
     waited
 }
 

@@ -14,6 +14,7 @@ use tokio::time::{interval, timeout};
 use crate::house::clients::Clients;
 use crate::house::diary::{Diary, peak};
 use crate::house::etcd::Etcd;
+use crate::house::eventually;
 use crate::node::{CAPACITY, Node};
 
 /// Where nodes are in [`Town::nodes`].
@@ -145,6 +146,21 @@ impl Town {
             }
         }
         changed
+    }
+
+    /// One fail-over at a time: one of the root is over when both leaves have shown what they have.
+    pub(crate) async fn know_leaves(&self) {
+        let [root, leaves @ ..] = &self.nodes;
+        for leaf in leaves {
+            eventually("the leaves are known again", async || root.knows(leaf).await).await;
+        }
+    }
+
+    /// The task to which something has happened is there again, and does not lead.
+    pub(crate) async fn mend(&mut self, node: usize, task: usize) {
+        self.nodes[node].mend(task).await;
+        let node = &self.nodes[node];
+        eventually("who comes back does not lead", async || !node.leads(task).await).await;
     }
 
     /// Never more is believed than there is, and nobody has lost anything: unless nodes have failed over that should not

@@ -145,7 +145,7 @@ impl Node {
     }
 
     fn row(&self, now: Time, resource: &Resource, holders: usize, rank: usize) -> ResourceRow {
-        let (status, ledger) = (resource.status(now, holders, rank), resource.ledger());
+        let ledger = resource.ledger();
         let leased = self.parent_session().filter(|_| resource.is_leased());
         ResourceRow {
             lease_ends_in_seconds: leased
@@ -158,12 +158,7 @@ impl Node {
             },
             mark: ledger.ceiling().map(Amount::as_f64),
             recalls: ledger.recalls(),
-            resource: ResourceStatus {
-                // Without a limit on the sum, what the template says.
-                capacity: ledger.limit().map_or(status.capacity, Amount::as_f64),
-                leased: units(ledger.lent()),
-                ..status
-            },
+            resource: resource.status(now, holders, rank),
         }
     }
 }

@@ -91,6 +91,8 @@ impl Resource {
             true => self.children.iter().filter(|child| !child.incarnated).count(),
             false => self.children.len(),
         };
+        // Without a limit on the sum, what the template says.
+        let configured = if self.template.is_some() { self.terms.shared() } else { Amount::ZERO };
         ResourceStatus {
             resource: self.id.to_string(),
             template: self.template.as_ref().map(|template| template.glob.to_string()),
@@ -99,8 +101,8 @@ impl Resource {
                 Kind::Gauge => "gauge",
             },
             algorithm: algorithm_name(self.terms.policy),
-            capacity: if self.template.is_some() { self.terms.shared().as_f64() } else { 0.0 },
-            leased: units(self.ledger.total()),
+            capacity: self.ledger.limit().unwrap_or(configured).as_f64(),
+            leased: units(self.ledger.lent()),
             wants: self.shares.wants(),
             clients: self.children.len(),
             subclients: self.shares.weight(),
