@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lessor_client::domain::Scope;
 use lessor_server::repository::{Domains, Template};
 use lessor_server::shell::source::{self, LoadError};
 
@@ -45,8 +46,10 @@ fn note_domains(template: &Template, domains: &Domains) {
     for change in &domains.changes {
         eprintln!("note: template \"{glob}\": {change}");
     }
-    eprintln!(
-        "note: template \"{glob}\": domains: scope client: each client counts for itself, so a domain that reaches \
-         several clients may use as many times as much; shared and strict are not there yet"
-    );
+    if domains.policies.scope() == Scope::Client {
+        eprintln!(
+            "note: template \"{glob}\": domains: scope client: each client counts for itself, so a domain that \
+             reaches several clients may use as many times as much"
+        );
+    }
 }

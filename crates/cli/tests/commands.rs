@@ -119,14 +119,16 @@ async fn check_says_what_was_made_of_policies_and_what_they_do_not_do() {
     let trimmed =
         "note: template \"db\": domains: default: tier 2: active time 25s is trimmed to whole windows, 20s";
     assert_eq!((notes.len(), notes[0]), (2, trimmed), "{err}");
-    assert!(notes[1].contains("shared and strict are not there yet"), "{err}");
+    assert!(notes[1].contains("scope client: each client counts for itself"), "{err}");
 
     std::fs::write(path, text.replace("client", "shared")).unwrap();
+    let Outcome { code, err, .. } = run(&["check", path]).await;
+    assert_eq!((code, err.lines().count()), (Some(0), 1), "{err}");
+
+    std::fs::write(path, text.replace("client", "shard")).unwrap();
     let err = fail(&["check", path]).await;
-    assert!(
-        err.contains(":6:14: template \"db\": domains: scope shared is not there yet; wanted client"),
-        "{err}"
-    );
+    let wanted = ":6:14: template \"db\": domains: scope shard means nothing; did you mean shared?";
+    assert!(err.contains(wanted), "{err}");
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ mod wire;
 
 pub use self::counts::Counts;
 pub use self::decision::{Bound, Decision, Ground};
-pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules};
+pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules, Scope};
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
 pub use self::store::{Degraded, Domains, Options};
 pub use self::wait::{TooLate, Wish};

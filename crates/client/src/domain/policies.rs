@@ -13,9 +13,26 @@ use lessor_proto::{Glob, wire};
 /// The most overrides that there may be.
 pub const MOST_OVERRIDES: usize = 1_000;
 
+/// Whose hits count when a domain's requests reach several clients.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Scope {
+    /// Each client's by themselves: a domain may use as many times as much as there are clients that it reaches.
+    Client,
+    /// All that are known: clients tell each other, over the streams to their server. Without a stream as `Client`.
+    #[default]
+    Shared,
+    /// A domain has a lease of its own, of which each client has a part.
+    Strict,
+}
+
 /// What is configured for the domains of a resource.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Rules {
+    /// Whose hits count.
+    pub scope: Scope,
+    /// Of [`Scope::Shared`]: what others use is not to be known, so whatever this client knows to be too much is refused.
+    /// Otherwise the least that is asked for is granted.
+    pub refuses_unheard: bool,
     /// What domains follow that no override is for; absent: they are refused.
     pub default: Option<Contract>,
     /// In the order in which their globs are tried.
@@ -39,6 +56,8 @@ pub struct Override {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Policies {
     pub(super) wire: Arc<wire::DomainPolicies>,
+    scope: Scope,
+    refuses_unheard: bool,
     default: Option<Arc<Contract>>,
     overrides: Vec<(Glob, Arc<Contract>)>,
     /// Where the override with exactly that glob is.
@@ -130,6 +149,8 @@ impl Policies {
         let overrides = rules.overrides.into_iter().map(|each| (each.glob, Arc::new(each.contract)));
         Ok(Policies {
             wire,
+            scope: rules.scope,
+            refuses_unheard: rules.refuses_unheard,
             default: rules.default.map(Arc::new),
             overrides: overrides.collect(),
             exact,
@@ -142,6 +163,18 @@ impl Policies {
     #[must_use]
     pub fn version(&self) -> u32 {
         self.wire.version
+    }
+
+    /// Whose hits count.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Whether what is too much as far as is known is refused when there is no hearing from others.
+    #[must_use]
+    pub fn refuses_unheard(&self) -> bool {
+        self.refuses_unheard
     }
 
     /// As it travels.
@@ -208,6 +241,7 @@ mod tests {
             overrides: overrides.iter().map(each).collect(),
             allow_unconfigured: vec!["free-".into()],
             ignore_configured: vec!["vip-".into()],
+            ..Rules::default()
         })
         .unwrap()
     }

@@ -138,6 +138,7 @@ fn names_choose_policies_and_keep_their_own_histories() {
         overrides: vec![of("rate_limit", 2), of("vip", 1)],
         allow_unconfigured: vec!["free".into()],
         ignore_configured: vec!["vip".into()],
+        ..Rules::default()
     };
     let (domains, lease) = (domains(rules), lease(Some(100)));
     let ask = |name| {

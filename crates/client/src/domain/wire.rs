@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
 use lessor_proto::{Glob, wire};
 
-use super::policies::{BadPolicies, Override, Policies, Rules};
+use super::policies::{BadPolicies, Override, Policies, Rules, Scope};
 
 /// Bytes in the name of a domain, or in a beginning of one.
 const LONGEST_NAME: usize = 256;
@@ -30,6 +30,8 @@ impl Policies {
             Ok(Override { glob, contract: contract(&format!("{path}.contract"), &each.contract)? })
         });
         let rules = Rules {
+            scope: scope(wire.scope)?,
+            refuses_unheard: wire.refuse_unheard.unwrap_or(false),
             default,
             overrides: overrides.collect::<Result<_, _>>()?,
             allow_unconfigured: prefixes("allow_unconfigured", &wire.allow_unconfigured)?,
@@ -53,11 +55,31 @@ pub(super) fn rules(rules: &Rules) -> wire::DomainPolicies {
     };
     wire::DomainPolicies {
         version: 0,
+        scope: scope_to_wire(rules.scope),
+        refuse_unheard: rules.refuses_unheard.then_some(true),
         default: rules.default.as_ref().map(contract_to_wire),
         r#override: rules.overrides.iter().map(each).collect(),
         allow_unconfigured: rules.allow_unconfigured.clone(),
         ignore_configured: rules.ignore_configured.clone(),
     }
+}
+
+fn scope(wire: Option<i32>) -> Result<Scope, BadPolicies> {
+    match wire::DomainScope::try_from(wire.unwrap_or(0)) {
+        Ok(wire::DomainScope::Client) => Ok(Scope::Client),
+        Ok(wire::DomainScope::Shared) => Ok(Scope::Shared),
+        Ok(wire::DomainScope::Strict) => Ok(Scope::Strict),
+        Err(_) => Err(malformed("scope", &"is one that is not known here")),
+    }
+}
+
+fn scope_to_wire(scope: Scope) -> Option<i32> {
+    let scope = match scope {
+        Scope::Client => return None,
+        Scope::Shared => wire::DomainScope::Shared,
+        Scope::Strict => wire::DomainScope::Strict,
+    };
+    Some(scope.into())
 }
 
 fn malformed(field: &str, found: &dyn ToString) -> BadPolicies {
@@ -164,6 +186,8 @@ mod tests {
         let other = Policy::new(vec![tier(Window::Exact)], None, Some(400)).unwrap();
         let contract = Contract::new(vec![policy, other.clone()]).unwrap();
         Rules {
+            scope: Scope::Shared,
+            refuses_unheard: true,
             default: Some(contract),
             overrides: vec![Override { glob: Glob::new("a*").unwrap(), contract: Contract::from(other) }],
             allow_unconfigured: vec!["b".into()],
@@ -199,6 +223,7 @@ mod tests {
         let count = "default.policy[0] counts in a way that is not known here";
         check(count, in_default(|policy| policy.tier[0].count = Some(9)));
         check("override[0].glob no ] for the [ at character 1", |wire| wire.r#override[0].glob = "[".into());
+        check("scope is one that is not known here", |wire| wire.scope = Some(3));
         let long = "allow_unconfigured has 257 bytes, more than 256";
         check(long, |wire| wire.allow_unconfigured = vec!["x".repeat(257)]);
         let none = "override[0].contract 0 policies in a contract, 1 to 16 are wanted";

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use lessor_algorithms::tiers::Normalisation;
 use lessor_client::domain::Policies;
 
-/// What a template says about domains.
-///
-/// Every client enforces it for itself, on what it grants itself: a domain that reaches two clients may use twice as much.
-/// This is the scope `client`, the only one that there is.
+/// What a template says about domains: clients enforce it, as the scope of the policies says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Domains {
     /// What is delivered to clients.

@@ -22,7 +22,8 @@
 //!       refresh_interval: 5          # seconds, not longer than lease_length
 //!       learning_mode_duration: 60   # seconds; absent: lease_length; 0: no learning
 //!     domains:                       # rates only: what a tenant may use of the lease of its client
-//!       scope: client                # each client counts for itself; shared and strict are not there yet
+//!       scope: shared                # clients tell each other; or client: each counts for itself
+//!       unheard: grant               # while the server is not heard of: grant the least to whom others use as well; or refuse
 //!       default:                     # one policy, or a list of them of which all must hold
 //!         hard_limit: 80             # hits in any second, by one domain; absent: no such limit
 //!         global_limit: 400          # hits in any second, by all domains of a client; absent: the lease only

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, MOST_POLICIES, MOST_TIERS, Policy, Tier, Window, normalise};
-use lessor_client::domain::{MOST_OVERRIDES, Override, Policies, Rules};
+use lessor_client::domain::{MOST_OVERRIDES, Override, Policies, Rules, Scope};
 
 use super::fields::{Fields, Schema};
 use super::node::{Node, Value};
@@ -11,7 +11,8 @@ use super::reader::{Notes, Reading};
 use super::scalar;
 use crate::repository::{Change, Domains, Glob};
 
-const DOMAINS: &[&str] = &["scope", "default", "overrides", "allow_unconfigured", "ignore_configured"];
+const DOMAINS: &[&str] =
+    &["scope", "unheard", "default", "overrides", "allow_unconfigured", "ignore_configured"];
 const OVERRIDE: &[&str] = &["domain", "policy"];
 const POLICY: &[&str] = &["hard_limit", "global_limit", "tiers"];
 const TIER: &[&str] = &["limit", "window", "active", "cooldown", "skippable", "count"];
@@ -50,14 +51,8 @@ fn schema(subject: &str, within: &'static str, known: &'static [&'static str]) -
 impl Reader<'_> {
     fn policies(&mut self, node: &Node) -> Option<Policies> {
         let at = Fields::read(self.notes, node, &schema("it", " in domains", DOMAINS))?;
-        match self.notes.read(&at, "scope", scope) {
-            // Once there are others `shared` is to be the default: nobody shall have got another one in silence.
-            Reading::Absent => self.notes.add(
-                at.place("scope"),
-                "scope is missing; wanted client, as shared and strict are not there yet",
-            ),
-            Reading::Bad | Reading::Is(()) => {}
-        }
+        let scope = self.notes.read(&at, "scope", scope).or(Scope::default());
+        let refuses_unheard = self.refuses_unheard(&at, scope);
         let default = at.get("default").map(|node| self.contract("default", node));
         let overrides = self.overrides(&at);
         let allow_unconfigured = self.beginnings(&at, "allow_unconfigured");
@@ -66,8 +61,22 @@ impl Reader<'_> {
             Some(contract) => Some(contract?),
             None => None,
         };
-        let policies = Policies::new(Rules { default, overrides, allow_unconfigured, ignore_configured });
+        let rules =
+            Rules { scope, refuses_unheard, default, overrides, allow_unconfigured, ignore_configured };
+        let policies = Policies::new(rules);
         policies.map_err(|bad| self.notes.add(at.place("overrides"), format!("overrides: {bad}"))).ok()
+    }
+
+    /// What becomes of those who would be refused while the server is not heard of.
+    fn refuses_unheard(&mut self, at: &Fields<'_>, scope: Scope) -> bool {
+        let read = self.notes.read(at, "unheard", |node| {
+            scalar::one_of("unheard", node, &[("grant", false), ("refuse", true)])
+        });
+        if scope != Scope::Shared && !matches!(read, Reading::Absent) {
+            let message = "unheard means nothing with this scope; wanted it with scope shared only";
+            self.notes.add(at.place("unheard"), message);
+        }
+        read.or(false)
     }
 
     fn overrides(&mut self, at: &Fields<'_>) -> Vec<Override> {
@@ -207,12 +216,14 @@ impl Reader<'_> {
     }
 }
 
-/// Who enforces policies on what. There is one answer so far.
-fn scope(node: &Node) -> Result<(), String> {
-    let known = [("client", true), ("shared", false), ("strict", false)];
+/// Whose hits count.
+fn scope(node: &Node) -> Result<Scope, String> {
+    let known = [("client", Scope::Client), ("shared", Scope::Shared), ("strict", Scope::Strict)];
     match scalar::one_of("scope", node, &known)? {
-        true => Ok(()),
-        false => Err(format!("scope {} is not there yet; wanted client", scalar::written(node))),
+        Scope::Strict => {
+            Err(format!("scope {} is not there yet; wanted client or shared", scalar::written(node)))
+        }
+        scope => Ok(scope),
     }
 }
 
