@@ -9,7 +9,8 @@ use prost::Message;
 use prost_types::field_descriptor_proto::Label;
 
 /// Messages that travel inside requests without being called one.
-const INSIDE_REQUESTS: [&str; 3] = ["Lease", "PriorityBandAggregate", "DemandBucket"];
+const INSIDE_REQUESTS: [&str; 5] =
+    ["Lease", "PriorityBandAggregate", "DemandBucket", "DomainHits", "DomainEntry"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=doorman.proto");

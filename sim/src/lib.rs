@@ -37,6 +37,7 @@ pub mod scenario;
 mod story;
 mod stream;
 pub mod swarm;
+pub mod tenants;
 pub mod town;
 pub mod trace;
 pub mod workload;

@@ -48,6 +48,7 @@
 
 mod decision;
 mod domain;
+mod export;
 mod forecast;
 mod global;
 mod key;
@@ -63,6 +64,7 @@ mod window;
 
 pub use decision::{Ask, Bound, Decision, Plan};
 pub use domain::Domain;
+pub use export::coarsened;
 pub use global::Global;
 pub use key::configured;
 pub use merge::Entry;

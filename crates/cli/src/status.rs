@@ -68,7 +68,27 @@ struct Resource {
     learning_ends_in_seconds: f64,
     in_debt: bool,
     overcommitment: f64,
+    domains: Option<Domains>,
     holders: Vec<Holder>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Domains {
+    clients: usize,
+    told: usize,
+    hot: usize,
+    busiest: Vec<Domain>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Domain {
+    domain: String,
+    clients: usize,
+    hits_in_second: u32,
+    tier: usize,
+    hits_in_tier: u32,
+    tier_limit: u32,
+    cooling_seconds: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -216,6 +236,9 @@ impl Resource {
         if self.holders.len() < self.clients {
             text.push_str(&format!("… and {} more\n", self.clients - self.holders.len()));
         }
+        if let Some(domains) = &self.domains {
+            text.push_str(&domains.display());
+        }
         text
     }
 
@@ -232,6 +255,51 @@ impl Resource {
             table.add_row(holder.row());
         }
         table
+    }
+}
+
+// === impl Domains ===
+
+impl Domains {
+    fn display(&self) -> String {
+        let clients = if self.clients == 1 {
+            "1 client tells".to_owned()
+        } else {
+            format!("{} clients tell", self.clients)
+        };
+        let mut text = format!("  domains: {clients} of {}, {} of them hot\n", self.told, self.hot);
+        if self.busiest.is_empty() {
+            return text;
+        }
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_BORDERS_ONLY);
+        table.set_header(["domain", "clients", "in a second", "tier", "used", "rests for"]);
+        for index in 1..6 {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.add_rows(self.busiest.iter().map(Domain::row));
+        text.push_str(&format!("{table}\n"));
+        if self.busiest.len() < self.hot {
+            text.push_str(&format!("… and {} more\n", self.hot - self.busiest.len()));
+        }
+        text
+    }
+}
+
+// === impl Domain ===
+
+impl Domain {
+    fn row(&self) -> [String; 6] {
+        [
+            self.domain.clone(),
+            self.clients.to_string(),
+            self.hits_in_second.to_string(),
+            self.tier.to_string(),
+            format!("{} of {}", self.hits_in_tier, self.tier_limit),
+            self.cooling_seconds.map(|seconds| format!("{seconds:.1} s")).unwrap_or_default(),
+        ]
     }
 }
 

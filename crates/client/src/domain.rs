@@ -41,13 +41,17 @@
 //!
 //! The scopes `shared` and `strict`: a domain whose requests reach two clients may use twice what its policies say.
 
+mod clocks;
 mod counts;
 mod decision;
+mod exchange;
 mod policies;
 mod second;
 mod shard;
+mod sharing;
 mod snapshot;
 mod store;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -55,6 +59,7 @@ mod wire;
 
 pub use self::counts::Counts;
 pub use self::decision::{Bound, Decision, Ground};
+pub use self::exchange::{CADENCE, HEARING};
 pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules, Scope};
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
 pub use self::store::{Degraded, Domains, Options};

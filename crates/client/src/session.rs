@@ -24,6 +24,7 @@ mod route;
 mod sent;
 mod spread;
 mod stream;
+mod telling;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -233,7 +234,7 @@ impl Session {
     /// When to poll again if nothing else happens.
     #[must_use]
     pub fn deadline(&self) -> Time {
-        if !self.changes.is_empty() || self.outbox.is_some() {
+        if !self.changes.is_empty() || self.outbox.is_some() || !self.streams.news.is_empty() {
             return Time::ZERO;
         }
         let work = match (self.streams.transport, self.in_flight) {
@@ -262,6 +263,9 @@ impl Session {
         }
         if let Some(change) = self.changes.pop_front() {
             return Some(Action::Change(change));
+        }
+        if let Some(news) = self.streams.news.pop_front() {
+            return Some(Action::News(news));
         }
         if self.outbox.is_some() {
             return self.outbox.take();

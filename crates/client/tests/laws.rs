@@ -146,6 +146,7 @@ impl Town {
                 Action::Connect { .. } | Action::Send { .. } | Action::Disconnect { .. } => {
                     panic!("it polls")
                 }
+                Action::News(_) => panic!("nobody tells of domains"),
                 Action::Release { id, release, .. } => {
                     // The grantor hears at once, and stops counting.
                     release.resources.iter().for_each(|resource| drop(self.counter.charges.remove(resource)));

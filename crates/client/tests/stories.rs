@@ -97,6 +97,7 @@ impl Story {
                     }
                     self.said.push('\n');
                 }
+                Action::News(_) => panic!("nobody tells of domains"),
                 Action::Ask { id, to, ask } => {
                     self.id = id;
                     writeln!(self.said, "{now} ask {id} to {to}: {}", text_of_ask(&ask)).unwrap();
@@ -282,6 +283,7 @@ fn text_of_up(up: &Up) -> String {
             format!("{kind} {}{colon}{reports}", report.id)
         }
         Up::Release { id, resources } => format!("release {id}: {resources:?}"),
+        Up::Domains(_) => panic!("nobody tells of domains"),
         Up::Bye => "bye".to_owned(),
     }
 }

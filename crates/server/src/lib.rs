@@ -42,6 +42,7 @@
 
 pub mod config;
 pub mod election;
+mod hub;
 pub mod ledger;
 pub mod marks;
 pub mod mutation;

@@ -149,7 +149,7 @@ impl Node {
             let (template, kin) = (self.template(&id), self.kin(&id));
             if let Some(resource) = self.resources.get_mut(&id) {
                 resource.advance(now);
-                resource.set_template(template);
+                resource.set_template(now, template);
                 self.coupled |= kin.is_some();
                 resource.kin = kin;
             }

@@ -42,6 +42,7 @@ use self::rotate::Rota;
 use self::streaming::Streaming;
 use self::supply::Supply;
 use crate::config::{Longest, NodeConfig};
+use crate::hub::Hub;
 use crate::ledger::Ledger;
 use crate::marks::Need;
 use crate::mutation::Mutation;
@@ -55,6 +56,7 @@ pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::push::Renewal;
 pub(crate) use self::slab::Slot;
 pub use self::status::{HolderStatus, ResourceStatus};
+pub use crate::hub::{DomainStatus, DomainsStatus};
 
 /// One resource and everybody who holds or wants some of it.
 #[derive(Clone, Debug)]
@@ -73,6 +75,8 @@ pub struct Resource {
     /// What is charged to holders that draw no incarnation.
     legacy: Crowd,
     streaming: Streaming,
+    /// What clients tell each other of their domains, once one has.
+    hub: Option<Box<Hub>>,
     /// Who takes turns.
     rota: Rota,
     /// Something has moved shares or freed capacity since those who listen were last told what that means for them.
@@ -148,6 +152,7 @@ impl Resource {
             asked_above: false,
             legacy: Crowd::default(),
             streaming: Streaming::default(),
+            hub: None,
             rota: Rota::new(&template),
             unsettled: false,
             next_look: now,
@@ -170,7 +175,7 @@ impl Resource {
     }
 
     /// Changes the template; absent: the repository does not cover the resource any more.
-    pub(crate) fn set_template(&mut self, template: Option<Arc<Template>>) {
+    pub(crate) fn set_template(&mut self, now: Time, template: Option<Arc<Template>>) {
         if let Some(template) = &template {
             self.shares.set_policy(template.policy);
             self.shares.set_capacity(template.shared().as_f64());
@@ -179,7 +184,7 @@ impl Resource {
             }
             self.rota.configure(template);
             let before = std::mem::replace(&mut self.terms, Arc::clone(template));
-            self.change_domains(&before);
+            self.change_domains(now, &before);
         } else {
             self.shares.set_policy(Policy::FairShare);
             self.ledger.set_limit(Some(Amount::ZERO));
@@ -289,7 +294,7 @@ impl Resource {
             self.note_lent(self.children.at(slot).incarnated, before);
             self.withdraw(slot);
             self.reshare();
-            self.streaming.remove(slot);
+            self.stop_telling(slot);
             self.children.schedule(slot, &self.terms);
             return;
         }

@@ -1,5 +1,15 @@
-//! Policies of domains as they travel. What they mean is for holders to say, who apply them; what travels has a version, by
-//! which both ends know whether they speak of the same.
+//! Domains: their policies as they travel, and what clients tell each other of hits.
+//!
+//! What policies mean is for holders to say, who apply them; what travels has a version, by which both ends know whether
+//! they speak of the same.
+
+mod hits;
+mod news;
+mod report;
+
+pub use hits::{DomainEntry, DomainHits, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES};
+pub use news::DomainNews;
+pub use report::DomainReport;
 
 use prost::Message;
 

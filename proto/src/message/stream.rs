@@ -12,7 +12,7 @@ mod up;
 
 use std::time::Duration;
 
-use super::{Ask, Grant, HolderKind, Leader, Report};
+use super::{Ask, DomainNews, DomainReport, Grant, HolderKind, Leader, Report};
 use crate::name::{ClientId, ResourceId};
 
 /// What a holder says.
@@ -29,6 +29,8 @@ pub enum Up {
         /// What is given back.
         resources: Vec<ResourceId>,
     },
+    /// What domains have done here.
+    Domains(Box<DomainReport>),
     /// I use nothing any more, and this is the end.
     Bye,
 }
@@ -84,6 +86,8 @@ pub enum Down {
         /// Why.
         why: String,
     },
+    /// What domains have done elsewhere.
+    Domains(Box<DomainNews>),
     /// Not I: ask there.
     Redirect(Leader),
 }

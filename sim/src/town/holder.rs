@@ -179,7 +179,7 @@ impl Town {
             self.watch_silence(task);
         }
         match action {
-            Action::Change(_) => {}
+            Action::Change(_) | Action::News(_) => {}
             Action::Ask { id, to, ask } => {
                 self.note(party.who(), What::Asks, [id, ask.target_epoch.unwrap_or(0), 0]);
                 match party {

@@ -117,7 +117,7 @@ impl Town {
                 self.counts.heartbeats += 1;
             }
             Up::Hello(_) => {}
-            Up::Report(_) | Up::Release { .. } | Up::Bye => self.counts.reports += 1,
+            Up::Report(_) | Up::Release { .. } | Up::Domains(_) | Up::Bye => self.counts.reports += 1,
         }
     }
 

@@ -245,6 +245,7 @@ impl World {
             let action = Kept::change(&mut self.clients[number]).session.poll(now);
             match action {
                 Some(Action::Change(change)) => self.tell(number, &change),
+                Some(Action::News(_)) => {}
                 Some(action) => self.perform(Party::Client(number), action),
                 None => return,
             }
@@ -322,7 +323,7 @@ impl World {
     /// A holder does what its session says.
     fn perform(&mut self, party: Party, action: Action) {
         match action {
-            Action::Change(_) => {}
+            Action::Change(_) | Action::News(_) => {}
             Action::Ask { id, ask, .. } => {
                 self.watch_ask(party, &ask);
                 if self.speaks(party, id) {

@@ -13,7 +13,11 @@ use super::domain::Domain;
 use super::policy::Contract;
 use super::pool::NEVER;
 use super::walk::{Walk, current};
-use super::window::{Late, Status};
+use super::window::Late;
+
+/// Times are not quite the same everywhere, so a tier that was entered as soon as it could be may seem to have been entered
+/// before that: by so many nanoseconds at the most, and by no more than half of the time that this takes.
+const SLACK: u64 = 1_000_000_000;
 
 /// Hits that were made in one tier, to be told to others, or told by them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,10 +52,22 @@ impl Domain {
         entries
     }
 
+    /// Hits that are made at `now` although there is no room for them, in the words in which others are told of it: in the
+    /// current tier of each policy. They are not made by this.
+    #[must_use]
+    pub fn entries_without_room(&self, contract: &Contract, now: u64, hits: u32) -> Vec<Entry> {
+        let entry = |policy| {
+            let moment = self.moment(contract, policy, now.max(self.last()));
+            let tier = current(moment.rules, &moment);
+            Entry { policy, tier, at: moment.now, hits, is_entered: false }
+        };
+        (0..contract.policies().len()).map(entry).collect()
+    }
+
     /// Learns what another client did. Policies and tiers that the contract does not have are ignored.
     ///
-    /// Entries need not come in order. Of two that enter a tier while it is active the earlier one counts, wherever it was
-    /// made and whichever is known first.
+    /// Entries need not come in order. Of two that enter a tier the earlier one counts, wherever it was made and whichever is
+    /// known first, unless the tier could be entered again by the time of the other, or nearly so.
     pub fn merge(&mut self, contract: &Contract, entry: &Entry) {
         let Entry { policy, tier, at, hits, is_entered } = *entry;
         if policy >= contract.policies().len() || tier > contract.rules(policy).len() {
@@ -80,15 +96,17 @@ impl Domain {
         }
     }
 
-    /// Begins the active time of a tier, `at` some time, unless it began before and has not passed then.
+    /// Begins the active time of a tier, `at` some time. If it had been entered before and could not be entered again, or
+    /// has been since by who did not know of this, the earlier entry counts.
     fn enter(&mut self, contract: &Contract, policy: usize, tier: usize, at: u64) {
         let (rule, queue) = (&contract.rules(policy)[tier - 1], contract.begin(policy) + tier);
         let since = self.pool.time(queue);
-        // Entered again after it had passed, or entered for the first time earlier than was known.
+        let again = rule.active.saturating_add(rule.cooldown);
+        let again = again - SLACK.min(again / 2);
         let begins = match since {
             NEVER => true,
-            _ if since <= at => rule.status(since, at) == Status::Inactive,
-            _ => rule.status(at, since) != Status::Inactive,
+            _ if since <= at => at - since >= again.max(1),
+            _ => since - at < again,
         };
         if begins {
             self.pool.set_time(queue, at);

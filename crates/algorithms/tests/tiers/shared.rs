@@ -91,3 +91,26 @@ fn what_is_told_takes_no_more_memory_than_the_limits_allow() {
         assert!(cells <= 2 * (queues + runs + second), "{cells} for {queues}, {runs} and {second}");
     }
 }
+
+/// Who was told of nothing and then of everything at once knows what each tier does.
+#[test]
+fn what_is_exported_is_what_counts() {
+    let mut hits = 0;
+    for seed in 0..500 {
+        let mut dice = Dice(seed);
+        let contract = dice.contract(Dice::kind);
+        let mut center = Domain::new();
+        let mut now = 0;
+        for _ in 0..50 {
+            now += dice.wait();
+            hits += ask(&mut center, &contract, now, Ask::up_to(dice.hits(5))).0.granted;
+        }
+        let mut other = Domain::new();
+        center.export(&contract, now).iter().for_each(|entry| other.merge(&contract, entry));
+        let known = |domain: &Domain| domain.tiers(&contract, now).collect::<Vec<TierState>>();
+        assert_eq!(known(&other), known(&center), "seed {seed}, {contract:#?}");
+        let again: Vec<Entry> = other.export(&contract, now);
+        assert_eq!(again, center.export(&contract, now), "seed {seed}");
+    }
+    assert!(hits > 10_000, "{hits}");
+}

@@ -15,6 +15,8 @@ pub struct Counts {
     pub overruled: u64,
     /// Requests granted without a lease.
     pub degraded: u64,
+    /// Requests that policies would have refused, and that were granted because other clients are out of hearing.
+    pub unheard: u64,
     /// Requests granted although their domain could not be remembered.
     pub untracked: u64,
 }
@@ -31,6 +33,7 @@ impl Counts {
         }
         self.overruled += u64::from(decision.ground == Ground::KillSwitch);
         self.degraded += u64::from(decision.ground == Ground::Degraded);
+        self.unheard += u64::from(decision.ground == Ground::Unheard);
         self.untracked += u64::from(decision.ground == Ground::Untracked);
     }
 
@@ -41,6 +44,7 @@ impl Counts {
             refused_by_lease: self.refused_by_lease + other.refused_by_lease,
             overruled: self.overruled + other.overruled,
             degraded: self.degraded + other.degraded,
+            unheard: self.unheard + other.unheard,
             untracked: self.untracked + other.untracked,
         }
     }

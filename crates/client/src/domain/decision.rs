@@ -32,6 +32,8 @@ pub struct Decision {
     pub retry_at: Option<Time>,
     /// Hits that are owed after this.
     pub debt: u32,
+    /// With scope `shared`: how many other clients use the domain too, as far as is known here.
+    pub others: u32,
 }
 
 /// By what right something is granted. The lease is needed for all but the last.
@@ -49,6 +51,9 @@ pub enum Ground {
     Untracked,
     /// The policies refuse it, or a part of it, and are switched off.
     KillSwitch,
+    /// What policies refuse, as far as is known here, is used by other clients too, and they are out of hearing: the least is
+    /// granted.
+    Unheard,
     /// There is no lease, nor a rung of the ladder below it: the least is granted, as was chosen.
     Degraded,
 }
@@ -89,6 +94,7 @@ impl Decision {
             bound: None,
             retry_at: None,
             debt: 0,
+            others: 0,
         }
     }
 
@@ -112,6 +118,7 @@ impl Decision {
             bound: decision.bound.map(Bound::from),
             retry_at: decision.retry_at.map(Time::from_nanos),
             debt: decision.debt,
+            others: 0,
         }
     }
 

@@ -13,6 +13,7 @@ use lessor_proto::Time;
 use super::counts::Counts;
 use super::decision::Ground;
 use super::policies::{Policies, Rule};
+use super::telling::Telling;
 
 /// The least time between two sweeps that are made because a shard is full.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -37,6 +38,8 @@ pub(super) struct Record {
     /// Since it was first heard of, or was last idle.
     pub(super) granted: u64,
     pub(super) refused: u64,
+    /// What others are told of it, if they are.
+    pub(super) telling: Option<Box<Telling>>,
 }
 
 /// What is in force.
@@ -112,6 +115,11 @@ impl Shard {
         self.records.iter()
     }
 
+    /// All of them, in no order.
+    pub(super) fn records_mut(&mut self) -> impl Iterator<Item = &mut Record> {
+        self.records.iter_mut()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.records.len()
     }
@@ -138,13 +146,24 @@ fn contract(name: &str, in_force: &InForce<'_>) -> Result<Arc<Contract>, Option<
 
 impl Record {
     fn new(name: &str, contract: Arc<Contract>, generation: u32) -> Record {
-        Record { name: name.into(), history: Domain::new(), contract, generation, granted: 0, refused: 0 }
+        Record {
+            name: name.into(),
+            history: Domain::new(),
+            contract,
+            generation,
+            granted: 0,
+            refused: 0,
+            telling: None,
+        }
     }
 
     /// Follows other policies from here on; what did not change keeps its hits.
     fn follow(&mut self, now: Time, contract: Arc<Contract>, generation: u32) {
         if contract != self.contract {
             self.history.swap(&self.contract, &contract, now.as_nanos());
+            if let Some(telling) = &mut self.telling {
+                telling.swap(&self.contract, &contract, now.as_nanos());
+            }
         }
         (self.contract, self.generation) = (contract, generation);
     }

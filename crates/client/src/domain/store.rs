@@ -10,7 +10,8 @@ use lessor_proto::Time;
 
 use super::counts::Counts;
 use super::decision::{Bound, Decision, Ground};
-use super::policies::{Policies, Rule};
+use super::exchange::Exchange;
+use super::policies::{Policies, Rule, Scope};
 use super::second::{All, Second};
 use super::shard::{InForce, Record, Shard};
 use crate::limiter::{Denied, Limiter};
@@ -58,6 +59,8 @@ pub struct Domains {
     /// Where it is not.
     second: Second,
     is_killed: AtomicBool,
+    /// What is told to other clients, and by them.
+    pub(super) exchange: Exchange,
     /// The shard to be swept next.
     next: AtomicUsize,
 }
@@ -87,6 +90,7 @@ impl Domains {
             is_limited: AtomicBool::new(false),
             second: Second::new(),
             is_killed: AtomicBool::new(false),
+            exchange: Exchange::new(),
             next: AtomicUsize::new(0),
         }
     }
@@ -104,6 +108,8 @@ impl Domains {
         }
         *in_force = policies;
         self.generation.fetch_add(1, Ordering::Release);
+        drop(in_force);
+        self.tell_by_other_policies();
     }
 
     /// Switches policies off, or on again. Off, they refuse nothing, and what they would have refused is counted; the lease is
@@ -116,15 +122,10 @@ impl Domains {
     /// that are granted, and takes as much of `lease`. If nothing is granted, nothing has changed.
     pub fn request(&self, lease: &Limiter, domain: &str, copies: u32, min: u32, now: Time) -> Decision {
         let ask = Ask::between(min.min(copies), copies);
-        let hash = self.hasher.hash_one(domain);
+        let hash = self.hash(domain);
         let mut shard = self.shard(hash);
         let policies = || self.policies();
-        let in_force = InForce {
-            generation: self.generation.load(Ordering::Acquire),
-            policies: &policies,
-            most: self.options.most.div_ceil(SHARDS),
-        };
-        let (record, counts) = shard.record(now, (&self.hasher, hash), domain, &in_force);
+        let (record, counts) = shard.record(now, (&self.hasher, hash), domain, &self.in_force(&policies));
         let decision = match record {
             Ok(record) => {
                 let decision = self.decide(lease, record, ask, now);
@@ -154,7 +155,7 @@ impl Domains {
             Some(Rule::Refused) => return Decision::unconfigured(),
             None => return all(Ground::NoPolicies),
         };
-        let hash = self.hasher.hash_one(domain);
+        let hash = self.hash(domain);
         let mut shard = self.shard(hash);
         let all = self.all();
         let of = |history: &Domain| {
@@ -177,10 +178,16 @@ impl Domains {
     /// what was taken of it is spent. Of a domain without policies nothing is remembered.
     pub fn settle(&self, domain: &str, granted: u32, actual: u32, now: Time) {
         let delta = i64::from(actual) - i64::from(granted);
-        let hash = self.hasher.hash_one(domain);
+        let hash = self.hash(domain);
         let mut shard = self.shard(hash);
         if let Some(record) = shard.find(hash, domain) {
             record.history.settle(&record.contract, now.as_nanos(), delta);
+            if let Some(telling) = &mut record.telling
+                && actual < granted
+            {
+                telling.refund(&record.contract, now.as_nanos(), granted - actual);
+                self.tell_again(record);
+            }
         }
     }
 
@@ -237,7 +244,8 @@ impl Domains {
     fn decide(&self, lease: &Limiter, record: &mut Record, ask: Ask, now: Time) -> Decision {
         let mut all = self.all();
         let decision = self.decide_beside(&mut all, lease, record, ask, now);
-        Decision { hits_in_second_by_all: all.hits(now), ..decision }
+        let others = record.telling.as_ref().map_or(0, |telling| telling.others);
+        Decision { hits_in_second_by_all: all.hits(now), others, ..decision }
     }
 
     fn decide_beside(
@@ -253,7 +261,12 @@ impl Domains {
         let is_overruled = self.is_killed() && allowed < ask.copies();
         let wanted = if is_overruled { ask.copies() } else { allowed };
         if wanted == 0 {
-            record.history.commit(&record.contract, &plan);
+            if ask.copies() > 0
+                && let Some(decision) = self.grant_unheard(lease, record, ask, &plan)
+            {
+                return decision;
+            }
+            self.commit(record, &plan);
             all.record(&plan);
             return Decision::of(plan.decision());
         }
@@ -271,7 +284,7 @@ impl Domains {
             }
             false => plan,
         };
-        record.history.commit(&record.contract, &plan);
+        self.commit(record, &plan);
         // What policies did not allow is no part of the history, and others are not refused for it.
         all.record(&plan);
         answered(&plan, granted, wanted, ground)
@@ -305,7 +318,37 @@ impl Domains {
         }
     }
 
-    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+    /// The record of a domain, under the policies in force; made if need be.
+    pub(super) fn record<'a>(
+        &self,
+        shard: &'a mut Shard,
+        now: Time,
+        hash: u64,
+        domain: &str,
+    ) -> Option<&'a mut Record> {
+        let policies = || self.policies();
+        shard.record(now, (&self.hasher, hash), domain, &self.in_force(&policies)).0.ok()
+    }
+
+    fn in_force<'a>(&self, policies: &'a dyn Fn() -> Option<Arc<Policies>>) -> InForce<'a> {
+        InForce {
+            generation: self.generation.load(Ordering::Acquire),
+            policies,
+            most: self.options.most.div_ceil(SHARDS),
+        }
+    }
+
+    pub(super) fn hash(&self, domain: &str) -> u64 {
+        self.hasher.hash_one(domain)
+    }
+
+    /// Whose hits count.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.policies().map_or(Scope::Client, |policies| policies.scope())
+    }
+
+    pub(super) fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         // The lower bits choose the place within the table.
         lock(&self.shards[(hash >> 40) as usize % SHARDS])
     }
@@ -325,6 +368,6 @@ fn refused(decision: Decision, denied: Denied, now: Time) -> Decision {
 }
 
 /// No code of others runs under these locks, so a poisoned one is as good as any.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

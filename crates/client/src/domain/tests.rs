@@ -85,6 +85,7 @@ fn an_answer_says_where_the_domain_stands() {
         bound: Some(Bound::Hard),
         retry_at: None,
         debt: 0,
+        others: 0,
     };
     assert_eq!(decision, expected);
     let refused = domains.request(&lease, "tenant", 1, 1, at(1.5));
@@ -295,7 +296,7 @@ fn who_waits_is_granted_at_the_moment_that_is_named() {
     let mut tasks = Tasks::new(&clock);
     let wish =
         |domain, copies, min, seconds| Wish { domain, copies, min, max_wait: Duration::from_secs(seconds) };
-    tasks.spawn(domains.acquire_by(&lease, wish("a", 3, 2, 5), &clock));
+    tasks.spawn(domains.acquire_by(&lease, wish("a", 3, 2, 5), &clock, || ()));
     tasks.pass(Duration::from_secs(1));
     assert_eq!(tasks.finished(), []);
     tasks.pass(Duration::from_millis(1));
@@ -303,7 +304,7 @@ fn who_waits_is_granted_at_the_moment_that_is_named() {
     assert_eq!((task, decision.unwrap().granted), (0, 3));
 
     // At 1.001: two are left, and three are there at 2.000000002 again.
-    tasks.spawn(domains.acquire_by(&lease, wish("a", 5, 5, 0), &clock));
+    tasks.spawn(domains.acquire_by(&lease, wish("a", 5, 5, 0), &clock, || ()));
     let (_, refused) = tasks.finished().remove(0);
     assert_eq!(refused.unwrap_err().to_string(), "nothing is granted within 0ns: bound by its tiers");
 }
@@ -314,7 +315,7 @@ fn who_is_told_no_moment_comes_back_later_and_later_and_never_past_the_bound() {
     let clock = FakeClock::default();
     let mut tasks = Tasks::new(&clock);
     let max_wait = Duration::from_secs(10);
-    tasks.spawn(domains.acquire_by(&lease, Wish { domain: "a", copies: 6, min: 6, max_wait }, &clock));
+    tasks.spawn(domains.acquire_by(&lease, Wish { domain: "a", copies: 6, min: 6, max_wait }, &clock, || ()));
     tasks.pass(Duration::from_millis(9_999));
     assert_eq!((tasks.finished(), domains.counts().refused), (vec![], 4), "at 0, 1, 3 and 7 seconds, about");
     tasks.pass(Duration::from_millis(2));

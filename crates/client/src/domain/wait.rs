@@ -1,10 +1,14 @@
 //! Waiting for hits that a domain is refused: until the time that the answer names, or else longer and longer.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use lessor_proto::Time;
 
 use super::decision::Decision;
+use super::exchange::HEARING;
 use super::store::Domains;
 use crate::limiter::Limiter;
 use crate::waiting::Clock;
@@ -42,6 +46,8 @@ impl Domains {
     /// again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the end. Who waits holds no
     /// place: whoever asks at the right moment is granted what there is. Dropping the future takes nothing.
     ///
+    /// Before it is refused what others use too the server is asked: see [`Domains::confirmed_by`].
+    ///
     /// # Errors
     /// When nothing is granted in time: at once if the time that is named is too late.
     pub async fn acquire_by<C: Clock>(
@@ -49,12 +55,13 @@ impl Domains {
         lease: &Limiter,
         wish: Wish<'_>,
         clock: &C,
+        call: impl Fn(),
     ) -> Result<Decision, TooLate> {
         let limit = clock.now() + wish.max_wait;
         let mut failures = 0;
         loop {
+            let decision = self.confirmed_by(lease, &wish, clock, &call).await;
             let now = clock.now();
-            let decision = self.request(lease, wish.domain, wish.copies, wish.min, now);
             if decision.is_granted() || wish.copies == 0 {
                 return Ok(decision);
             }
@@ -72,6 +79,40 @@ impl Domains {
             }
             clock.sleep_until(next).await;
         }
+    }
+}
+
+impl Domains {
+    /// Asks for hits once. If they are refused and others use the domain too, the server is asked for what is not known here
+    /// before that is the answer, which takes a round trip, and [`HEARING`] at the longest.
+    ///
+    /// `call` is to see to it that there is somebody who [tells](Domains::tell_at).
+    pub async fn confirmed_by<C: Clock>(
+        &self,
+        lease: &Limiter,
+        wish: &Wish<'_>,
+        clock: &C,
+        call: &impl Fn(),
+    ) -> Decision {
+        let now = clock.now();
+        let decision = self.request(lease, wish.domain, wish.copies, wish.min, now);
+        let question = if self.is_doubtful(&decision) { self.ask() } else { None };
+        if self.take_call() {
+            call();
+        }
+        let Some(question) = question else { return decision };
+        let mut heard = pin!(self.heard(question));
+        let mut late = pin!(clock.sleep_until(now + HEARING));
+        poll_fn(|cx| match heard.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => late.as_mut().poll(cx),
+        })
+        .await;
+        let decision = self.request(lease, wish.domain, wish.copies, wish.min, clock.now());
+        if self.take_call() {
+            call();
+        }
+        decision
     }
 }
 

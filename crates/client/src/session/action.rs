@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lessor_proto::ResourceId;
-use lessor_proto::message::{Ask, Hello, Release, Up};
+use lessor_proto::message::{Ask, DomainNews, Hello, Release, Up};
 
 use super::Fault;
 use crate::allowance::Allowance;
@@ -13,6 +13,8 @@ use crate::holding::Rung;
 /// What the one who drives a session is to do.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
+    /// Tell the domains of its resource.
+    News(Box<DomainNews>),
     /// Let the program use this much of a resource from here on.
     Change(Change),
     /// Send a request, and hand in the answer or the failure with its number.

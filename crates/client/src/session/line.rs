@@ -1,9 +1,11 @@
 //! The state of the stream: none, opened, or open; since when, and how long to wait for what.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::Time;
+use lessor_proto::message::{DomainNews, DomainReport};
 
 use super::Transport;
 
@@ -19,6 +21,10 @@ pub(super) struct Streams {
     pub(super) line: Line,
     /// A stream that the driver is still to be told to drop.
     pub(super) dropped: Option<u64>,
+    /// What domains did elsewhere, which the program was not told yet.
+    pub(super) news: VecDeque<Box<DomainNews>>,
+    /// What domains did here, to be said on the stream.
+    pub(super) unsaid: VecDeque<Box<DomainReport>>,
     /// The server that has no streams, and until when that is believed.
     streamless: Option<(Arc<str>, Time)>,
     /// How often the last one who welcomed us wanted to hear from us.
@@ -70,7 +76,15 @@ pub(super) struct Open {
 
 impl Streams {
     pub(super) fn new(transport: Transport) -> Streams {
-        Streams { transport, line: Line::Down, dropped: None, streamless: None, heartbeat: None }
+        Streams {
+            transport,
+            line: Line::Down,
+            dropped: None,
+            news: VecDeque::new(),
+            unsaid: VecDeque::new(),
+            streamless: None,
+            heartbeat: None,
+        }
     }
 
     pub(super) fn is_down(&self) -> bool {

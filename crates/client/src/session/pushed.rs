@@ -30,6 +30,7 @@ impl Session {
             Down::Renewed { basis, grants } => self.on_renewed(now, basis, grants),
             Down::Released { id } => self.on_released_up(now, id),
             Down::Refused { id, why } => self.on_refused_up(now, id, why),
+            Down::Domains(news) => self.streams.news.push_back(news),
             Down::Redirect(leader) => self.on_redirected(now, &leader),
         }
         self.settle(now);

@@ -38,6 +38,7 @@ impl Session {
             _ if self.entries.is_empty() => Time::ZERO,
             Line::Opening { since, timeout, .. } if self.fence.is_some() => since + timeout,
             Line::Opening { since, timeout, .. } => self.next_report().min(since + timeout),
+            Line::Open(_) if !streams.unsaid.is_empty() => Time::ZERO,
             Line::Open(open) => self.next_due().min(open.deadline()),
         }
     }
@@ -62,7 +63,10 @@ impl Session {
                 self.streams.dropped = Some(open.id);
                 Some(self.send(open.id, Up::Bye))
             }
-            Line::Open(open) => self.release_up(now, open).or_else(|| self.speak(now, open)),
+            Line::Open(open) => {
+                let spoken = self.release_up(now, open).or_else(|| self.speak(now, open));
+                spoken.or_else(|| self.tell_up(open))
+            }
         }
     }
 
@@ -73,6 +77,7 @@ impl Session {
 
     fn connect(&mut self, now: Time) -> Action {
         let id = self.next_id();
+        self.streams.unsaid.clear();
         self.entries.iter_mut().for_each(|entry| entry.due = now);
         let shortest = self.entries.iter().filter_map(|entry| entry.holding.end(now)).min();
         let timeout = self.timeout(now, shortest);
@@ -191,6 +196,8 @@ impl Session {
     fn drop_stream(&mut self) {
         self.streams.dropped = self.streams.line.id();
         self.streams.line = Line::Down;
+        self.streams.unsaid.clear();
+        self.streams.news.clear();
         self.outbox = None;
         for entry in &mut self.entries {
             entry.streamed.granted = None;

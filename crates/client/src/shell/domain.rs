@@ -1,5 +1,7 @@
 //! The handle of a domain of an open rate.
 
+use std::time::Duration;
+
 use super::clock;
 use super::resource::{Core, Resource};
 use crate::domain::{Decision, Domains, Query, Snapshot, TooLate, Wish};
@@ -51,7 +53,19 @@ impl Resource<Limiter> {
 impl Domain<'_> {
     /// Takes as many of `copies` hits as policies and lease allow, if that is at least `min`, or none.
     pub fn request(&self, copies: u32, min: u32) -> Decision {
-        self.core.domains.request(&self.core.enforcer, self.name, copies, min, clock::now())
+        let decision = self.core.domains.request(&self.core.enforcer, self.name, copies, min, clock::now());
+        if self.core.domains.take_call() {
+            self.core.call();
+        }
+        decision
+    }
+
+    /// The same, but before it is refused hits because of what others used, with scope `shared`, the server is asked for what
+    /// is not known here yet: within a round trip to it, or a second if it does not answer.
+    pub async fn confirmed(&self, copies: u32, min: u32) -> Decision {
+        let wish = Wish { domain: self.name, copies, min, max_wait: Duration::ZERO };
+        let call = || self.core.call();
+        self.core.domains.confirmed_by(&self.core.enforcer, &wish, &Boot, &call).await
     }
 
     /// The same, and waits as long as nothing is granted: until the time that the answer names, or else longer and longer.
@@ -61,7 +75,7 @@ impl Domain<'_> {
     pub async fn acquire(&self, copies: u32, min: u32) -> Result<Decision, TooLate> {
         let domains = &self.core.domains;
         let wish = Wish { domain: self.name, copies, min, max_wait: domains.options().max_wait };
-        domains.acquire_by(&self.core.enforcer, wish, &Boot).await
+        domains.acquire_by(&self.core.enforcer, wish, &Boot, || self.core.call()).await
     }
 
     /// What policies would answer to a request. The lease is not asked, and nothing changes.

@@ -17,7 +17,7 @@ use super::opening::Registry;
 use super::resource::{Enforce, LeaseView};
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
-use crate::domain::Domains;
+use crate::domain::{Domains, Scope};
 use crate::holding::{HoldingConfig, Kind, Rung};
 use crate::session::{Action, Change, Session, Transport};
 
@@ -37,6 +37,8 @@ pub(super) enum Command {
         resource: ResourceId,
         generation: u64,
     },
+    /// There is something to tell of domains.
+    Tell,
     /// So much is wanted from here on; without a number, what is used.
     Want {
         resource: ResourceId,
@@ -72,6 +74,8 @@ pub(super) struct Driver {
     has_polled: bool,
     clocks: clock::Watch,
     next_tick: Time,
+    /// When there is something to tell of domains.
+    next_tell: Time,
     stopping: Option<Stopping>,
     /// Every handle is gone, and there will be no more commands.
     alone: bool,
@@ -114,6 +118,7 @@ impl Driver {
             open: BTreeMap::new(),
             clocks: clock::Watch::start(),
             next_tick: Time::MAX,
+            next_tell: Time::MAX,
             stopping: None,
             alone: false,
         }
@@ -125,6 +130,7 @@ impl Driver {
             self.look_at_clocks(now);
             self.observe(now);
             self.act(now);
+            self.tell(now);
             if self.has_stopped(now) {
                 break;
             }
@@ -148,7 +154,7 @@ impl Driver {
 
     fn deadline(&self) -> Time {
         let end = self.stopping.as_ref().map_or(Time::MAX, |stopping| stopping.until);
-        self.session.deadline().min(self.next_tick).min(end)
+        self.session.deadline().min(self.next_tick).min(self.next_tell).min(end)
     }
 
     fn handle(&mut self, now: Time, event: Event) {
@@ -184,6 +190,8 @@ impl Driver {
                     self.next_tick = now;
                 }
             }
+            // What there is to tell is looked at after each event.
+            Command::Tell => {}
             Command::Shutdown { done } => self.stop(now, Some(done)),
         }
     }
@@ -229,6 +237,8 @@ impl Driver {
         if !lost.is_zero() {
             warn!(lost_ms = lost.as_millis(), "the wall clock ran ahead; leases end that much earlier");
             self.session.lose_time(now, lost);
+            // What is known of the clock at the other end is wrong by so much.
+            self.open.values().for_each(|held| held.opening.domains.attend(None));
         }
     }
 
@@ -274,10 +284,39 @@ impl Driver {
                         held.apply(now, change);
                     }
                 }
+                Action::News(news) => {
+                    if let Some(held) = self.open.get(&news.resource) {
+                        held.opening.domains.learn(now, &news);
+                    }
+                }
                 action => self.line.perform(action),
             }
         }
         self.registry.count(self.session.counts(), self.transport);
+    }
+
+    /// Tells the server what domains did, if it is time for that.
+    fn tell(&mut self, now: Time) {
+        let mut next = Time::MAX;
+        let mut has_told = false;
+        for (resource, held) in &self.open {
+            let domains = &held.opening.domains;
+            if domains.scope() != Scope::Shared {
+                continue;
+            }
+            domains.attend(self.session.stream_of(resource));
+            if domains.tell_at().is_some_and(|at| at <= now)
+                && let Some(report) = domains.tell(now, resource)
+            {
+                self.session.tell(report);
+                has_told = true;
+            }
+            next = next.min(domains.tell_at().unwrap_or(Time::MAX));
+        }
+        self.next_tell = next;
+        if has_told {
+            self.act(now);
+        }
     }
 
     fn stop(&mut self, now: Time, done: Option<oneshot::Sender<()>>) {

@@ -78,7 +78,7 @@ impl Line {
     /// Does what a session says, in the background. A [`Action::Change`] is not for a line.
     pub fn perform(&mut self, action: Action) {
         match action {
-            Action::Change(_) => {}
+            Action::Change(_) | Action::News(_) => {}
             Action::Ask { id, to, ask } => {
                 debug!(id, %to, resources = ask.reports.len(), "asking");
                 self.request = Some(Request { id, outcome: Box::pin(self.link.ask(&to, &ask)) });

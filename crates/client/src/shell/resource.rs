@@ -209,6 +209,12 @@ impl Core<Gauge> {
 }
 
 impl<E> Core<E> {
+    /// Has the driver look whether something of its domains is to be told.
+    pub(super) fn call(&self) {
+        // Nobody listens after the client was closed, and nobody is to be told anything.
+        let _ = self.commands.send(Command::Tell);
+    }
+
     fn metrics_with(&self, kind: Kind, granted: u64, denied: u64, in_use: u32) -> ResourceMetrics {
         let view = self.view.borrow().clone();
         ResourceMetrics {

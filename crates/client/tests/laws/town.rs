@@ -105,6 +105,7 @@ impl Town {
                 Action::Send { id, up } => self.send(id, up),
                 Action::Disconnect { id } => self.wire(id).down.clear(),
                 Action::Ask { .. } | Action::Release { .. } => panic!("it has streams"),
+                Action::News(_) => panic!("nobody tells of domains"),
             }
         }
         self.check();
@@ -131,7 +132,7 @@ impl Town {
                     self.out.remove(resource);
                 }
             }
-            Up::Hello(_) | Up::Bye => {}
+            Up::Hello(_) | Up::Domains(_) | Up::Bye => {}
         }
         let arrival = self.now + self.distance.0;
         let wire = self.wire(id);
@@ -282,6 +283,7 @@ impl Town {
                 wire.pushed = None;
                 answers.push(Down::Released { id });
             }
+            Up::Domains(_) => panic!("nobody tells of domains"),
             Up::Bye => {
                 books.charges.clear();
                 books.basis.clear();

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use lessor_client::session::{Action, Failure};
-use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Report, StreamReport, Up, Welcome};
+use lessor_proto::message::{
+    Answer, Ask, DomainReport, Down, Hello, Leader, Release, Report, StreamReport, Up, Welcome,
+};
 use lessor_proto::{ResourceId, Time};
 
 use super::parent::Above;
@@ -118,6 +120,10 @@ impl Node {
                 self.release_on(now, peer, Some(id), resources);
                 self.peers.say(peer, Down::Released { id })
             }
+            Up::Domains(report) => {
+                self.on_domains(now, peer, *report);
+                true
+            }
             Up::Bye => {
                 self.on_bye(now, peer);
                 false
@@ -145,6 +151,7 @@ impl Node {
             {
                 resource.advance(now);
                 resource.respond(now, slot, reign, &mut self.peers);
+                resource.resume_hits(now, peer, &mut self.peers);
             }
             self.sync(now, id);
             self.book(id);
@@ -215,6 +222,7 @@ impl Node {
             if resource.is_unsettled(now) {
                 resource.settle(now, reign, &mut self.peers);
             }
+            resource.tell_of_hits(now, &mut self.peers);
         }
         self.sync(now, id);
         self.book(id);
@@ -332,6 +340,17 @@ impl Node {
         let (kind, incarnation) = (hello.kind, Some(hello.incarnation));
         let release = Release { holder: hello.holder.clone(), incarnation, report_id, resources };
         self.release_as(now, kind, &release);
+    }
+
+    /// What domains did at the other end.
+    fn on_domains(&mut self, now: Time, peer: Peer, report: DomainReport) {
+        let Some(stream) = self.peers.get(peer) else { return };
+        let id = report.resource.clone();
+        if let Some(resource) = self.resources.get_mut(&id) {
+            resource.hear_of_hits(now, peer, &stream.hello, report);
+            resource.tell_of_hits(now, &mut self.peers);
+        }
+        self.book(&id);
     }
 
     fn on_bye(&mut self, now: Time, peer: Peer) {

@@ -162,7 +162,7 @@ impl Resource {
     pub(super) fn forget(&mut self, slot: Slot) {
         (self.unsettled, self.wants_news) = (true, true);
         self.rota.spoil();
-        self.streaming.remove(slot);
+        self.stop_telling(slot);
         self.rota.leave(slot);
         let kept = self.deferred.remove(&slot).unwrap_or_default();
         let (mut child, before) = (self.children.remove(slot), self.ledger.lent());

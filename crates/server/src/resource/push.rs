@@ -55,7 +55,8 @@ impl Resource {
         let ghost = (self.ledger.ghost() > Amount::ZERO).then(|| self.ledger.ghost_end());
         let ends = self.children.deadline().filter(|_| self.is_watched());
         let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
-        [unsettled, ghost, ends, learned, self.rota.wake(), self.due_above()].into_iter().flatten().min()
+        let others = [self.rota.wake(), self.due_above(), self.wake_of_hub()];
+        [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
     /// Whether somebody has to be told when something ends.
@@ -80,8 +81,16 @@ impl Resource {
     /// Nobody listens on `peer` any more.
     pub(crate) fn detach(&mut self, peer: Peer) {
         if let Some(slot) = self.streaming.slot(peer) {
-            self.streaming.remove(slot);
+            self.stop_telling(slot);
         }
+    }
+
+    /// The holder at `slot` does not listen any more.
+    pub(super) fn stop_telling(&mut self, slot: Slot) {
+        if let (Some(hub), Some(peer)) = (&mut self.hub, self.streaming.peer(slot)) {
+            hub.leave(peer);
+        }
+        self.streaming.remove(slot);
     }
 
     /// Tells the holder at `slot`, which has just reported, what is due to it, if that is news.

@@ -7,6 +7,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use super::answer::grain;
 use super::{Child, Policy, Resource, Slot};
+use crate::hub::DomainsStatus;
 use crate::node::ChildBook;
 use crate::repository::Kind;
 
@@ -46,6 +47,8 @@ pub struct ResourceStatus {
     pub safe_capacity_out: Option<f64>,
     /// How often a life of a client id went on reporting after another had appeared.
     pub duplicate_client_ids: u64,
+    /// What clients tell each other of its domains; absent if they do not.
+    pub domains: Option<DomainsStatus>,
     /// Those who hold it, as many as were asked for.
     pub holders: Vec<HolderStatus>,
 }
@@ -116,6 +119,7 @@ impl Resource {
             safe_capacity: safe,
             safe_capacity_out: (safe >= 0.0 || advised == 0).then_some(safe.max(0.0) * advised as f64),
             duplicate_client_ids: self.duplicates,
+            domains: self.domains_status(now, holders),
             holders: self.holder_status(now, holders, rank),
         }
     }

@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 
 use super::driver::Driver;
 use crate::node::{NodeStatus, ResourceRow, StatusQuery};
+use crate::resource::DomainsStatus;
 
 /// Resources with figures of their own; `lessor_resources` counts all.
 const MOST_RESOURCES: usize = 1_000;
@@ -196,8 +197,28 @@ fn resources(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::
     let ends = rows.iter().filter_map(|row| Some((row, ConstGauge::new(row.lease_ends_in_seconds?))));
     let help = "How long the lease from the node above lasts if nothing more is heard of it";
     family(encoder, "lessor_lease_seconds", help, ends)?;
+    domains(encoder, rows)?;
     let recalls = rows.iter().map(|row| (row, ConstCounter::new(row.recalls)));
     family(encoder, "lessor_recalls", "Grants that asked for something back", recalls)
+}
+
+/// Of the resources whose clients tell each other what domains do.
+fn domains(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::Result {
+    type Reading = fn(&DomainsStatus) -> f64;
+    let readings: [(&str, &str, Reading); 3] = [
+        ("lessor_domain_clients", "Clients that tell each other what domains do", |of| of.clients as f64),
+        ("lessor_domains_told", "Domains that clients tell of", |of| of.told as f64),
+        ("lessor_domains_hot", "Domains near a limit, or in a tier that rests afterwards", |of| {
+            of.hot as f64
+        }),
+    ];
+    let shared = || rows.iter().filter_map(|row| Some((row, row.resource.domains.as_ref()?)));
+    for (name, help, read) in readings {
+        family(encoder, name, help, shared().map(|(row, of)| (row, ConstGauge::new(read(of)))))?;
+    }
+    let passed_over = shared().map(|(row, of)| (row, ConstCounter::new(of.passed_over)));
+    let help = "Reports of domains passed over because too many were told of";
+    family(encoder, "lessor_domains_passed_over", help, passed_over)
 }
 
 /// One figure of many resources.

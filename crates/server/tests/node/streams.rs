@@ -239,6 +239,7 @@ fn what(down: &Down) -> String {
         Down::Renewed { basis, grants } => format!("renewed from #{basis} after {grants}"),
         Down::Released { id } => format!("released {id}"),
         Down::Refused { id, why } => format!("#{id} refused: {why}"),
+        Down::Domains(news) => format!("{news:?}"),
         Down::Redirect(leader) => format!("ask {leader:?}"),
     }
 }

@@ -263,6 +263,7 @@ impl Village {
             Action::Send { id, up } => self.up(who, id, up),
             Action::Disconnect { id } => self.hang_up((who, id)),
             Action::Ask { .. } | Action::Release { .. } => panic!("nobody polls"),
+            Action::News(_) => panic!("nobody tells of domains"),
         }
     }
 

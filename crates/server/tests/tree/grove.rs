@@ -175,7 +175,7 @@ impl Grove {
             Party::Holder(holder) => self.holders[holder].parent,
         };
         match action {
-            Action::Change(_) => {}
+            Action::Change(_) | Action::News(_) => {}
             Action::Connect { id, hello, .. } => {
                 let peer = self.nodes[parent].connect(self.now, hello);
                 self.streams.insert((parent, peer), Stream { of: from, id });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::message::refusal::Malformed;
-use crate::message::{Down, Grant, HolderKind, Leader, WallClock, Welcome};
+use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, WallClock, Welcome};
 use crate::wire;
 use crate::wire::session_down::Message;
 
@@ -32,6 +32,7 @@ impl Down {
             Down::Refused { id, why } => {
                 Message::Refused(wire::Refused { report_id: *id, code: None, reason: Some(why.clone()) })
             }
+            Down::Domains(news) => Message::Domains(news.to_wire()),
             Down::Redirect(leader) => Message::Redirect(leader.to_wire()),
         };
         wire::SessionDown { message: Some(message) }
@@ -57,6 +58,7 @@ impl Down {
             Message::Refused(wire::Refused { report_id, reason, .. }) => {
                 Down::Refused { id: report_id, why: reason.unwrap_or_default() }
             }
+            Message::Domains(news) => Down::Domains(Box::new(DomainNews::from_wire(news)?)),
             Message::Redirect(leader) => Down::Redirect(Leader::from_wire(leader)),
         })
     }

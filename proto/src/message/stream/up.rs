@@ -2,7 +2,7 @@
 
 use crate::message::ask::report;
 use crate::message::refusal::{Limits, Refusal};
-use crate::message::{Hello, HolderKind, Report, StreamReport, Up, field};
+use crate::message::{DomainReport, Hello, HolderKind, Report, StreamReport, Up, field};
 use crate::wire;
 use crate::wire::session_up_request::Message;
 
@@ -33,6 +33,9 @@ impl Up {
             Message::Report(report) => StreamReport::from_wire(report, limits, kind).map(Up::Report),
             Message::Release(release) => release_from_wire(release, limits),
             Message::Bye(wire::ByeRequest {}) => Ok(Up::Bye),
+            Message::Domains(report) => {
+                DomainReport::from_wire(report, limits).map(|report| Up::Domains(Box::new(report)))
+            }
         }
     }
 
@@ -47,6 +50,7 @@ impl Up {
                 resource_id: resources.iter().map(ToString::to_string).collect(),
             }),
             Up::Bye => Message::Bye(wire::ByeRequest {}),
+            Up::Domains(report) => Message::Domains(report.to_wire()),
         };
         wire::SessionUpRequest { message: Some(message) }
     }
@@ -58,6 +62,7 @@ fn out_of_turn(message: &Message, wanted: &str) -> Refusal {
         Message::Report(_) => "is a report",
         Message::Release(_) => "is a release",
         Message::Bye(_) => "is a bye",
+        Message::Domains(_) => "is of domains",
     };
     Refusal::invalid("message", found, wanted)
 }

@@ -1,0 +1,128 @@
+//! Two clocks that agree about nothing: when was here what happened there?
+//!
+//! What comes from a grantor was said before it came, and what it heard of us came there after we had said it. So its clock
+//! is ahead of ours by no less than one message shows, and by no more than the other. Both bounds are kept, and the one is
+//! used that makes a hit *earlier*: it then ceases to count rather too early than too late, at most by a round trip, and
+//! nobody is refused because of the way that a message took.
+
+use lessor_proto::Time;
+
+/// One part in so many: by how much the two clocks may drift apart. Of clocks that are worse hits count a little too long.
+const DRIFT: i128 = 999;
+
+/// By how much a grantor's clock is ahead of ours, in nanoseconds: no less and no more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clocks {
+    least: Option<Bound>,
+    most: Option<Bound>,
+}
+
+/// A bound, and when it was found.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    nanos: i128,
+    found: Time,
+}
+
+// === impl Clocks ===
+
+impl Clocks {
+    /// Something came at `now` that was said when the clock there showed `said`.
+    pub(super) fn came(&mut self, now: Time, said: Time) {
+        let nanos = difference(said, now);
+        let known = self.least.map(|bound| bound.nanos - bound.drift(now));
+        if known.is_none_or(|known| nanos >= known) {
+            self.least = Some(Bound { nanos, found: now });
+        }
+    }
+
+    /// What we said at `sent` had come there when the clock there showed `heard`.
+    pub(super) fn heard(&mut self, now: Time, sent: Time, heard: Time) {
+        let nanos = difference(heard, sent);
+        let known = self.most.map(|bound| bound.nanos + bound.drift(now));
+        if known.is_none_or(|known| nanos <= known) {
+            self.most = Some(Bound { nanos, found: now });
+        }
+    }
+
+    /// What the clock there showed at `here`, or before that.
+    pub(super) fn there(&self, now: Time, here: Time) -> Option<Time> {
+        let bound = self.least?;
+        Some(moved(here, bound.nanos - bound.drift(now)))
+    }
+
+    /// What our clock showed when that there showed `there`, or before that.
+    pub(super) fn here(&self, now: Time, there: Time) -> Option<Time> {
+        let bound = self.most?;
+        Some(moved(there, -(bound.nanos + bound.drift(now))))
+    }
+}
+
+impl Bound {
+    /// By how much it may be wrong by now.
+    fn drift(&self, now: Time) -> i128 {
+        difference(now, self.found).max(0) / DRIFT
+    }
+}
+
+fn difference(a: Time, b: Time) -> i128 {
+    i128::from(a.as_nanos()) - i128::from(b.as_nanos())
+}
+
+fn moved(time: Time, by: i128) -> Time {
+    let nanos = (i128::from(time.as_nanos()) + by).clamp(0, i128::from(u64::MAX));
+    Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const AHEAD: u64 = 1_000_000_000_000;
+
+    #[test]
+    fn nothing_is_known_before_something_came() {
+        let clocks = Clocks::default();
+        assert_eq!((clocks.there(Time::ZERO, Time::ZERO), clocks.here(Time::ZERO, Time::ZERO)), (None, None));
+    }
+
+    proptest! {
+        /// Clocks that go equally fast, with messages that take up to a second: what happened here or there is placed on
+        /// the other clock no later than it was, and no earlier than the shortest ways explain.
+        #[test]
+        fn moments_are_placed_no_later_than_they_were(
+            ways in proptest::collection::vec((0..1_000_000_000_u64, 0..1_000_000_000_u64), 1..20),
+            ago in 0..1_000_000_000_u64,
+        ) {
+            let mut clocks = Clocks::default();
+            let mut now = AHEAD;
+            for &(up, down) in &ways {
+                let sent = now;
+                let heard = sent + up;
+                now = heard + down;
+                clocks.heard(Time::from_nanos(now), Time::from_nanos(sent), Time::from_nanos(heard + AHEAD));
+                clocks.came(Time::from_nanos(now), Time::from_nanos(heard + AHEAD));
+            }
+            let (up, down) = ways[ways.len() - 1];
+            let at = Time::from_nanos(now - ago);
+            let there = clocks.there(Time::from_nanos(now), at).unwrap().as_nanos();
+            prop_assert!(there <= now - ago + AHEAD && there + down >= now - ago + AHEAD);
+            let here = clocks.here(Time::from_nanos(now), Time::from_nanos(now - ago + AHEAD)).unwrap().as_nanos();
+            prop_assert!(here <= now - ago && here + up >= now - ago);
+        }
+
+        /// Ours is fast or slow by one part in a thousand, and an hour passes without a word.
+        #[test]
+        fn drift_is_allowed_for(fast in 999_000..=1_001_000_u64, hour in 0..3_600_000_u64) {
+            let there = |millis: u64| Time::from_nanos(AHEAD + millis * 1_000_000);
+            let here = |millis: u64| Time::from_nanos(millis * fast);
+            let mut clocks = Clocks::default();
+            clocks.heard(here(0), here(0), there(0));
+            clocks.came(here(0), there(0));
+            prop_assert!(clocks.there(here(hour), here(hour)).unwrap() <= there(hour));
+            prop_assert!(clocks.here(here(hour), there(hour)).unwrap() <= here(hour));
+        }
+    }
+}

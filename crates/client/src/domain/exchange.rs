@@ -1,0 +1,354 @@
+//! Scope `shared`: clients tell each other what domains do, through the server to which they have a stream.
+//!
+//! Each client decides by itself, on its own hits and on those of others that it was told of. What it knows is never more
+//! than what was done, so as far as one tier and the hard limit go, what it refuses would be refused by whoever knew
+//! everything. Only a tier that others have entered may allow more than is known here; so entering a tier is told at once,
+//! and who can wait [asks](Domains::ask) before it is refused.
+//!
+//! Most domains are far from every limit, and of those next to nothing is told. Each of n clients keeps to itself hits of up to
+//! 1/(2n) of the limit, so that together they keep back less than half of it. From the rest the server sees when a domain
+//! has used up half. Then the domain is *hot*: all clients tell everything of it at short intervals, and those that use it
+//! are told what the others did.
+//!
+//! Times travel on the server's clock, and are rather too early than too late (see `clocks.rs`): a hit of another client
+//! ceases to count up to a round trip too soon, and never too late.
+//!
+//! When a stream ends, what is known stays. On the next one everything is told again, and what is told from there replaces
+//! what others had told before.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use lessor_algorithms::tiers::{Entry, TierState};
+use lessor_proto::message::{
+    DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES,
+};
+use lessor_proto::{ResourceId, Time};
+
+use super::clocks::Clocks;
+use super::policies::Scope;
+use super::shard::Record;
+use super::sharing::is_share;
+use super::store::{Domains, lock};
+use super::telling::Telling;
+
+/// How often hits of hot domains are told.
+pub const CADENCE: Duration = Duration::from_millis(100);
+/// Without news for longer than this others are out of hearing; the server has some four times as often.
+pub const HEARING: Duration = Duration::from_secs(1);
+/// Reports that were not heard yet whose time is remembered.
+const MOST_SENT: usize = 1_024;
+
+/// What the clients of a resource tell each other.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// How many clients tell each other; 0 as long as there is no hearing.
+    members: AtomicU32,
+    /// Whoever tells is to look when.
+    is_called: AtomicBool,
+    /// When news came last, in nanoseconds.
+    pub(super) news_at: AtomicU64,
+    talk: Mutex<Talk>,
+}
+
+/// What is said on a stream.
+#[derive(Debug, Default)]
+pub(super) struct Talk {
+    stream: Option<u64>,
+    clocks: Clocks,
+    /// Reports that the server has not confirmed, and when they were made.
+    sent: VecDeque<(u64, Time)>,
+    /// The number of the last report.
+    last: u64,
+    /// The last report that the server has taken up.
+    heard: u64,
+    /// The next report is to be answered at once.
+    asks: bool,
+    /// The next report is to be sent at once.
+    is_urgent: bool,
+    told_at: Option<Time>,
+    /// Who has something to tell, each once.
+    listed: VecDeque<Arc<str>>,
+    pub(super) hot: BTreeSet<Arc<str>>,
+    waiting: Vec<Waker>,
+}
+
+/// Resolves when the server has answered a report, and never if the stream ends before that.
+#[derive(Debug)]
+pub(super) struct Heard<'a> {
+    exchange: &'a Exchange,
+    id: u64,
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    pub(super) fn new() -> Exchange {
+        Exchange {
+            members: AtomicU32::new(0),
+            is_called: AtomicBool::new(false),
+            news_at: AtomicU64::new(0),
+            talk: Mutex::default(),
+        }
+    }
+
+    pub(super) fn talk(&self) -> MutexGuard<'_, Talk> {
+        lock(&self.talk)
+    }
+
+    pub(super) fn members(&self) -> u32 {
+        self.members.load(Ordering::Relaxed)
+    }
+
+    /// Puts a domain on the list of those who have something to tell.
+    pub(super) fn list(&self, record: &mut Record, is_urgent: bool) {
+        let Some(telling) = &mut record.telling else { return };
+        let mut talk = self.talk();
+        let is_listed = std::mem::replace(&mut telling.is_listed, true);
+        let is_first = talk.listed.is_empty();
+        if !is_listed {
+            talk.listed.push_back(Arc::from(&*record.name));
+        }
+        if is_first || is_urgent && !talk.is_urgent {
+            self.is_called.store(true, Ordering::Release);
+        }
+        talk.is_urgent |= is_urgent;
+    }
+}
+
+// === impl Domains ===
+
+impl Domains {
+    /// From here on reports go up `stream`, if there is one, and news come down it. What was told on another one is told again.
+    pub fn attend(&self, stream: Option<u64>) {
+        let stream = stream.filter(|_| self.scope() == Scope::Shared);
+        let mut talk = self.exchange.talk();
+        if talk.stream == stream {
+            return;
+        }
+        self.exchange.members.store(0, Ordering::Relaxed);
+        let (listed, waiting) = (std::mem::take(&mut talk.listed), std::mem::take(&mut talk.waiting));
+        *talk = Talk { stream, listed, asks: stream.is_some(), ..Talk::default() };
+        // Who waits for an answer that will not come finds out that nobody is heard.
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// When to [`Domains::tell`], if anything is to be told.
+    #[must_use]
+    pub fn tell_at(&self) -> Option<Time> {
+        let talk = self.exchange.talk();
+        talk.stream?;
+        if talk.asks || talk.is_urgent {
+            return Some(Time::ZERO);
+        }
+        let is_known = talk.clocks.there(Time::ZERO, Time::ZERO).is_some();
+        (is_known && !talk.listed.is_empty()).then(|| talk.told_at.map_or(Time::ZERO, |at| at + CADENCE))
+    }
+
+    /// Whether something has happened since this was last asked that makes [`Domains::tell_at`] earlier.
+    pub fn take_call(&self) -> bool {
+        let called = &self.exchange.is_called;
+        called.load(Ordering::Relaxed) && called.swap(false, Ordering::AcqRel)
+    }
+
+    /// What is to be told on the stream, as of `now`.
+    pub fn tell(&self, now: Time, resource: &ResourceId) -> Option<DomainReport> {
+        let version = self.policies()?.version();
+        let (asks, clocks, most) = {
+            let mut talk = self.exchange.talk();
+            talk.stream?;
+            talk.is_urgent = false;
+            (std::mem::take(&mut talk.asks), talk.clocks, talk.listed.len().min(MOST_DOMAINS))
+        };
+        let mut domains = Vec::new();
+        let mut entries = 0;
+        for _ in 0..most {
+            if clocks.there(now, now).is_none() || entries > MOST_ENTRIES / 2 {
+                break;
+            }
+            let Some(name) = self.exchange.talk().listed.pop_front() else { break };
+            let hits = self.told_of(now, &clocks, name);
+            entries += hits.as_ref().map_or(0, |hits| hits.entries.len());
+            domains.extend(hits);
+        }
+        let mut talk = self.exchange.talk();
+        if domains.is_empty() && !asks {
+            return None;
+        }
+        talk.last += 1;
+        talk.told_at = Some(now);
+        let id = talk.last;
+        talk.sent.push_back((id, now));
+        if talk.sent.len() > MOST_SENT {
+            talk.sent.pop_front();
+        }
+        Some(DomainReport { resource: resource.clone(), version, id, ask: asks, domains })
+    }
+
+    /// What others did, as the server tells it.
+    pub fn learn(&self, now: Time, news: &DomainNews) {
+        let (clocks, hot, waiting) = {
+            let mut talk = self.exchange.talk();
+            if talk.stream.is_none() {
+                return;
+            }
+            talk.hear(now, news);
+            (talk.clocks, talk.note_heat(news), std::mem::take(&mut talk.waiting))
+        };
+        self.exchange.members.store(news.members.max(1), Ordering::Relaxed);
+        self.exchange.news_at.store(now.as_nanos(), Ordering::Relaxed);
+        if news.begins {
+            self.tell_all(now);
+        }
+        hot.iter().for_each(|name| self.heat(name, true));
+        news.calm.iter().for_each(|name| self.heat(name, false));
+        if self.policies().is_some_and(|policies| policies.version() == news.version) {
+            news.domains.iter().for_each(|hits| self.learn_of(now, &clocks, hits));
+        }
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Asks the server for all that it knows, if it is in hearing. [`Domains::has_heard`] says when it has answered.
+    pub fn ask(&self) -> Option<u64> {
+        let mut talk = self.exchange.talk();
+        talk.stream?;
+        talk.asks = true;
+        self.exchange.is_called.store(true, Ordering::Release);
+        Some(talk.last + 1)
+    }
+
+    /// Whether the server has answered question `id`, or there is nobody any more who would.
+    #[must_use]
+    pub fn has_heard(&self, id: u64) -> bool {
+        let talk = self.exchange.talk();
+        talk.stream.is_none() || talk.heard >= id
+    }
+
+    pub(super) fn heard(&self, id: u64) -> Heard<'_> {
+        Heard { exchange: &self.exchange, id }
+    }
+
+    /// A stream has begun: of whatever is worth it everything is told.
+    fn tell_all(&self, now: Time) {
+        let members = self.exchange.members();
+        for mut shard in self.shards() {
+            for record in shard.records_mut() {
+                let is_much = |tier: TierState| is_share(tier.hits, tier.limit, members);
+                let has_much = record.history.tiers(&record.contract, now.as_nanos()).any(is_much);
+                match &mut record.telling {
+                    Some(telling) => telling.tell_all(),
+                    None if has_much && record.name.len() <= LONGEST_DOMAIN => {
+                        record.telling = Some(Box::new(Telling::new(&record.history, false)));
+                    }
+                    None => continue,
+                }
+                self.exchange.list(record, true);
+            }
+        }
+    }
+
+    /// A domain is hot, or not any more.
+    fn heat(&self, name: &str, is_hot: bool) {
+        let hash = self.hash(name);
+        let mut shard = self.shard(hash);
+        let Some(record) = shard.find(hash, name) else { return };
+        match &mut record.telling {
+            Some(telling) => telling.is_hot = is_hot,
+            None if is_hot => record.telling = Some(Box::new(Telling::new(&record.history, true))),
+            None => return,
+        }
+        if record.telling.as_ref().is_some_and(|telling| telling.is_hot && telling.has_news()) {
+            self.exchange.list(record, true);
+        }
+    }
+
+    /// What is told of one domain.
+    fn told_of(&self, now: Time, clocks: &Clocks, name: Arc<str>) -> Option<DomainHits> {
+        let hash = self.hash(&name);
+        let mut shard = self.shard(hash);
+        let record = self.record(&mut shard, now, hash, &name)?;
+        let telling = record.telling.as_mut()?;
+        let (all, entries) = telling.tell(&record.contract, now.as_nanos());
+        let there = |entry: &Entry| {
+            let at = clocks.there(now, Time::from_nanos(entry.at))?;
+            let (policy, tier) = (u32::try_from(entry.policy).ok()?, u32::try_from(entry.tier).ok()?);
+            Some(DomainEntry { policy, tier, at, hits: entry.hits, is_entered: entry.is_entered })
+        };
+        Some(DomainHits { domain: name, all, others: 0, entries: entries.iter().filter_map(there).collect() })
+    }
+
+    /// What others did with one domain.
+    fn learn_of(&self, now: Time, clocks: &Clocks, hits: &DomainHits) {
+        let here = |entry: &DomainEntry| {
+            let at = clocks.here(now, entry.at)?.as_nanos();
+            let (policy, tier) = (usize::try_from(entry.policy).ok()?, usize::try_from(entry.tier).ok()?);
+            Some(Entry { policy, tier, at, hits: entry.hits, is_entered: entry.is_entered })
+        };
+        let entries: Vec<Entry> = hits.entries.iter().filter_map(here).collect();
+        let hash = self.hash(&hits.domain);
+        let mut shard = self.shard(hash);
+        let Some(record) = self.record(&mut shard, now, hash, &hits.domain) else { return };
+        let Record { history, contract, telling, .. } = record;
+        let telling = telling.get_or_insert_with(|| Box::new(Telling::new(history, true)));
+        telling.others = hits.others;
+        if hits.all {
+            let debt = history.debt();
+            *history = telling.with_others(contract, &entries);
+            history.settle(contract, now.as_nanos(), debt.into());
+        } else {
+            entries.iter().for_each(|entry| history.merge(contract, entry));
+        }
+    }
+}
+
+// === impl Talk ===
+
+impl Talk {
+    /// What news say of the clock there, and of what came there.
+    fn hear(&mut self, now: Time, news: &DomainNews) {
+        self.clocks.came(now, news.now);
+        while let Some(&(id, sent)) = self.sent.front()
+            && id <= news.heard
+        {
+            if id == news.heard {
+                self.clocks.heard(now, sent, news.heard_at);
+            }
+            self.sent.pop_front();
+        }
+        self.heard = self.heard.max(news.heard);
+    }
+
+    /// Which domains are hot. Returns those that are to be looked at because of it.
+    fn note_heat(&mut self, news: &DomainNews) -> Vec<Arc<str>> {
+        if news.begins {
+            self.hot.clear();
+        }
+        self.hot.extend(news.hot.iter().cloned());
+        for name in &news.calm {
+            self.hot.remove(name);
+        }
+        news.hot.clone()
+    }
+}
+
+// === impl Heard ===
+
+impl Future for Heard<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut talk = self.exchange.talk();
+        if talk.stream.is_none() || talk.heard >= self.id {
+            return Poll::Ready(());
+        }
+        if !talk.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            talk.waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}

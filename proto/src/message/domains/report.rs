@@ -1,0 +1,48 @@
+//! What a client tells of its domains.
+
+use super::hits::{self, DomainHits};
+use crate::message::{Limits, Refusal, field};
+use crate::name::ResourceId;
+use crate::wire;
+
+/// Hits that domains made at a client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DomainReport {
+    /// Of which resource.
+    pub resource: ResourceId,
+    /// The policies by which they were counted.
+    pub version: u32,
+    /// Grows with each report on a stream.
+    pub id: u64,
+    /// To be answered at once.
+    pub ask: bool,
+    /// Whose, and which.
+    pub domains: Vec<DomainHits>,
+}
+
+// === impl DomainReport ===
+
+impl DomainReport {
+    pub(crate) fn to_wire(&self) -> wire::DomainsRequest {
+        wire::DomainsRequest {
+            resource_id: Some(self.resource.to_string()),
+            version: Some(self.version),
+            id: Some(self.id),
+            ask: self.ask.then_some(true),
+            domain: self.domains.iter().map(DomainHits::to_wire).collect(),
+        }
+    }
+
+    pub(crate) fn from_wire(wire: wire::DomainsRequest, limits: &Limits) -> Result<DomainReport, Refusal> {
+        let resource = field::resource(|| "domains.resource_id".to_owned(), wire.resource_id, limits)?;
+        let version = "the version of the policies of domains that the holder has";
+        let id = "a number greater than that of any before on this stream";
+        Ok(DomainReport {
+            resource,
+            version: wire.version.ok_or_else(|| Refusal::missing("domains.version", version))?,
+            id: wire.id.ok_or_else(|| Refusal::missing("domains.id", id))?,
+            ask: wire.ask.unwrap_or(false),
+            domains: hits::from_wire("domains.domain", wire.domain)?,
+        })
+    }
+}

@@ -1,0 +1,487 @@
+//! How well several clients keep to the tiers of one domain that reaches all of them, beside one who knew everything.
+//!
+//! The real server, sessions and domains of clients, with a network between them that takes its time, and a clock of its
+//! own for each client. One domain's requests reach the clients in a pattern; each is for one hit.
+//!
+//! Two things are compared with. *The truth* is the history of all hits that were really made, wherever that was: a refusal
+//! is *incorrect* if the rules, applied to it, would have granted the hit. *The center* is one who is asked for every hit
+//! and decides alone; what the clients grant more than it is *over-admitted*.
+//!
+//! ```
+//! use lessor_sim::tenants::{Ask, Run, Traffic, Way};
+//!
+//! let run = Run { clients: 4, traffic: Traffic::Uniform, way: Way::Shared(Ask::Confirmed), seconds: 60, ..Run::default() };
+//! let report = run.play(1);
+//! assert_eq!(report.incorrect, 0);
+//! assert!(report.over() < 0.05, "{}", report.over());
+//! ```
+
+mod client;
+mod traffic;
+mod truth;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_client::domain::{Policies, Rules, Scope};
+use lessor_client::session::{Action, Failure, Transport};
+use lessor_proto::message::{Down, Up};
+use lessor_proto::{Amount, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::repository::{Domains, Glob, Repository, Template};
+
+use self::client::{Client, Outcome};
+pub use self::traffic::Traffic;
+use self::truth::Truth;
+use crate::agenda::Agenda;
+use crate::dice::Dice;
+
+/// The domain.
+const DOMAIN: &str = "tenant-42";
+/// The name of the resource.
+const RESOURCE: &str = "db";
+/// By how much the times of two messages of the same way may differ.
+const JITTER: Duration = Duration::from_millis(4);
+/// Clients hold their leases before the first request comes.
+const BEGIN: Duration = Duration::from_secs(5);
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// How many clients the domain reaches.
+    pub clients: usize,
+    /// Which of them, when.
+    pub traffic: Traffic,
+    /// What they know of each other.
+    pub way: Way,
+    /// How long, in simulated seconds.
+    pub seconds: u64,
+    /// Requests a second of all clients together, while there are any.
+    pub rate: f64,
+    /// How long a message takes from a client to the server, at least; a few milliseconds may be added.
+    pub delay: Duration,
+    /// What the domain may do.
+    pub contract: Contract,
+    /// The server is lost then, and another one takes its place a second later.
+    pub lost_at: Option<Duration>,
+}
+
+/// What clients know of each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Nothing: each enforces the tiers in full.
+    Alone,
+    /// They tell each other over streams.
+    Shared(Ask),
+    /// They would, but poll.
+    Polling,
+}
+
+/// How a request is answered that would be refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// At once.
+    AtOnce,
+    /// When the server was asked.
+    Confirmed,
+}
+
+/// How it went.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Report {
+    /// Requests.
+    pub asked: u64,
+    /// Hits that clients granted.
+    pub granted: u64,
+    /// Hits that the center granted for the same requests.
+    pub granted_by_center: u64,
+    /// Refusals by clients.
+    pub refused: u64,
+    /// Those of them that whoever knew everything would have granted.
+    pub incorrect: u64,
+    /// Those of these that are not explained by what messages take from one client to another: whoever knew everything that
+    /// was older than that, and placed it by no more than that too early, would have granted them as well.
+    pub unexcused: u64,
+    /// Hits that clients granted and whoever knew everything would have refused.
+    pub excess: u64,
+    /// Requests that were granted as nobody was heard.
+    pub unheard: u64,
+    /// Questions that were asked before a refusal.
+    pub questions: u64,
+    /// Reports of domains that went up.
+    pub reports: u64,
+    /// News of domains that came down.
+    pub news: u64,
+}
+
+/// What happens.
+#[derive(Debug)]
+enum Event {
+    /// The next request comes.
+    Request,
+    /// Something is due at a client.
+    Client(usize),
+    /// Something is due at the server.
+    Server,
+    /// Something arrives at the server.
+    Up { client: usize, stream: u64, up: Sent },
+    /// Something arrives at a client.
+    Down { client: usize, stream: u64, down: Received },
+    /// The server is gone, and the streams with it.
+    Loss,
+    /// Another server begins.
+    Return,
+}
+
+/// What goes to the server.
+#[derive(Debug)]
+enum Sent {
+    Stream(Box<Up>),
+    Ask(Box<lessor_proto::message::Ask>),
+}
+
+/// What comes from it.
+#[derive(Debug)]
+enum Received {
+    Stream(Box<Down>),
+    Answer(Box<lessor_proto::message::Answer>),
+    Lost,
+}
+
+/// The server, the clients and the network.
+struct World<'a> {
+    run: &'a Run,
+    now: Time,
+    agenda: Agenda<Event>,
+    dice: Dice,
+    /// Those of the traffic, so that it is the same whatever the network does.
+    traffic_dice: Dice,
+    node: Option<Node>,
+    epoch: u64,
+    clients: Vec<Client>,
+    peers: BTreeMap<Peer, (usize, u64)>,
+    streams: BTreeMap<(usize, u64), Peer>,
+    /// Nothing overtakes what was sent before it, up and down.
+    clear: Vec<[Time; 2]>,
+    server_due: Option<Time>,
+    truth: Truth,
+    arrivals: traffic::Arrivals,
+    report: Report,
+}
+
+// === impl Run ===
+
+impl Default for Run {
+    /// Four clients that tell each other, asked forty times a second for ten minutes, ten milliseconds from the server, with
+    /// the three tiers of the protocol's own measurement: 100 in 10 s, or 200 for half a minute, or 400 for a quarter; and no
+    /// more than 80 in a second.
+    fn default() -> Run {
+        let tier = |limit, active, cooldown, is_skippable| Tier {
+            limit,
+            window: Duration::from_secs(10),
+            active: Duration::from_secs(active),
+            cooldown: Duration::from_secs(cooldown),
+            is_skippable,
+            kind: Window::Exact,
+        };
+        let tiers = vec![tier(100, 60, 0, false), tier(200, 30, 60, false), tier(400, 15, 120, true)];
+        let policy = Policy::new(tiers, Some(80), None).expect("a policy that holds together");
+        Run {
+            clients: 4,
+            traffic: Traffic::Uniform,
+            way: Way::Shared(Ask::Confirmed),
+            seconds: 600,
+            rate: 40.0,
+            delay: Duration::from_millis(10),
+            contract: Contract::from(policy),
+            lost_at: None,
+        }
+    }
+}
+
+impl Run {
+    /// Plays it; chance is drawn from `seed`.
+    ///
+    /// # Panics
+    /// When it has no clients.
+    #[must_use]
+    pub fn play(&self, seed: u64) -> Report {
+        assert!(self.clients > 0, "a domain reaches at least one client");
+        let mut world = World::new(self, seed);
+        world.play();
+        world.report
+    }
+
+    fn repository(&self) -> Repository {
+        let scope = if self.way == Way::Alone { Scope::Client } else { Scope::Shared };
+        let rules = Rules { scope, default: Some(self.contract.clone()), ..Rules::default() };
+        let policies = Policies::new(rules).expect("nothing stands twice");
+        let domains = Domains { policies: Arc::new(policies), changes: Vec::new() };
+        // So much that the lease refuses nothing.
+        let template = Template::new(Glob::new("*").expect("a glob"), Amount::from_units(1_000_000));
+        let learning = Duration::ZERO;
+        let template = Template { domains: Some(domains), learning, ..template };
+        Repository::new(vec![template]).expect("a template that holds together")
+    }
+}
+
+// === impl Report ===
+
+impl Report {
+    /// How much more clients granted than the center, as a fraction of what that did.
+    #[must_use]
+    pub fn over(&self) -> f64 {
+        self.granted as f64 / (self.granted_by_center.max(1)) as f64 - 1.0
+    }
+
+    /// The sum of two runs.
+    #[must_use]
+    pub fn plus(self, other: Report) -> Report {
+        Report {
+            asked: self.asked + other.asked,
+            granted: self.granted + other.granted,
+            granted_by_center: self.granted_by_center + other.granted_by_center,
+            refused: self.refused + other.refused,
+            incorrect: self.incorrect + other.incorrect,
+            unexcused: self.unexcused + other.unexcused,
+            excess: self.excess + other.excess,
+            unheard: self.unheard + other.unheard,
+            questions: self.questions + other.questions,
+            reports: self.reports + other.reports,
+            news: self.news + other.news,
+        }
+    }
+}
+
+// === impl World ===
+
+impl World<'_> {
+    fn new(run: &Run, seed: u64) -> World<'_> {
+        let mut dice = Dice::new(seed);
+        let mut traffic_dice = Dice::new(dice.number());
+        let transport = if run.way == Way::Polling { Transport::Poll } else { Transport::Stream };
+        let clients = (0..run.clients).map(|number| Client::new(number, transport, &mut dice)).collect();
+        let end = Time::ZERO + BEGIN + Duration::from_secs(run.seconds);
+        let mut world = World {
+            run,
+            now: Time::ZERO,
+            agenda: Agenda::small(),
+            node: None,
+            epoch: 0,
+            clients,
+            peers: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            clear: vec![[Time::ZERO; 2]; run.clients],
+            server_due: None,
+            truth: Truth::new(run.contract.clone()),
+            arrivals: traffic::Arrivals::new(run, Time::ZERO + BEGIN, end, &mut traffic_dice),
+            report: Report::default(),
+            dice,
+            traffic_dice,
+        };
+        world.begin_server();
+        for client in 0..run.clients {
+            world.agenda.put(Time::ZERO, Event::Client(client));
+        }
+        if let Some(at) = run.lost_at {
+            world.agenda.put(Time::ZERO + BEGIN + at, Event::Loss);
+        }
+        world.expect_request();
+        world
+    }
+
+    fn play(&mut self) {
+        let end = Time::ZERO + BEGIN + Duration::from_secs(self.run.seconds + 2);
+        while let Some((at, event)) = self.agenda.pop(end) {
+            self.now = at;
+            self.happen(event);
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Request => self.request(),
+            Event::Client(client) => {
+                self.clients[client].due = None;
+                self.attend(client);
+            }
+            Event::Server => {
+                self.server_due = None;
+                self.serve();
+            }
+            Event::Up { client, stream, up } => {
+                self.take_up(client, stream, up);
+                self.serve();
+            }
+            Event::Down { client, stream, down } => {
+                self.take_down(client, stream, down);
+                self.attend(client);
+            }
+            Event::Loss => self.lose_server(),
+            Event::Return => self.begin_server(),
+        }
+    }
+
+    /// A request comes to a client, and the next one is drawn.
+    fn request(&mut self) {
+        let client = self.arrivals.client();
+        self.report.asked += 1;
+        self.report.granted_by_center += u64::from(self.truth.ask_center(self.now));
+        let confirms = self.run.way == Way::Shared(Ask::Confirmed);
+        let outcome = self.clients[client].request(self.now, confirms);
+        self.count(outcome);
+        self.attend(client);
+        self.expect_request();
+    }
+
+    fn expect_request(&mut self) {
+        if let Some(at) = self.arrivals.next(&mut self.traffic_dice) {
+            self.agenda.put(at, Event::Request);
+        }
+    }
+
+    fn count(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Granted(hit) => {
+                self.report.granted += 1;
+                self.report.unheard += u64::from(hit.is_unheard);
+                self.report.excess += u64::from(!self.truth.make(self.now, hit));
+            }
+            Outcome::Refused => {
+                let is_incorrect = self.truth.would_grant(self.now);
+                let young = (self.run.delay + JITTER) * 2 + Duration::from_millis(1);
+                let is_excused = !self.truth.would_have_granted(self.now, young);
+                self.report.refused += 1;
+                self.report.incorrect += u64::from(is_incorrect);
+                self.report.unexcused += u64::from(is_incorrect && !is_excused);
+            }
+            Outcome::Open => self.report.questions += 1,
+        }
+    }
+
+    /// A client does what is due, and says what it has to say.
+    fn attend(&mut self, number: usize) {
+        let outcomes = self.clients[number].settle(self.now);
+        outcomes.into_iter().for_each(|outcome| self.count(outcome));
+        while let Some(action) = self.clients[number].poll(self.now) {
+            match action {
+                Action::Connect { id, hello, .. } => {
+                    self.send(number, id, Sent::Stream(Box::new(Up::Hello(hello))));
+                }
+                Action::Send { id, up } => {
+                    self.report.reports += u64::from(matches!(up, Up::Domains(_)));
+                    self.send(number, id, Sent::Stream(Box::new(up)));
+                }
+                Action::Ask { id, ask, .. } => self.send(number, id, Sent::Ask(Box::new(ask))),
+                Action::Disconnect { .. } | Action::Release { .. } => {}
+                Action::Change(_) | Action::News(_) => unreachable!("clients take these themselves"),
+            }
+        }
+        let at = self.clients[number].deadline(self.now);
+        if self.clients[number].due.is_none_or(|due| at < due) && at < Time::MAX {
+            self.clients[number].due = Some(at);
+            self.agenda.put(at, Event::Client(number));
+        }
+    }
+
+    fn send(&mut self, client: usize, stream: u64, up: Sent) {
+        let at = self.arrival(client, 0);
+        self.agenda.put(at, Event::Up { client, stream, up });
+    }
+
+    fn deliver(&mut self, client: usize, stream: u64, down: Received) {
+        let at = self.arrival(client, 1);
+        self.agenda.put(at, Event::Down { client, stream, down });
+    }
+
+    fn arrival(&mut self, client: usize, way: usize) -> Time {
+        let at = self.now + self.run.delay + self.dice.time(Duration::ZERO, JITTER);
+        let clear = &mut self.clear[client][way];
+        *clear = at.max(*clear + Duration::from_nanos(1));
+        *clear
+    }
+
+    fn take_up(&mut self, client: usize, stream: u64, up: Sent) {
+        let Some(node) = &mut self.node else {
+            return self.deliver(client, stream, Received::Lost);
+        };
+        match up {
+            Sent::Ask(ask) => {
+                let answer = node.ask(self.now, &ask).expect("the request is good");
+                self.deliver(client, stream, Received::Answer(Box::new(answer)));
+            }
+            Sent::Stream(up) => match (*up, self.streams.get(&(client, stream))) {
+                (Up::Hello(hello), _) => {
+                    let peer = node.connect(self.now, hello);
+                    self.peers.insert(peer, (client, stream));
+                    self.streams.insert((client, stream), peer);
+                }
+                (up, Some(&peer)) => node.receive(self.now, peer, up),
+                (_, None) => self.deliver(client, stream, Received::Lost),
+            },
+        }
+    }
+
+    fn take_down(&mut self, client: usize, stream: u64, down: Received) {
+        if let Received::Stream(down) = &down {
+            self.report.news += u64::from(matches!(**down, Down::Domains(_)));
+            if let (Some(node), Some(&peer)) = (&mut self.node, self.streams.get(&(client, stream))) {
+                node.ready(self.now, peer);
+            }
+        }
+        self.clients[client].take(self.now, stream, down);
+        self.serve();
+    }
+
+    /// The server does what is due.
+    fn serve(&mut self) {
+        let Some(node) = &mut self.node else { return };
+        node.advance(self.now);
+        let mut sent = Vec::new();
+        while let Some(output) = node.poll(self.now) {
+            match output {
+                Output::Send { peer, down } => sent.push((peer, Received::Stream(Box::new(down)))),
+                Output::Close { peer } => sent.push((peer, Received::Lost)),
+                Output::Parent(_) => unreachable!("it is a root"),
+            }
+        }
+        let deadline = node.deadline();
+        for (peer, down) in sent {
+            if let Some(&(client, stream)) = self.peers.get(&peer) {
+                self.deliver(client, stream, down);
+            }
+        }
+        if let Some(at) = deadline.map(|at| at.max(self.now))
+            && self.server_due.is_none_or(|due| at < due)
+        {
+            self.server_due = Some(at);
+            self.agenda.put(at, Event::Server);
+        }
+    }
+
+    fn lose_server(&mut self) {
+        self.node = None;
+        self.server_due = None;
+        let streams: Vec<(usize, u64)> = std::mem::take(&mut self.streams).into_keys().collect();
+        self.peers.clear();
+        streams.into_iter().for_each(|(client, stream)| self.deliver(client, stream, Received::Lost));
+        self.agenda.put(self.now + Duration::from_secs(1), Event::Return);
+    }
+
+    fn begin_server(&mut self) {
+        self.epoch += 1;
+        self.node = Some(Node::new(self.now, NodeConfig::new("root", self.epoch), self.run.repository()));
+        self.serve();
+    }
+}
+
+/// What a client hears when nobody is there.
+fn unreachable_server() -> Failure {
+    Failure::Unreachable("connection refused".to_owned())
+}
+
+fn resource() -> ResourceId {
+    ResourceId::new(RESOURCE, 256).expect("a name")
+}

@@ -1,0 +1,160 @@
+//! A client: session, lease and domains, on a clock of its own.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_client::domain::{Decision, Domains, Ground, HEARING, Options, Scope};
+use lessor_client::holding::{HoldingConfig, Kind};
+use lessor_client::limiter::Limiter;
+use lessor_client::session::{Action, Session, SessionConfig, Transport};
+use lessor_proto::{ClientId, Time};
+
+use super::{DOMAIN, Received, resource, unreachable_server};
+use crate::dice::Dice;
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Client {
+    session: Session,
+    domains: Domains,
+    lease: Limiter,
+    /// By how much its clock is ahead.
+    ahead: Duration,
+    /// Requests that wait for an answer of the server: which question, and when it was asked by its clock.
+    questions: VecDeque<(u64, Time)>,
+    /// When it is looked at next, really.
+    pub(super) due: Option<Time>,
+}
+
+/// What has become of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Granted(Hit),
+    Refused,
+    /// The server is asked first.
+    Open,
+}
+
+/// A hit that was granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hit {
+    /// In which tier; 0 if in whichever is the current one.
+    pub(super) tier: usize,
+    /// The tier began its active time with it.
+    pub(super) is_entered: bool,
+    /// It was granted as nobody was heard.
+    pub(super) is_unheard: bool,
+}
+
+// === impl Client ===
+
+impl Client {
+    pub(super) fn new(number: usize, transport: Transport, dice: &mut Dice) -> Client {
+        let name = ClientId::new(format!("web-{number}"), 256).expect("a name");
+        let config = SessionConfig::new(name, dice.number(), vec![Arc::from("root:1")]);
+        let mut session = Session::new(SessionConfig { transport, ..config });
+        let ahead = dice.time(Duration::from_secs(1), Duration::from_secs(1_000_000));
+        let wants = HoldingConfig::new(Kind::Rate, 1_000.0, 0);
+        session.add(Time::ZERO + ahead, resource(), wants);
+        Client {
+            session,
+            domains: Domains::new(Options::default()),
+            lease: Limiter::new(Duration::from_secs(1)),
+            ahead,
+            questions: VecDeque::new(),
+            due: None,
+        }
+    }
+
+    /// A request for a hit.
+    pub(super) fn request(&mut self, now: Time, confirms: bool) -> Outcome {
+        let local = now + self.ahead;
+        let decision = self.domains.request(&self.lease, DOMAIN, 1, 1, local);
+        if confirms
+            && self.domains.is_doubtful(&decision)
+            && let Some(question) = self.domains.ask()
+        {
+            self.questions.push_back((question, local));
+            return Outcome::Open;
+        }
+        outcome(&decision)
+    }
+
+    /// What has become of requests whose questions were answered, or are not going to be.
+    pub(super) fn settle(&mut self, now: Time) -> Vec<Outcome> {
+        let local = now + self.ahead;
+        let mut outcomes = Vec::new();
+        while let Some(&(question, asked)) = self.questions.front()
+            && (self.domains.has_heard(question) || local > asked + HEARING)
+        {
+            self.questions.pop_front();
+            let decision = self.domains.request(&self.lease, DOMAIN, 1, 1, local);
+            outcomes.push(outcome(&decision));
+        }
+        outcomes
+    }
+
+    /// The next thing to be done outside.
+    pub(super) fn poll(&mut self, now: Time) -> Option<Action> {
+        let local = now + self.ahead;
+        self.tell(local);
+        while let Some(action) = self.session.poll(local) {
+            match action {
+                Action::Change(change) => {
+                    self.domains.follow(change.domains);
+                    self.lease.allow(local, change.allowance);
+                    self.tell(local);
+                }
+                Action::News(news) => self.domains.learn(local, &news),
+                action => return Some(action),
+            }
+        }
+        None
+    }
+
+    /// When to look again, really.
+    pub(super) fn deadline(&mut self, now: Time) -> Time {
+        self.domains.take_call();
+        let tell = self.domains.tell_at().unwrap_or(Time::MAX);
+        let late =
+            self.questions.front().map_or(Time::MAX, |&(_, asked)| asked + HEARING + Duration::from_nanos(1));
+        let local = self.session.deadline().min(tell).min(late);
+        let ahead = local.since(now + self.ahead);
+        if local == Time::MAX { Time::MAX } else { now + ahead }
+    }
+
+    /// Something has come from the server.
+    pub(super) fn take(&mut self, now: Time, id: u64, down: Received) {
+        let local = now + self.ahead;
+        match down {
+            Received::Stream(down) => self.session.on_down(local, id, *down),
+            Received::Answer(answer) => self.session.on_answer(local, id, *answer),
+            Received::Lost => {
+                self.session.on_closed(local, id, unreachable_server());
+                self.session.on_failure(local, id, unreachable_server());
+            }
+        }
+    }
+
+    fn tell(&mut self, local: Time) {
+        if self.domains.scope() != Scope::Shared {
+            return;
+        }
+        let resource = resource();
+        self.domains.attend(self.session.stream_of(&resource));
+        if self.domains.tell_at().is_some_and(|at| at <= local)
+            && let Some(report) = self.domains.tell(local, &resource)
+        {
+            self.session.tell(report);
+        }
+    }
+}
+
+fn outcome(decision: &Decision) -> Outcome {
+    if !decision.is_granted() {
+        return Outcome::Refused;
+    }
+    let is_unheard = decision.ground == Ground::Unheard;
+    Outcome::Granted(Hit { tier: decision.tier, is_entered: decision.burst && !is_unheard, is_unheard })
+}

@@ -1,0 +1,115 @@
+//! Which client the next request reaches, and when.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+use super::Run;
+use crate::dice::Dice;
+
+/// For how long a tenant is busy, and then quiet, on average.
+const BUSY: Duration = Duration::from_secs(40);
+const QUIET: Duration = Duration::from_secs(20);
+/// How long moving traffic stays with one client.
+const STAY: Duration = Duration::from_secs(7);
+
+/// How a domain's requests are spread over clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// Each reaches any of them.
+    Uniform,
+    /// Nine of ten reach the first one.
+    Skewed,
+    /// Nine of ten reach one of them, and after seven seconds the next.
+    Moving,
+}
+
+/// The name of no pattern.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("traffic {0:?} is not one of uniform, skewed, moving")]
+pub struct UnknownTraffic(String);
+
+/// Requests to come.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    traffic: Traffic,
+    clients: usize,
+    mean: Duration,
+    begin: Time,
+    end: Time,
+    next: Time,
+    /// Until when the tenant is busy.
+    busy_until: Time,
+    client: usize,
+}
+
+// === impl Traffic ===
+
+impl Traffic {
+    /// All of them.
+    pub const ALL: [Traffic; 3] = [Traffic::Uniform, Traffic::Skewed, Traffic::Moving];
+}
+
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Traffic::Uniform => "uniform",
+            Traffic::Skewed => "skewed",
+            Traffic::Moving => "moving",
+        })
+    }
+}
+
+impl FromStr for Traffic {
+    type Err = UnknownTraffic;
+
+    fn from_str(name: &str) -> Result<Traffic, UnknownTraffic> {
+        let found = Traffic::ALL.into_iter().find(|traffic| traffic.to_string() == name);
+        found.ok_or_else(|| UnknownTraffic(name.to_owned()))
+    }
+}
+
+// === impl Arrivals ===
+
+impl Arrivals {
+    pub(super) fn new(run: &Run, begin: Time, end: Time, dice: &mut Dice) -> Arrivals {
+        Arrivals {
+            traffic: run.traffic,
+            clients: run.clients,
+            mean: Duration::from_secs_f64(1.0 / run.rate),
+            begin,
+            end,
+            next: begin,
+            busy_until: begin + dice.exponential(BUSY),
+            client: 0,
+        }
+    }
+
+    /// When the next one comes; nothing if there are no more.
+    pub(super) fn next(&mut self, dice: &mut Dice) -> Option<Time> {
+        self.next += dice.exponential(self.mean);
+        while self.next > self.busy_until {
+            self.next = self.next.max(self.busy_until + dice.exponential(QUIET));
+            self.busy_until = self.next + dice.exponential(BUSY);
+        }
+        if self.next >= self.end {
+            return None;
+        }
+        let any = dice.index(self.clients);
+        let stays = self.next.since(self.begin).as_secs() / STAY.as_secs();
+        let usual = match self.traffic {
+            Traffic::Uniform => any,
+            Traffic::Skewed => 0,
+            Traffic::Moving => (stays % self.clients as u64) as usize,
+        };
+        self.client = if dice.chance(900) { usual } else { any };
+        Some(self.next)
+    }
+
+    /// Whom the one drawn last reaches.
+    pub(super) fn client(&self) -> usize {
+        self.client
+    }
+}

@@ -1,0 +1,183 @@
+//! Those who know everything: the log of all hits that were made, and one who decides about all requests alone.
+//!
+//! The log is a list of times for each tier, and the rules are applied to it word for word: it shares no code with what it
+//! judges. It knows one policy, exact windows, and requests for one hit.
+
+use std::time::Duration;
+
+use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Tier, Window};
+use lessor_proto::Time;
+
+use super::client::Hit;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Those who know everything.
+#[derive(Debug)]
+pub(super) struct Truth {
+    contract: Contract,
+    /// Of each tier, when it was entered, and its hits.
+    tiers: Vec<Log>,
+    /// All hits.
+    hits: Vec<u64>,
+    /// One who is asked for every hit.
+    center: Domain,
+}
+
+/// What happened in a tier, in order.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    entered: Vec<u64>,
+    hits: Vec<u64>,
+}
+
+/// What was known at some time, looked at later.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    now: u64,
+    known: u64,
+}
+
+// === impl Truth ===
+
+impl Truth {
+    /// # Panics
+    /// When `contract` is not one policy of exact windows.
+    pub(super) fn new(contract: Contract) -> Truth {
+        let [policy] = contract.policies() else { panic!("the log knows one policy") };
+        assert!(policy.tiers().iter().all(|tier| tier.kind == Window::Exact), "the log is exact");
+        let tiers = vec![Log::default(); policy.tiers().len()];
+        Truth { contract, tiers, hits: Vec::new(), center: Domain::new() }
+    }
+
+    /// Whether the center grants a hit.
+    pub(super) fn ask_center(&mut self, now: Time) -> bool {
+        let mut all = Global::default();
+        self.center.request(&self.contract, &mut all, now.as_nanos(), Ask::ONE).granted > 0
+    }
+
+    /// A hit was made, in the tier that was the current one for whoever granted it. Returns whether there was room for it.
+    pub(super) fn make(&mut self, now: Time, hit: Hit) -> bool {
+        let had_room = self.would_grant(now);
+        let look = Look::at(now);
+        let tier = if hit.tier > 0 { hit.tier } else { self.current(look) };
+        self.hits.push(look.now);
+        if tier == 0 {
+            return had_room;
+        }
+        let is_active = self.is_active(tier, look);
+        let log = &mut self.tiers[tier - 1];
+        if hit.is_entered && !is_active {
+            log.entered.push(look.now);
+        }
+        log.hits.push(look.now);
+        had_room
+    }
+
+    /// Whether there is room for a hit.
+    pub(super) fn would_grant(&self, now: Time) -> bool {
+        self.has_room(Look::at(now))
+    }
+
+    /// Whether there would be for everyone who knows what happened until so long ago, even if it was thought to have happened
+    /// so much earlier.
+    pub(super) fn would_have_granted(&self, now: Time, young: Duration) -> bool {
+        let known = now.as_nanos().saturating_sub(nanos(young));
+        [now, now + young].iter().all(|now| self.has_room(Look { now: now.as_nanos(), known }))
+    }
+
+    fn has_room(&self, look: Look) -> bool {
+        if self.contract.hard_limit().is_some_and(|hard| look.count(&self.hits, SECOND) >= hard as usize) {
+            return false;
+        }
+        let has_room = |tier: usize| {
+            let rule = self.rule(tier);
+            look.count(&self.tiers[tier - 1].hits, nanos(rule.window)) < rule.limit as usize
+        };
+        let current = self.current(look);
+        if current > 0 && has_room(current) {
+            return true;
+        }
+        for tier in current + 1..=self.tiers.len() {
+            if self.is_inactive(tier, look) && has_room(tier) {
+                return true;
+            }
+            if !self.rule(tier).is_skippable {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn rule(&self, tier: usize) -> &Tier {
+        &self.contract.policies()[0].tiers()[tier - 1]
+    }
+
+    /// The active tier with the greatest index.
+    fn current(&self, look: Look) -> usize {
+        (1..=self.tiers.len()).rev().find(|&tier| self.is_active(tier, look)).unwrap_or(0)
+    }
+
+    fn is_active(&self, tier: usize, look: Look) -> bool {
+        look.last(&self.tiers[tier - 1].entered)
+            .is_some_and(|since| look.now < since + nanos(self.rule(tier).active))
+    }
+
+    fn is_inactive(&self, tier: usize, look: Look) -> bool {
+        let rule = self.rule(tier);
+        let rests = nanos(rule.active) + nanos(rule.cooldown);
+        look.last(&self.tiers[tier - 1].entered).is_none_or(|since| look.now >= since + rests)
+    }
+}
+
+// === impl Look ===
+
+impl Look {
+    /// With everything known.
+    fn at(now: Time) -> Look {
+        Look { now: now.as_nanos(), known: now.as_nanos() }
+    }
+
+    fn last(self, times: &[u64]) -> Option<u64> {
+        times.iter().rev().find(|&&at| at <= self.known).copied()
+    }
+
+    /// How many of `times` lie in the window.
+    fn count(self, times: &[u64], window: u64) -> usize {
+        let within = times.iter().rev().take_while(|&&at| self.now <= at.saturating_add(window));
+        within.filter(|&&at| at <= self.known).count()
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Dice;
+    use crate::tenants::Run;
+
+    /// The log and the rules as clients apply them agree where one makes all hits.
+    #[test]
+    fn the_log_grants_what_the_center_grants() {
+        let mut truth = Truth::new(Run::default().contract);
+        let (mut dice, mut now) = (Dice::new(1), Time::ZERO);
+        let (mut granted, mut refused) = (0, 0);
+        for _ in 0..20_000 {
+            let mean = Duration::from_millis(dice.between(5, 60));
+            now += dice.exponential(mean);
+            let expected = truth.would_grant(now);
+            let mut all = Global::default();
+            let decision = truth.center.request(&truth.contract, &mut all, now.as_nanos(), Ask::ONE);
+            assert_eq!(decision.granted > 0, expected, "at {now:?}");
+            if expected {
+                let hit = Hit { tier: decision.tier, is_entered: decision.burst, is_unheard: false };
+                truth.make(now, hit);
+            }
+            (granted, refused) = (granted + u64::from(expected), refused + u64::from(!expected));
+        }
+        assert!(granted > 1_000 && refused > 1_000, "{granted} {refused}");
+    }
+}
