@@ -38,6 +38,7 @@ mod story;
 mod stream;
 pub mod swarm;
 pub mod tenants;
+pub mod tiers;
 pub mod town;
 pub mod trace;
 pub mod workload;

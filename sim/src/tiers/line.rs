@@ -1,0 +1,49 @@
+//! A run as one line of JSON.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::figures::{Figures, title};
+use super::history::History;
+
+/// Everything that a run of tiers comes to, as one object.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Line {
+    /// `tiers`.
+    pub scenario: &'static str,
+    /// The policies, as they are written.
+    pub policy: String,
+    /// What random requests were drawn from.
+    pub seed: u64,
+    /// The time that was looked at.
+    pub simulated_s: f64,
+    /// What happened.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// How long the run took.
+    pub wall_s: f64,
+}
+
+// === impl Line ===
+
+impl Line {
+    /// The line of a run that took `wall`.
+    #[must_use]
+    pub fn new(history: &History, seed: u64, wall: Duration) -> Line {
+        Line {
+            scenario: "tiers",
+            policy: title(history),
+            seed,
+            simulated_s: Duration::from_nanos(history.end).as_secs_f64(),
+            figures: Figures::new(history),
+            wall_s: wall.as_secs_f64(),
+        }
+    }
+
+    /// The object without a line break.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and words are JSON")
+    }
+}

@@ -1,0 +1,98 @@
+//! The post's configurations through the simulation of tiers ("Charon Simulator", eric-fritz.com, 2017), with its numbers.
+//!
+//! What each answer should be is told in the stories of `lessor-algorithms`; here is what people are shown of it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use lessor_algorithms::tiers::Contract;
+use lessor_sim::tiers::{Arrival, Doing, Figures, History, Lane, Tiers, csv, run};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// So many requests for a hit each, one after the other at those nanoseconds.
+fn play(policy: &str, asked: &[(u64, usize)], seconds: u64) -> History {
+    let contract = Contract::from(policy.parse::<Tiers>().unwrap().policy(None, None).unwrap());
+    let ones = |&(at, times): &(u64, usize)| std::iter::repeat_n(Arrival { at, copies: 1, min: 1 }, times);
+    run(&contract, &asked.iter().flat_map(ones).collect::<Vec<_>>(), &[], seconds * SECOND)
+}
+
+/// What was granted of what was asked for at the same time.
+fn granted(history: &History) -> Vec<u32> {
+    let same = history.requests.chunk_by(|one, other| one.arrival.at == other.arrival.at);
+    same.map(|requests| requests.iter().map(|request| request.decision.granted).sum()).collect()
+}
+
+/// When it did what, in milliseconds.
+fn times(lane: &Lane, doing: Doing) -> Vec<(u64, u64)> {
+    let phases = lane.phases.iter().filter(|phase| phase.doing == doing);
+    phases.map(|phase| (phase.from / 1_000_000, phase.until / 1_000_000)).collect()
+}
+
+/// The story `simple`: five in any second, and a second is over a nanosecond after it.
+#[test]
+fn simple_grants_five_in_any_second() {
+    let asked = [
+        (0, 1),
+        (SECOND * 9 / 10, 5),
+        (SECOND, 1),
+        (SECOND + 1, 1),
+        (SECOND * 19 / 10, 1),
+        (SECOND * 19 / 10 + 1, 6),
+    ];
+    let history = play("5/1s", &asked, 4);
+    assert_eq!(granted(&history), [1, 4, 0, 1, 0, 4]);
+    let figures = Figures::new(&history);
+    assert_eq!((figures.most_in_a_second, figures.tiers[0].entered, figures.tiers[0].fullest), (5, 2, 5));
+    assert_eq!(times(&history.lanes[0], Doing::Current), [(0, 1000), (1000, 2000)]);
+}
+
+/// The story `penalty`: fifty in five seconds, and not again before fifteen more are over.
+#[test]
+fn penalties_cool_down_while_the_lower_tier_goes_on() {
+    let asked = [
+        (0, 6),
+        (SECOND, 20),
+        (4 * SECOND, 100),
+        (5 * SECOND, 8),
+        (6 * SECOND + 1, 6),
+        (39 * SECOND / 2, 6),
+        (20 * SECOND, 10),
+    ];
+    let history = play("5/1s, 50/5s:5s:15s", &asked, 40);
+    assert_eq!(granted(&history), [6, 20, 29, 5, 5, 5, 10]);
+    let [lower, higher] = &history.lanes[..] else { panic!("two tiers") };
+    assert_eq!(times(higher, Doing::Current), [(0, 5_000), (20_000, 25_000)]);
+    assert_eq!(times(higher, Doing::Cooling), [(5_000, 20_000), (25_000, 40_000)]);
+    assert_eq!(higher.entered, [0, 20 * SECOND]);
+    assert_eq!(times(lower, Doing::Shadowed), [(0, 1_000), (20_000, 20_500)]);
+    let figures = Figures::new(&history);
+    let [lower, higher] = &figures.tiers[..] else { panic!("two tiers") };
+    assert_eq!((lower.hits, higher.hits, higher.cooldown_s), (20, 60, 30.0));
+    assert_eq!(figures.refused.tiers, 76);
+}
+
+/// The story `punishment`: the sixth in a second is granted in the prison, and then nothing for fifteen.
+#[test]
+fn punishment_is_a_prison_for_fifteen_seconds() {
+    let asked = [(0, 7), (SECOND * 149 / 10, 1000), (15 * SECOND, 5)];
+    let history = play("5/1s, 1/15s", &asked, 20);
+    assert_eq!(granted(&history), [6, 0, 5]);
+    let prison = &history.lanes[1];
+    assert_eq!(times(prison, Doing::Current), [(0, 15_000)]);
+    assert_eq!((prison.hits, prison.columns.iter().map(|column| column.refused).sum::<u32>()), (1, 1001));
+    let figures = Figures::new(&history);
+    assert_eq!((figures.longest_without_s, figures.tiers[0].shadowed_s), (15.0, 1.0));
+}
+
+/// The story `batch_of_the_post`: fifty in fifteen seconds from the first, then closed for thirty.
+#[test]
+fn batches_are_closed_while_they_cool_down() {
+    let asked = [(0, 30), (14 * SECOND, 30), (15 * SECOND, 1), (45 * SECOND - 1, 1), (45 * SECOND, 51)];
+    let history = play("50/15s:15s:30s", &asked, 60);
+    assert_eq!(granted(&history), [30, 20, 0, 0, 50]);
+    assert_eq!(times(&history.lanes[0], Doing::Cooling), [(15_000, 45_000)]);
+    // Whom no tier lets in is told of the fake one, and stands in the lane of the first.
+    let table = csv(&history);
+    assert!(table.contains("\n15,1,1,0,tiers,1,0,0,0,20,0,45\n"), "{table}");
+    assert_eq!(history.lanes[0].columns[300].refused, 1);
+}
