@@ -32,7 +32,7 @@ enum Command {
     Check(check::Check),
     /// Show who has what, wants what, until when
     Status(status::Status),
-    /// Run one of Doorman's seven scenarios in simulated time
+    /// Run one of Doorman's seven scenarios in simulated time, or see burst tiers at work
     Sim(sim::Sim),
 }
 

@@ -1,17 +1,18 @@
 //! `lessor sim`: one of the seven scenarios, by our nodes and sessions or by Doorman's rules, and how it went; or a swarm of
-//! small towns in which everything goes wrong, or a large one in which nothing does.
+//! small towns in which everything goes wrong, or a large one in which nothing does. Or burst tiers by themselves.
 
 mod big;
 mod range;
 mod summary;
 mod swarm;
+mod tiers;
 mod what;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, Subcommand};
 use lessor_client::shell::clock;
 use lessor_sim::big::BigTown;
 use lessor_sim::measure::Recording;
@@ -22,15 +23,19 @@ use lessor_sim::workload::{Scenario, Workload, trace};
 use self::range::Seeds;
 use self::what::What;
 
-/// Runs one of Doorman's seven scenarios in simulated time and prints its figures; or hunts for broken rules.
+/// Runs one of Doorman's seven scenarios in simulated time and prints its figures; or hunts for broken rules; or shows burst
+/// tiers at work.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Sim {
+    #[command(subcommand)]
+    alone: Option<Alone>,
     /// one, two, three (one server, whose master is lost), four (two levels), five, six, seven (three levels: calm, with two
     /// clients that want very much, with a mishap a minute for an hour); swarm (small towns in which everything goes wrong,
     /// one a seed, with every rule looked at after every event); town (many clients below three levels of servers); million (a
     /// million of them, while leaders die at every level)
-    #[arg(value_name = "SCENARIO")]
-    what: What,
+    #[arg(value_name = "SCENARIO", required = true)]
+    what: Option<What>,
     /// What is drawn is drawn from this number
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -61,50 +66,64 @@ pub(crate) struct Sim {
     minutes: Option<u64>,
 }
 
+/// What has flags of its own.
+#[derive(Debug, Subcommand)]
+enum Alone {
+    Tiers(Box<tiers::Tiers>),
+}
+
 // === impl Sim ===
 
 impl Sim {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        self.check()?;
-        match self.what {
-            What::Scenario(scenario) => self.play(scenario),
+        match (&self.alone, self.what) {
+            (Some(Alone::Tiers(tiers)), _) => tiers.run(),
+            (None, Some(what)) => self.play(what),
+            (None, None) => anyhow::bail!("SCENARIO: found none, wanted one; see lessor sim --help"),
+        }
+    }
+
+    fn play(&self, what: What) -> anyhow::Result<()> {
+        self.check(what)?;
+        match what {
+            What::Scenario(scenario) => self.scenario(scenario),
             What::Swarm => swarm::run(self.seeds(), self.events, self.json),
-            What::Town | What::Million => self.settle(),
+            What::Town | What::Million => self.settle(what),
         }
     }
 
     /// Whether every flag means something for what is to be run.
-    fn check(&self) -> anyhow::Result<()> {
-        let is_scenario = matches!(self.what, What::Scenario(_));
-        let is_large = matches!(self.what, What::Town | What::Million);
+    fn check(&self, what: What) -> anyhow::Result<()> {
+        let is_scenario = matches!(what, What::Scenario(_));
+        let is_large = matches!(what, What::Town | What::Million);
         let flags = [
             ("--trace", self.trace.is_some(), is_scenario),
             ("--out", self.out.is_some(), is_scenario),
-            ("--mode", self.mode != Mode::Stream, self.what != What::Swarm),
-            ("--events", self.events.is_some(), self.what == What::Swarm),
+            ("--mode", self.mode != Mode::Stream, what != What::Swarm),
+            ("--events", self.events.is_some(), what == What::Swarm),
             ("--seeds", self.seeds.is_some(), !is_large),
             ("--clients", self.clients.is_some(), is_large),
             ("--minutes", self.minutes.is_some(), is_large),
         ];
         for (flag, given, meant) in flags {
-            anyhow::ensure!(!given || meant, "{flag} means nothing for {}", self.what);
+            anyhow::ensure!(!given || meant, "{flag} means nothing for {what}");
         }
         Ok(())
     }
 
     /// A large town.
-    fn settle(&self) -> anyhow::Result<()> {
-        let usual = if self.what == What::Million { BigTown::million() } else { BigTown::default() };
+    fn settle(&self, what: What) -> anyhow::Result<()> {
+        let usual = if what == What::Million { BigTown::million() } else { BigTown::default() };
         let town = BigTown {
             clients: self.clients.unwrap_or(usual.clients),
             minutes: self.minutes.unwrap_or(usual.minutes),
-            way: big::way(self.mode, self.what)?,
+            way: big::way(self.mode, what)?,
             ..usual
         };
-        big::run(&town, self.what, self.seed, self.mode, self.json)
+        big::run(&town, what, self.seed, self.mode, self.json)
     }
 
-    fn play(&self, scenario: Scenario) -> anyhow::Result<()> {
+    fn scenario(&self, scenario: Scenario) -> anyhow::Result<()> {
         let mut lines = Vec::new();
         for seed in self.seeds() {
             let workload = self.workload(scenario, seed)?;
