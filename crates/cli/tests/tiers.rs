@@ -5,6 +5,7 @@
 mod house;
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -14,6 +15,8 @@ use crate::house::{Outcome, run};
 const PENALTIES: [&str; 6] = ["--tier", "5/1s", "--tier", "50/5s:5s:15s", "--arrive", "20/s"];
 
 const TENANTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/tenants.yaml");
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
 async fn tiers(arguments: &[&str]) -> Outcome {
     run(&[&["sim", "tiers"], arguments].concat()).await
@@ -131,6 +134,25 @@ async fn others_use_what_all_may_have() {
     assert_eq!(json(&alone).await["granted"], 8);
     let beside = json(&[&alone[..], &["--others", "4/s"]].concat()).await;
     assert_eq!((&beside["granted"], &beside["refused"]["global"]), (&5.into(), &15.into()));
+}
+
+/// Commands in docs/tiers.md with what is shown of their output, and the picture beside it.
+#[tokio::test]
+async fn the_page_about_tiers_shows_what_is_printed() {
+    let page = fs::read_to_string(Path::new(DOCS).join("tiers.md")).unwrap();
+    let shown: Vec<&str> = page.split("```console\n$ lessor sim tiers ").skip(1).collect();
+    assert_eq!(shown.len(), 4, "the post has four configurations");
+    for shown in &shown {
+        let (command, rest) = shown.split_once('\n').unwrap();
+        let (lines, _) = rest.split_once("```").unwrap();
+        let out = succeed(&command.split(' ').collect::<Vec<_>>()).await;
+        assert!(out.starts_with(lines), "lessor sim tiers {command} prints\n{out}");
+    }
+    let out = tempfile::tempdir().unwrap();
+    succeed(&[&PENALTIES[..], &["--out", out.path().to_str().unwrap()]].concat()).await;
+    let drawn = fs::read_to_string(out.path().join("tiers.svg")).unwrap();
+    let path = Path::new(DOCS).join("penalties.svg");
+    assert!(fs::read_to_string(&path).unwrap() == drawn, "{} is another picture", path.display());
 }
 
 /// A policy is what a server would make of it.
