@@ -296,6 +296,25 @@ async fn demo_ends_by_itself_with_a_summary() {
 }
 
 #[tokio::test]
+async fn the_greedy_tenant_of_the_demo_bursts_and_rests_while_others_are_never_refused() {
+    let out = succeed(&["demo", "--for", "9s", "--plain"]).await;
+    let (lines, summary) = out.trim_end().rsplit_once('\n').unwrap();
+    let tenants: Vec<&str> = lines.lines().filter(|line| line.starts_with("         tenants ann ")).collect();
+    assert!(tenants.len() >= 7, "{out}");
+    let greedy =
+        |does: &str| tenants.iter().position(|line| line.split(" greedy ").nth(1).unwrap().contains(does));
+    let (bursts, rests) = (greedy(" bursts, tier 2 "), greedy(" rests "));
+    assert!(bursts.is_some() && bursts < rests, "{out}");
+    assert!(tenants.iter().all(|line| line.matches(" -0").count() >= 3), "{out}");
+    let refused = |begin: &str| -> u64 {
+        let part = summary.split(", ").find_map(|part| part.strip_prefix(begin));
+        part.unwrap_or_else(|| panic!("no {begin:?} in {summary}")).parse().unwrap()
+    };
+    assert!(refused("greedy tenant refused ") > 0, "{summary}");
+    assert_eq!(refused("other tenants "), 0, "{summary}");
+}
+
+#[tokio::test]
 async fn demo_ends_with_its_summary_when_it_is_interrupted() {
     let demo = lessor(&["demo", "--for", "1h", "--plain"]).stdout(std::process::Stdio::piped()).spawn();
     let mut demo = demo.unwrap();

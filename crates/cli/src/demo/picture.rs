@@ -1,6 +1,8 @@
-//! The picture: the root above, the leaves with their clients below it, and the target at the bottom.
+//! The picture: the root above, the leaves with their clients below it, and the target at the bottom, with the tenants
+//! beside it.
 
 mod target;
+mod tenants;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -54,7 +56,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, history: &[(f64, f64)]) {
         draw_leaf(frame, area, leaf, widest, colour);
         draw_joint(frame, joints, area, view.root);
     }
+    let [seen, tenants] = tenants::beside(seen);
     target::draw(frame, seen, view, history);
+    tenants::draw(frame, tenants, &view.tenants);
     let told = Line::from(vec![Span::raw("▶ ").fg(Color::Yellow), Span::raw(view.says).bold()]);
     frame.render_widget(Paragraph::new(told), says);
     frame.render_widget(Paragraph::new(view.summary.as_str()).dim().wrap(Wrap { trim: true }), last);

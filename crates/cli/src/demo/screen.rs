@@ -57,7 +57,7 @@ impl Plain {
         }
         if view.seconds >= self.next_second {
             self.next_second += 1.0;
-            println!("{}", line(view));
+            println!("{}\n{}", line(view), tenants(view));
         }
     }
 }
@@ -75,6 +75,20 @@ fn line(view: &View) -> String {
     };
     let leaves: Vec<String> = view.leaves.iter().map(leaf).collect();
     format!("{:5.1} s  target {:4}/s  {root} > {}", view.seconds, view.judge.rate(), leaves.join(" | "))
+}
+
+/// And the tenants: how many requests were granted and refused, and what they do that is not usual.
+fn tenants(view: &View) -> String {
+    let tenant = |tenant: &super::view::Tenant| {
+        let super::view::Tenant { name, tier, hits, limit, granted, refused, rests } = tenant;
+        let does = match *tier > 1 || rests.is_some() {
+            true => format!(" {}, tier {tier} {hits}/{limit}", tenant.does()),
+            false => String::new(),
+        };
+        format!(" {name} +{granted} -{refused}{does}")
+    };
+    let each: Vec<String> = view.tenants.iter().map(tenant).collect();
+    format!("         tenants{}", each.join(" |"))
 }
 
 // === impl Live ===

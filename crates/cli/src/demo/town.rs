@@ -8,9 +8,10 @@ use lessor_proto::{Amount, Time};
 
 use super::script::{Appetite, LEAVES, Script};
 use super::target::{Judge, Target};
+use super::tenants::{self, Tenants};
 use super::tree::Tree;
-use super::view::{Client, Leaf, View};
-use super::worker::Worker;
+use super::view::{self, Client, Leaf, View};
+use super::worker::{Work, Worker};
 
 /// Everything that runs, and the figures so far.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub(super) struct Town {
     target: Target,
     /// The clients, and at which leaf each is.
     workers: Vec<(usize, Worker)>,
+    tenants: Tenants,
     script: Script,
     /// The root has ended once.
     restarted: bool,
@@ -46,23 +48,31 @@ const LOOKS: usize = 20;
 impl Town {
     pub(super) async fn start(limit: u32, clients: usize, length: Duration) -> anyhow::Result<Town> {
         let capacity = leasable(limit, clients)?;
-        let (target, tree) = (Target::start(limit).await?, Tree::start(capacity).await?);
-        let (script, start) = (Script::new(length), clock::now());
-        let (fair, addresses) = (capacity / clients as f64, tree.addresses());
-        let mut workers = Vec::with_capacity(clients);
+        let fair = capacity / clients as f64;
+        let target = Target::start(limit).await?;
+        let tree = Tree::start(capacity, tenants::domains(fair)?).await?;
+        let (script, start, addresses) = (Script::new(length), clock::now(), tree.addresses());
+        let (mut workers, mut fronts) = (Vec::with_capacity(clients), Vec::new());
         for (leaf, name) in LEAVES.into_iter().enumerate() {
             let here = (clients + LEAVES.len() - 1 - leaf) / LEAVES.len();
             for number in 0..here {
-                let appetite = Appetite::new(script, leaf, fair, number, here);
+                let is_front = number == 0 && leaf < tenants::fronts();
+                let work = match is_front {
+                    true => Work::Serve(tenants::wants(fair)),
+                    false => Work::Own(Appetite::new(script, leaf, fair, number, here), start),
+                };
                 let name = format!("{name}-{}", number + 1);
-                let worker = Worker::start(name, addresses[leaf], target.address, appetite, start)?;
+                let worker = Worker::start(name, addresses[leaf], target.address, work)?;
+                fronts.extend(is_front.then(|| worker.queries().clone()));
                 workers.push((leaf, worker));
             }
         }
+        let tenants = Tenants::start(fronts, target.address, fair)?;
         let mut town = Town {
             tree,
             target,
             workers,
+            tenants,
             script,
             restarted: false,
             limit,
@@ -100,6 +110,7 @@ impl Town {
     }
 
     pub(super) async fn end(self) {
+        self.tenants.end();
         for (_, worker) in self.workers {
             worker.end().await;
         }
@@ -118,6 +129,7 @@ impl Town {
             self.settled = Some((now, judge.seen));
         }
         let since = now.since(self.start);
+        let tenants = self.tenants.look(now);
         self.history.push((since.as_secs_f64(), judge.rate() as f64));
         self.view = View {
             seconds: since.as_secs_f64(),
@@ -127,7 +139,8 @@ impl Town {
             says: self.script.says(since),
             root: self.tree.root(),
             leaves: self.leaves(&leases, now),
-            summary: self.summary(&judge, now),
+            summary: self.summary(&judge, &tenants, now),
+            tenants,
             judge,
         };
     }
@@ -160,7 +173,7 @@ impl Town {
         leaves
     }
 
-    fn summary(&self, judge: &Judge, now: Time) -> String {
+    fn summary(&self, judge: &Judge, tenants: &[view::Tenant], now: Time) -> String {
         let used = match self.settled {
             Some((since, seen)) if since < now => {
                 let whole = self.capacity * now.since(since).as_secs_f64();
@@ -170,8 +183,10 @@ impl Town {
         };
         // Less than a thousandth is rounding in the sum of a dozen doubles.
         let over = if self.overcommitment < 1e-3 { 0.0 } else { self.overcommitment };
+        let (greedy, others) = tenants::refused(tenants);
         format!(
-            "limit {}/s, highest second seen at the target {}, refused {}, share used {used} of {}/s, over-commitment {over}",
+            "limit {}/s, highest second seen at the target {}, refused {}, share used {used} of {}/s, greedy tenant refused \
+             {greedy}, other tenants {others}, over-commitment {over}",
             self.limit, judge.highest, judge.refused, self.capacity
         )
     }

@@ -7,7 +7,7 @@ use lessor_client::session::Transport;
 use lessor_client::shell::clock;
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{NodeConfig, NodeStatus, ParentConfig, ResourceRow, StatusQuery};
-use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
+use lessor_server::repository::{Domains, Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::{Server, ServerOptions};
 use tokio::task::JoinHandle;
 
@@ -18,6 +18,8 @@ use super::view;
 #[derive(Debug)]
 pub(super) struct Tree {
     capacity: f64,
+    /// What clients are told to do with tenants.
+    domains: Domains,
     /// Where the root is whenever it is there.
     address: SocketAddr,
     root: Option<Server>,
@@ -34,9 +36,9 @@ const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 // === impl Tree ===
 
 impl Tree {
-    pub(super) async fn start(capacity: f64) -> anyhow::Result<Tree> {
+    pub(super) async fn start(capacity: f64, domains: Domains) -> anyhow::Result<Tree> {
         // Nothing is out from before: there is nothing to learn.
-        let root = root(ANY_PORT.into(), 1, repository(capacity, Duration::ZERO)?).await?;
+        let root = root(ANY_PORT.into(), 1, repository(capacity, Duration::ZERO, &domains)?).await?;
         let address = root.address();
         let mut leaves = Vec::new();
         for name in LEAVES {
@@ -44,9 +46,10 @@ impl Tree {
             let servers = vec![address.to_string().into()];
             config.parent = Some(ParentConfig { servers, transport: Transport::Stream, eager: true });
             let options = ServerOptions::new(ANY_PORT.into());
-            leaves.push(Server::start(options, config, repository(capacity, Duration::ZERO)?).await?);
+            let repository = repository(capacity, Duration::ZERO, &domains)?;
+            leaves.push(Server::start(options, config, repository).await?);
         }
-        Ok(Tree { capacity, address, root: Some(root), ending: None, leaves, epoch: 1 })
+        Ok(Tree { capacity, domains, address, root: Some(root), ending: None, leaves, epoch: 1 })
     }
 
     /// Where the clients of each leaf ask.
@@ -68,7 +71,7 @@ impl Tree {
         if !self.ending.as_ref().is_some_and(gone) {
             return Ok(());
         }
-        let repository = repository(self.capacity, LEASE)?;
+        let repository = repository(self.capacity, LEASE, &self.domains)?;
         // Somebody may have taken the port: it is tried again.
         if let Ok(server) = root(self.address, self.epoch + 1, repository).await {
             self.epoch += 1;
@@ -134,13 +137,14 @@ fn row(server: &Server) -> Option<ResourceRow> {
     resources.into_iter().find(|row| row.resource.resource == RESOURCE)
 }
 
-fn repository(capacity: f64, learning: Duration) -> anyhow::Result<Repository> {
+fn repository(capacity: f64, learning: Duration, domains: &Domains) -> anyhow::Result<Repository> {
     let repository = Repository::new(vec![Template {
         safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
         description: "requests a second".to_owned(),
         lease_length: LEASE,
         refresh_interval: Duration::from_secs(1),
         learning,
+        domains: Some(domains.clone()),
         ..Template::new(Glob::new(RESOURCE)?, Amount::from_f64(capacity))
     }])?;
     Ok(repository)
@@ -152,6 +156,7 @@ mod tests {
     use tokio::time::{interval, timeout};
 
     use super::*;
+    use crate::demo::tenants;
 
     /// Longer than anything should take on any machine.
     const AGES: Duration = Duration::from_secs(30);
@@ -169,7 +174,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn capacity_is_leased_through_leaves_and_kept_while_another_root_begins() {
-        let mut tree = Tree::start(480.0).await.unwrap();
+        let mut tree = Tree::start(480.0, tenants::domains(40.0).unwrap()).await.unwrap();
         let mut clients = Vec::new();
         for address in tree.addresses() {
             let client = Client::builder(address.to_string()).build().unwrap();

@@ -16,6 +16,7 @@ pub(super) struct View {
     pub(super) judge: Judge,
     pub(super) root: Root,
     pub(super) leaves: Vec<Leaf>,
+    pub(super) tenants: Vec<Tenant>,
     /// The last line: what the judge says.
     pub(super) summary: String,
 }
@@ -53,11 +54,40 @@ pub(super) struct Client {
     pub(super) rung: &'static str,
 }
 
+/// A tenant, whose requests a client serves.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Tenant {
+    pub(super) name: &'static str,
+    /// The current tier, counted from 1, or 0 where none is; its hits and its limit.
+    pub(super) tier: usize,
+    pub(super) hits: u32,
+    pub(super) limit: u32,
+    /// A tier cools down for so many seconds more.
+    pub(super) rests: Option<f64>,
+    /// Requests since the beginning.
+    pub(super) granted: u64,
+    pub(super) refused: u64,
+}
+
 // === impl View ===
 
 impl View {
     /// What of the capacity no leaf holds.
     pub(super) fn free(&self) -> f64 {
         (self.capacity - self.leaves.iter().map(|leaf| leaf.lease).sum::<f64>()).max(0.0)
+    }
+}
+
+// === impl Tenant ===
+
+impl Tenant {
+    /// What it does, in few words.
+    pub(super) fn does(&self) -> String {
+        match self.rests {
+            Some(rests) => format!("rests {rests:.1} s"),
+            None if self.tier > 1 => "bursts".to_owned(),
+            None if self.granted + self.refused > 0 => "as usual".to_owned(),
+            None => "waits".to_owned(),
+        }
     }
 }

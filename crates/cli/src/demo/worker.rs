@@ -1,4 +1,5 @@
-//! One client: it would like to send so many requests a second, and sends those that its lease allows.
+//! One client: it would like to send so many requests a second, and sends those that its lease allows. Or it serves those
+//! that tenants make.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,14 +27,29 @@ pub(super) struct Worker {
     pub(super) name: String,
     client: Client,
     queries: Resource<Limiter>,
-    task: JoinHandle<()>,
+    task: Option<JoinHandle<()>>,
 }
 
-type Http = HttpClient<HttpConnector, Empty<Bytes>>;
+/// What a client has to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// As much as it likes since that time. It measures what it wants.
+    Own(Appetite, Time),
+    /// What others ask of it, who need so many requests a second at times: it would measure that too late.
+    Serve(f64),
+}
+
+/// A request to the target.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    http: HttpClient<HttpConnector, Empty<Bytes>>,
+    uri: Uri,
+}
 
 /// Requests that one client has under way, those that wait for their permit included.
 const UNDER_WAY: usize = 200;
-const TICK: Duration = Duration::from_millis(10);
+/// How often it is looked at what is due.
+pub(super) const TICK: Duration = Duration::from_millis(10);
 
 // === impl Worker ===
 
@@ -42,14 +58,18 @@ impl Worker {
         name: String,
         server: SocketAddr,
         target: SocketAddr,
-        appetite: Appetite,
-        start: Time,
+        work: Work,
     ) -> anyhow::Result<Worker> {
         let client = Client::builder(server.to_string()).id(&name).build()?;
-        // The wants are not told to the client: it measures them from what is attempted.
-        let queries = client.rate(RESOURCE).max_wait(Duration::from_millis(500)).open()?;
-        let uri = Uri::builder().scheme("http").authority(target.to_string()).path_and_query("/").build()?;
-        let task = tokio::spawn(work(queries.clone(), uri, appetite, start));
+        let opening = client.rate(RESOURCE).max_wait(Duration::from_millis(500));
+        let (queries, task) = match work {
+            Work::Serve(wants) => (opening.wants(wants).open()?, None),
+            Work::Own(appetite, start) => {
+                let queries = opening.open()?;
+                let task = tokio::spawn(live(queries.clone(), Request::new(target)?, appetite, start));
+                (queries, Some(task))
+            }
+        };
         Ok(Worker { name, client, queries, task })
     }
 
@@ -57,16 +77,22 @@ impl Worker {
         self.queries.lease()
     }
 
+    /// What it has to serve others with.
+    pub(super) fn queries(&self) -> &Resource<Limiter> {
+        &self.queries
+    }
+
     pub(super) async fn end(self) {
-        self.task.abort();
+        if let Some(task) = self.task {
+            task.abort();
+        }
         drop(self.queries);
         self.client.close().await;
     }
 }
 
 /// Sends requests as they become due, whether or not earlier ones are done: a client does not slow down by itself.
-async fn work(queries: Resource<Limiter>, uri: Uri, appetite: Appetite, start: Time) {
-    let http: Http = HttpClient::builder(TokioExecutor::new()).build_http();
+async fn live(queries: Resource<Limiter>, request: Request, appetite: Appetite, start: Time) {
     let room = Arc::new(Semaphore::new(UNDER_WAY));
     let mut timer = tokio::time::interval(TICK);
     let (mut due, mut last) = (0.0, clock::now());
@@ -78,22 +104,31 @@ async fn work(queries: Resource<Limiter>, uri: Uri, appetite: Appetite, start: T
         while due >= 1.0 {
             due -= 1.0;
             let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
-            let (queries, http, uri) = (queries.clone(), http.clone(), uri.clone());
+            let (queries, request) = (queries.clone(), request.clone());
             tokio::spawn(async move {
-                send(&queries, &http, uri).await;
+                // Else it is shed: nobody waits for longer than half a second.
+                if queries.acquire(1).await.is_ok() {
+                    request.send().await;
+                }
                 drop(place);
             });
         }
     }
 }
 
-async fn send(queries: &Resource<Limiter>, http: &Http, uri: Uri) {
-    if queries.acquire(1).await.is_err() {
-        // Shed: nobody waits for longer than half a second.
-        return;
+// === impl Request ===
+
+impl Request {
+    pub(super) fn new(target: SocketAddr) -> anyhow::Result<Request> {
+        let http = HttpClient::builder(TokioExecutor::new()).build_http();
+        let uri = Uri::builder().scheme("http").authority(target.to_string()).path_and_query("/").build()?;
+        Ok(Request { http, uri })
     }
-    if let Ok(response) = http.get(uri).await {
-        // The connection is used again when the body has been read.
-        let _ = response.into_body().collect().await;
+
+    pub(super) async fn send(self) {
+        if let Ok(response) = self.http.get(self.uri).await {
+            // The connection is used again when the body has been read.
+            let _ = response.into_body().collect().await;
+        }
     }
 }

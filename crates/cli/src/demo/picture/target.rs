@@ -17,38 +17,40 @@ const HEADROOM: f64 = 1.1;
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, history: &[(f64, f64)]) {
     let (limit, length) = (f64::from(view.limit), view.length.max(1.0));
     let limit_line = [(0.0, limit), (length, limit)];
-    let mut time = Axis::default().bounds([0.0, length]);
+    let mut times = Axis::default().bounds([0.0, length]);
     if area.height >= ROWS_FOR_TIME {
-        time = time.labels([0.0, length / 2.0, length].map(|seconds| format!("{seconds:.0} s")));
+        times = times.labels([0.0, length / 2.0, length].map(|seconds| format!("{seconds:.0} s")));
     }
     let most = limit * HEADROOM;
     let amounts = Axis::default().bounds([0.0, most]).labels(["0".to_owned(), format!("{most:.0}")]);
-    let block = Block::bordered().title(title(view)).title_bottom(
-        Line::raw(format!(" {:.0} of {:.0} s; q to quit ", view.seconds, view.length))
-            .alignment(Alignment::Right),
-    );
+    let time = Line::raw(format!(" {:.0} of {:.0} s; q to quit ", view.seconds, view.length));
+    let block = Block::bordered()
+        .title(title(view))
+        .title_bottom(refused(view))
+        .title_bottom(time.alignment(Alignment::Right));
     let chart = Chart::new(vec![line(&limit_line, Color::Red), line(history, Color::Green)])
         .block(block)
         .legend_position(None)
-        .x_axis(time)
+        .x_axis(times)
         .y_axis(amounts);
     frame.render_widget(chart, area);
 }
 
 fn title(view: &View) -> Line<'static> {
     let judge = &view.judge;
-    let refused = match judge.refused {
-        0 => Span::raw("refused 0 "),
-        refused => Span::raw(format!("refused {refused} ")).fg(Color::Red).bold(),
-    };
     Line::from(vec![
         Span::raw(" target: ").bold(),
         Span::raw(format!("{}/s", judge.rate())).fg(Color::Green).bold(),
-        Span::raw(format!("   highest second {}   ", judge.highest)),
-        Span::raw(format!("limit {}", view.limit)).fg(Color::Red),
-        Span::raw("   "),
-        refused,
+        Span::raw(format!("  highest {}  ", judge.highest)),
+        Span::raw(format!("limit {} ", view.limit)).fg(Color::Red),
     ])
+}
+
+fn refused(view: &View) -> Line<'static> {
+    match view.judge.refused {
+        0 => Line::raw(" refused 0 "),
+        refused => Line::raw(format!(" refused {refused} ")).fg(Color::Red).bold(),
+    }
 }
 
 fn line(points: &[(f64, f64)], colour: Color) -> Dataset<'_> {

@@ -3,6 +3,7 @@ use ratatui::backend::TestBackend;
 
 use super::*;
 use crate::demo::target::Judge;
+use crate::demo::view::Tenant;
 
 /// A moment in which west has more than east, and everybody wants more than it has but for the first of each.
 fn moment(root: Root) -> View {
@@ -25,11 +26,26 @@ fn moment(root: Root) -> View {
         judge: Judge::default(),
         root,
         leaves: vec![leaf("west", 300.0, 4.4), leaf("east", 150.0, 4.6)],
+        tenants: tenants(),
         summary:
             "limit 500/s, highest second seen at the target 479, refused 0, share used 98.1 % of 480/s, \
                   over-commitment 0"
                 .to_owned(),
     }
+}
+
+/// One as usual, one who bursts, one who rests, one who does nothing at the moment.
+fn tenants() -> Vec<Tenant> {
+    let tenant = |name, tier, rests, refused| {
+        let (hits, limit, granted) = (tier as u32 * 4, tier as u32 * 28, 1234);
+        Tenant { name, tier, hits, limit, rests, granted, refused }
+    };
+    vec![
+        tenant("ann", 1, None, 0),
+        tenant("bob", 2, None, 0),
+        tenant("greedy", 1, Some(4.26), 517),
+        tenant("cat", 0, None, 0),
+    ]
 }
 
 /// The picture as text, a line a row.
@@ -59,7 +75,13 @@ fn everything_is_there_in_a_small_terminal_and_in_a_large_one() {
             " west: 300.0/s for 4.4 s ",
             " east: 150.0/s for 4.6 s ",
             " wanted 630.0/s ",
-            " target: 0/s   highest second 0   limit 500   refused 0 ",
+            " target: 0/s  highest 0  limit 500 ",
+            " refused 0 ",
+            " tenants of west-1 ",
+            "ann    1 4/28  as usual    1234  0",
+            "bob    2 8/56  bursts      1234  0",
+            "greedy 1 4/28  rests 4.3 s 1234  517",
+            "cat            as usual    1234  0",
             "▶ east grows hungry",
             "over-commitment 0",
         ] {
@@ -99,6 +121,13 @@ fn who_does_not_fit_is_counted() {
     let rows = picture(80, 24, &view);
     holds(&rows, "… and 19 more");
     holds(&rows, "over-commitment 0");
+}
+
+#[test]
+fn where_there_is_no_room_for_tenants_there_is_still_the_target() {
+    let rows = picture(60, 24, &moment(Root::Serves));
+    assert!(!rows.iter().any(|row| row.contains("tenants of west-1")), "{}", rows.join("\n"));
+    holds(&rows, " target: 0/s  highest 0  limit 500 ");
 }
 
 #[test]
