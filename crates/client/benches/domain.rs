@@ -4,6 +4,8 @@
 //! seconds) over a lease that is never used up; all that is asked is granted on a clock that moves on, or nearly nothing.
 //! Governor: five a second for each key, of type `String` as well; so most are refused.
 //!
+//! `snapshot` is a look at all domains for the ten busiest.
+//!
 //! `threads=2`: both do the whole number of iterations; the figure is the time until the later one is done.
 
 use std::hint::black_box;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use governor::{Quota, RateLimiter};
 use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
-use lessor_client::domain::{Domains, Options, Policies, Rules};
+use lessor_client::domain::{Domains, Options, Policies, Query, Rules};
 use lessor_client::limiter::{Allowance, Limiter};
 use lessor_client::shell::clock;
 use lessor_proto::Time;
@@ -88,6 +90,13 @@ fn request(c: &mut Criterion) {
                 });
             }
         }
+        let (domains, lease) = (domains(5), lease());
+        for name in &names {
+            domains.request(&lease, name, 1, 1, clock::now());
+        }
+        group.bench_function(format!("lessor/snapshot/domains={many}"), |bencher| {
+            bencher.iter(|| black_box(domains.snapshot(&Query::busiest(10), clock::now())));
+        });
         let governor = RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN.saturating_add(4)));
         for name in &names {
             let _ = governor.check_key(name);

@@ -68,6 +68,11 @@ async fn policies_come_with_the_lease_and_one_tenant_does_not_eat_what_the_other
         eventually_granted(&rate, 20).await;
         let counts = client.metrics().resources[0].domains;
         assert_eq!((counts.granted, counts.refused_by_lease), (20 + 200 + 40 + 20, 0));
+        assert_eq!(client.metrics().resources[0].busiest, None);
+        let named = client.metrics_naming(2).resources[0].busiest.clone().unwrap();
+        let names: Vec<_> = named.rows.iter().map(|row| (row.domain.as_str(), row.granted)).collect();
+        assert!(names.contains(&("greedy", 40)) && names.contains(&("vip", 40)), "{names:?}");
+        assert_eq!((named.others().domains, named.others().granted, named.counts), (10, 200, counts));
         client.close().await;
         house.stop().await;
     }

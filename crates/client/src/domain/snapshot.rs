@@ -119,6 +119,21 @@ impl Domains {
     }
 }
 
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// All that the rows do not show, domains that are forgotten included: with the rows it adds up to the counts.
+    #[must_use]
+    pub fn others(&self) -> Rest {
+        let sum = |of: fn(&Row) -> u64| self.rows.iter().map(of).sum::<u64>();
+        Rest {
+            granted: self.counts.granted.saturating_sub(sum(|row| row.granted)),
+            refused: self.counts.refused.saturating_sub(sum(|row| row.refused)),
+            ..self.rest
+        }
+    }
+}
+
 // === impl Query ===
 
 impl Query {

@@ -289,6 +289,22 @@ fn a_snapshot_shows_those_who_are_looked_for_and_sums_up_the_rest() {
 }
 
 #[test]
+fn rows_and_others_add_up_to_all_that_was_counted() {
+    let (domains, lease) = (domains(rules(policy(&[(5, 1, 1, 0)]))), lease(None));
+    let asked = [("gone", 5, 1.0), ("a", 4, 9.0), ("b", 5, 9.0), ("c", 2, 9.0), ("b", 1, 9.0)];
+    for (name, copies, second) in asked {
+        domains.request(&lease, name, copies, 1, at(second));
+    }
+    (0..16).for_each(|_| domains.sweep(at(9.0)));
+    let snapshot = domains.snapshot(&Query::busiest(1), at(9.0));
+    let row = &snapshot.rows[0];
+    assert_eq!((row.domain.as_str(), row.granted, row.refused), ("b", 5, 1));
+    let others = Rest { domains: 2, granted: 11, refused: 0, hits_in_second: 6 };
+    assert_eq!((snapshot.others(), snapshot.rest.granted), (others, 6));
+    assert_eq!((snapshot.counts.granted, snapshot.counts.refused), (16, 1));
+}
+
+#[test]
 fn who_waits_is_granted_at_the_moment_that_is_named() {
     let (domains, lease) = (domains(rules(policy(&[(5, 1, 1, 0)]))), lease(None));
     domains.request(&lease, "a", 5, 1, Time::ZERO);

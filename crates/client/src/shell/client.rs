@@ -102,11 +102,20 @@ impl Client {
         Opening::new(&self.registry, &self.commands, name.into())
     }
 
-    /// What has happened so far, and what is open.
+    /// What has happened so far, and what is open. No domain is named.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let (counts, transport) = self.registry.counts();
-        Metrics { counts, transport, resources: self.registry.metrics() }
+        Metrics { counts, transport, resources: self.registry.metrics(None) }
+    }
+
+    /// The same with the busiest domains of each rate by name, `most` of them at the most, and all others as one: so what is
+    /// made of it has no more labels than that, however many domains there are. It looks at all that are remembered, one
+    /// part of 64 after the other, and whoever asks for a domain of that part waits meanwhile.
+    #[must_use]
+    pub fn metrics_naming(&self, most: usize) -> Metrics {
+        let (counts, transport) = self.registry.counts();
+        Metrics { counts, transport, resources: self.registry.metrics(Some(most)) }
     }
 
     /// Stops: nothing is allowed any more, all leases are released, up to two seconds are spent on that. Handles that are

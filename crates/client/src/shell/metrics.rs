@@ -38,4 +38,7 @@ pub struct ResourceMetrics {
     pub in_use: u32,
     /// What the domains of a rate have asked for and were granted.
     pub domains: domain::Counts,
+    /// The busiest domains of a rate by name, where they were asked for with [`super::Client::metrics_naming`]. What is
+    /// missing of `domains` is in [`domain::Snapshot::others`].
+    pub busiest: Option<domain::Snapshot>,
 }

@@ -86,6 +86,12 @@ enum Registered {
     Gauge(Weak<Core<Gauge>>, Arc<Gauge>),
 }
 
+/// Something that is open.
+enum Held {
+    Rate(Arc<Core<Limiter>>),
+    Gauge(Arc<Core<Gauge>>),
+}
+
 // === impl Opening ===
 
 impl<'a, E> Opening<'a, E> {
@@ -264,8 +270,11 @@ impl Registry {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn metrics(&self) -> Vec<ResourceMetrics> {
-        self.lock().values().filter_map(Registered::metrics).collect()
+    /// What is open, with so many domains of each rate by name if that is asked for.
+    pub(super) fn metrics(&self, named: Option<usize>) -> Vec<ResourceMetrics> {
+        // Nobody who opens something waits for a look at all domains.
+        let held: Vec<Held> = self.lock().values().filter_map(Registered::held).collect();
+        held.iter().map(|held| held.metrics(named)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ResourceId, Registered>> {
@@ -283,10 +292,21 @@ impl Registered {
         }
     }
 
-    fn metrics(&self) -> Option<ResourceMetrics> {
+    fn held(&self) -> Option<Held> {
         match self {
-            Registered::Rate(core) => core.upgrade().map(|core| core.metrics()),
-            Registered::Gauge(core, _) => core.upgrade().map(|core| core.metrics()),
+            Registered::Rate(core) => core.upgrade().map(Held::Rate),
+            Registered::Gauge(core, _) => core.upgrade().map(Held::Gauge),
+        }
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    fn metrics(&self, named: Option<usize>) -> ResourceMetrics {
+        match self {
+            Held::Rate(core) => core.metrics(named),
+            Held::Gauge(core) => core.metrics(),
         }
     }
 }

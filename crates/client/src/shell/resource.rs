@@ -12,7 +12,7 @@ use super::driver::Command;
 use super::metrics::ResourceMetrics;
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
-use crate::domain::Domains;
+use crate::domain::{Domains, Query};
 use crate::gauge::{self, Gauge, Permit};
 use crate::holding::{Kind, Rung};
 use crate::limiter::{self, Limiter};
@@ -193,10 +193,15 @@ impl LeaseView {
 // === impl Core ===
 
 impl Core<Limiter> {
-    pub(super) fn metrics(&self) -> ResourceMetrics {
+    /// With so many of the busiest domains by name, if that is asked for.
+    pub(super) fn metrics(&self, named: Option<usize>) -> ResourceMetrics {
         let used = self.enforcer.usage();
         let denied = used.attempted.saturating_sub(used.granted + used.waiting);
-        self.metrics_with(Kind::Rate, used.granted, denied, 0)
+        let metrics = self.metrics_with(Kind::Rate, used.granted, denied, 0);
+        let busiest = named.map(|most| self.domains.snapshot(&Query::busiest(most), clock::now()));
+        // One count, so that the rows and all others add up to it.
+        let domains = busiest.as_ref().map_or(metrics.domains, |snapshot| snapshot.counts);
+        ResourceMetrics { domains, busiest, ..metrics }
     }
 }
 
@@ -227,6 +232,7 @@ impl<E> Core<E> {
             denied,
             in_use,
             domains: self.domains.counts(),
+            busiest: None,
         }
     }
 }
