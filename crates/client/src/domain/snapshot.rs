@@ -95,27 +95,67 @@ pub struct Rest {
     pub hits_in_second: u64,
 }
 
+/// The first rows of all that were seen.
+struct First<'a> {
+    query: &'a Query,
+    rows: Vec<Row>,
+    /// The last of as many as are looked for, of those that were seen when there were last too many.
+    last: Option<Row>,
+    rest: Rest,
+}
+
 // === impl Domains ===
 
 impl Domains {
     /// Looks at all domains that are remembered, one shard after the other: it is for now and then.
     #[must_use]
     pub fn snapshot(&self, query: &Query, now: Time) -> Snapshot {
-        let (mut rows, mut rest): (Vec<Row>, Rest) = (Vec::new(), Rest::default());
+        let mut first = First { query, rows: Vec::new(), last: None, rest: Rest::default() };
         for shard in self.shards() {
-            for record in shard.records() {
-                let row = Row::of(record, now);
-                if query.filter.takes(&row) {
-                    rows.push(row);
-                } else {
-                    rest.add(&row);
-                }
-            }
-            drop(shard);
-            rows.sort_by(|one, other| query.order.compare(one, other));
-            rows.drain(query.most.min(rows.len())..).for_each(|row| rest.add(&row));
+            shard.records().for_each(|record| first.take(record, now));
         }
+        let (rows, rest) = first.finish();
         Snapshot { rows, rest, counts: self.counts() }
+    }
+}
+
+// === impl First ===
+
+impl First<'_> {
+    /// How many may be kept for a while beyond those that are looked for.
+    const SLACK: usize = 64;
+
+    fn take(&mut self, record: &Record, now: Time) {
+        // Its name is another place in memory, and most are not shown.
+        let row = Row::of(record, now);
+        let compare = |last: &Row| self.query.order.compare((&row, &record.name), (last, &last.domain));
+        let is_out = self.last.as_ref().is_some_and(|last| compare(last).is_gt());
+        if is_out || !self.query.filter.takes(&row) {
+            return self.rest.add(&row);
+        }
+        self.rows.push(Row { domain: record.name.to_string(), ..row });
+        if self.rows.len() >= self.query.most.saturating_mul(2).saturating_add(First::SLACK) {
+            self.narrow();
+        }
+    }
+
+    /// Drops those that others come before.
+    fn narrow(&mut self) {
+        let Query { order, most, .. } = *self.query;
+        if most > 0 && self.rows.len() > most {
+            self.rows.select_nth_unstable_by(most - 1, |one, other| {
+                order.compare((one, &one.domain), (other, &other.domain))
+            });
+            self.last = Some(self.rows[most - 1].clone());
+        }
+        self.rows.drain(most.min(self.rows.len())..).for_each(|row| self.rest.add(&row));
+    }
+
+    fn finish(mut self) -> (Vec<Row>, Rest) {
+        self.narrow();
+        let order = self.query.order;
+        self.rows.sort_unstable_by(|one, other| order.compare((one, &one.domain), (other, &other.domain)));
+        (self.rows, self.rest)
     }
 }
 
@@ -160,8 +200,8 @@ impl Filter {
 // === impl Order ===
 
 impl Order {
-    fn compare(self, one: &Row, other: &Row) -> Ordering {
-        let by_name = || one.domain.cmp(&other.domain);
+    /// Two rows, each with the name of its domain.
+    fn compare(self, (one, name): (&Row, &str), (other, other_name): (&Row, &str)) -> Ordering {
         let first = match self {
             Order::Busiest => {
                 let busy = |row: &Row| (row.hits_in_second, row.granted);
@@ -171,25 +211,29 @@ impl Order {
             Order::MostRefused => other.refused.cmp(&one.refused),
             Order::MostOwed => other.debt.cmp(&one.debt),
         };
-        first.then_with(by_name)
+        first.then_with(|| name.cmp(other_name))
     }
 }
 
 // === impl Row ===
 
 impl Row {
+    /// That of a domain, without its name.
     fn of(record: &Record, now: Time) -> Row {
-        let Record { name, history, contract, granted, refused, .. } = record;
+        let Record { history, contract, granted, refused, .. } = record;
         let now = now.as_nanos();
         let left = |tier: &TierState| f64::from(tier.remaining) / f64::from(tier.limit);
-        let current = history.tiers(contract, now).filter(|tier| tier.is_current);
-        let least = current.min_by(|one, other| left(one).total_cmp(&left(other)));
-        let resting = history.tiers(contract, now).filter_map(|tier| match tier.status {
-            Status::Cooling { until } => Some(Time::from_nanos(until)),
-            _ => None,
-        });
+        let (mut least, mut resting) = (None::<TierState>, None);
+        for tier in history.tiers(contract, now) {
+            if let Status::Cooling { until } = tier.status {
+                resting = resting.max(Some(until));
+            }
+            if tier.is_current && least.as_ref().is_none_or(|least| left(&tier) < left(least)) {
+                least = Some(tier);
+            }
+        }
         Row {
-            domain: name.to_string(),
+            domain: String::new(),
             granted: *granted,
             refused: *refused,
             hits_in_second: history.hits_in_second(contract, now),
@@ -197,7 +241,7 @@ impl Row {
             tier_limit: least.map_or(0, |tier| tier.limit),
             hits_in_tier: least.map_or(0, |tier| tier.hits),
             remaining: least.as_ref().map_or(1.0, left),
-            cooling_until: resting.max(),
+            cooling_until: resting.map(Time::from_nanos),
             debt: history.debt(),
         }
     }

@@ -288,6 +288,26 @@ fn a_snapshot_shows_those_who_are_looked_for_and_sums_up_the_rest() {
     assert_eq!((resting.cooling_until, resting.remaining), (Some(at(21.0)), 1.0));
 }
 
+/// However many there are, and in whatever order they are come upon.
+#[test]
+fn a_snapshot_of_many_shows_the_same_as_one_of_all() {
+    let (domains, lease) = (domains(rules(policy(&[(50, 1, 1, 0)]))), lease(None));
+    for name in 0..2_000_u32 {
+        domains.request(&lease, &format!("{name:04}"), name * 7 % 50, 1, at(1.0));
+    }
+    for order in [Order::Busiest, Order::LeastLeft, Order::MostRefused, Order::MostOwed] {
+        let look = |most| domains.snapshot(&Query { filter: Filter::All, order, most }, at(1.0));
+        let all = look(usize::MAX);
+        assert_eq!((all.rows.len(), all.rest), (2_000, Rest::default()));
+        for most in [0, 1, 10, 700, 1_999] {
+            let found = look(most);
+            assert!(found.rows == all.rows[..most], "{order:?}, {most}");
+            let granted: u64 = all.rows[most..].iter().map(|row| row.granted).sum();
+            assert_eq!((found.rest.domains, found.rest.granted), (2_000 - most, granted));
+        }
+    }
+}
+
 #[test]
 fn rows_and_others_add_up_to_all_that_was_counted() {
     let (domains, lease) = (domains(rules(policy(&[(5, 1, 1, 0)]))), lease(None));
