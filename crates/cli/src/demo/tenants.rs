@@ -65,6 +65,12 @@ const FAST: Duration = Duration::from_secs(4);
 /// What a client needs that serves them all, in parts of an equal share: a little more than they ever ask for.
 const WANTS: f64 = 0.95;
 
+/// Whose tenants they are.
+pub(super) const TITLE: &str = match SCOPE {
+    Scope::Client => " tenants of west-1 ",
+    Scope::Shared | Scope::Strict => " tenants of west-1 and east-1 ",
+};
+
 /// How many clients serve tenants, the first of each leaf.
 pub(super) const fn fronts() -> usize {
     match SCOPE {

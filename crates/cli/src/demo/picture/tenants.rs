@@ -5,6 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::widgets::{Block, Cell, Row, Table};
 
+use crate::demo::tenants;
 use crate::demo::view::Tenant;
 
 /// Columns that they take.
@@ -32,7 +33,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, tenants: &[Tenant]) {
     let table = Table::new(rows, WIDTHS)
         .header(Row::new(HEADS).dim())
         .column_spacing(1)
-        .block(Block::bordered().title(" tenants of west-1 ".bold()));
+        .block(Block::bordered().title(tenants::TITLE.bold()));
     frame.render_widget(table, area);
 }
 
