@@ -94,6 +94,9 @@ name!(
 /// With that the name of a floor ends.
 const FLOOR: &str = "|safe";
 
+/// With that the name of a domain begins in the name of the resource that is leased for it alone.
+const DOMAIN: &str = "|d:";
+
 // === impl ResourceId ===
 
 impl ResourceId {
@@ -116,6 +119,26 @@ impl ResourceId {
     pub fn is_floor(&self) -> bool {
         self.0.len() > FLOOR.len() && self.0.ends_with(FLOOR)
     }
+
+    /// The resource of which `domain` has a lease of its own, where domains of this one have that: `db` has `db|d:tenant-42`.
+    /// Nothing if there can be no such name, because it would have more than `max_bytes` bytes, or a control character, or
+    /// would be that of something else: of a floor, or of a domain of another resource.
+    #[must_use]
+    pub fn of_domain(&self, domain: &str, max_bytes: usize) -> Option<ResourceId> {
+        let fits = self.0.len() + DOMAIN.len() + domain.len() <= max_bytes;
+        if !fits || self.0.contains(DOMAIN) || domain.chars().any(char::is_control) {
+            return None;
+        }
+        let id = ResourceId(format!("{}{DOMAIN}{domain}", self.0).into());
+        (!id.is_floor()).then_some(id)
+    }
+
+    /// Of which resource and which domain of it this is the lease by its name, if of any.
+    #[must_use]
+    pub fn domained(&self) -> Option<(ResourceId, &str)> {
+        let (of, domain) = self.0.split_once(DOMAIN).filter(|(of, _)| !of.is_empty())?;
+        (!self.is_floor()).then(|| (ResourceId(of.into()), domain))
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +152,28 @@ mod tests {
         assert_eq!((floor.as_str(), floor.is_floor(), floor.floored()), ("db|safe", true, Some(name("db"))));
         for other in ["db", "|safe", "db|safes"] {
             assert_eq!((name(other).is_floor(), name(other).floored()), (false, None), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_lease_of_a_domain_knows_whose_it_is() {
+        let name = |text| ResourceId::new(text, 256).unwrap();
+        let of = |resource, domain| name(resource).of_domain(domain, 20);
+        for (domain, text) in
+            [("a", "db|d:a"), ("", "db|d:"), ("x|d:y", "db|d:x|d:y"), ("a/ß |", "db|d:a/ß |")]
+        {
+            let id = of("db", domain).unwrap();
+            assert_eq!((id.as_str(), id.domained()), (text, Some((name("db"), domain))));
+        }
+        assert_eq!(of("db|d", ":d:a").unwrap().domained(), Some((name("db|d"), ":d:a")));
+        assert_eq!(of("db", "fifteen bytes !").unwrap().as_str().len(), 20);
+        // Too long, a control character, a floor, and the domain of another resource.
+        let others = [("db", "sixteen bytes !!"), ("db", "a\n"), ("db", "a|safe"), ("db|d:a", "b")];
+        for (resource, domain) in others {
+            assert_eq!(of(resource, domain), None, "{resource} {domain}");
+        }
+        for other in ["db", "|d:a", "db|d", "db|d:a|safe"] {
+            assert_eq!(name(other).domained(), None, "{other}");
         }
     }
 
