@@ -52,6 +52,7 @@ mod sharing;
 mod snapshot;
 mod store;
 mod telling;
+mod strict;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -63,5 +64,6 @@ pub use self::exchange::{CADENCE, HEARING};
 pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules, Scope};
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
 pub use self::store::{Degraded, Domains, Options};
+pub use self::strict::{Lender, MOST_LEASES, News, NotStrict, Share, Sublease, Subleases};
 pub use self::wait::{TooLate, Wish};
 pub use self::wire::none;

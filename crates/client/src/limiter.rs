@@ -61,9 +61,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::{Amount, Time};
 
-use self::central::Central;
+use self::central::{Burst, Central};
 use self::meter::{Answer, Meter};
 use self::shards::Shards;
 pub use crate::allowance::Allowance;
@@ -137,6 +137,18 @@ impl Limiter {
     /// A limiter that grants nothing yet, and later at most what the rate brings in `burst`, and one unit, at once.
     #[must_use]
     pub const fn new(burst: Duration) -> Limiter {
+        Limiter::saving(Burst::Time(burst))
+    }
+
+    /// A limiter for a rate that is leased in whole parts of this size, of which many clients have some. For each part it may
+    /// save up one unit, and no more than that, so that all of them together save up no more than there are parts. In any
+    /// window `w` it grants at most `rate * w` units, and one for each part; nobody may wait in its queue for more. Once the
+    /// lease has ended it grants nothing, however late it is told so.
+    pub(crate) const fn in_parts(part: Amount) -> Limiter {
+        Limiter::saving(Burst::Parts(part))
+    }
+
+    const fn saving(burst: Burst) -> Limiter {
         Limiter {
             shards: Shards::new(),
             meter: Meter::new(),
@@ -194,6 +206,23 @@ impl Limiter {
         }
         self.shards.count_denied(most - taken);
         Ok(taken)
+    }
+
+    /// How many units can be taken at `now`, by who is the only one to take any and does so before the allowance changes.
+    ///
+    /// # Errors
+    ///
+    /// See [`Denied`], if it is not even one.
+    pub(crate) fn ready(&self, now: Time) -> Result<u32, Denied> {
+        let mut central = self.take_over();
+        let ready = central.ready(now, &self.shards);
+        self.publish(&central, now);
+        ready.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
+    }
+
+    /// So many units were wanted and not asked for here, as it was known that they would be denied.
+    pub(crate) fn count_denied(&self, n: u32) {
+        self.shards.count_denied(n);
     }
 
     /// What was asked for and granted so far. It takes the central lock, so it is for now and then, not for every

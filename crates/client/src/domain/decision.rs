@@ -73,6 +73,15 @@ pub enum Bound {
     Lease,
     /// Nothing is configured for the domain, and that is not allowed.
     Unconfigured,
+    /// The lease that the domain has for itself, with the scope `strict`: it is used up, or less than would be of use.
+    Sublease,
+    /// The lease that the domain is to have for itself is being asked for, and nothing of it has been granted yet.
+    Asking,
+    /// So many domains have leases for themselves that no further one is asked for.
+    Crowded,
+    /// The domain is to have a lease for itself and can have none: its name and that of the resource are too long for the
+    /// name of a resource, or have a control character; or the program has opened that resource itself.
+    Unleasable,
 }
 
 // === impl Decision ===
@@ -101,6 +110,11 @@ impl Decision {
     /// Of a domain that may do nothing, as nothing is configured for it.
     pub(super) fn unconfigured() -> Decision {
         Decision { bound: Some(Bound::Unconfigured), ..Decision::free(Ground::Policies) }
+    }
+
+    /// Of a domain that cannot be remembered, and so can have no lease.
+    pub(super) fn crowded() -> Decision {
+        Decision { bound: Some(Bound::Crowded), ..Decision::free(Ground::Policies) }
     }
 
     pub(super) fn of(decision: &tiers::Decision) -> Decision {

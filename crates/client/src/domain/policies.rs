@@ -10,6 +10,8 @@ use std::sync::Arc;
 use lessor_algorithms::tiers::Contract;
 use lessor_proto::{Glob, wire};
 
+use super::strict::{NotStrict, Share};
+
 /// The most overrides that there may be.
 pub const MOST_OVERRIDES: usize = 1_000;
 
@@ -85,6 +87,14 @@ pub enum BadPolicies {
     /// Two overrides are for the same domains.
     #[error("the domain {0:?} stands twice; wanted each once")]
     Twice(String),
+    /// Domains are to have leases of their own, and that cannot be leased.
+    #[error("{which}: {why}")]
+    NotStrict {
+        /// What: `default`, or the glob of an override.
+        which: String,
+        /// Why not.
+        why: NotStrict,
+    },
     /// Too many overrides.
     #[error("{0} overrides; wanted at most {MOST_OVERRIDES}")]
     Many(usize),
@@ -144,6 +154,13 @@ impl Policies {
         for (index, Override { glob, .. }) in rules.overrides.iter().enumerate() {
             if exact.insert(glob.as_str().into(), index).is_some() {
                 return Err(BadPolicies::Twice(glob.to_string()));
+            }
+        }
+        if rules.scope == Scope::Strict {
+            let overrides = rules.overrides.iter().map(|each| (each.glob.as_str(), &each.contract));
+            for (which, contract) in rules.default.iter().map(|each| ("default", each)).chain(overrides) {
+                let not_strict = |why| BadPolicies::NotStrict { which: which.to_owned(), why };
+                Share::of(contract).map_err(not_strict)?;
             }
         }
         let overrides = rules.overrides.into_iter().map(|each| (each.glob, Arc::new(each.contract)));

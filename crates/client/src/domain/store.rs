@@ -14,6 +14,7 @@ use super::exchange::Exchange;
 use super::policies::{Policies, Rule, Scope};
 use super::second::{All, Second};
 use super::shard::{InForce, Record, Shard};
+use super::strict::{Gate, Lender, Subleases};
 use crate::limiter::{Denied, Limiter};
 use crate::waiting::Waiting;
 
@@ -61,6 +62,7 @@ pub struct Domains {
     is_killed: AtomicBool,
     /// What is told to other clients, and by them.
     pub(super) exchange: Exchange,
+    subleases: Subleases,
     /// The shard to be swept next.
     next: AtomicUsize,
 }
@@ -91,8 +93,21 @@ impl Domains {
             second: Second::new(),
             is_killed: AtomicBool::new(false),
             exchange: Exchange::new(),
+            subleases: Subleases::default(),
             next: AtomicUsize::new(0),
         }
+    }
+
+    /// The same, where domains may have leases of their own. Without it the scope `strict` refuses every domain.
+    #[must_use]
+    pub fn with_lender(self, lender: Lender) -> Domains {
+        Domains { subleases: Subleases::of(lender), ..self }
+    }
+
+    /// The leases of domains, for who asks servers for them.
+    #[must_use]
+    pub fn subleases(&self) -> &Subleases {
+        &self.subleases
     }
 
     /// Puts policies in force; absent: each domain may use all of the lease. Histories stay: each domain takes up its policies
@@ -106,6 +121,7 @@ impl Domains {
         if self.is_limited.swap(is_limited, Ordering::Relaxed) != is_limited {
             *lock(&self.global) = Global::exact();
         }
+        self.subleases.follow(policies.as_deref());
         *in_force = policies;
         self.generation.fetch_add(1, Ordering::Release);
         drop(in_force);
@@ -133,6 +149,7 @@ impl Domains {
                 record.refused += u64::from(decision.granted < 1);
                 decision
             }
+            Err(Some(Ground::Untracked)) if self.subleases.is_on() => Decision::crowded(),
             Err(Some(ground)) => self.free(lease, ground, ask, now),
             Err(None) if self.is_killed() => self.free(lease, Ground::KillSwitch, ask, now),
             Err(None) => Decision::unconfigured(),
@@ -270,14 +287,28 @@ impl Domains {
             all.record(&plan);
             return Decision::of(plan.decision());
         }
-        let (granted, ground) = match lease.try_acquire_between(ask.min().max(1), wanted, || now) {
+        let gate = match self.is_killed() {
+            true => Gate::Open,
+            false => self.subleases.gate(&record.name, &record.contract, wanted, now),
+        };
+        let (least, most) = (ask.min().max(1), gate.most(wanted));
+        if most < least {
+            return gate.refused(Decision::of(plan.decision()), least, wanted, now);
+        }
+        let (granted, ground) = match lease.try_acquire_between(least, most, || now) {
             Ok(granted) if is_overruled => (granted, Ground::KillSwitch),
             Ok(granted) => (granted, Ground::Policies),
             Err(Denied::NothingLeased) if self.options.degraded == Degraded::GrantLeast => {
-                (ask.min().max(1), Ground::Degraded)
+                (least, Ground::Degraded)
             }
-            Err(denied) => return refused(Decision::of(plan.decision()), denied, now),
+            Err(denied) => {
+                gate.give_up(wanted);
+                return refused(Decision::of(plan.decision()), denied, now);
+            }
         };
+        if !gate.take(granted, wanted, now) {
+            return gate.refused(Decision::of(plan.decision()), least, wanted, now);
+        }
         let plan = match granted < allowed {
             true => {
                 record.history.plan(&record.contract, all.global(), now.as_nanos(), Ask::exactly(granted))
@@ -287,7 +318,11 @@ impl Domains {
         self.commit(record, &plan);
         // What policies did not allow is no part of the history, and others are not refused for it.
         all.record(&plan);
-        answered(&plan, granted, wanted, ground)
+        let answer = answered(&plan, granted, wanted, ground);
+        match granted == most && most < wanted {
+            true => Decision { bound: Some(Bound::Sublease), ..answer },
+            false => answer,
+        }
     }
 
     /// No policies: the lease alone decides.

@@ -137,6 +137,10 @@ fn text(decision: &Decision) -> &'static str {
         Some(Bound::Global) => "the limit of all domains",
         Some(Bound::Lease) => "the lease",
         Some(Bound::Unconfigured) => "there being no policy for it",
+        Some(Bound::Sublease) => "the lease of the domain",
+        Some(Bound::Asking) => "the lease of the domain, which has not been granted yet",
+        Some(Bound::Crowded) => "there being too many leases of domains",
+        Some(Bound::Unleasable) => "there being no lease for a domain of that name",
         None => "nothing",
     }
 }

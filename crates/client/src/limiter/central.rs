@@ -23,14 +23,22 @@ const MIN_SHARE: u64 = 2;
 /// A batch leaves three quarters of the bucket to others.
 const BATCH_PART: u64 = 4;
 
+/// How much may be saved up.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Burst {
+    /// What the rate brings in this time, and one unit.
+    Time(Duration),
+    /// One unit for each whole part of this size that the rate has, and nothing without a whole one.
+    Parts(Amount),
+}
+
 #[derive(Debug)]
 pub(super) struct Central {
     bucket: Bucket,
     /// From then on nothing is given.
     until: Time,
     unlimited: bool,
-    /// The time whose income is the burst.
-    burst: Duration,
+    burst: Burst,
     /// The burst, in millionths of a unit; the bucket's capacity unless somebody waits for more.
     burst_micros: u64,
     /// The most tokens one shard may hold.
@@ -47,7 +55,7 @@ pub(super) struct Central {
 // === impl Central ===
 
 impl Central {
-    pub(super) const fn new(burst: Duration) -> Central {
+    pub(super) const fn new(burst: Burst) -> Central {
         Central {
             bucket: Bucket::empty(),
             until: Time::ZERO,
@@ -73,8 +81,12 @@ impl Central {
         let rate = allowance.capacity.unwrap_or(Amount::ZERO).as_micros();
         self.unlimited = allowance.capacity.is_none();
         self.until = allowance.until;
-        self.burst_micros = burst_micros(rate, self.burst);
-        self.share = share(rate, self.burst_micros);
+        self.burst_micros = self.burst.micros(rate);
+        self.share = match self.burst {
+            Burst::Time(_) => share(rate, self.burst_micros),
+            // What lies in shards could be spent a little after the end.
+            Burst::Parts(_) => 0,
+        };
         self.bucket.set(now.as_nanos(), rate, self.brim_micros(), allowance.until.as_nanos());
     }
 
@@ -90,6 +102,20 @@ impl Central {
         }
         self.lend(shards);
         Ok(())
+    }
+
+    /// How many tokens could be drawn, one at least.
+    pub(super) fn ready(&mut self, now: Time, shards: &Shards) -> Result<u64, Denied> {
+        if !self.is_open(now) {
+            self.void(shards);
+            return Err(Denied::NothingLeased);
+        }
+        self.bucket.refill(now.as_nanos());
+        match self.bucket.tokens() {
+            _ if self.unlimited => Ok(u64::MAX),
+            0 => Err(self.denial(1, now)),
+            tokens => Ok(tokens),
+        }
     }
 
     /// Takes the last place in the queue for `n` tokens that [`Central::draw`] has just denied, if that makes sense.
@@ -243,13 +269,21 @@ impl Central {
     }
 }
 
-/// What `rate` brings in `burst`, and a unit, since units are indivisible.
-fn burst_micros(rate: u64, burst: Duration) -> u64 {
-    if rate == 0 {
-        return 0;
+// === impl Burst ===
+
+impl Burst {
+    /// In millionths of a unit; nothing without a rate.
+    fn micros(self, rate: u64) -> u64 {
+        match self {
+            Burst::Time(_) if rate == 0 => 0,
+            // A unit more, since units are indivisible.
+            Burst::Time(burst) => {
+                let income = u128::from(rate).saturating_mul(burst.as_nanos()) / 1_000_000_000;
+                u64::try_from(income).unwrap_or(u64::MAX).saturating_add(Amount::MICROS_PER_UNIT)
+            }
+            Burst::Parts(part) => (rate / part.as_micros().max(1)).saturating_mul(Amount::MICROS_PER_UNIT),
+        }
     }
-    let income = u128::from(rate).saturating_mul(burst.as_nanos()) / 1_000_000_000;
-    u64::try_from(income).unwrap_or(u64::MAX).saturating_add(Amount::MICROS_PER_UNIT)
 }
 
 /// How many tokens a shard may hold.
