@@ -3,6 +3,8 @@
 //! It waits for whichever comes first of the session's deadline, something heard from a server and a command, reads the clock once, and hands
 //! the session what happened. So a lease ends in time while a request hangs. No lock is held while it waits.
 
+mod subleases;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +22,8 @@ use crate::demand::Estimator;
 use crate::domain::{Domains, Scope};
 use crate::holding::{HoldingConfig, Kind, Rung};
 use crate::session::{Action, Change, Session, Transport};
+
+pub(super) use self::subleases::Bell;
 
 /// How often the use of a rate is looked at.
 const RATE_TICK: Duration = Duration::from_secs(1);
@@ -45,6 +49,11 @@ pub(super) enum Command {
         generation: u64,
         wants: Option<Amount>,
     },
+    /// Domains are to have leases, or are not to have them any more.
+    Subleases {
+        resource: ResourceId,
+        generation: u64,
+    },
     Shutdown {
         done: oneshot::Sender<()>,
     },
@@ -68,6 +77,7 @@ pub(super) struct Driver {
     registry: Arc<Registry>,
     commands: mpsc::UnboundedReceiver<Command>,
     open: BTreeMap<ResourceId, Held>,
+    subleases: subleases::Held,
     /// The way in use when it was last looked at.
     transport: Transport,
     /// It has been said that a server has no streams.
@@ -116,6 +126,7 @@ impl Driver {
             registry,
             commands,
             open: BTreeMap::new(),
+            subleases: subleases::Held::default(),
             clocks: clock::Watch::start(),
             next_tick: Time::MAX,
             next_tell: Time::MAX,
@@ -181,7 +192,13 @@ impl Driver {
             Command::Close { resource, generation } => {
                 if let Some(held) = self.held(&resource, generation) {
                     held.leave(now);
+                    self.subleases.leave(now, &resource, &mut self.session);
                     self.next_tick = now;
+                }
+            }
+            Command::Subleases { resource, generation } => {
+                if self.held(&resource, generation).is_some() {
+                    self.hear_of_domains(now, &resource);
                 }
             }
             Command::Want { resource, generation, wants } => {
@@ -202,6 +219,8 @@ impl Driver {
             return;
         }
         debug!(resource = %opening.resource, wants = opening.demand.wants().as_f64(), "opened");
+        self.subleases.leave(now, &opening.resource, &mut self.session);
+        self.subleases.yield_to_program(now, &opening.resource);
         self.session.add(now, opening.resource.clone(), opening.config.clone());
         opening.domains.follow(self.session.policies(&opening.resource));
         opening.enforcer.allow(now, self.session.allowance(now, &opening.resource));
@@ -257,6 +276,7 @@ impl Driver {
             }
             let wants = held.wants(now);
             held.opening.domains.sweep(now);
+            held.opening.domains.subleases().retire(now);
             self.session.set_in_use(now, resource, in_use);
             self.session.set_wants(now, resource, wants);
             held.opening.view.send_if_modified(|view| {
@@ -272,6 +292,10 @@ impl Driver {
             self.open.remove(&resource);
             self.registry.forget(&resource);
         }
+        for resource in self.open.keys().cloned().collect::<Vec<_>>() {
+            self.hear_of_domains(now, &resource);
+        }
+        self.subleases.observe(now, &mut self.session);
         self.next_tick = if self.open.is_empty() { Time::MAX } else { now + tick };
     }
 
@@ -280,8 +304,11 @@ impl Driver {
         while let Some(action) = self.session.poll(now) {
             match action {
                 Action::Change(change) => {
-                    if let Some(held) = self.open.get(&change.resource) {
+                    let resource = change.resource.clone();
+                    self.subleases.apply(now, &change);
+                    if let Some(held) = self.open.get(&resource) {
                         held.apply(now, change);
+                        self.hear_of_domains(now, &resource);
                     }
                 }
                 Action::News(news) => {
@@ -320,8 +347,9 @@ impl Driver {
     }
 
     fn stop(&mut self, now: Time, done: Option<oneshot::Sender<()>>) {
-        for held in self.open.values_mut() {
+        for (resource, held) in &mut self.open {
             held.leave(now);
+            self.subleases.leave(now, resource, &mut self.session);
         }
         self.next_tick = now;
         let stopping = self.stopping.get_or_insert(Stopping { until: now + GRACE, done: Vec::new() });

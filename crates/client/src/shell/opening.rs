@@ -9,11 +9,11 @@ use lessor_proto::name::BadName;
 use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{mpsc, watch};
 
-use super::driver::{Command, Open};
+use super::driver::{Bell, Command, Open};
 use super::metrics::ResourceMetrics;
 use super::resource::{Closed, Core, Enforce, LeaseView, Resource, Tally};
 use crate::demand::{self, Estimator};
-use crate::domain::{Domains, Options};
+use crate::domain::{Domains, Lender, Options};
 use crate::gauge::Gauge;
 use crate::holding::{Fallback, HoldingConfig, Kind};
 use crate::limiter::Limiter;
@@ -166,8 +166,10 @@ impl<'a, E> Opening<'a, E> {
         let wants = demand.wants().as_f64();
         let (publish, view) = watch::channel(LeaseView::waiting(wants));
         let options = Options { max_wait: self.waiting.max_wait, ..self.domains };
-        let domains = Arc::new(Domains::new(options));
         let generation = self.registry.generations.fetch_add(1, Ordering::Relaxed);
+        let bell = Bell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
+        let lender = Lender { resource: resource.clone(), bell: bell.waker() };
+        let domains = Arc::new(Domains::new(options).with_lender(lender));
         let config =
             HoldingConfig { fallback: self.fallback, ..HoldingConfig::new(kind, wants, self.priority) };
         let open = Open {

@@ -214,7 +214,7 @@ mod tests {
         let policies =
             [(300, 10), (40, 1)].map(|(limit, window)| Policy::new(vec![tier(limit, window)], None, None));
         let contract = Contract::new(policies.map(Result::unwrap).to_vec()).unwrap();
-        assert_eq!(Share::of(&contract).unwrap().unwrap().capacity().as_f64(), 29.6);
+        assert_eq!(Share::of(&contract).unwrap().unwrap().capacity(), Amount::from_micros(29_600_000));
     }
 
     #[test]
