@@ -217,10 +217,12 @@ impl Node {
                     resource.advance(now);
                     resource.admit(ask, report, reign)?;
                 }
-                Some(_) => return Err(unknown(index, &report.resource)),
+                Some(_) => return Err(unknown(&self.repository, index, &report.resource)),
                 None => {
                     let template = covering(&self.repository, &self.config, &report.resource);
-                    let Some(template) = template else { return Err(unknown(index, &report.resource)) };
+                    let Some(template) = template else {
+                        return Err(unknown(&self.repository, index, &report.resource));
+                    };
                     admit_legacy(&template, ask)?;
                     fresh += 1;
                 }
@@ -314,7 +316,7 @@ fn longest(repository: &Repository, config: &NodeConfig) -> Longest {
 /// How often a stream should be heard of so that everything on it is renewed in time.
 fn heartbeat(repository: &Repository) -> Duration {
     let terms = repository.templates().iter();
-    let shortest = terms.map(|template| template.refresh_interval.min(template.lease_length / 6)).min();
+    let shortest = terms.map(|template| template.refresh_interval.min(template.shortest_lease() / 6)).min();
     let [least, most] = HEARTBEATS;
     shortest.unwrap_or(most).clamp(least, most)
 }
@@ -322,9 +324,14 @@ fn heartbeat(repository: &Repository) -> Duration {
 /// The template that covers a resource: one of the repository's or, by Doorman's rule where that is switched on, the one
 /// for names that it does not know.
 fn covering(repository: &Repository, config: &NodeConfig, id: &ResourceId) -> Option<Arc<Template>> {
-    repository.find(id).or(config.unknown_names.as_ref()).map(Arc::clone)
+    let unknown = || config.unknown_names.as_ref().filter(|_| !repository.is_of_domain(id)).map(Arc::clone);
+    repository.find(id).or_else(unknown)
 }
 
-fn unknown(index: usize, resource: &ResourceId) -> Refusal {
-    Refusal::Unknown { field: format!("resource[{index}].resource_id"), resource: resource.to_string() }
+fn unknown(repository: &Repository, index: usize, resource: &ResourceId) -> Refusal {
+    let (field, resource_id) = (format!("resource[{index}].resource_id"), resource.to_string());
+    match repository.why_unknown(resource) {
+        Some(why) => Refusal::NoDomain { field, resource: resource_id, why },
+        None => Refusal::Unknown { field, resource: resource_id },
+    }
 }

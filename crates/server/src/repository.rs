@@ -4,7 +4,8 @@
 //! without a template is not known here; what becomes of it is for the node to say.
 //!
 //! Where a template reserves something, the *floor* of each of its resources is a resource as well, named as
-//! [`ResourceId::floor`] says, and follows a template derived from that one; unless a template has its very name.
+//! [`ResourceId::floor`] says, and follows a template derived from that one; unless a template has its very name. The same
+//! holds for the domains of a resource that have leases of their own, which are named as [`ResourceId::of_domain`] says.
 //!
 //! A repository that exists is valid: its templates hold together, and no two have the same glob. It is replaced as a
 //! whole or not at all.
@@ -29,6 +30,7 @@ mod domains;
 mod fraction;
 mod legacy;
 mod problem;
+mod strict;
 mod template;
 
 use std::collections::BTreeMap;
@@ -114,10 +116,26 @@ impl Repository {
         self.version
     }
 
-    /// The template that `resource` follows: the one whose glob is that very name; or if it is a floor, the one for that; or
-    /// else the first that matches it.
+    /// The template that `resource` follows: the one whose glob is that very name; or if it is a floor or the lease of a
+    /// domain, the one for that; or else the first that matches it.
     #[must_use]
-    pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
+    pub fn find(&self, resource: &ResourceId) -> Option<Arc<Template>> {
+        if !self.has_template(resource)
+            && let Some((lender, domain)) = self.lender(resource)
+        {
+            return lender.of_domain(domain).map(Arc::new);
+        }
+        self.own(resource).map(Arc::clone)
+    }
+
+    /// Whether `resource` is named as the lease of a domain of a resource whose domains have some, and so is what this
+    /// repository says, or nothing.
+    pub(crate) fn is_of_domain(&self, resource: &ResourceId) -> bool {
+        self.lender(resource).is_some()
+    }
+
+    /// The same for what is no lease of a domain.
+    fn own(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
         let name = resource.as_str();
         let exact = || self.exact.get(name).map(|&index| &self.templates[index]);
         exact().or_else(|| self.floor(resource)).or_else(|| self.matching(name).map(|at| &self.templates[at]))

@@ -370,7 +370,7 @@ impl Resource {
         Need {
             amount,
             out,
-            grain: answer::grain(self.terms.kind),
+            grain: self.terms.grain(),
             limit,
             is_tight: self.is_leased() || self.terms.in_steps,
             is_felt: lack > Amount::ZERO,

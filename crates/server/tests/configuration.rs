@@ -40,6 +40,16 @@ fn floor(template: &Template) -> String {
     format!(" reserved={reserved} of {} for {lease}", template.capacity)
 }
 
+/// What the lease of a domain follows.
+fn in_parts(template: &Template) -> String {
+    let Some(part) = template.part else { return String::new() };
+    let (refresh, quantum) = (template.refresh_interval, template.quantum.unwrap());
+    format!(
+        " {:?} {} in parts of {part}, lease={:?} refresh={refresh:?} quantum={quantum:?}",
+        template.policy, template.capacity, template.lease_length
+    )
+}
+
 /// Each contract a line, and what was made of it.
 fn domains(domains: &Domains) -> String {
     let wire = domains.policies.to_wire();
@@ -97,7 +107,7 @@ fn stories() {
                 let repository = source::parse("x.yaml", text).unwrap();
                 let follows = |name: &str| {
                     let found = repository.find(&ResourceId::new(name, 256).unwrap());
-                    found.map_or("none".into(), |template| format!("{:?}", template.glob))
+                    found.map_or("none".into(), |template| format!("{:?}{}", template.glob, in_parts(&template)))
                 };
                 names.lines().map(|name| format!("{name} -> {}\n", follows(name))).collect()
             }

@@ -50,6 +50,16 @@ pub enum Refusal {
         /// The name that nothing matches.
         resource: String,
     },
+    /// The resource would be the lease of a domain that has none (gRPC: `NOT_FOUND`).
+    #[error("{field}: no template matches {resource:?}, and as the lease of a domain: {why}")]
+    NoDomain {
+        /// The path of the field.
+        field: String,
+        /// The name.
+        resource: String,
+        /// Why there is no such lease.
+        why: String,
+    },
 }
 
 /// Why an answer of a server cannot be used.

@@ -53,6 +53,9 @@ pub struct Template {
     /// Whether equal shares are cut to powers of two, so that they change rarely. It is so with what is reserved, of which
     /// nobody has enough: without steps everybody's share would change with everyone who comes.
     pub in_steps: bool,
+    /// Of a rate: what is granted is a multiple of this, and parts that cannot be divided are taken in turns; absent: any
+    /// amount is granted. It is so with the leases of domains.
+    pub part: Option<Amount>,
     /// Of a rate: what one domain of a client may use of the client's lease; absent: all of it.
     pub domains: Option<Domains>,
 }
@@ -122,8 +125,25 @@ impl Template {
             safe_fraction: Fraction::NONE,
             safe_lease: None,
             in_steps: false,
+            part: None,
             domains: None,
         }
+    }
+
+    /// Nothing is granted in fractions of this.
+    #[must_use]
+    pub fn grain(&self) -> Amount {
+        match (self.kind, self.part) {
+            (Kind::Gauge, _) => Amount::from_units(1),
+            (Kind::Rate, Some(part)) => part.max(Amount::from_micros(1)),
+            (Kind::Rate, None) => Amount::from_micros(1),
+        }
+    }
+
+    /// Whether what is granted is a number of units, or of parts.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.kind == Kind::Gauge || self.part.is_some()
     }
 
     /// How units that cannot be divided are taken in turns, and how long a turn lasts; absent where there are none: of a
@@ -188,6 +208,7 @@ impl Template {
             safe_fraction: Fraction::NONE,
             safe_lease: None,
             in_steps: true,
+            domains: None,
             ..self.clone()
         })
     }
@@ -255,7 +276,7 @@ impl Template {
     }
 
     fn has_turns(&self) -> bool {
-        self.kind == Kind::Gauge && self.policy.is_bounded()
+        self.is_whole() && self.policy.is_bounded()
     }
 
     /// What is wrong with how units are taken in turns.

@@ -13,7 +13,7 @@ fn check(globs: &[&str], cases: &[(&str, Option<&str>)]) {
     let repository = Repository::new(globs.iter().map(|glob| template(glob)).collect()).unwrap();
     for &(name, wanted) in cases {
         let found = repository.find(&ResourceId::new(name, 256).unwrap());
-        assert_eq!(found.map(|template| template.glob.as_str()), wanted, "{name}");
+        assert_eq!(found.as_ref().map(|template| template.glob.as_str()), wanted, "{name}");
     }
 }
 

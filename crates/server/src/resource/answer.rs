@@ -52,7 +52,7 @@ impl Resource {
         let length = self.length(now, slot, reign)?;
         let (target, most) = self.within_part(slot, self.steady(slot, self.target(now, slot)));
         let config = reign.config;
-        let (grain, before) = (grain(self.terms.kind), self.ledger.lent());
+        let (grain, before) = (self.terms.grain(), self.ledger.lent());
         let child = self.children.at_mut(slot);
         let seq = child.next_seq;
         child.next_seq += 1;
@@ -155,9 +155,9 @@ impl Resource {
         if self.is_learning(now) {
             return child.account.charge().min(Amount::from_f64(child.demands.wants()));
         }
-        let share = match self.terms.kind {
-            Kind::Gauge => self.whole_units(slot),
-            Kind::Rate => Amount::from_f64(self.share(&child.demands)),
+        let share = match self.terms.is_whole() {
+            true => self.whole_units(slot),
+            false => Amount::from_f64(self.share(&child.demands)),
         };
         self.with_spare(slot, share).max(self.kept(slot))
     }
@@ -220,13 +220,5 @@ impl Resource {
             Policy::FairShare => wire::algorithm::Kind::FairShare,
         };
         Sharing { kind, lease_length: self.terms.lease_length, refresh_interval: self.terms.refresh_interval }
-    }
-}
-
-/// Nothing is granted in fractions of this.
-pub(super) fn grain(kind: Kind) -> Amount {
-    match kind {
-        Kind::Rate => Amount::from_micros(1),
-        Kind::Gauge => Amount::from_units(1),
     }
 }

@@ -15,7 +15,7 @@ use lessor_proto::message::{Ask, HolderKind, Refusal};
 use super::Resource;
 use super::child::Child;
 use super::slab::Slot;
-use crate::repository::{Fraction, Kind, Legacy, Template};
+use crate::repository::{Fraction, Legacy, Template};
 
 /// All of them together.
 #[derive(Clone, Default, Debug)]
@@ -100,13 +100,13 @@ impl Resource {
         let others = self.legacy.lent - u128::from(child.account.charge().as_micros());
         let others = Amount::from_micros(u64::try_from(others).unwrap_or(u64::MAX));
         let most = self.terms.legacy_max_fraction.of(limit).saturating_sub(others);
-        match self.terms.kind {
-            Kind::Rate => {
+        match self.terms.is_whole() {
+            false => {
                 let share = child.demands.iter().map(|demand| part.share(&demand)).sum();
                 (target.min(Amount::from_f64(share)), most)
             }
             // Units go to the first to come, until their turn is over.
-            Kind::Gauge => (target.min(most), most),
+            true => (target.min(most), most),
         }
     }
 

@@ -13,7 +13,6 @@ use lessor_algorithms::Policy;
 use lessor_proto::message::{Has, HolderKind, Order};
 use lessor_proto::{Amount, Time};
 
-use super::answer::grain;
 use super::child::Demands;
 use super::slab::Slot;
 use super::streaming::{Rank, Told};
@@ -300,7 +299,7 @@ impl Resource {
     /// Whether two amounts are not the same grant.
     pub(super) fn differs(&self, one: Amount, other: Amount) -> bool {
         let moved = one.max(other).saturating_sub(one.min(other));
-        moved >= grain(self.terms.kind) && moved.as_micros() > one.max(other).as_micros() / 10_000_000
+        moved >= self.terms.grain() && moved.as_micros() > one.max(other).as_micros() / 10_000_000
     }
 }
 

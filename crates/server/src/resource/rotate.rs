@@ -1,4 +1,5 @@
-//! Whose turn it is to hold a unit of a gauge that cannot be divided.
+//! Whose turn it is to hold a unit of a gauge that cannot be divided, or a part of a rate that is leased in parts. What is
+//! said of units holds for parts.
 //!
 //! Of a share of 2.3 two units are held for good, and a third one for three *quanta* of time in ten. A seat is kept for
 //! everybody who has ever had such a fraction. At a turn the rotation says which seats have a unit more in this quantum;
@@ -25,12 +26,14 @@ use lessor_proto::{Amount, Time};
 use super::Resource;
 use super::child::Child;
 use super::slab::Slot;
-use crate::repository::Template;
+use crate::repository::{Kind, Template};
 
 /// With so many holders every change is looked at when it happens.
 const FEW: usize = 100;
 /// What each of more holders adds to the time between two looks.
 const PACE_PER_HOLDER: Duration = Duration::from_micros(1);
+/// What is within this of a whole number of parts counts as that.
+const NEARLY_WHOLE: f64 = 1e-6;
 /// Nobody is told to come back sooner for the next turn.
 const SOONEST_RETURN: Duration = Duration::from_millis(50);
 
@@ -228,7 +231,7 @@ impl Resource {
         if self.is_learning(now) {
             return self.rota.suspend(self.learning_until);
         }
-        let (mut claims, mut units) = (Vec::new(), self.shares.capacity() as u64);
+        let (mut claims, mut units) = (Vec::new(), parts(self.in_units(self.shares.capacity())).0);
         for (slot, child) in self.children.iter_slots().filter(|(_, child)| !child.withdrawn) {
             let (whole, fraction) = self.parts(child);
             units = units.saturating_sub(whole);
@@ -249,7 +252,17 @@ impl Resource {
     pub(super) fn whole_units(&self, slot: Slot) -> Amount {
         let (whole, fraction) = self.parts(self.children.at(slot));
         let extra = fraction > 0.0 && self.rota.has_extra(slot);
-        Amount::from_units(whole.saturating_add(extra.into()))
+        self.units(whole.saturating_add(extra.into()))
+    }
+
+    /// So many units, as an amount.
+    fn units(&self, units: u64) -> Amount {
+        Amount::from_micros(self.terms.grain().as_micros().saturating_mul(units))
+    }
+
+    /// An amount as a number of units.
+    fn in_units(&self, amount: f64) -> f64 {
+        amount / self.terms.grain().as_f64()
     }
 
     /// When the holder at `slot` should ask again if that is about the next turn: it has a unit until then, or waits for
@@ -271,9 +284,13 @@ impl Resource {
         if child.withdrawn {
             return (0, 0.0);
         }
-        let share = self.share(&child.demands);
-        let (whole, fraction) = parts(share);
-        let wants = child.demands.wants().min(u64::MAX as f64) as u64;
+        let (whole, fraction) = parts(self.in_units(self.share(&child.demands)));
+        let wants = self.in_units(child.demands.wants()).min(u64::MAX as f64);
+        // Who wants a part of a rate wants what that brings, as little as it may be.
+        let wants = match self.terms.kind {
+            Kind::Gauge => wants as u64,
+            Kind::Rate => (wants - NEARLY_WHOLE).ceil() as u64,
+        };
         if whole >= wants { (wants, 0.0) } else { (whole, fraction) }
     }
 
@@ -282,7 +299,7 @@ impl Resource {
         Claim {
             slot,
             fraction,
-            holds: child.account.last().is_some_and(|last| last.amount > Amount::from_units(whole)),
+            holds: child.account.last().is_some_and(|last| last.amount > self.units(whole)),
             awake: began.is_none_or(|began| child.basis >= began) || self.streaming.peer(slot).is_some(),
         }
     }

@@ -5,7 +5,6 @@ use std::cmp::{Ordering, Reverse};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, ResourceId, Time};
 
-use super::answer::grain;
 use super::{Child, Policy, Resource, Slot};
 use crate::hub::DomainsStatus;
 use crate::node::ChildBook;
@@ -184,9 +183,9 @@ impl Resource {
         match has.cmp(&share) {
             _ if child.withdrawn => "gone",
             _ if self.is_learning(now) => "keeps",
-            Ordering::Greater if has.saturating_sub(share) >= grain(self.terms.kind) => "gives back",
+            Ordering::Greater if has.saturating_sub(share) >= self.terms.grain() => "gives back",
             // A gauge has no use for a part of a unit.
-            Ordering::Less if share.saturating_sub(has) >= grain(self.terms.kind) => "waits",
+            Ordering::Less if share.saturating_sub(has) >= self.terms.grain() => "waits",
             _ => "settled",
         }
     }

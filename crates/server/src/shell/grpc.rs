@@ -158,6 +158,6 @@ pub(super) fn refused(refusal: Refusal) -> Status {
                 ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
             Status::with_error_details(Code::ResourceExhausted, message, details)
         }
-        Refusal::Unknown { .. } => Status::not_found(message),
+        Refusal::Unknown { .. } | Refusal::NoDomain { .. } => Status::not_found(message),
     }
 }

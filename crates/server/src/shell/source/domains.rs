@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, MOST_POLICIES, MOST_TIERS, Policy, Tier, Window, normalise};
-use lessor_client::domain::{MOST_OVERRIDES, Override, Policies, Rules, Scope};
+use lessor_client::domain::{MOST_OVERRIDES, NotStrict, Override, Policies, Rules, Scope, Share};
 
 use super::fields::{Fields, Schema};
-use super::node::{Node, Value};
+use super::node::{Node, Place, Value};
 use super::reader::{Notes, Reading};
 use super::scalar;
 use crate::repository::{Change, Domains, Glob};
@@ -27,6 +27,7 @@ const TIERS: &str = "a list of tiers, which may be empty: then the resource is c
 /// Reads policies of domains, and notes what was made of them.
 struct Reader<'a> {
     notes: &'a mut Notes,
+    scope: Scope,
     changes: Vec<Change>,
 }
 
@@ -35,7 +36,7 @@ pub(super) fn domains(notes: &mut Notes, template: &Fields<'_>) -> Option<Domain
     let node = template.get("domains")?;
     let outer = notes.subject.clone();
     notes.subject.push_str("domains: ");
-    let mut reader = Reader { notes, changes: Vec::new() };
+    let mut reader = Reader { notes, scope: Scope::default(), changes: Vec::new() };
     let policies = reader.policies(node);
     let changes = reader.changes;
     notes.subject = outer;
@@ -52,6 +53,7 @@ impl Reader<'_> {
     fn policies(&mut self, node: &Node) -> Option<Policies> {
         let at = Fields::read(self.notes, node, &schema("it", " in domains", DOMAINS))?;
         let scope = self.notes.read(&at, "scope", scope).or(Scope::default());
+        self.scope = scope;
         let refuses_unheard = self.refuses_unheard(&at, scope);
         let default = at.get("default").map(|node| self.contract("default", node));
         let overrides = self.overrides(&at);
@@ -146,18 +148,37 @@ impl Reader<'_> {
         let at = Fields::read(self.notes, node, &schema("a policy", " in a policy", POLICY))?;
         let [hard, global] = ["hard_limit", "global_limit"]
             .map(|field| self.notes.read(&at, field, |node| limit(field, node)));
-        let Some(tiers) = at.get("tiers") else {
-            self.notes.add(at.place("tiers"), format!("tiers is missing; wanted {TIERS}"));
-            return None;
+        let is_strict = self.scope == Scope::Strict;
+        let tiers = match (at.get("tiers"), &hard) {
+            (Some(tiers), _) => self.tiers(tiers)?,
+            // What it may do in a second is all that is said.
+            (None, Reading::Is(limit)) if is_strict => vec![in_a_second(*limit)],
+            (None, Reading::Bad) if is_strict => return None,
+            (None, _) => {
+                let wanted = if is_strict { "a hard_limit, or tiers" } else { TIERS };
+                self.notes.add(at.place("tiers"), format!("tiers is missing; wanted {wanted}"));
+                return None;
+            }
         };
-        let items = self.list("tiers", tiers, TIERS);
+        let policy = Policy::new(tiers, hard.is(), global.is());
+        let policy = policy.map_err(|invalid| self.notes.add(node.place, invalid.to_string())).ok()?;
+        match Share::of(&Contract::from(policy.clone())) {
+            Err(why) if is_strict => {
+                self.notes.add(place(&at, &why), why.to_string());
+                None
+            }
+            _ => Some(policy),
+        }
+    }
+
+    fn tiers(&mut self, node: &Node) -> Option<Vec<Tier>> {
+        let items = self.list("tiers", node, TIERS);
         if items.len() > MOST_TIERS {
-            self.notes.add(tiers.place, format!("{} tiers; wanted at most {MOST_TIERS}", items.len()));
+            self.notes.add(node.place, format!("{} tiers; wanted at most {MOST_TIERS}", items.len()));
             return None;
         }
         let read: Vec<_> = items.iter().zip(1..).map(|(item, number)| self.tier(number, item)).collect();
-        let policy = Policy::new(read.into_iter().collect::<Option<_>>()?, hard.is(), global.is());
-        policy.map_err(|invalid| self.notes.add(node.place, invalid.to_string())).ok()
+        read.into_iter().collect()
     }
 
     fn tier(&mut self, number: usize, node: &Node) -> Option<Tier> {
@@ -176,8 +197,11 @@ impl Reader<'_> {
         let limit = notes.required(&at, "limit", LIMIT, limit);
         let window = notes.read(&at, "window", window);
         let window = notes.required(&at, "window", "a time with its unit, as in 10s", window);
-        let active = notes.read(&at, "active", time("active"));
-        let active = notes.required(&at, "active", "a time with its unit, as in 1m", active);
+        let active = match (notes.read(&at, "active", time("active")), window) {
+            // There is nothing else that it could be.
+            (Reading::Absent, Some(window)) if self.scope == Scope::Strict => Some(window),
+            (active, _) => notes.required(&at, "active", "a time with its unit, as in 1m", active),
+        };
         let cooldown = notes.read(&at, "cooldown", time("cooldown"));
         let is_skippable = notes.read(&at, "skippable", yes_or_no);
         let kind = notes.read(&at, "count", count);
@@ -219,11 +243,25 @@ impl Reader<'_> {
 /// Whose hits count.
 fn scope(node: &Node) -> Result<Scope, String> {
     let known = [("client", Scope::Client), ("shared", Scope::Shared), ("strict", Scope::Strict)];
-    match scalar::one_of("scope", node, &known)? {
-        Scope::Strict => {
-            Err(format!("scope {} is not there yet; wanted client or shared", scalar::written(node)))
-        }
-        scope => Ok(scope),
+    scalar::one_of("scope", node, &known)
+}
+
+/// A hard limit as a tier.
+fn in_a_second(limit: u32) -> Tier {
+    let second = std::time::Duration::from_secs(1);
+    let (window, active, cooldown) = (second, second, std::time::Duration::ZERO);
+    Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact }
+}
+
+/// Where in a policy it stands that cannot be leased.
+fn place(policy: &Fields<'_>, why: &NotStrict) -> Place {
+    let tier = || match policy.get("tiers").map(|tiers| &tiers.value) {
+        Some(Value::List(tiers)) => tiers.first().map(|tier| tier.place),
+        _ => None,
+    };
+    match why.field() {
+        field @ ("tiers" | "global_limit") => policy.place(field),
+        _ => tier().unwrap_or_else(|| policy.place("hard_limit")),
     }
 }
 

@@ -201,6 +201,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             // Nothing is too short for a lease that cannot be read.
             safe_lease: safe_lease.is().filter(|_| algorithm.lease_length < LONGEST),
             in_steps: false,
+            part: None,
             domains: domains.filter(|_| kind_is_known),
         },
         places,
