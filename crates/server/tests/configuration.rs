@@ -43,7 +43,7 @@ fn floor(template: &Template) -> String {
 /// What the lease of a domain follows.
 fn in_parts(template: &Template) -> String {
     let Some(part) = template.part else { return String::new() };
-    let (refresh, quantum) = (template.refresh_interval, template.quantum.unwrap());
+    let (refresh, quantum) = (template.refresh_interval, template.quantum.expect("it has turns"));
     format!(
         " {:?} {} in parts of {part}, lease={:?} refresh={refresh:?} quantum={quantum:?}",
         template.policy, template.capacity, template.lease_length
@@ -107,7 +107,9 @@ fn stories() {
                 let repository = source::parse("x.yaml", text).unwrap();
                 let follows = |name: &str| {
                     let found = repository.find(&ResourceId::new(name, 256).unwrap());
-                    found.map_or("none".into(), |template| format!("{:?}{}", template.glob, in_parts(&template)))
+                    found.map_or("none".into(), |template| {
+                        format!("{:?}{}", template.glob, in_parts(&template))
+                    })
                 };
                 names.lines().map(|name| format!("{name} -> {}\n", follows(name))).collect()
             }

@@ -168,7 +168,7 @@ impl Resource {
         }
         let child = self.children.at(slot);
         let ranked = self.shares.policy() == Policy::FairShare
-            && self.terms.kind == Kind::Rate
+            && !self.terms.is_whole()
             && child.kind == HolderKind::Client
             && !child.withdrawn
             && !self.deferred.contains_key(&slot);

@@ -13,4 +13,5 @@ mod listeners;
 mod marks;
 mod stories;
 mod streams;
+mod strict;
 mod village;
