@@ -15,5 +15,6 @@ mod limits;
 mod monitors;
 mod raw;
 mod reload;
+mod strict;
 mod town;
 mod tree;

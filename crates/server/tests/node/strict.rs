@@ -153,8 +153,9 @@ impl Town {
         })
     }
 
+    /// What each has, in hits a second: nearly so many, as a window is a nanosecond longer than it seems.
     fn have(&self) -> Vec<f64> {
-        self.has().map(Amount::as_f64).collect()
+        self.has().map(|held| held.as_f64().round()).collect()
     }
 
     fn step(&mut self) {
@@ -280,5 +281,5 @@ fn ask(node: &mut Node, resource: ResourceId) -> Result<(f64, Duration), String>
     };
     let mut answer = node.ask(Time::ZERO, &ask).map_err(|refusal| refusal.to_string())?;
     let grant = answer.grants.remove(0);
-    Ok((grant.capacity.as_f64(), grant.length))
+    Ok((grant.capacity.as_f64().round(), grant.length))
 }

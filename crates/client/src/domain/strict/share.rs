@@ -1,9 +1,9 @@
 //! How much of a domain's limit can be leased, so that all clients together never pass it.
 //!
 //! A client that holds a rate may have saved some of it up, and another one too. In any window `w`, whatever moves between
-//! clients meanwhile, all of them together make less than `rate * w + saved` hits, with `saved` the most that all may have
-//! saved up together. With a limit of `L` in a window it is `L` at the most where `rate * w + saved` is no more than
-//! `L + 1`, because hits are whole and the window does not contain its end.
+//! clients meanwhile, all of them together make at most `rate * w + saved` hits, with `saved` the most that all may have
+//! saved up together. With a limit of `L` in a window it is `L` at the most where `rate * w + saved` is less than `L + 1`,
+//! because hits are whole.
 //!
 //! So the lease is cut into *parts*: one, and one more for each ten of the limit. Who holds a part may save up one hit with
 //! it, and what is left of the limit flows as the rate. All of a limit below ten flows, and nine tenths of a large one.
@@ -85,7 +85,8 @@ impl Share {
         let mut part = u64::MAX / parts;
         for (limit, window) in limits {
             let hits = u128::from(limit) + 1 - u128::from(parts);
-            let micros = hits * SCALE / (window.as_nanos() * u128::from(parts));
+            // A hit counts to the last nanosecond of its window, and the next one is made after that.
+            let micros = hits * SCALE / ((window.as_nanos() + 1) * u128::from(parts));
             part = part.min(u64::try_from(micros).unwrap_or(u64::MAX));
             if part == 0 {
                 return Err(NotStrict::Slow { limit, window });
@@ -199,10 +200,10 @@ mod tests {
 
     #[test]
     fn all_of_a_small_limit_flows_and_nine_tenths_of_a_large_one() {
-        check(vec![tier(1, 10)], None, 1, 0.1);
-        check(vec![tier(5, 1)], None, 1, 5.0);
-        check(vec![tier(10, 1)], None, 2, 9.0);
-        check(vec![tier(19, 1)], None, 2, 18.0);
+        check(vec![tier(1, 10)], None, 1, 0.099_999);
+        check(vec![tier(5, 1)], None, 1, 4.999_999);
+        check(vec![tier(10, 1)], None, 2, 8.999_998);
+        check(vec![tier(19, 1)], None, 2, 17.999_998);
         check(vec![tier(100, 10)], None, 11, 8.999_991);
         check(vec![tier(1_000, 1)], None, 101, 899.999_991);
     }
@@ -210,11 +211,11 @@ mod tests {
     #[test]
     fn the_least_of_all_limits_decides() {
         check(vec![tier(100, 10)], Some(80), 9, 9.199_998);
-        check(vec![tier(100, 10)], Some(8), 1, 8.0);
+        check(vec![tier(100, 10)], Some(8), 1, 7.999_999);
         let policies =
             [(300, 10), (40, 1)].map(|(limit, window)| Policy::new(vec![tier(limit, window)], None, None));
         let contract = Contract::new(policies.map(Result::unwrap).to_vec()).unwrap();
-        assert_eq!(Share::of(&contract).unwrap().unwrap().capacity(), Amount::from_micros(29_600_000));
+        assert_eq!(Share::of(&contract).unwrap().unwrap().capacity(), Amount::from_micros(29_599_995));
     }
 
     #[test]
