@@ -35,11 +35,13 @@
 //! # Memory
 //!
 //! A domain is remembered from its first hit that a policy counts until none counts any more; [`Domains::sweep`] forgets
-//! those. Beyond [`Options::most`] domains no more are remembered: they are granted whatever the lease allows, and counted.
+//! those. Beyond [`Options::most`] domains no more are remembered: they are granted whatever the lease allows, and counted;
+//! where domains have leases of their own, they are refused.
 //!
 //! # Deliberately absent
 //!
-//! The scopes `shared` and `strict`: a domain whose requests reach two clients may use twice what its policies say.
+//! The scope `shared`: a domain whose requests reach two clients may use twice what its policies say, unless it has a lease of
+//! its own (the scope `strict`: [`Subleases`]).
 
 mod clocks;
 mod counts;
@@ -64,6 +66,6 @@ pub use self::exchange::{CADENCE, HEARING};
 pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules, Scope};
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
 pub use self::store::{Degraded, Domains, Options};
-pub use self::strict::{Lender, MOST_LEASES, News, NotStrict, Share, Sublease, Subleases};
+pub use self::strict::{Lender, MOST_LEASES, News, NotStrict, Share, Sublease, Subleases, Sublessee};
 pub use self::wait::{TooLate, Wish};
 pub use self::wire::none;

@@ -5,8 +5,9 @@
 //! resource, of both or of none.
 //!
 //! Who drives this asks the servers: [`Subleases::take_news`] says what for, and each [`Sublease`] has a limiter that is told
-//! what is allowed. The waker of the [`Lender`] is woken when there are news.
+//! what is allowed. The waker of the [`Lender`] is woken when there are news. [`Sublessee`] does that in a session.
 
+mod held;
 mod share;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,6 +25,7 @@ use crate::allowance::Allowance;
 use crate::demand::{self, Estimator};
 use crate::limiter::{Denied, Limiter};
 
+pub use self::held::Sublessee;
 pub use self::share::{NotStrict, Share};
 
 /// So many domains of a resource can have leases in one client.

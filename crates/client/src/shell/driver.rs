@@ -19,7 +19,7 @@ use super::opening::Registry;
 use super::resource::{Enforce, LeaseView};
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
-use crate::domain::{Domains, Scope};
+use crate::domain::{Domains, Scope, Sublessee};
 use crate::holding::{HoldingConfig, Kind, Rung};
 use crate::session::{Action, Change, Session, Transport};
 
@@ -77,7 +77,7 @@ pub(super) struct Driver {
     registry: Arc<Registry>,
     commands: mpsc::UnboundedReceiver<Command>,
     open: BTreeMap<ResourceId, Held>,
-    subleases: subleases::Held,
+    subleases: Sublessee,
     /// The way in use when it was last looked at.
     transport: Transport,
     /// It has been said that a server has no streams.
@@ -126,7 +126,7 @@ impl Driver {
             registry,
             commands,
             open: BTreeMap::new(),
-            subleases: subleases::Held::default(),
+            subleases: Sublessee::default(),
             clocks: clock::Watch::start(),
             next_tick: Time::MAX,
             next_tell: Time::MAX,
@@ -305,7 +305,7 @@ impl Driver {
             match action {
                 Action::Change(change) => {
                     let resource = change.resource.clone();
-                    self.subleases.apply(now, &change);
+                    self.tell_domain(now, &change);
                     if let Some(held) = self.open.get(&resource) {
                         held.apply(now, change);
                         self.hear_of_domains(now, &resource);

@@ -14,4 +14,5 @@ mod marks;
 mod stories;
 mod streams;
 mod strict;
+mod strict_laws;
 mod village;
