@@ -124,7 +124,14 @@ impl Node {
     #[must_use]
     pub fn status(&self, now: Time, query: &StatusQuery) -> NodeStatus {
         let wanted = |id: &ResourceId| query.resource.as_ref().is_none_or(|wanted| wanted == id.as_str());
-        let shown = self.resources.values().filter(|resource| wanted(resource.id())).take(query.resources);
+        let all = |of_domains| {
+            let fits = move |resource: &&Resource| {
+                resource.terms().part.is_some() == of_domains && wanted(resource.id())
+            };
+            self.resources.values().filter(fits)
+        };
+        // Leases of domains may be many, and come last.
+        let shown = all(false).chain(all(true)).take(query.resources);
         let count = shown.clone().count().max(1);
         let (rank, mut rows) = (MOST_RANKED / count, MOST_ROWS);
         let resources = shown.map(|resource| {

@@ -11,10 +11,10 @@ use lessor_client::holding::{Fallback, HoldingConfig, Kind};
 use lessor_client::session::{Action, Session, SessionConfig, Transport};
 use lessor_proto::message::{Ask, Bands, HolderKind, Report};
 use lessor_proto::{Amount, Glob, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
 use lessor_server::repository::{Domains, Template};
 
-use super::holders::{client, repository, template, wants};
+use super::holders::{client, repository, resource, template, wants};
 
 /// Steps that an exchange takes at the most.
 const STEPS: usize = 1_000;
@@ -52,7 +52,7 @@ fn with(scope: Scope, limit: u32) -> Template {
 }
 
 fn of(domain: &str) -> ResourceId {
-    ResourceId::new("db", 256).unwrap().of_domain(domain, 256).unwrap()
+    resource().of_domain(domain, 256).expect("a name")
 }
 
 /// A node and clients of the same domain that listen to it.
@@ -140,7 +140,7 @@ impl Town {
         let template = self.node.repository().find(&self.resource).filter(|template| template.part.is_some());
         let Some(template) = template else { return };
         let part = template.grain().as_micros();
-        let held = self.has().map(|held| held.as_micros()).collect::<Vec<_>>();
+        let held = self.has().map(Amount::as_micros).collect::<Vec<_>>();
         assert!(held.iter().all(|held| held % part == 0), "{held:?} in parts of {part}");
         assert!(held.iter().sum::<u64>() <= template.capacity.as_micros(), "{held:?} of {template:?}");
     }
@@ -266,6 +266,19 @@ fn doormans_clients_may_lease_a_part_too() {
         Ok((18.0, Duration::from_secs(20))),
         "two parts are what ten wants"
     );
+}
+
+#[test]
+fn however_many_domains_have_leases_other_resources_are_shown_before_them() {
+    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(with(Scope::Strict, 29)));
+    let later = ResourceId::new("zoo", 256).unwrap();
+    for id in [of("one"), of("two"), later] {
+        ask(&mut node, id).unwrap();
+    }
+    let query = StatusQuery { resources: 2, ..StatusQuery::default() };
+    let shown = node.status(Time::ZERO, &query).resources;
+    let names: Vec<_> = shown.iter().map(|row| row.resource.resource.as_str()).collect();
+    assert_eq!(names, ["zoo", "db|d:one"]);
 }
 
 /// What a client is granted that polls and draws no incarnation, and wants ten.

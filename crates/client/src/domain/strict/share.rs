@@ -73,17 +73,15 @@ impl Share {
     /// # Errors
     /// With the first thing in it that cannot be leased.
     pub fn of(contract: &Contract) -> Result<Option<Share>, NotStrict> {
-        let mut limits = Vec::new();
-        for policy in contract.policies() {
-            limits.extend(limits_of(policy)?);
-        }
+        contract.policies().iter().try_for_each(check)?;
         if contract.policies().iter().any(|policy| policy.tiers().is_empty()) {
             return Ok(None);
         }
-        let Some(least) = limits.iter().map(|&(limit, _)| limit).min() else { return Ok(None) };
+        let limits = || contract.policies().iter().flat_map(limits_of);
+        let least = limits().map(|(limit, _)| limit).min().unwrap_or(0);
         let parts = 1 + u64::from(least / HITS_PER_PART);
         let mut part = u64::MAX / parts;
-        for (limit, window) in limits {
+        for (limit, window) in limits() {
             let hits = u128::from(limit) + 1 - u128::from(parts);
             // A hit counts to the last nanosecond of its window, and the next one is made after that.
             let micros = hits * SCALE / ((window.as_nanos() + 1) * u128::from(parts));
@@ -129,23 +127,26 @@ impl Share {
     }
 }
 
-/// The limits of a policy that can be leased, each with its window.
-fn limits_of(policy: &Policy) -> Result<impl Iterator<Item = (u32, Duration)> + use<'_>, NotStrict> {
+/// Whether the limits of a policy can be leased.
+fn check(policy: &Policy) -> Result<(), NotStrict> {
     if let Some(global) = policy.global_limit() {
         return Err(NotStrict::Global(global));
     }
     match policy.tiers() {
-        [] => {}
-        [tier] if !tier.cooldown.is_zero() => return Err(NotStrict::Cooldown(tier.cooldown)),
-        [tier] if tier.is_skippable => return Err(NotStrict::Skippable),
+        [tier] if !tier.cooldown.is_zero() => Err(NotStrict::Cooldown(tier.cooldown)),
+        [tier] if tier.is_skippable => Err(NotStrict::Skippable),
         [tier] if tier.active != tier.window => {
-            return Err(NotStrict::Active { active: tier.active, window: tier.window });
+            Err(NotStrict::Active { active: tier.active, window: tier.window })
         }
-        [_] => {}
-        tiers => return Err(NotStrict::Tiers(tiers.len())),
+        [] | [_] => Ok(()),
+        tiers => Err(NotStrict::Tiers(tiers.len())),
     }
+}
+
+/// The limits of a policy, each with its window.
+fn limits_of(policy: &Policy) -> impl Iterator<Item = (u32, Duration)> + use<'_> {
     let tiers = policy.tiers().iter().map(|tier| (tier.limit, tier.window));
-    Ok(tiers.chain(policy.hard_limit().map(|limit| (limit, SECOND))))
+    tiers.chain(policy.hard_limit().map(|limit| (limit, SECOND)))
 }
 
 // === impl NotStrict ===
