@@ -46,6 +46,14 @@ fn note_domains(template: &Template, domains: &Domains) {
     for change in &domains.changes {
         eprintln!("note: template \"{glob}\": {change}");
     }
+    for (which, share) in domains.policies.shares() {
+        let Some(share) = share else { continue };
+        let (capacity, parts) = (share.capacity(), share.parts());
+        eprintln!(
+            "note: template \"{glob}\": domains: {which}: {capacity} a second are leased for each domain, in {parts} part{}",
+            if parts == 1 { "" } else { "s" }
+        );
+    }
     if domains.policies.scope() == Scope::Client {
         eprintln!(
             "note: template \"{glob}\": domains: scope client: each client counts for itself, so a domain that \

@@ -213,6 +213,15 @@ impl Policies {
         }
     }
 
+    /// With the scope [`Scope::Strict`], what all clients together lease for one domain: by default, and for each override by its
+    /// glob; nothing where the resource is closed.
+    pub fn shares(&self) -> impl Iterator<Item = (&str, Option<Share>)> {
+        let overrides = self.overrides.iter().map(|(glob, contract)| (glob.as_str(), contract));
+        let all = self.default.iter().map(|contract| ("default", contract)).chain(overrides);
+        all.filter(|_| self.scope == Scope::Strict)
+            .map(|(which, contract)| (which, Share::of(contract).ok().flatten()))
+    }
+
     /// Whether any of the policies limits what all domains do together.
     #[must_use]
     pub fn has_global_limit(&self) -> bool {

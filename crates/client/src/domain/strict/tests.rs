@@ -5,7 +5,7 @@ use lessor_algorithms::tiers::{Policy, Tier, Window};
 use lessor_proto::Glob;
 use proptest::prelude::*;
 
-use super::super::{Domains, Ground, Options, Override, Rules};
+use super::super::{Degraded, Domains, Ground, Options, Override, Rules};
 use super::*;
 
 #[derive(Default)]
@@ -122,6 +122,20 @@ fn nothing_is_taken_of_either_lease_unless_both_have_enough() {
     assert_eq!((last.granted, last.bound), (1, Some(Bound::Sublease)));
     assert_eq!(domains.request(&lease, "a", 3, 1, at(2_010)).bound, Some(Bound::Sublease));
     assert_eq!((sublease.limiter.usage().granted, lease.usage().granted), (3, 3));
+}
+
+#[test]
+fn who_is_degraded_has_the_least_by_its_own_lease_and_nothing_without() {
+    let ((domains, _), lease) = (domains(29), Limiter::new(Duration::from_secs(1)));
+    let options = Options { degraded: Degraded::GrantLeast, ..Options::default() };
+    let degraded = Domains::new(options).with_lender(domains.subleases().lender.clone().unwrap());
+    degraded.follow(rules(Scope::Strict, 29));
+    assert_eq!(degraded.request(&lease, "a", 3, 2, at(1_000)).bound, Some(Bound::Asking));
+    let sublease = asked(&degraded);
+    sublease.allow(at(1_000), parts(&sublease, 3));
+    let least = degraded.request(&lease, "a", 3, 2, at(2_000));
+    assert_eq!((least.granted, least.ground), (2, Ground::Degraded));
+    assert_eq!(degraded.request(&lease, "a", 3, 2, at(2_000)).granted, 0, "one is left");
 }
 
 #[test]
