@@ -53,10 +53,11 @@ mod shard;
 mod sharing;
 mod snapshot;
 mod store;
-mod telling;
 mod strict;
+mod telling;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod wait;
 mod wire;
 
@@ -67,5 +68,7 @@ pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, 
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
 pub use self::store::{Degraded, Domains, Options};
 pub use self::strict::{Lender, MOST_LEASES, News, NotStrict, Share, Sublease, Subleases, Sublessee};
-pub use self::wait::{TooLate, Wish};
+pub(crate) use self::turn::{Cut, Seat, Turn};
+pub(crate) use self::wait::{LEAST, back_off, text};
+pub use self::wait::{NotGranted, Wish};
 pub use self::wire::none;

@@ -142,13 +142,30 @@ impl Gauge {
     /// See [`Denied`].
     #[inline]
     pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<Permit, Denied> {
-        let waiting = self.inner.waited_for.load(Ordering::Relaxed);
-        if waiting > 0 && n > 0 {
-            self.inner.note_peak(u64::from(self.inner.count.in_use()) + waiting + u64::from(n));
-            return Err(Denied::OthersWait { waiting });
-        }
-        self.inner.take(n, now())?;
-        Ok(Permit { inner: Arc::clone(&self.inner), units: n })
+        self.try_acquire_between(n, n, now)
+    }
+
+    /// Takes a permit for as many as there are of `most` units, if that is at least `least`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Denied`]. Nothing is taken then.
+    #[inline]
+    pub fn try_acquire_between(
+        &self,
+        least: u32,
+        most: u32,
+        now: impl Fn() -> Time,
+    ) -> Result<Permit, Denied> {
+        let most = most.max(least);
+        self.inner.let_in(most)?;
+        let units = self.inner.take(least, most, now())?;
+        Ok(Permit { inner: Arc::clone(&self.inner), units })
+    }
+
+    /// By which gauges that are the same are known, and by which several are put in order.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
     }
 
     /// Units that are out.
@@ -176,23 +193,35 @@ impl Default for Gauge {
 // === impl Inner ===
 
 impl Inner {
-    fn take(&self, n: u32, now: Time) -> Result<(), Denied> {
-        if n == 0 {
+    /// Whether one who does not wait may ask for `n` units: nobody is overtaken.
+    #[inline]
+    fn let_in(&self, n: u32) -> Result<(), Denied> {
+        let waiting = self.waited_for.load(Ordering::Relaxed);
+        if waiting == 0 || n == 0 {
             return Ok(());
+        }
+        self.note_peak(u64::from(self.count.in_use()) + waiting + u64::from(n));
+        Err(Denied::OthersWait { waiting })
+    }
+
+    /// Takes as many as there are of `most` units, if that is at least `least`.
+    fn take(&self, least: u32, most: u32, now: Time) -> Result<u32, Denied> {
+        if most == 0 {
+            return Ok(0);
         }
         // After the clock: an allowance that ended by `now` is seen here.
         let until = self.until.load(Ordering::SeqCst);
         if now.as_nanos() >= until {
-            self.note_peak(u64::from(self.count.in_use()) + u64::from(n));
+            self.note_peak(u64::from(self.count.in_use()) + u64::from(most));
             return Err(Denied::NothingLeased);
         }
-        let (in_use, denied) = match self.count.take(n) {
-            Ok(in_use) => (u64::from(in_use), None),
-            Err((in_use, 0)) => (u64::from(in_use) + u64::from(n), Some(Denied::NothingLeased)),
-            Err((in_use, limit)) => (u64::from(in_use) + u64::from(n), Some(Denied::Full { in_use, limit })),
+        let (in_use, taken) = match self.count.take(least, most) {
+            Ok((in_use, taken)) => (in_use, Ok(taken)),
+            Err((in_use, 0)) => (in_use, Err(Denied::NothingLeased)),
+            Err((in_use, limit)) => (in_use, Err(Denied::Full { in_use, limit })),
         };
-        self.note_peak(in_use);
-        denied.map_or(Ok(()), Err)
+        self.note_peak(u64::from(in_use) + u64::from(most));
+        taken
     }
 
     fn give_back(&self, n: u32) {
@@ -244,6 +273,21 @@ impl Permit {
     #[must_use]
     pub fn deadline(&self) -> Time {
         Time::from_nanos(self.inner.until.load(Ordering::SeqCst))
+    }
+
+    /// Gives back what is above `units`.
+    pub fn shrink(&mut self, units: u32) {
+        if let Some(back @ 1..) = self.units.checked_sub(units) {
+            self.units = units;
+            self.inner.give_back(back);
+        }
+    }
+
+    /// Takes as much as there is of what is missing to `units`. Nobody who waits is overtaken.
+    pub(crate) fn grow(&mut self, units: u32, now: Time) {
+        let missing = units.saturating_sub(self.units);
+        let taken = self.inner.let_in(missing).and_then(|()| self.inner.take(0, missing, now));
+        self.units += taken.unwrap_or(0);
     }
 }
 

@@ -48,6 +48,7 @@
 //! | [`holding`] | one resource as we hold it, and the ladder below it |
 //! | [`limiter`], [`gauge`] | the hot path: permits for a rate, and for units in use |
 //! | [`domain`] | what each tenant may use of a lease: burst tiers, contracts, debts |
+//! | [`together`] | several of these in one request, all or nothing |
 //! | [`demand`] | watches use, says what we want next |
 //! | `shell` | the task, the clock, the sockets, and the public `Client` |
 //!
@@ -63,6 +64,7 @@ pub mod holding;
 pub mod limiter;
 pub mod mutation;
 pub mod session;
+pub mod together;
 pub mod waiting;
 
 #[cfg(feature = "shell")]
@@ -70,4 +72,4 @@ pub mod shell;
 
 pub use domain::Snapshot;
 #[cfg(feature = "shell")]
-pub use shell::{Client, Resource};
+pub use shell::{Client, Resource, Together};

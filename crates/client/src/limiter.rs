@@ -34,6 +34,11 @@
 //! admission). They end when the driver says [`Allowance::NOTHING`] at the end of the lease; should the driver be late,
 //! what can still be spent is what was in the shards, at most half of the burst.
 //!
+//! # Costs that are known afterwards
+//!
+//! What turns out to have cost more than was granted is [charged](Limiter::charge): the bucket owes it, so that over any
+//! longer time no more is spent than came in, though it was spent too early.
+//!
 //! # Waiting
 //!
 //! [`Limiter::acquire`] waits in order, and while somebody waits nothing goes to the shards and nobody else is served,
@@ -64,12 +69,14 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 
 use self::central::{Burst, Central};
+pub(crate) use self::hold::Hold;
 use self::meter::{Answer, Meter};
 use self::shards::Shards;
 pub use crate::allowance::Allowance;
 pub use crate::waiting::{Clock, Refused, Waiting};
 
 mod central;
+mod hold;
 mod meter;
 mod shards;
 #[cfg(test)]
@@ -215,14 +222,26 @@ impl Limiter {
     /// See [`Denied`], if it is not even one.
     pub(crate) fn ready(&self, now: Time) -> Result<u32, Denied> {
         let mut central = self.take_over();
-        let ready = central.ready(now, &self.shards);
+        let ready = central.room(1, u32::MAX, now, &self.shards);
         self.publish(&central, now);
-        ready.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
+        ready
     }
 
     /// So many units were wanted and not asked for here, as it was known that they would be denied.
     pub(crate) fn count_denied(&self, n: u32) {
         self.shards.count_denied(n);
+    }
+
+    /// Takes `n` units that were spent without having been granted, as what was granted as less turned out to cost so much.
+    /// What is not there is owed: nobody is granted anything until as much has come in, a minute at the most; what would take
+    /// longer is let off. Without a lease, or with one that has no limit, nothing is owed.
+    ///
+    /// There is no way to give back what was granted and not used: what came in meanwhile may have run over for it, and would
+    /// be there twice.
+    pub fn charge(&self, n: u32, now: Time) {
+        let mut central = self.take_over();
+        central.charge_late(n, now, &self.shards);
+        self.publish(&central, now);
     }
 
     /// What was asked for and granted so far. It takes the central lock, so it is for now and then, not for every

@@ -13,6 +13,7 @@ mod metrics;
 mod opening;
 mod resource;
 mod stream;
+mod together;
 
 pub use client::{BuildError, Builder, Client, ConnectError};
 pub use domain::Domain;
@@ -20,3 +21,4 @@ pub use line::{Heard, Line};
 pub use metrics::{Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};
 pub use resource::{Closed, LeaseView, Resource};
+pub use together::Together;

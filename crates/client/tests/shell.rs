@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "shell/together.rs"]
+mod together;
 #[path = "shell/town.rs"]
 mod town;
 

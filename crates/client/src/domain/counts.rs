@@ -28,7 +28,8 @@ impl Counts {
         self.granted += u64::from(decision.granted);
         if decision.granted == 0 {
             self.refused += 1;
-            self.refused_by_lease += u64::from(decision.bound == Some(Bound::Lease));
+            self.refused_by_lease +=
+                u64::from(matches!(decision.bound, Some(Bound::Lease | Bound::Burst { .. })));
             return;
         }
         self.overruled += u64::from(decision.ground == Ground::KillSwitch);

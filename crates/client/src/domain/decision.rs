@@ -71,6 +71,11 @@ pub enum Bound {
     Global,
     /// The lease of the client: it is used up, or there is none.
     Lease,
+    /// The lease of the client: it never holds as much at once as is wanted at the least.
+    Burst {
+        /// The greatest number that can be had of it at once.
+        most: u64,
+    },
     /// Nothing is configured for the domain, and that is not allowed.
     Unconfigured,
     /// The lease that the domain has for itself, with the scope `strict`: it is used up, or less than would be of use.

@@ -21,6 +21,7 @@ pub(super) struct Second {
 }
 
 /// All domains, as one request sees them.
+#[derive(Debug)]
 pub(super) enum All<'a> {
     /// What they do together is limited.
     Limited(MutexGuard<'a, Global>),

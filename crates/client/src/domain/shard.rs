@@ -79,10 +79,8 @@ impl Shard {
                     found.get_mut().follow(now, contract, in_force.generation);
                     Ok(found.into_mut())
                 }
-                Err(ground) => {
-                    found.remove();
-                    Err(ground)
-                }
+                // Its hits stay as long as they count: policies that went away by mistake come back.
+                Err(ground) => Err(ground),
             },
             Entry::Vacant(free) => match contract(name, in_force) {
                 Ok(_) if is_full => Err(Some(Ground::Untracked)),

@@ -67,6 +67,15 @@ pub struct Domains {
     next: AtomicUsize,
 }
 
+/// What policies say to a request, before anything is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    /// Hits that are to be had if the lease has them; 0 if policies refuse.
+    pub(super) wanted: u32,
+    pub(super) ground: Ground,
+}
+
 // === impl Options ===
 
 impl Default for Options {
@@ -140,8 +149,7 @@ impl Domains {
         let ask = Ask::between(min.min(copies), copies);
         let hash = self.hash(domain);
         let mut shard = self.shard(hash);
-        let policies = || self.policies();
-        let (record, counts) = shard.record(now, (&self.hasher, hash), domain, &self.in_force(&policies));
+        let (record, counts) = self.record(&mut shard, hash, domain, now);
         let decision = match record {
             Ok(record) => {
                 let decision = self.decide(lease, record, ask, now);
@@ -190,10 +198,12 @@ impl Domains {
         }
     }
 
-    /// What was granted turned out to cost `actual` hits instead of `granted`. More are a debt: later requests of the domain
-    /// pay for it first, and are refused as long as something is owed. Fewer come back to the tiers. The lease is as it was:
-    /// what was taken of it is spent. Of a domain without policies nothing is remembered.
-    pub fn settle(&self, domain: &str, granted: u32, actual: u32, now: Time) {
+    /// What was granted turned out to cost `actual` hits instead of `granted`.
+    ///
+    /// More are a debt: later requests of the domain pay for it first, and are refused as long as something is owed; and the
+    /// lease is [charged](Limiter::charge), which all domains feel until as much has come in. Fewer come back to the tiers, but
+    /// not to the lease. Of a domain without policies nothing is remembered.
+    pub fn settle(&self, lease: &Limiter, domain: &str, granted: u32, actual: u32, now: Time) {
         let delta = i64::from(actual) - i64::from(granted);
         let hash = self.hash(domain);
         let mut shard = self.shard(hash);
@@ -205,6 +215,10 @@ impl Domains {
                 telling.refund(&record.contract, now.as_nanos(), granted - actual);
                 self.tell_again(record);
             }
+        }
+        drop(shard);
+        if actual > granted {
+            lease.charge(actual - granted, now);
         }
     }
 
@@ -273,56 +287,87 @@ impl Domains {
         ask: Ask,
         now: Time,
     ) -> Decision {
-        let plan = record.history.plan(&record.contract, all.global(), now.as_nanos(), ask);
-        let allowed = plan.decision().granted;
-        let is_overruled = self.is_killed() && allowed < ask.copies();
-        let wanted = if is_overruled { ask.copies() } else { allowed };
-        if wanted == 0 {
-            if ask.copies() > 0
-                && let Some(decision) = self.grant_unheard(lease, record, ask, &plan)
-            {
-                return decision;
-            }
-            self.commit(record, &plan);
-            all.record(&plan);
-            return Decision::of(plan.decision());
+        let planned = self.plan(all, record, ask, now);
+        if planned.wanted == 0 {
+            let unheard = (ask.copies() > 0).then(|| self.grant_unheard(lease, record, ask, &planned.plan));
+            return unheard.flatten().unwrap_or_else(|| self.refuse(all, record, &planned));
         }
-        let gate = match self.is_killed() {
-            true => Gate::Open,
-            false => self.subleases.gate(&record.name, &record.contract, wanted, now),
-        };
-        let (least, most) = (ask.min().max(1), gate.most(wanted));
+        let gate = self.gate(record, &planned, now);
+        let (least, most) = (ask.min().max(1), gate.most(planned.wanted));
+        let said = || Decision::of(planned.plan.decision());
         if most < least {
-            return gate.refused(Decision::of(plan.decision()), least, wanted, now);
+            return gate.refused(said(), least, planned.wanted, now);
         }
         let (granted, ground) = match lease.try_acquire_between(least, most, || now) {
-            Ok(granted) if is_overruled => (granted, Ground::KillSwitch),
-            Ok(granted) => (granted, Ground::Policies),
-            Err(Denied::NothingLeased) if self.options.degraded == Degraded::GrantLeast => {
-                (least, Ground::Degraded)
-            }
+            Ok(granted) => (granted, planned.ground),
+            Err(denied) if self.is_degraded(denied) => (least, Ground::Degraded),
             Err(denied) => {
-                gate.give_up(wanted);
-                return refused(Decision::of(plan.decision()), denied, now);
+                gate.give_up(planned.wanted);
+                return refused(said(), denied, now);
             }
         };
-        if !gate.take(granted, wanted, now) {
-            return gate.refused(Decision::of(plan.decision()), least, wanted, now);
+        if !gate.take(granted, planned.wanted, now) {
+            return gate.refused(said(), least, planned.wanted, now);
         }
-        let plan = match granted < allowed {
-            true => {
-                record.history.plan(&record.contract, all.global(), now.as_nanos(), Ask::exactly(granted))
-            }
-            false => plan,
-        };
+        let decision = self.make(all, record, &planned, granted, ground);
+        match granted == most && most < planned.wanted {
+            true => Decision { bound: Some(Bound::Sublease), ..decision },
+            false => decision,
+        }
+    }
+
+    /// Makes the hits of a request of which `granted` were to be had: the one place where they are made.
+    pub(super) fn make(
+        &self,
+        all: &mut All<'_>,
+        record: &mut Record,
+        planned: &Planned,
+        granted: u32,
+        ground: Ground,
+    ) -> Decision {
+        let mut plan = planned.plan;
+        if granted < plan.decision().granted {
+            plan = record.history.plan(&record.contract, all.global(), plan.now(), Ask::exactly(granted));
+        }
         self.commit(record, &plan);
         // What policies did not allow is no part of the history, and others are not refused for it.
         all.record(&plan);
-        let answer = answered(&plan, granted, wanted, ground);
-        match granted == most && most < wanted {
-            true => Decision { bound: Some(Bound::Sublease), ..answer },
-            false => answer,
+        let decision = Decision::of(plan.decision());
+        let bound = if granted < planned.wanted { Some(Bound::Lease) } else { decision.bound };
+        Decision { granted, ground, bound, retry_at: None, ..decision }
+    }
+
+    /// Policies grant nothing: what is owed is paid as far as they allow, and nothing else changes. The one place where they
+    /// refuse.
+    pub(super) fn refuse(&self, all: &mut All<'_>, record: &mut Record, planned: &Planned) -> Decision {
+        self.commit(record, &planned.plan);
+        all.record(&planned.plan);
+        Decision::of(planned.plan.decision())
+    }
+
+    /// What policies say; nothing is done.
+    pub(super) fn plan(&self, all: &All<'_>, record: &Record, ask: Ask, now: Time) -> Planned {
+        let plan = record.history.plan(&record.contract, all.global(), now.as_nanos(), ask);
+        let allowed = plan.decision().granted;
+        let is_overruled = self.is_killed() && allowed < ask.copies();
+        let (wanted, ground) = match is_overruled {
+            true => (ask.copies(), Ground::KillSwitch),
+            false => (allowed, Ground::Policies),
+        };
+        Planned { plan, wanted, ground }
+    }
+
+    /// How much of that may be had by the lease of the domain, if it has one.
+    pub(super) fn gate(&self, record: &Record, planned: &Planned, now: Time) -> Gate {
+        match planned.wanted == 0 || self.is_killed() {
+            true => Gate::Open,
+            false => self.subleases.gate(&record.name, &record.contract, planned.wanted, now),
         }
+    }
+
+    /// Whether the least is granted although the lease says so.
+    pub(super) fn is_degraded(&self, denied: Denied) -> bool {
+        denied == Denied::NothingLeased && self.options.degraded == Degraded::GrantLeast
     }
 
     /// No policies: the lease alone decides.
@@ -336,7 +381,7 @@ impl Domains {
                 let bound = (granted < ask.copies()).then_some(Bound::Lease);
                 Decision { granted, bound, ..decision }
             }
-            Err(Denied::NothingLeased) if self.options.degraded == Degraded::GrantLeast => {
+            Err(denied) if self.is_degraded(denied) => {
                 let granted = ask.min().max(1);
                 let bound = (granted < ask.copies()).then_some(Bound::Lease);
                 Decision { granted, bound, ground: Ground::Degraded, ..decision }
@@ -345,36 +390,33 @@ impl Domains {
         }
     }
 
-    /// What all domains do, as a request sees it.
-    fn all(&self) -> All<'_> {
-        match self.is_limited.load(Ordering::Relaxed) {
-            true => All::Limited(lock(&self.global)),
-            false => All::Told(&self.second, Global::exact()),
-        }
-    }
-
-    /// The record of a domain, under the policies in force; made if need be.
+    /// The record of a domain in its shard, or on which ground there is none, where nothing is refused; and the counters.
     pub(super) fn record<'a>(
         &self,
         shard: &'a mut Shard,
-        now: Time,
         hash: u64,
         domain: &str,
-    ) -> Option<&'a mut Record> {
+        now: Time,
+    ) -> (Result<&'a mut Record, Option<Ground>>, &'a mut Counts) {
         let policies = || self.policies();
-        shard.record(now, (&self.hasher, hash), domain, &self.in_force(&policies)).0.ok()
-    }
-
-    fn in_force<'a>(&self, policies: &'a dyn Fn() -> Option<Arc<Policies>>) -> InForce<'a> {
-        InForce {
+        let in_force = InForce {
             generation: self.generation.load(Ordering::Acquire),
-            policies,
+            policies: &policies,
             most: self.options.most.div_ceil(SHARDS),
-        }
+        };
+        shard.record(now, (&self.hasher, hash), domain, &in_force)
     }
 
     pub(super) fn hash(&self, domain: &str) -> u64 {
         self.hasher.hash_one(domain)
+    }
+
+    /// What all domains do, as a request sees it.
+    pub(super) fn all(&self) -> All<'_> {
+        match self.is_limited.load(Ordering::Relaxed) {
+            true => All::Limited(lock(&self.global)),
+            false => All::Told(&self.second, Global::exact()),
+        }
     }
 
     /// Whose hits count.
@@ -389,17 +431,14 @@ impl Domains {
     }
 }
 
-/// What follows from a plan that was carried out, when `granted` of `wanted` was to be had from the lease.
-fn answered(plan: &Plan, granted: u32, wanted: u32, ground: Ground) -> Decision {
-    let decision = Decision::of(plan.decision());
-    let bound = if granted < wanted { Some(Bound::Lease) } else { decision.bound };
-    Decision { granted, ground, bound, retry_at: None, ..decision }
-}
-
 /// The lease is too little, and nothing has changed.
-fn refused(decision: Decision, denied: Denied, now: Time) -> Decision {
+pub(super) fn refused(decision: Decision, denied: Denied, now: Time) -> Decision {
     let retry_at = denied.retry_after().map(|after| now + after);
-    Decision { granted: 0, burst: false, bound: Some(Bound::Lease), retry_at, ..decision }
+    let bound = match denied {
+        Denied::AboveBurst { burst, .. } => Bound::Burst { most: burst },
+        Denied::NothingLeased | Denied::Spent { .. } => Bound::Lease,
+    };
+    Decision { granted: 0, burst: false, bound: Some(bound), retry_at, ..decision }
 }
 
 /// No code of others runs under these locks, so a poisoned one is as good as any.

@@ -305,6 +305,16 @@ impl Gate {
         true
     }
 
+    /// Takes hits that were said to be there, and that other things were taken for as well. If the lease was cut just now they
+    /// are owed.
+    pub(super) fn take_or_owe(&self, granted: u32, wanted: u32, now: Time) {
+        if !self.take(granted, wanted, now)
+            && let Gate::Leased(lease, _) = self
+        {
+            lease.limiter.charge(granted, now);
+        }
+    }
+
     /// Something else refuses them. They are wanted all the same.
     pub(super) fn give_up(&self, wanted: u32) {
         if let Gate::Leased(lease, _) = self {

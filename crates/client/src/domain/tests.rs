@@ -99,7 +99,8 @@ fn an_answer_says_where_the_domain_stands() {
 fn what_the_lease_lacks_is_granted_by_nobody_and_leaves_no_trace() {
     let (domains, lease) = (domains(rules(policy(&[(100, 60, 60, 0)]))), lease(Some(10)));
     let ask = |copies, min| domains.request(&lease, "a", copies, min, at(1.0));
-    assert_eq!(granted(ask(50, 20)), (0, LEASE), "twenty are not there at once");
+    let burst = Some(Bound::Burst { most: 11 });
+    assert_eq!(granted(ask(50, 20)), (0, burst), "twenty are never there at once");
     assert_eq!(domains.peek("a", 200, 1, at(1.0)).granted, 100, "nothing was noted");
     assert_eq!(granted(ask(50, 3)), (10, LEASE), "what comes in a second");
     assert_eq!(domains.peek("a", 200, 1, at(1.0)).granted, 90);
@@ -223,14 +224,32 @@ fn a_debt_is_paid_before_anything_is_granted_and_a_refund_comes_back() {
         (decision.granted, decision.debt, decision.bound)
     };
     assert_eq!(ask(0.0), (10, 0, None));
-    domains.settle("a", 10, 25, at(0.0));
+    domains.settle(&lease, "a", 10, 25, at(0.0));
     assert_eq!(
         (ask(0.5), ask(1.5), ask(2.6)),
         ((0, 15, Some(Bound::Debt)), (0, 5, Some(Bound::Debt)), (5, 0, TIERS))
     );
-    domains.settle("a", 5, 1, at(2.6));
+    domains.settle(&lease, "a", 5, 1, at(2.6));
     assert_eq!(ask(2.7), (4, 0, TIERS));
-    domains.settle("never heard of", 0, 9, at(2.7));
+    domains.settle(&lease, "never heard of", 0, 9, at(2.7));
+}
+
+#[test]
+fn what_cost_more_than_was_granted_is_taken_of_the_lease_and_what_cost_less_is_not_given_back() {
+    let (domains, lease) = (domains(rules(policy(&[(1_000, 1, 1, 0)]))), lease(Some(10)));
+    let ask = |name, second| {
+        let decision = domains.request(&lease, name, 20, 1, at(second));
+        (decision.granted, decision.bound, decision.retry_at)
+    };
+    assert_eq!(ask("a", 1.0), (10, LEASE, None));
+    domains.settle(&lease, "a", 10, 15, at(1.0));
+    assert_eq!(ask("b", 1.5), (0, LEASE, Some(at(1.6))), "five were owed, and have come in");
+    assert_eq!(ask("b", 2.0), (5, LEASE, None));
+    domains.settle(&lease, "b", 5, 0, at(2.0));
+    assert_eq!(ask("b", 2.0), (0, LEASE, Some(at(2.1))));
+    domains.settle(&lease, "without policies or history", 1, 3, at(2.0));
+    assert_eq!(ask("b", 2.25).2, Some(at(2.3)));
+    assert_eq!(lease.usage().granted, 10 + 5 + 5 + 2);
 }
 
 #[test]
@@ -242,8 +261,36 @@ fn policies_change_and_a_tier_that_did_not_keeps_its_hits() {
     domains.follow(Some(Arc::new(Policies::new(next).unwrap())));
     assert_eq!(domains.peek("a", 100, 1, at(1.0)).granted, 6);
     assert_eq!(ask(100), (6, TIERS));
-    domains.follow(None);
-    assert_eq!(ask(100), (100, None));
+}
+
+#[test]
+fn hits_are_kept_while_there_are_no_policies_for_as_long_as_they_count() {
+    let (domains, lease) = (domains(rules(policy(&[(5, 60, 60, 0)]))), lease(None));
+    let ask = |copies, second| {
+        let decision = domains.request(&lease, "a", copies, 1, at(second));
+        (decision.granted, decision.ground)
+    };
+    let follow = |rules: Option<Rules>| {
+        domains.follow(rules.map(|rules| Arc::new(Policies::new(rules).unwrap())));
+    };
+    let sweep = |second| (0..16).for_each(|_| domains.sweep(at(second)));
+    let (usual, free) = (rules(policy(&[(5, 60, 60, 0)])), vec!["a".to_owned()]);
+    assert_eq!(ask(3, 1.0), (3, Ground::Policies));
+    for without in [None, Some(Rules { allow_unconfigured: free, ..Rules::default() })] {
+        follow(without);
+        assert_eq!(ask(100, 2.0).0, 100, "and these are not counted");
+        sweep(2.0);
+        follow(Some(usual.clone()));
+        assert_eq!(domains.peek("a", 9, 1, at(2.0)).granted, 2);
+    }
+    follow(Some(Rules::default()));
+    assert_eq!(ask(1, 3.0), (0, Ground::Policies));
+    follow(Some(usual));
+    assert_eq!((ask(9, 3.0).0, domains.len()), (2, 1));
+    follow(None);
+    sweep(62.0);
+    assert_eq!(domains.len(), 1, "those of the third second count");
+    sweep(63.1);
     assert_eq!(domains.len(), 0);
 }
 
@@ -271,7 +318,7 @@ fn a_snapshot_shows_those_who_are_looked_for_and_sums_up_the_rest() {
         domains.request(&lease, name, copies, 1, at(1.0));
     }
     domains.request(&lease, "b", 1, 1, at(1.0));
-    domains.settle("d", 1, 3, at(1.0));
+    domains.settle(&lease, "d", 1, 3, at(1.0));
     let look = |filter, order, second| {
         let snapshot = domains.snapshot(&Query { filter, order, most: 2 }, at(second));
         let names: Vec<_> = snapshot.rows.iter().map(|row| row.domain.clone()).collect();
@@ -346,6 +393,26 @@ fn who_waits_is_granted_at_the_moment_that_is_named() {
 }
 
 #[test]
+fn who_wants_more_than_the_lease_ever_holds_is_refused_at_once() {
+    let (domains, lease) = (domains(rules(policy(&[(50, 1, 1, 0)]))), lease(Some(10)));
+    let clock = FakeClock::default();
+    let mut tasks = Tasks::new(&clock);
+    let max_wait = Duration::from_secs(10);
+    let wish = |copies, min| Wish { domain: "a", copies, min, max_wait };
+    tasks.spawn(domains.acquire_by(&lease, wish(20, 12), &clock, || ()));
+    tasks.spawn(domains.acquire_by(&lease, wish(20, 11), &clock, || ()));
+    let (task, refused) = tasks.finished().remove(0);
+    let told = "at least 12 of 20 are wanted, and the lease never holds more than 11 at once";
+    assert_eq!((task, refused.unwrap_err().to_string()), (0, told.to_owned()));
+    tasks.pass(Duration::from_millis(1_101));
+    let (task, decision) = tasks.finished().remove(0);
+    assert_eq!((task, decision.unwrap().granted), (1, 11), "what a second brings, and one");
+    let decision = domains.request(&lease, "b", 12, 12, at(2.0));
+    assert_eq!(granted(decision), (0, Some(Bound::Burst { most: 11 })));
+    assert_eq!(domains.counts().refused_by_lease, domains.counts().refused);
+}
+
+#[test]
 fn who_is_told_no_moment_comes_back_later_and_later_and_never_past_the_bound() {
     let (domains, lease) = (domains(rules(policy(&[(5, 1, 1, 0)]))), lease(None));
     let clock = FakeClock::default();
@@ -356,7 +423,8 @@ fn who_is_told_no_moment_comes_back_later_and_later_and_never_past_the_bound() {
     assert_eq!((tasks.finished(), domains.counts().refused), (vec![], 4), "at 0, 1, 3 and 7 seconds, about");
     tasks.pass(Duration::from_millis(2));
     let (_, refused) = tasks.finished().remove(0);
-    assert_eq!((granted(refused.unwrap_err().decision), domains.counts().refused), ((0, TIERS), 5));
+    let Err(NotGranted::TooLate { decision, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!((granted(decision), domains.counts().refused), ((0, TIERS), 5));
 }
 
 /// What happens to some domains.
@@ -408,7 +476,7 @@ proptest! {
                         let delta = i64::from(actual) - i64::from(granted);
                         oracle[usize::from(name)].settle(&contract, now, delta);
                     }
-                    domains.settle(&name_text, granted, actual, Time::from_nanos(now));
+                    domains.settle(&lease, &name_text, granted, actual, Time::from_nanos(now));
                 }
                 Event::Sweep => (0..16).for_each(|_| domains.sweep(Time::from_nanos(now))),
                 Event::Pass(nanos) => now += nanos,

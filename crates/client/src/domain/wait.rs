@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use super::decision::Decision;
+use super::decision::{Bound, Decision};
 use super::exchange::HEARING;
 use super::store::Domains;
 use crate::limiter::Limiter;
 use crate::waiting::Clock;
 
 /// The least time between two requests of one who waits.
-const LEAST: Duration = Duration::from_millis(1);
+pub(crate) const LEAST: Duration = Duration::from_millis(1);
 
 /// What is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,14 +29,27 @@ pub struct Wish<'a> {
     pub max_wait: Duration,
 }
 
-/// Nothing was granted in time.
+/// Why nothing was granted to one who waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("nothing is granted within {max_wait:?}: bound by {bound}", bound = text(decision))]
-pub struct TooLate {
-    /// The last answer.
-    pub decision: Decision,
-    /// The bound.
-    pub max_wait: Duration,
+pub enum NotGranted {
+    /// There was nothing in time.
+    #[error("nothing is granted within {max_wait:?}: bound by {bound}", bound = text(decision))]
+    TooLate {
+        /// The last answer.
+        decision: Decision,
+        /// The bound.
+        max_wait: Duration,
+    },
+    /// The least that is of use is more than the lease ever holds at once; waiting does not help.
+    #[error("at least {min} of {copies} are wanted, and the lease never holds more than {burst} at once")]
+    AboveBurst {
+        /// The most that are wanted.
+        copies: u32,
+        /// The least that are of use.
+        min: u32,
+        /// The greatest number that can be had at once.
+        burst: u64,
+    },
 }
 
 // === impl Domains ===
@@ -49,14 +62,14 @@ impl Domains {
     /// Before it is refused what others use too the server is asked: see [`Domains::confirmed_by`].
     ///
     /// # Errors
-    /// When nothing is granted in time: at once if the time that is named is too late.
+    /// When nothing is granted in time, and at once if the time that is named is too late, or the lease can never hold `min`.
     pub async fn acquire_by<C: Clock>(
         &self,
         lease: &Limiter,
         wish: Wish<'_>,
         clock: &C,
         call: impl Fn(),
-    ) -> Result<Decision, TooLate> {
+    ) -> Result<Decision, NotGranted> {
         let limit = clock.now() + wish.max_wait;
         let mut failures = 0;
         loop {
@@ -65,7 +78,14 @@ impl Domains {
             if decision.is_granted() || wish.copies == 0 {
                 return Ok(decision);
             }
-            let too_late = TooLate { decision, max_wait: wish.max_wait };
+            if let Some(Bound::Burst { most: burst }) = decision.bound {
+                return Err(NotGranted::AboveBurst {
+                    copies: wish.copies,
+                    min: wish.min.min(wish.copies),
+                    burst,
+                });
+            }
+            let too_late = NotGranted::TooLate { decision, max_wait: wish.max_wait };
             let next = match decision.retry_at {
                 Some(at) if at > limit => return Err(too_late),
                 Some(at) => at.max(now + LEAST),
@@ -118,7 +138,7 @@ impl Domains {
 
 /// The wait after so many failures, at least one: 2^(n-1) seconds, less by up to a quarter of that. The part is drawn from who
 /// waits since when, so that those who were refused together come back apart.
-fn back_off(domain: &str, now: Time, failures: u32) -> Duration {
+pub(crate) fn back_off(domain: &str, now: Time, failures: u32) -> Duration {
     let whole = Duration::from_secs(1 << (failures - 1).min(20));
     let bytes = domain.bytes().chain(now.as_nanos().to_le_bytes()).chain(failures.to_le_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -128,14 +148,15 @@ fn back_off(domain: &str, now: Time, failures: u32) -> Duration {
     whole - whole.mul_f64(f64::from((hash >> 32) as u32) / f64::from(u32::MAX) / 4.0)
 }
 
-fn text(decision: &Decision) -> &'static str {
-    use super::decision::Bound;
+/// What bound an answer.
+pub(crate) fn text(decision: &Decision) -> &'static str {
     match decision.bound {
         Some(Bound::Debt) => "what it owes",
         Some(Bound::Tiers) => "its tiers",
         Some(Bound::Hard) => "its hard limit",
         Some(Bound::Global) => "the limit of all domains",
         Some(Bound::Lease) => "the lease",
+        Some(Bound::Burst { .. }) => "what the lease holds at once",
         Some(Bound::Unconfigured) => "there being no policy for it",
         Some(Bound::Sublease) => "the lease of the domain",
         Some(Bound::Asking) => "the lease of the domain, which has not been granted yet",

@@ -9,17 +9,20 @@ pub(super) struct Count(AtomicU64);
 // === impl Count ===
 
 impl Count {
-    /// Takes `n` if they fit, and returns how many are in use with them; else how many are in use, and the limit.
+    /// Takes as many as fit of `most`, if that is at least `least`, and returns how many were in use before and how many it
+    /// took; else how many are in use, and the limit.
     #[inline]
-    pub(super) fn take(&self, n: u32) -> Result<u32, (u32, u32)> {
+    pub(super) fn take(&self, least: u32, most: u32) -> Result<(u32, u32), (u32, u32)> {
         let mut word = self.0.load(Ordering::SeqCst);
         loop {
             let (limit, in_use) = split(word);
-            let Some(taken) = in_use.checked_add(n).filter(|&taken| taken <= limit) else {
+            let taken = limit.saturating_sub(in_use).min(most);
+            if taken < least {
                 return Err((in_use, limit));
-            };
-            match self.0.compare_exchange_weak(word, join(limit, taken), Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => return Ok(taken),
+            }
+            let next = join(limit, in_use + taken);
+            match self.0.compare_exchange_weak(word, next, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Ok((in_use, taken)),
                 Err(changed) => word = changed,
             }
         }

@@ -36,6 +36,40 @@ fn parts_of_a_unit_do_not_count() {
 }
 
 #[test]
+fn as_many_as_there_are_can_be_taken_and_some_of_them_given_back() {
+    let gauge = gauge(5);
+    let between = |least, most| gauge.try_acquire_between(least, most, || Time::ZERO);
+    let mut first = between(2, 3).unwrap();
+    let second = between(1, 9).unwrap();
+    assert_eq!((first.units(), second.units()), (3, 2));
+    assert_eq!(between(1, 9).unwrap_err(), Denied::Full { in_use: 5, limit: 5 });
+    assert_eq!(between(0, 9).unwrap().units(), 0);
+    first.shrink(7);
+    assert_eq!((first.units(), gauge.in_use()), (3, 5));
+    first.shrink(1);
+    assert_eq!((first.units(), gauge.in_use()), (1, 3));
+    first.grow(9, Time::ZERO);
+    assert_eq!((first.units(), gauge.in_use()), (3, 5));
+    drop((first, second));
+    assert_eq!((gauge.in_use(), gauge.usage().peak), (0, 14), "five, and nine that were asked for");
+}
+
+#[test]
+fn units_that_are_given_back_go_to_who_waits_and_not_to_who_grows() {
+    let (gauge, clock) = (gauge(3), FakeClock::default());
+    let mut permit = take(&gauge, 3).unwrap();
+    let mut tasks = Tasks::new(&clock);
+    tasks.spawn(gauge.acquire_by(&clock, 2));
+    permit.shrink(2);
+    permit.grow(3, Time::ZERO);
+    assert_eq!((permit.units(), tasks.finished().len()), (2, 0));
+    permit.shrink(1);
+    tasks.run();
+    let (_, served) = tasks.finished().remove(0);
+    assert_eq!((served.unwrap().units(), permit.units()), (2, 1));
+}
+
+#[test]
 fn after_a_shrink_enough_must_come_back_first() {
     let gauge = gauge(5);
     let mut permits: Vec<_> = (0..5).map(|_| take(&gauge, 1).unwrap()).collect();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
+use std::time::Duration;
 
 use lessor_proto::Time;
 
@@ -32,8 +33,19 @@ impl Gauge {
         if let Ok(permit) = self.try_acquire(n, || clock.now()) {
             return Ok(permit);
         }
-        let ticket = self.inner.join(n, self.waiting)?;
-        wait(&*self.inner, clock, ticket, clock.now(), self.waiting).await?;
+        self.queue(clock, n, self.waiting.max_wait).await
+    }
+
+    /// Takes a place in the queue, whatever there is, and waits no longer than `max_wait`.
+    pub(crate) async fn queue<C: Clock>(
+        &self,
+        clock: &C,
+        n: u32,
+        max_wait: Duration,
+    ) -> Result<Permit, Refused> {
+        let waiting = Waiting { max_wait, ..self.waiting };
+        let ticket = self.inner.join(n, waiting)?;
+        wait(&*self.inner, clock, ticket, clock.now(), waiting).await?;
         Ok(Permit { inner: Arc::clone(&self.inner), units: n })
     }
 }
@@ -58,7 +70,7 @@ impl Inner {
 impl Door for Inner {
     fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step {
         let mut queue = self.lock();
-        let room = queue.units_at_head(ticket).is_some_and(|n| self.take(n, now).is_ok());
+        let room = queue.units_at_head(ticket).is_some_and(|n| self.take(n, n, now).is_ok());
         if !room {
             // Nobody knows when a permit comes back.
             queue.park(ticket, waker);

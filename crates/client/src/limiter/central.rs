@@ -20,6 +20,8 @@ const SHARE_NANOS: u128 = 1_000_000;
 const SHARDS_PART: u64 = 2;
 /// With less in a shard than this, there are none: every other permit would go to the bucket anyway.
 const MIN_SHARE: u64 = 2;
+/// Nothing is owed that would take longer to come in: a minute.
+const MOST_OWED_NANOS: u64 = 60_000_000_000;
 /// A batch leaves three quarters of the bucket to others.
 const BATCH_PART: u64 = 4;
 
@@ -88,6 +90,20 @@ impl Central {
             Burst::Parts(_) => 0,
         };
         self.bucket.set(now.as_nanos(), rate, self.brim_micros(), allowance.until.as_nanos());
+        self.bucket.let_off(MOST_OWED_NANOS);
+    }
+
+    /// Takes units that were spent without being taken, whether they are there or not. Without a lease they are lost.
+    pub(super) fn charge_late(&mut self, n: u32, now: Time, shards: &Shards) {
+        if !self.is_open(now) {
+            return self.void(shards);
+        }
+        if !self.unlimited {
+            self.bucket.refill(now.as_nanos());
+            self.collect(shards);
+            self.bucket.owe(n.into(), MOST_OWED_NANOS);
+        }
+        self.drawn += u64::from(n);
     }
 
     /// Takes `n` tokens, and a batch for this thread's shard where there is plenty.
@@ -104,18 +120,32 @@ impl Central {
         Ok(())
     }
 
-    /// How many tokens could be drawn, one at least.
-    pub(super) fn ready(&mut self, now: Time, shards: &Shards) -> Result<u64, Denied> {
+    /// Units that can be taken at once, up to `most`; denied if that is less than `least`.
+    pub(super) fn room(&mut self, least: u32, most: u32, now: Time, shards: &Shards) -> Result<u32, Denied> {
         if !self.is_open(now) {
             self.void(shards);
             return Err(Denied::NothingLeased);
         }
         self.bucket.refill(now.as_nanos());
-        match self.bucket.tokens() {
-            _ if self.unlimited => Ok(u64::MAX),
-            0 => Err(self.denial(1, now)),
-            tokens => Ok(tokens),
+        if !self.queue.is_empty() {
+            return Err(self.denial(least, now));
         }
+        if self.unlimited {
+            return Ok(most);
+        }
+        if self.bucket.tokens() < u64::from(most) {
+            self.collect(shards);
+        }
+        match u32::try_from(self.bucket.tokens()).unwrap_or(u32::MAX).min(most) {
+            there if there < least => Err(self.denial(least, now)),
+            there => Ok(there),
+        }
+    }
+
+    /// Takes units for which there is [room](Central::room).
+    pub(super) fn spend(&mut self, n: u32, shards: &Shards) {
+        let is_taken = self.take(n, shards);
+        assert!(is_taken, "{n} units are not there: the bucket has changed since it was asked");
     }
 
     /// Takes the last place in the queue for `n` tokens that [`Central::draw`] has just denied, if that makes sense.
@@ -174,11 +204,11 @@ impl Central {
         }
     }
 
-    /// What a meter may go by until the next change here. Where there are shards, and while somebody waits, there is
-    /// nothing to meter.
+    /// What a meter may go by until the next change here. Where there are shards, while somebody waits, and while something
+    /// is owed, there is nothing to meter.
     pub(super) fn terms(&self, now: Time) -> Option<Terms> {
         let low = self.share == 0 && !self.unlimited && self.queue.is_empty() && self.is_open(now);
-        if low { Terms::of(&self.bucket, self.until) } else { None }
+        if low && !self.bucket.is_indebted() { Terms::of(&self.bucket, self.until) } else { None }
     }
 
     /// Takes back the bucket from a meter that counted so many billionths of a unit.

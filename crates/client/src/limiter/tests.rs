@@ -163,6 +163,94 @@ fn without_limit_is_without_limit_until_the_end() {
 }
 
 #[test]
+fn what_a_hold_sees_it_can_take_and_without_taking_nothing_changes() {
+    let limiter = limiter(1_000_000);
+    sit(0);
+    assert_eq!(limiter.try_acquire(1, || at(SECOND)), Ok(()));
+    for _ in 0..3 {
+        assert_eq!(limiter.hold(at(SECOND)).room(1, u32::MAX), Ok(10_000), "with what the shard had");
+    }
+    let denied = Denied::AboveBurst { n: 10_002, burst: 10_001 };
+    assert_eq!(limiter.hold(at(SECOND)).room(10_002, 20_000), Err(denied));
+    let mut hold = limiter.hold(at(SECOND));
+    assert_eq!(hold.room(9_000, 9_999), Ok(9_999));
+    hold.take(9_999);
+    drop(hold);
+    assert_eq!(drain(&limiter, SECOND), 1);
+    assert_eq!(limiter.usage(), Usage { attempted: 10_001 + 10_002 + 1, granted: 10_001, waiting: 0 });
+}
+
+/// What is charged at `SECOND`, when so much is there, keeps everybody out until it has come in.
+fn check_charge(rate: u64, there: u64) {
+    let limiter = limiter(rate);
+    sit(0);
+    assert_eq!(limiter.try_acquire(1, || at(SECOND)), Ok(()));
+    let n = u32::try_from(rate / 2 + there - 1).unwrap();
+    limiter.charge(n, at(SECOND));
+    assert_eq!(limiter.usage().granted, u64::from(n) + 1);
+    // Half a second's worth is owed, and one is wanted.
+    let due = SECOND * 3 / 2 + SECOND.div_ceil(rate);
+    for now in [SECOND, SECOND * 5 / 4, due - 1] {
+        let retry_after = Duration::from_nanos(due - now);
+        assert_eq!(limiter.try_acquire(1, || at(now)), Err(Denied::Spent { retry_after }), "{rate} at {now}");
+        sit(1);
+    }
+    assert_eq!(limiter.try_acquire(1, || at(due)), Ok(()), "{rate}");
+    assert_eq!(drain(&limiter, 9 * SECOND), there, "and then it is as ever");
+}
+
+#[test]
+fn what_is_charged_is_owed_and_paid_before_anything_is_granted() {
+    check_charge(100, 2);
+    check_charge(1_000_000, 10_001);
+}
+
+#[test]
+fn nothing_is_owed_for_more_than_a_minute_nor_without_a_limit_nor_past_the_end() {
+    let limiter = limiter(10);
+    limiter.charge(u32::MAX, at(SECOND));
+    let retry_after = Duration::from_millis(60_100);
+    assert_eq!(limiter.try_acquire(1, || at(SECOND)), Err(Denied::Spent { retry_after }));
+    limiter.allow(at(SECOND), rate(1_000_000, u64::MAX));
+    let retry_after = Duration::from_secs(61);
+    assert_eq!(
+        limiter.try_acquire(1, || at(SECOND)),
+        Err(Denied::Spent { retry_after }),
+        "at the lower rate"
+    );
+    limiter.allow(at(2 * SECOND), Allowance::NOTHING);
+    limiter.charge(7, at(2 * SECOND));
+    limiter.allow(at(3 * SECOND), rate(1_000_000, u64::MAX));
+    assert_eq!(limiter.try_acquire(1, || at(4 * SECOND)), Ok(()));
+    limiter.allow(at(4 * SECOND), Allowance { capacity: None, until: Time::MAX });
+    limiter.charge(u32::MAX, at(4 * SECOND));
+    assert_eq!(limiter.try_acquire(1, || at(4 * SECOND)), Ok(()));
+}
+
+#[test]
+fn who_waits_waits_for_what_is_charged_as_well() {
+    let (limiter, clock) = (limiter(100), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    limiter.charge(20, Time::ZERO);
+    tasks.pass(Duration::from_millis(209));
+    assert_eq!(tasks.finished(), []);
+    tasks.pass(Duration::from_millis(1));
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+}
+
+#[test]
+fn a_hold_overtakes_nobody_who_waits() {
+    let (limiter, clock) = (limiter(100), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 2));
+    let spent = Denied::Spent { retry_after: Duration::from_millis(15) };
+    assert_eq!(limiter.hold(at(15 * MILLI)).room(1, 1), Err(spent));
+    tasks.pass(Duration::from_millis(20));
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+}
+
+#[test]
 fn threads_together_keep_to_the_bound() {
     let limiter = limiter(1_000_000);
     let clock = AtomicU64::new(0);
@@ -188,6 +276,8 @@ fn threads_together_keep_to_the_bound() {
 #[derive(Clone, Debug)]
 enum Event {
     Take { wait: u64, lane: usize, n: u32, times: usize },
+    Hold { wait: u64, least: u32, most: u32 },
+    Charge { wait: u64, n: u32 },
     Allow { wait: u64, rate: u64, length: u64 },
 }
 
@@ -203,7 +293,11 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         .prop_map(|(wait, lane, n, times)| Event::Take { wait, lane, n, times });
     let allow = (wait(), rate, prop_oneof![Just(u64::MAX / 2), 0..SECOND])
         .prop_map(|(wait, rate, length)| Event::Allow { wait, rate, length });
-    prop::collection::vec(prop_oneof![6 => take, 1 => allow], 1..120)
+    let hold = (wait(), 0..4u32, prop_oneof![0..5u32, 0..100_000u32])
+        .prop_map(|(wait, least, more)| Event::Hold { wait, least, most: least + more });
+    let charge =
+        (wait(), prop_oneof![0..5u32, 0..100_000u32]).prop_map(|(wait, n)| Event::Charge { wait, n });
+    prop::collection::vec(prop_oneof![6 => take, 2 => hold, 1 => charge, 1 => allow], 1..120)
 }
 
 proptest! {
@@ -215,13 +309,23 @@ proptest! {
         limiter.allow(at(now), rate(rate_micros, until));
         let mut grants: Vec<(u128, u128, u64)> = Vec::new();
         for event in events {
-            let (Event::Take { wait, .. } | Event::Allow { wait, .. }) = event;
+            let (Event::Take { wait, .. }
+            | Event::Hold { wait, .. }
+            | Event::Charge { wait, .. }
+            | Event::Allow { wait, .. }) = event;
             inflow += u128::from(rate_micros) * u128::from(until.min(now + wait).saturating_sub(now));
             now += wait;
             match event {
                 Event::Allow { rate: micros, length, .. } => {
                     (rate_micros, until) = (micros, now + length);
                     limiter.allow(at(now), rate(rate_micros, until));
+                }
+                Event::Charge { n, .. } => limiter.charge(n, at(now)),
+                Event::Hold { least, most, .. } => {
+                    let mut hold = limiter.hold(at(now));
+                    let granted = hold.room(least, most).unwrap_or(0);
+                    hold.take(granted);
+                    grants.push((inflow, u128::from(granted) * UNIT, rate_micros));
                 }
                 Event::Take { lane, n, times, .. } => {
                     sit(lane);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::clock;
 use super::resource::{Core, Resource};
-use crate::domain::{Decision, Domains, Query, Snapshot, TooLate, Wish};
+use crate::domain::{Decision, Domains, NotGranted, Query, Snapshot, Wish};
 use crate::limiter::Limiter;
 use crate::waiting::Boot;
 
@@ -71,8 +71,8 @@ impl Domain<'_> {
     /// The same, and waits as long as nothing is granted: until the time that the answer names, or else longer and longer.
     ///
     /// # Errors
-    /// When nothing is granted within the bound of the opening ([`super::Opening::max_wait`]).
-    pub async fn acquire(&self, copies: u32, min: u32) -> Result<Decision, TooLate> {
+    /// When nothing is granted within the bound of the opening ([`super::Opening::max_wait`]), or never can be.
+    pub async fn acquire(&self, copies: u32, min: u32) -> Result<Decision, NotGranted> {
         let domains = &self.core.domains;
         let wish = Wish { domain: self.name, copies, min, max_wait: domains.options().max_wait };
         domains.acquire_by(&self.core.enforcer, wish, &Boot, || self.core.call()).await
@@ -86,6 +86,6 @@ impl Domain<'_> {
 
     /// What was granted turned out to cost `actual` hits instead of `granted`: see [`Domains::settle`].
     pub fn settle(&self, granted: u32, actual: u32) {
-        self.core.domains.settle(self.name, granted, actual, clock::now());
+        self.core.domains.settle(&self.core.enforcer, self.name, granted, actual, clock::now());
     }
 }

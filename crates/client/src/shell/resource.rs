@@ -249,9 +249,19 @@ impl<E> Drop for Core<E> {
 
 impl Tally {
     fn count<E>(&self, permit: Result<Permit, E>) -> Result<Permit, E> {
-        let counter = if permit.is_ok() { &self.granted } else { &self.denied };
-        counter.fetch_add(1, Ordering::Relaxed);
+        match permit {
+            Ok(_) => self.granted(),
+            Err(_) => self.denied(),
+        }
         permit
+    }
+
+    pub(super) fn granted(&self) {
+        self.granted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn denied(&self) {
+        self.denied.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -111,7 +111,7 @@ fn nothing_is_taken_of_either_lease_unless_both_have_enough() {
     sublease.allow(at(1_000), parts(&sublease, 3));
     // Three by its own lease, two by that of the resource.
     let refused = domains.request(&lease, "a", 3, 3, at(2_000));
-    assert_eq!((refused.granted, refused.bound), (0, Some(Bound::Lease)));
+    assert_eq!((refused.granted, refused.bound), (0, Some(Bound::Burst { most: 2 })));
     let granted = domains.request(&lease, "a", 3, 1, at(2_000));
     assert_eq!((granted.granted, granted.bound), (2, Some(Bound::Lease)));
     assert_eq!(sublease.limiter.usage().granted, 2);

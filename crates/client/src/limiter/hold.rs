@@ -1,0 +1,64 @@
+//! A limiter that is held still between the question what there is and the taking, for who takes from several at once.
+
+use std::sync::MutexGuard;
+
+use lessor_proto::Time;
+
+use super::central::Central;
+use super::{Denied, Limiter};
+
+/// The bucket of a limiter under its lock: what there is room for can be taken, and nothing has to be given back. Meanwhile
+/// others are served from their shards alone. Nothing else is locked under it but other limiters, in the order of their
+/// [addresses](Limiter::address).
+#[derive(Debug)]
+pub(crate) struct Hold<'a> {
+    limiter: &'a Limiter,
+    central: MutexGuard<'a, Central>,
+    now: Time,
+}
+
+// === impl Limiter ===
+
+impl Limiter {
+    /// Holds it still until that is dropped.
+    pub(crate) fn hold(&self, now: Time) -> Hold<'_> {
+        Hold { limiter: self, central: self.take_over(), now }
+    }
+
+    /// By which several are put in order.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+// === impl Hold ===
+
+impl Hold<'_> {
+    /// Units that can be taken at once, up to `most`.
+    ///
+    /// # Errors
+    /// If that is less than `least`; which then counts as denied.
+    pub(crate) fn room(&mut self, least: u32, most: u32) -> Result<u32, Denied> {
+        let room = self.central.room(least, most, self.now, &self.limiter.shards);
+        if room.is_err() {
+            self.limiter.shards.count_denied(least);
+        }
+        room
+    }
+
+    /// Takes units for which there is room.
+    pub(crate) fn take(&mut self, n: u32) {
+        self.central.spend(n, &self.limiter.shards);
+    }
+
+    /// Units that were wanted as well and were not there.
+    pub(crate) fn lacks(&self, n: u32) {
+        self.limiter.shards.count_denied(n);
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.limiter.publish(&self.central, self.now);
+    }
+}

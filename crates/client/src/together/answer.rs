@@ -1,0 +1,180 @@
+//! What a request of several resources is answered.
+
+use std::fmt;
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+use crate::domain::{self, Decision};
+use crate::{gauge, limiter};
+
+/// What was granted. The units of gauges come back when this is dropped; what was taken of rates is spent.
+#[derive(Debug)]
+#[must_use = "units of gauges come back when the permit is dropped"]
+pub struct Permit {
+    pub(super) copies: u32,
+    pub(super) bound_by: Option<usize>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) held: Vec<gauge::Permit>,
+}
+
+/// What one part said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// So many units are taken, of a gauge or a rate.
+    Taken(u32),
+    /// What the domain was granted, or why it was refused.
+    Domain(Decision),
+    /// The gauge refuses.
+    GaugeDenied(gauge::Denied),
+    /// The rate refuses.
+    RateDenied(limiter::Denied),
+    /// It would have been granted; nothing is taken, as another part refuses.
+    Agreed,
+}
+
+/// Why nothing was granted, and nothing has changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// What each part said, in the order in which they were named.
+    pub answers: Vec<Answer>,
+    /// When to try again: the latest of the times that parts name. `None` where none names one.
+    pub retry_at: Option<Time>,
+}
+
+/// Why there is no permit. Parts are counted from 0, in the order in which they were named.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Denied {
+    /// Two parts are of the same gauge, or of the same lease.
+    #[error("parts {first} and {second} are of the same resource; wanted each once")]
+    Twice {
+        /// One of them.
+        first: usize,
+        /// The other.
+        second: usize,
+    },
+    /// The least that is of use costs more than can be counted.
+    #[error("part {part} costs {each} for each of {min} copies; wanted at most {most} in all", most = u32::MAX)]
+    TooMuch {
+        /// Which part.
+        part: usize,
+        /// Its price.
+        each: u32,
+        /// Copies that are wanted at the least.
+        min: u32,
+    },
+    /// At least one part refuses.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Nothing was granted in time.
+    #[error("nothing is granted within {max_wait:?}: {refusal}")]
+    TooLate {
+        /// The last answer.
+        refusal: Refusal,
+        /// The bound.
+        max_wait: Duration,
+    },
+    /// As many wait for a gauge as may.
+    #[error("{max_waiters} are waiting for part {part} already, which is as many as may")]
+    TooManyWaiters {
+        /// Which part.
+        part: usize,
+        /// The bound.
+        max_waiters: usize,
+    },
+}
+
+// === impl Permit ===
+
+impl Permit {
+    /// How many copies were granted.
+    #[must_use]
+    pub fn copies(&self) -> u32 {
+        self.copies
+    }
+
+    /// Which part allowed no more copies than that, if more were asked for; the first of several.
+    #[must_use]
+    pub fn bound_by(&self) -> Option<usize> {
+        self.bound_by
+    }
+
+    /// What each part said, in the order in which they were named.
+    #[must_use]
+    pub fn answers(&self) -> &[Answer] {
+        &self.answers
+    }
+
+    /// When the first of the leases behind its gauges ends, as far as is known: see [`gauge::Permit::deadline`]. `None`
+    /// without gauges.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        self.held.iter().map(gauge::Permit::deadline).min()
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// Whether this part refuses.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Answer::Taken(_) | Answer::Agreed => false,
+            Answer::Domain(decision) => !decision.is_granted(),
+            Answer::GaugeDenied(_) | Answer::RateDenied(_) => true,
+        }
+    }
+
+    /// When a part that refuses may grant, as an answer of `now`.
+    pub(super) fn retry_at(&self, now: Time) -> Option<Time> {
+        match self {
+            Answer::Domain(decision) => decision.retry_at,
+            Answer::RateDenied(denied) => denied.retry_after().map(|after| now + after),
+            Answer::Taken(_) | Answer::Agreed | Answer::GaugeDenied(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Answer::Taken(units) => write!(f, "{units} units are taken"),
+            Answer::Domain(decision) => match domain::text(decision) {
+                _ if decision.is_granted() => write!(f, "{} hits are granted", decision.granted),
+                text => write!(f, "bound by {text}"),
+            },
+            Answer::GaugeDenied(denied) => denied.fmt(f),
+            Answer::RateDenied(denied) => denied.fmt(f),
+            Answer::Agreed => f.write_str("agrees"),
+        }
+    }
+}
+
+// === impl Refusal ===
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refusing = self.answers.iter().enumerate().filter(|(_, answer)| answer.is_refusal());
+        for (place, (part, answer)) in refusing.enumerate() {
+            let separator = if place == 0 { "" } else { "; " };
+            write!(f, "{separator}part {part} refuses: {answer}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+// === impl Denied ===
+
+impl Denied {
+    /// What each part said, if they were asked.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Denied::Refused(refusal) | Denied::TooLate { refusal, .. } => Some(refusal),
+            Denied::Twice { .. } | Denied::TooMuch { .. } | Denied::TooManyWaiters { .. } => None,
+        }
+    }
+}

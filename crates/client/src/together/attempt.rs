@@ -1,0 +1,237 @@
+//! One try: all parts are asked, and then all are taken or none is.
+
+use lessor_proto::Time;
+
+use super::{Answer, Of, Part, Permit, Refusal, Together};
+use crate::domain::{Cut, Seat, Turn};
+use crate::gauge;
+use crate::limiter::{self, Hold};
+
+/// Units of a gauge that were waited for, and which part that is.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) part: usize,
+    pub(super) permit: gauge::Permit,
+}
+
+/// What is asked of a part, in units.
+#[derive(Clone, Copy, Debug)]
+struct Asked<'a> {
+    part: &'a Part<'a>,
+    least: u32,
+    most: u32,
+}
+
+/// A lease that is held, and what can be taken of it.
+#[derive(Debug)]
+struct Room<'a> {
+    hold: Hold<'a>,
+    units: u32,
+}
+
+/// What a gauge gave.
+type Taken = Result<gauge::Permit, gauge::Denied>;
+/// What a lease has.
+type Found<'a> = Result<Room<'a>, limiter::Denied>;
+
+/// How a part stands to the request.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are a few of them, for a moment")]
+enum Stand<'a> {
+    /// It costs nothing.
+    Free,
+    /// So many units of it are out.
+    Gauge(Result<u32, gauge::Denied>),
+    Rate(Found<'a>),
+    /// The lease is not asked where policies refuse.
+    Domain(Turn<'a>, Option<Found<'a>>),
+}
+
+// === impl Together ===
+
+impl Together<'_> {
+    /// Asks all parts, and takes what they agree on. What is `held` already is used, and given back if nothing is granted.
+    pub(super) fn attempt(&self, held: Option<Held>, now: Time) -> Result<Permit, Refusal> {
+        let copies = self.parts.iter().map(|part| part.price.copies(u32::MAX)).fold(self.copies, u32::min);
+        let asked: Vec<Asked> = self.parts.iter().map(|part| Asked::new(part, self.min, copies)).collect();
+        let permits = permits(&asked, held, now);
+        let mut permit = decide(&asked, &permits, copies, now)?;
+        // Units come back without a lock, as that wakes who waits for them.
+        let held = asked.iter().zip(permits).filter_map(|(asked, units)| {
+            let mut units = units?.ok()?;
+            units.shrink(asked.part.price.units(permit.copies));
+            Some(units)
+        });
+        permit.held = held.collect();
+        Ok(permit)
+    }
+}
+
+/// Asks all but the gauges, under their locks, and takes what all agree on.
+fn decide(asked: &[Asked<'_>], permits: &[Option<Taken>], copies: u32, now: Time) -> Result<Permit, Refusal> {
+    let mut seats = seats(asked);
+    let mut turns: Vec<Option<Turn>> = asked.iter().map(|_| None).collect();
+    for (index, seat) in &mut seats {
+        turns[*index] = Some(seat.ask(asked[*index].least, asked[*index].most, now));
+    }
+    let rooms = rooms(asked, &turns, now);
+    let stands = permits.iter().zip(turns).zip(rooms).map(|stand| match stand {
+        ((Some(Ok(permit)), _), _) => Stand::Gauge(Ok(permit.units())),
+        ((Some(Err(denied)), _), _) => Stand::Gauge(Err(*denied)),
+        ((None, Some(turn)), room) => Stand::Domain(turn, room),
+        ((None, None), Some(room)) => Stand::Rate(room),
+        ((None, None), None) => Stand::Free,
+    });
+    settle(asked, stands.collect(), copies, now)
+}
+
+/// What gauges give, taken in one order by everybody, so that of two who want the same gauges one gets them.
+fn permits(asked: &[Asked<'_>], held: Option<Held>, now: Time) -> Vec<Option<Taken>> {
+    let mut permits: Vec<_> = asked.iter().map(|_| None).collect();
+    if let Some(Held { part, mut permit }) = held {
+        permit.grow(asked[part].most, now);
+        permits[part] = Some(Ok(permit));
+    }
+    for (_, index, gauge) in in_order(asked, |of| match of {
+        Of::Gauge(gauge) => Some((gauge.address(), *gauge)),
+        _ => None,
+    }) {
+        let Asked { least, most, .. } = asked[index];
+        permits[index].get_or_insert_with(|| gauge.try_acquire_between(least, most, || now));
+    }
+    permits
+}
+
+/// The shards of all domains, locked in order.
+fn seats<'a>(asked: &[Asked<'a>]) -> Vec<(usize, Seat<'a>)> {
+    let domains = in_order(asked, |of| match of {
+        Of::Domain { domains, name, .. } => Some((domains.address(), (*domains, *name))),
+        _ => None,
+    });
+    domains.into_iter().map(|(_, index, (domains, name))| (index, domains.seat(name))).collect()
+}
+
+/// What the leases have for all rates, and for the domains whose policies agree; locked in order.
+fn rooms<'a>(asked: &[Asked<'a>], turns: &[Option<Turn<'_>>], now: Time) -> Vec<Option<Found<'a>>> {
+    let mut rooms: Vec<_> = asked.iter().map(|_| None).collect();
+    for (_, index, lease) in in_order(asked, |of| match of {
+        Of::Domain { lease, .. } | Of::Rate(lease) => Some((lease.address(), *lease)),
+        Of::Gauge(_) => None,
+    }) {
+        let wanted = turns[index].as_ref().map_or(asked[index].most, Turn::wanted);
+        if wanted > 0 {
+            let mut hold = lease.hold(now);
+            let room = hold.room(asked[index].least, wanted);
+            rooms[index] = Some(room.map(|units| Room { hold, units }));
+        }
+    }
+    rooms
+}
+
+/// The parts of one kind that cost anything, by address.
+fn in_order<'a, T>(
+    asked: &[Asked<'a>],
+    of: impl Fn(&Of<'a>) -> Option<(usize, T)>,
+) -> Vec<(usize, usize, T)> {
+    let parts = asked.iter().enumerate().filter(|(_, asked)| asked.most > 0);
+    let chosen =
+        parts.filter_map(|(index, asked)| of(&asked.part.of).map(|(address, thing)| (address, index, thing)));
+    let mut chosen: Vec<_> = chosen.collect();
+    chosen.sort_by_key(|&(address, ..)| address);
+    chosen
+}
+
+/// Takes the largest number of copies on which all agree, or nothing.
+fn settle(asked: &[Asked<'_>], stands: Vec<Stand<'_>>, copies: u32, now: Time) -> Result<Permit, Refusal> {
+    let allowed: Option<Vec<u32>> =
+        asked.iter().zip(&stands).map(|(asked, stand)| stand.allows(asked)).collect();
+    let Some(allowed) = allowed else {
+        let answers: Vec<_> = stands.into_iter().map(Stand::refuse).collect();
+        let retry_at = answers.iter().filter_map(|answer| answer.retry_at(now)).max();
+        return Err(Refusal { answers, retry_at });
+    };
+    let granted = allowed.iter().copied().fold(copies, u32::min);
+    let bound_by = allowed.iter().position(|&allowed| allowed == granted && granted < copies);
+    let answers = asked.iter().zip(stands).zip(&allowed).map(|((asked, stand), &allowed)| {
+        let is_least = allowed == granted && granted < copies;
+        stand.grant(asked.part.price.units(granted), is_least, asked.most)
+    });
+    let answers = answers.collect();
+    Ok(Permit { copies: granted, bound_by, answers, held: Vec::new() })
+}
+
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    fn new(part: &'a Part<'a>, min: u32, copies: u32) -> Asked<'a> {
+        let most = if copies == 0 { 0 } else { part.price.units(copies) };
+        Asked { part, least: part.price.units(min).min(most), most }
+    }
+}
+
+// === impl Room ===
+
+impl Room<'_> {
+    /// Takes so many units. `lacks` are those that were asked for as well.
+    fn take(mut self, units: u32, lacks: u32) {
+        self.hold.take(units);
+        self.hold.lacks(lacks);
+    }
+}
+
+// === impl Stand ===
+
+impl Stand<'_> {
+    /// How many copies there can be, or nothing if this part refuses.
+    fn allows(&self, asked: &Asked<'_>) -> Option<u32> {
+        let units = match self {
+            Stand::Free => return Some(u32::MAX),
+            Stand::Gauge(units) => units.ok()?,
+            Stand::Rate(room) => room.as_ref().ok()?.units,
+            Stand::Domain(turn, room) => match room.as_ref()? {
+                Ok(room) => room.units,
+                Err(denied) if turn.is_degraded(*denied) => asked.least,
+                Err(_) => return None,
+            },
+        };
+        Some(asked.part.price.copies(units))
+    }
+
+    /// Takes so many units of the `most` that were asked for; `is_least` says that this part allows no more.
+    fn grant(self, units: u32, is_least: bool, most: u32) -> Answer {
+        match self {
+            Stand::Free => Answer::Taken(0),
+            Stand::Gauge(_) => Answer::Taken(units),
+            Stand::Rate(room) => {
+                if let Ok(room) = room {
+                    room.take(units, if is_least { most - units } else { 0 });
+                }
+                Answer::Taken(units)
+            }
+            Stand::Domain(turn, Some(Ok(room))) => {
+                let (wanted, has) = (turn.wanted(), room.units);
+                let (cut, lacks) = match is_least {
+                    true if has < wanted => (Cut::Lease, wanted - units),
+                    true => (Cut::Policies, 0),
+                    false => (Cut::Elsewhere, 0),
+                };
+                room.take(units, lacks);
+                Answer::Domain(turn.grant(units, cut))
+            }
+            Stand::Domain(turn, Some(Err(_)) | None) => Answer::Domain(turn.grant(units, Cut::NoLease)),
+        }
+    }
+
+    /// Nothing is granted.
+    fn refuse(self) -> Answer {
+        match self {
+            Stand::Gauge(Err(denied)) => Answer::GaugeDenied(denied),
+            Stand::Rate(Err(denied)) => Answer::RateDenied(denied),
+            Stand::Domain(turn, None) => Answer::Domain(turn.refuse()),
+            Stand::Domain(turn, Some(Err(denied))) if !turn.is_degraded(denied) => {
+                Answer::Domain(turn.lease_refuses(denied))
+            }
+            Stand::Free | Stand::Gauge(Ok(_)) | Stand::Rate(Ok(_)) | Stand::Domain(..) => Answer::Agreed,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Waiting until all parts can be had: in the queue of a gauge, until the time that is named, or else longer and longer.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+use super::attempt::Held;
+use super::{Answer, Denied, Of, Permit, Refusal, Together};
+use crate::domain::{self, Bound};
+use crate::gauge::Gauge;
+use crate::limiter;
+use crate::waiting::{Clock, Refused};
+
+/// What is waited for.
+enum Next<'a> {
+    /// That moment.
+    At(Time),
+    /// So many units of a gauge, and which part it is.
+    Gauge(&'a Gauge, u32, usize),
+}
+
+// === impl Together ===
+
+impl Together<'_> {
+    /// Asks, and again when there is reason to, until something is granted, `max_wait` at most.
+    ///
+    /// While a part names a time nothing is asked before it. Where a gauge refuses and no part names a time, it waits in the
+    /// queue of that gauge, and asks for all the rest when it is let in; if that is refused, the units go to the next in the
+    /// queue. In other cases it asks again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the
+    /// end. So nothing is held while it waits, and the future can be dropped at any time; but of rates and domains it holds
+    /// no place, and whoever asks at the right moment is granted what there is.
+    ///
+    /// # Errors
+    /// At once if the time that is named is too late, if the least that is wanted is more than a lease ever holds at once, if
+    /// too many wait for a gauge, or if the request cannot be; else when `max_wait` has passed.
+    pub async fn acquire_by<C: Clock>(&self, clock: &C, max_wait: Duration) -> Result<Permit, Denied> {
+        self.check()?;
+        let limit = clock.now() + max_wait;
+        let (mut held, mut failures) = (None, 0);
+        loop {
+            let now = clock.now();
+            let refusal = match self.attempt(held.take(), now) {
+                Ok(permit) => return Ok(permit),
+                Err(refusal) if refusal.is_for_good() => return Err(Denied::Refused(refusal)),
+                Err(refusal) => refusal,
+            };
+            if now >= limit || refusal.retry_at.is_some_and(|at| at > limit) {
+                return Err(Denied::TooLate { refusal, max_wait });
+            }
+            match self.next(&refusal, &mut failures, now) {
+                Next::At(at) => clock.sleep_until(at.min(limit)).await,
+                Next::Gauge(gauge, units, part) => match gauge.queue(clock, units, limit.since(now)).await {
+                    Ok(permit) => held = Some(Held { part, permit }),
+                    Err(Refused::TooManyWaiters { max_waiters }) => {
+                        return Err(Denied::TooManyWaiters { part, max_waiters });
+                    }
+                    Err(_) => return Err(Denied::TooLate { refusal, max_wait }),
+                },
+            }
+        }
+    }
+
+    /// What to wait for after a refusal.
+    fn next(&self, refusal: &Refusal, failures: &mut u32, now: Time) -> Next<'_> {
+        if let Some(at) = refusal.retry_at {
+            return Next::At(at.max(now + domain::LEAST));
+        }
+        for (index, (part, answer)) in self.parts.iter().zip(&refusal.answers).enumerate() {
+            if let (Of::Gauge(gauge), Answer::GaugeDenied(_)) = (part.of, answer) {
+                return Next::Gauge(gauge, part.price.units(self.min), index);
+            }
+        }
+        *failures += 1;
+        Next::At(now + domain::back_off(self.name(), now, *failures))
+    }
+
+    /// Who waits, so that those who were refused together come back apart.
+    fn name(&self) -> &str {
+        let names = self.parts.iter().find_map(|part| match part.of {
+            Of::Domain { name, .. } => Some(name),
+            _ => None,
+        });
+        names.unwrap_or_default()
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Whether waiting cannot help as long as leases are what they are.
+    fn is_for_good(&self) -> bool {
+        self.answers.iter().any(|answer| match answer {
+            Answer::Domain(decision) => matches!(decision.bound, Some(Bound::Burst { .. })),
+            Answer::RateDenied(denied) => matches!(denied, limiter::Denied::AboveBurst { .. }),
+            _ => false,
+        })
+    }
+}
