@@ -9,8 +9,9 @@
 //! - `refused`: two tiers, both full; each answer says when to try again.
 //!
 //! The first two are always granted. `handle` is the same without the map: the domains lie in a vector, each with a lock,
-//! as if whoever asks knew where. `read` is what one read costs at random in so many times 128 bytes: a decision takes
-//! three or four reads that wait for each other (two of the map, of the domain and of its hits), governor's two.
+//! as if whoever asks knew where. `read` is what one read costs at random in so many times 128 bytes: a decision takes two
+//! reads that wait for each other in the map, in the second of which the domain lies, and a third where it has more than
+//! seven facts (`often`); governor's takes two of less memory.
 //!
 //! Times are those on a processor, as the kernel counts them, so that a machine which others use as well does not count
 //! their work, except for what they take of the caches. Two threads: both do the whole number of iterations at once; the

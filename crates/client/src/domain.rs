@@ -47,6 +47,7 @@ mod clocks;
 mod counts;
 mod decision;
 mod exchange;
+mod name;
 mod policies;
 mod second;
 mod shard;
@@ -54,6 +55,7 @@ mod sharing;
 mod snapshot;
 mod store;
 mod strict;
+mod table;
 mod telling;
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,9 @@ use super::pool::Pool;
 use super::walk::{Moment, View, Walk};
 use super::window::{Rule, Status};
 
-/// What is remembered of one domain. 16 bytes, and on the heap 32, 16 for each tier, and 16 for each time at which hits
-/// were made that still count in a tier, or in the last second.
+/// What is remembered of one domain. 88 bytes, in which there is room for seven facts: that a tier was entered, that hits are
+/// owed, or the hits of one time that still count in a tier, or in the last second. Up to sixteen facts take 184 bytes more, on
+/// the heap. More than that, or more than 65,535 hits of one time, take 16 bytes there for each, 16 for each tier, and 32.
 ///
 /// The same [`Contract`] must be given with every call until [`Domain::swap`] tells of another one.
 #[derive(Clone, Debug)]
@@ -87,7 +88,9 @@ impl Domain {
         }
         self.pool.open(contract.queues());
         self.pool.set_last(plan.now);
-        self.pool.set_debt(self.pool.debt() - plan.paid);
+        if plan.paid > 0 {
+            self.pool.set_debt(self.pool.debt() - plan.paid);
+        }
         contract.second().record(&mut self.pool, 0, 0, plan.now, hits);
         if let Some(tier) = plan.only_tier {
             return self.log(&contract.rules(0)[tier - 1], tier, plan.now, hits);
@@ -111,7 +114,13 @@ impl Domain {
             && (0..contract.policies().len()).all(is_rested)
     }
 
-    /// Gives back memory that is not used: all of it if the domain is idle.
+    /// Whether nothing at all is remembered, not even the time of a call: it is as [`Domain::new`] makes it.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.pool.is_empty()
+    }
+
+    /// Gives back memory that is not used: all that is on the heap if the domain is idle.
     pub fn rest(&mut self, contract: &Contract, now: u64) {
         if self.is_idle(contract, now) {
             self.pool = Pool::new();

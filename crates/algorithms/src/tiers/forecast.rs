@@ -5,7 +5,7 @@
 
 use super::global::Global;
 use super::policy::{Contract, MOST_TIERS};
-use super::pool::{Pool, Run};
+use super::pool::{NEVER, Pool, Run};
 use super::walk::{Moment, View, Walk, current};
 use super::window::{Measure, Rule, Status};
 
@@ -29,6 +29,8 @@ struct Forecast<'a> {
 /// How far the window of a tier was followed.
 #[derive(Clone, Copy)]
 struct Cursor {
+    /// When it was last entered.
+    since: u64,
     /// The oldest run that counts.
     run: Option<Run>,
     /// Hits that count.
@@ -73,9 +75,10 @@ impl Limits<'_> {
 
 impl<'a> Forecast<'a> {
     fn new(moment: Moment<'a>) -> Forecast<'a> {
-        let mut cursors = [Cursor { run: None, used: 0 }; MOST_TIERS];
+        let mut cursors = [Cursor { since: NEVER, run: None, used: 0 }; MOST_TIERS];
         for (cursor, queue) in cursors.iter_mut().zip(moment.begin + 1..).take(moment.rules.len()) {
-            *cursor = Cursor { run: moment.pool.oldest(queue), used: moment.pool.total(queue) };
+            let pool = moment.pool;
+            *cursor = Cursor { since: pool.time(queue), run: pool.oldest(queue), used: pool.total(queue) };
         }
         let mut forecast = Forecast { moment, cursors };
         forecast.follow();
@@ -134,7 +137,7 @@ impl<'a> Forecast<'a> {
 
 impl View for Forecast<'_> {
     fn status(&self, tier: usize) -> Status {
-        self.moment.status(tier)
+        self.moment.rules[tier - 1].status(self.cursors[tier - 1].since, self.moment.now)
     }
 
     fn used(&self, tier: usize) -> u32 {

@@ -18,7 +18,7 @@ pub struct Global {
 impl Global {
     /// Counts exactly: remembers every time of the last second at which there was a hit.
     #[must_use]
-    pub fn exact() -> Global {
+    pub const fn exact() -> Global {
         Global { pool: Pool::new(), measure: Measure::SECOND, last: 0 }
     }
 

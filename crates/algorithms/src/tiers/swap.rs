@@ -33,7 +33,7 @@ impl Domain {
             (contract.begin(before.0) + before.1, next.begin(after.0) + after.1)
         };
         let kept: Vec<_> = kept(contract, next).into_iter().map(queues).chain([(0, 0)]).collect();
-        self.pool = self.pool.with_queues(next.queues(), &kept);
+        self.pool = self.pool.with_queues(next.queues(), kept.iter().copied());
     }
 }
 

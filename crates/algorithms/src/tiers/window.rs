@@ -123,10 +123,7 @@ impl Measure {
     /// Hits that count at `now`.
     pub(super) fn used(self, pool: &Pool, queue: usize, now: u64) -> u32 {
         match self {
-            Measure::Runs { span, .. } => {
-                let gone = pool.runs(queue).take_while(|run| run.at.saturating_add(span) < now);
-                pool.total(queue) - gone.map(|run| run.count).sum::<u32>()
-            }
+            Measure::Runs { span, .. } => pool.hits_from(queue, now.saturating_sub(span)),
             Measure::Bucket { limit, window } => {
                 let parts = empty_at(pool, queue, limit).saturating_sub(u128::from(now) * u128::from(limit));
                 // Most buckets are empty, and dividing takes long.
@@ -141,15 +138,13 @@ impl Measure {
     /// Counts hits of `now`, which is not before any that are counted. Grains begin at `base`.
     pub(super) fn record(self, pool: &mut Pool, queue: usize, base: u64, now: u64, hits: u32) {
         match self {
-            Measure::Runs { grain, .. } => {
-                self.expire(pool, queue, now);
-                let begin = match pool.newest(queue) {
+            Measure::Runs { grain, span } => {
+                pool.renew(queue, now.saturating_sub(span), hits, |newest| match newest {
                     // The same grain; dividing takes longer than all the rest.
                     Some(run) if run.at >= base && now.saturating_sub(run.at) < grain => run.at,
                     Some(run) => self.begin(base, now).max(run.at),
                     None => self.begin(base, now),
-                };
-                pool.push(queue, begin, hits);
+                });
             }
             Measure::Bucket { limit, window } => {
                 let empty = empty_at(pool, queue, limit).max(u128::from(now) * u128::from(limit));
@@ -177,16 +172,11 @@ impl Measure {
     /// Forgets what counts at no time from `now` on.
     pub(super) fn expire(self, pool: &mut Pool, queue: usize, now: u64) {
         match self {
-            Measure::Runs { span, .. } => {
-                while pool.oldest(queue).is_some_and(|run| run.at.saturating_add(span) < now) {
-                    pool.pop(queue);
-                }
-            }
+            Measure::Runs { span, .. } => pool.forget_before(queue, now.saturating_sub(span)),
             Measure::Bucket { limit, .. } => {
                 let is_empty = empty_at(pool, queue, limit) <= u128::from(now) * u128::from(limit);
-                if is_empty && pool.newest(queue).is_some() {
-                    pool.put(queue, 0, 0);
-                    pool.pop(queue);
+                if is_empty {
+                    pool.clear(queue);
                 }
             }
         }
@@ -215,21 +205,9 @@ impl Measure {
     }
 
     /// Takes up to `hits` of the newest hits back.
-    pub(super) fn forget(self, pool: &mut Pool, queue: usize, now: u64, mut hits: u32) {
+    pub(super) fn forget(self, pool: &mut Pool, queue: usize, now: u64, hits: u32) {
         match self {
-            Measure::Runs { .. } => {
-                let mut runs = pool.take(queue);
-                while hits > 0
-                    && let Some((_, count)) = runs.last_mut()
-                {
-                    let back = hits.min(*count);
-                    (*count, hits) = (*count - back, hits - back);
-                    if *count == 0 {
-                        runs.pop();
-                    }
-                }
-                runs.into_iter().for_each(|(at, count)| pool.push(queue, at, count));
-            }
+            Measure::Runs { .. } => pool.forget_newest(queue, hits),
             Measure::Bucket { limit, window } => {
                 let floor = u128::from(now) * u128::from(limit);
                 let parts = u128::from(hits) * u128::from(window);

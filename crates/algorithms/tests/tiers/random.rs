@@ -62,7 +62,7 @@ impl Pair {
             _ => self.request(which, dice, kinds, seed),
         }
         // Nothing is remembered, not even the time.
-        if self.domains[which].heap_bytes() == 0 {
+        if self.domains[which].is_new() {
             self.models[which].last = 0;
         }
     }
@@ -131,7 +131,7 @@ impl Pair {
         domain.rest(&self.contract, self.now);
         model.pass(self.now);
         if is_idle {
-            assert_eq!(domain.heap_bytes(), 0);
+            assert!(domain.is_new() && domain.heap_bytes() == 0);
             *model = Model::new(&self.contract);
         }
     }

@@ -112,7 +112,7 @@ impl Exchange {
         let is_listed = std::mem::replace(&mut telling.is_listed, true);
         let is_first = talk.listed.is_empty();
         if !is_listed {
-            talk.listed.push_back(Arc::from(&*record.name));
+            talk.listed.push_back(Arc::from(record.name.as_str()));
         }
         if is_first || is_urgent && !talk.is_urgent {
             self.is_called.store(true, Ordering::Release);
@@ -242,7 +242,7 @@ impl Domains {
                 let has_much = record.history.tiers(&record.contract, now.as_nanos()).any(is_much);
                 match &mut record.telling {
                     Some(telling) => telling.tell_all(),
-                    None if has_much && record.name.len() <= LONGEST_DOMAIN => {
+                    None if has_much && record.name.as_str().len() <= LONGEST_DOMAIN => {
                         record.telling = Some(Box::new(Telling::new(&record.history, false)));
                     }
                     None => continue,

@@ -10,6 +10,9 @@ use lessor_proto::Time;
 const SLICES: u64 = 16;
 /// Nanoseconds.
 const SLICE: u64 = 1_000_000_000 / SLICES;
+/// What plans are made with where nothing is limited.
+static NOBODY: Global = Global::exact();
+
 /// Slices that are kept: the last second, and as many for those whose clock was read late.
 const KEPT: usize = 32;
 
@@ -26,7 +29,7 @@ pub(super) enum All<'a> {
     /// What they do together is limited.
     Limited(MutexGuard<'a, Global>),
     /// It is only told. Plans are made as if nobody did anything.
-    Told(&'a Second, Global),
+    Told(&'a Second),
 }
 
 // === impl Second ===
@@ -38,22 +41,40 @@ impl Second {
 
     fn record(&self, now: Time, hits: u32) {
         let number = number(now);
-        let add = |word: u64| match word >> 32 == number {
+        let slice = &self.slices[place(number)];
+        // Nearly always it is the slice already: then this is all, and takes the word from other threads only once.
+        if slice.fetch_add(u64::from(hits), Ordering::Relaxed) >> 32 != number {
+            self.begin(number, hits);
+        }
+    }
+
+    /// Counts hits in a slice that was another one when they were added to it.
+    #[cold]
+    fn begin(&self, number: u64, hits: u32) {
+        let begun = |word: u64| match word >> 32 == number {
+            // By somebody else, who has thrown away what was added before.
             true => word.saturating_add(u64::from(hits)),
             false => number << 32 | u64::from(hits),
         };
-        let slice = &self.slices[(number % KEPT as u64) as usize];
-        // It always adds, and so never fails.
-        let _ = slice.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| Some(add(word)));
+        // It always has a value, and so never fails.
+        let _ = self.slices[place(number)]
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| Some(begun(word)));
     }
 
     fn hits(&self, now: Time) -> u32 {
-        let number = number(now);
-        let words = self.slices.iter().map(|slice| slice.load(Ordering::Relaxed));
-        let recent = words.filter(|word| number.wrapping_sub(word >> 32) < SLICES);
-        let sum: u64 = recent.map(|word| word & u64::from(u32::MAX)).sum();
-        u32::try_from(sum).unwrap_or(u32::MAX)
+        let now = number(now);
+        let numbers = (0..SLICES).map(|back| now.wrapping_sub(back) & u64::from(u32::MAX));
+        let hits = |number: u64| {
+            let word = self.slices[place(number)].load(Ordering::Relaxed);
+            if word >> 32 == number { word & u64::from(u32::MAX) } else { 0 }
+        };
+        u32::try_from(numbers.map(hits).sum::<u64>()).unwrap_or(u32::MAX)
     }
+}
+
+/// Where a slice is.
+fn place(number: u64) -> usize {
+    (number % KEPT as u64) as usize
 }
 
 /// The slice of a time. It comes round after eight years.
@@ -68,7 +89,7 @@ impl All<'_> {
     pub(super) fn global(&self) -> &Global {
         match self {
             All::Limited(global) => global,
-            All::Told(_, nobody) => nobody,
+            All::Told(_) => &NOBODY,
         }
     }
 
@@ -76,8 +97,8 @@ impl All<'_> {
     pub(super) fn record(&mut self, plan: &Plan) {
         match self {
             All::Limited(global) => global.record(plan.now(), plan.hits()),
-            All::Told(_, _) if plan.hits() == 0 => {}
-            All::Told(second, _) => second.record(Time::from_nanos(plan.now()), plan.hits()),
+            All::Told(_) if plan.hits() == 0 => {}
+            All::Told(second) => second.record(Time::from_nanos(plan.now()), plan.hits()),
         }
     }
 
@@ -85,13 +106,14 @@ impl All<'_> {
     pub(super) fn hits(&self, now: Time) -> u32 {
         match self {
             All::Limited(global) => global.hits(now.as_nanos()),
-            All::Told(second, _) => second.hits(now),
+            All::Told(second) => second.hits(now),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -116,5 +138,24 @@ mod tests {
                 prop_assert!(within(SLICE * (SLICES - 1)) <= counted && counted <= within(SLICE * SLICES));
             }
         }
+    }
+
+    #[test]
+    fn hits_of_several_threads_are_all_counted_where_a_slice_begins() {
+        let (second, barrier) = (Second::new(), Barrier::new(2));
+        let rounds = 1..500_u64;
+        let run = || {
+            for round in rounds.clone() {
+                barrier.wait();
+                // The place of a slice of two seconds ago.
+                second.record(Time::from_nanos(round * SLICE * KEPT as u64), 3);
+                barrier.wait();
+                assert_eq!(second.hits(Time::from_nanos(round * SLICE * KEPT as u64)), 6);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(run);
+            run();
+        });
     }
 }

@@ -1,18 +1,16 @@
 //! Some of the domains: their histories, under one lock.
 
-use std::hash::BuildHasher;
-use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use lessor_algorithms::tiers::{Contract, Domain};
 use lessor_proto::Time;
 
 use super::counts::Counts;
 use super::decision::Ground;
+use super::name::Name;
 use super::policies::{Policies, Rule};
+use super::table::{Hashed, Table};
 use super::telling::Telling;
 
 /// The least time between two sweeps that are made because a shard is full.
@@ -21,7 +19,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Domains, by name.
 #[derive(Debug)]
 pub(super) struct Shard {
-    records: HashTable<Record>,
+    records: Table<Record>,
     swept: Time,
     pub(super) counts: Counts,
 }
@@ -29,12 +27,13 @@ pub(super) struct Shard {
 /// A domain that follows policies.
 #[derive(Debug)]
 pub(super) struct Record {
-    pub(super) name: Box<str>,
+    pub(super) name: Name,
     pub(super) history: Domain,
     /// What the history is about.
     pub(super) contract: Arc<Contract>,
     /// Under which terms that was found.
     generation: u32,
+    hash: u32,
     /// Since it was first heard of, or was last idle.
     pub(super) granted: u64,
     pub(super) refused: u64,
@@ -55,7 +54,7 @@ pub(super) struct InForce<'a> {
 
 impl Shard {
     pub(super) fn new() -> Shard {
-        Shard { records: HashTable::new(), swept: Time::ZERO, counts: Counts::default() }
+        Shard { records: Table::new(), swept: Time::ZERO, counts: Counts::default() }
     }
 
     /// The record of a domain, made if need be, and the counters; or why there is none, where nothing is the ground: it is
@@ -63,28 +62,25 @@ impl Shard {
     pub(super) fn record(
         &mut self,
         now: Time,
-        (hasher, hash): (&RandomState, u64),
+        hash: u64,
         name: &str,
         in_force: &InForce<'_>,
     ) -> (Result<&mut Record, Option<Ground>>, &mut Counts) {
-        self.make_room(now, hasher, in_force.most);
+        self.make_room(now, in_force.most);
         let Shard { records, counts, .. } = self;
-        let is_full = records.len() >= in_force.most;
-        let found =
-            records.entry(hash, |record| &*record.name == name, |record| hasher.hash_one(&*record.name));
-        let record = match found {
-            Entry::Occupied(found) if found.get().generation == in_force.generation => Ok(found.into_mut()),
-            Entry::Occupied(mut found) => match contract(name, in_force) {
+        let record = match records.find(place(hash), |record| record.name.is(name)) {
+            Some(found) if records.at(found).generation == in_force.generation => Ok(records.at(found)),
+            Some(found) => match contract(name, in_force) {
                 Ok(contract) => {
-                    found.get_mut().follow(now, contract, in_force.generation);
-                    Ok(found.into_mut())
+                    records.at(found).follow(now, contract, in_force.generation);
+                    Ok(records.at(found))
                 }
                 // Its hits stay as long as they count: policies that went away by mistake come back.
                 Err(ground) => Err(ground),
             },
-            Entry::Vacant(free) => match contract(name, in_force) {
-                Ok(_) if is_full => Err(Some(Ground::Untracked)),
-                Ok(contract) => Ok(free.insert(Record::new(name, contract, in_force.generation)).into_mut()),
+            None => match contract(name, in_force) {
+                Ok(_) if records.len() >= in_force.most => Err(Some(Ground::Untracked)),
+                Ok(contract) => Ok(records.insert(Record::new(hash, name, contract, in_force.generation))),
                 Err(ground) => Err(ground),
             },
         };
@@ -93,19 +89,17 @@ impl Shard {
 
     /// The record of a domain, if there is one.
     pub(super) fn find(&mut self, hash: u64, name: &str) -> Option<&mut Record> {
-        self.records.find_mut(hash, |record| &*record.name == name)
+        let found = self.records.find(place(hash), |record| record.name.is(name))?;
+        Some(self.records.at(found))
     }
 
     /// Forgets who is idle, and gives back memory.
-    pub(super) fn sweep(&mut self, now: Time, hasher: &RandomState) {
+    pub(super) fn sweep(&mut self, now: Time) {
         self.swept = now;
         self.records.retain(|record| {
             record.history.rest(&record.contract, now.as_nanos());
             !record.history.is_idle(&record.contract, now.as_nanos())
         });
-        if self.records.len() * 4 < self.records.capacity() {
-            self.records.shrink_to(self.records.len() * 2, |record| hasher.hash_one(&*record.name));
-        }
     }
 
     /// All of them, in no order.
@@ -122,11 +116,16 @@ impl Shard {
         self.records.len()
     }
 
-    fn make_room(&mut self, now: Time, hasher: &RandomState, most: usize) {
+    fn make_room(&mut self, now: Time, most: usize) {
         if self.records.len() >= most && now >= self.swept + SWEEP {
-            self.sweep(now, hasher);
+            self.sweep(now);
         }
     }
+}
+
+/// What of the hash of a name says the place of its record. Some of the lower bits have chosen the shard.
+fn place(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }
 
 /// The contract that a domain follows, or on which ground it needs none.
@@ -143,12 +142,13 @@ fn contract(name: &str, in_force: &InForce<'_>) -> Result<Arc<Contract>, Option<
 // === impl Record ===
 
 impl Record {
-    fn new(name: &str, contract: Arc<Contract>, generation: u32) -> Record {
+    fn new(hash: u64, name: &str, contract: Arc<Contract>, generation: u32) -> Record {
         Record {
             name: name.into(),
             history: Domain::new(),
             contract,
             generation,
+            hash: place(hash),
             granted: 0,
             refused: 0,
             telling: None,
@@ -164,5 +164,11 @@ impl Record {
             }
         }
         (self.contract, self.generation) = (contract, generation);
+    }
+}
+
+impl Hashed for Record {
+    fn hash(&self) -> u32 {
+        self.hash
     }
 }

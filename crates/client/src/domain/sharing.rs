@@ -109,7 +109,7 @@ impl Domains {
 
     /// A domain of which nobody was told has made hits.
     fn look_whether_to_tell(&self, record: &mut Record, plan: &Plan, members: u32) {
-        if record.name.len() > LONGEST_DOMAIN {
+        if record.name.as_str().len() > LONGEST_DOMAIN {
             return;
         }
         let decision = plan.decision();
@@ -120,7 +120,7 @@ impl Domains {
         let is_much = is_share(decision.hits_in_tier, decision.tier_limit, members)
             || decision.hard_limit.is_some_and(|hard| is_share(decision.hits_in_second, hard, members));
         // Whether it is hot is known of those that were there when it became so.
-        let is_hot = record.granted == 0 && self.exchange.talk().hot.contains(&*record.name);
+        let is_hot = record.granted == 0 && self.exchange.talk().hot.contains(record.name.as_str());
         if is_marked || is_much || is_hot {
             record.telling = Some(Box::new(Telling::new(&record.history, is_hot)));
             self.exchange.list(record, is_marked || is_hot);

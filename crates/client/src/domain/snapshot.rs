@@ -128,12 +128,13 @@ impl First<'_> {
     fn take(&mut self, record: &Record, now: Time) {
         // Its name is another place in memory, and most are not shown.
         let row = Row::of(record, now);
-        let compare = |last: &Row| self.query.order.compare((&row, &record.name), (last, &last.domain));
+        let compare =
+            |last: &Row| self.query.order.compare((&row, record.name.as_str()), (last, &last.domain));
         let is_out = self.last.as_ref().is_some_and(|last| compare(last).is_gt());
         if is_out || !self.query.filter.takes(&row) {
             return self.rest.add(&row);
         }
-        self.rows.push(Row { domain: record.name.to_string(), ..row });
+        self.rows.push(Row { domain: record.name.as_str().to_owned(), ..row });
         if self.rows.len() >= self.query.most.saturating_mul(2).saturating_add(First::SLACK) {
             self.narrow();
         }

@@ -226,7 +226,7 @@ impl Domains {
     pub fn sweep(&self, now: Time) {
         for _ in 0..SWEPT {
             let next = self.next.fetch_add(1, Ordering::Relaxed) % SHARDS;
-            lock(&self.shards[next]).sweep(now, &self.hasher);
+            lock(&self.shards[next]).sweep(now);
         }
     }
 
@@ -361,7 +361,7 @@ impl Domains {
     pub(super) fn gate(&self, record: &Record, planned: &Planned, now: Time) -> Gate {
         match planned.wanted == 0 || self.is_killed() {
             true => Gate::Open,
-            false => self.subleases.gate(&record.name, &record.contract, planned.wanted, now),
+            false => self.subleases.gate(record.name.as_str(), &record.contract, planned.wanted, now),
         }
     }
 
@@ -404,7 +404,7 @@ impl Domains {
             policies: &policies,
             most: self.options.most.div_ceil(SHARDS),
         };
-        shard.record(now, (&self.hasher, hash), domain, &in_force)
+        shard.record(now, hash, domain, &in_force)
     }
 
     pub(super) fn hash(&self, domain: &str) -> u64 {
@@ -415,7 +415,7 @@ impl Domains {
     pub(super) fn all(&self) -> All<'_> {
         match self.is_limited.load(Ordering::Relaxed) {
             true => All::Limited(lock(&self.global)),
-            false => All::Told(&self.second, Global::exact()),
+            false => All::Told(&self.second),
         }
     }
 
@@ -426,7 +426,7 @@ impl Domains {
     }
 
     pub(super) fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
-        // The lower bits choose the place within the table.
+        // The upper bits choose the place within the table.
         lock(&self.shards[(hash >> 40) as usize % SHARDS])
     }
 }

@@ -38,7 +38,6 @@ pub(crate) struct Turn<'a> {
 
 /// What answers for a domain.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there are a few of them, for a moment")]
 enum Matter<'a> {
     /// Policies, and the lease.
     Policies { record: &'a mut Record, all: All<'a>, planned: Planned, gate: Gate },

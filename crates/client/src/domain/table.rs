@@ -1,0 +1,228 @@
+//! Records by the hash of their names, each in the place that its hash says or in one soon after it.
+//!
+//! To look for one of a million records is to wait for memory. Where tags or indices lie apart from the records, as in most
+//! tables, that is two waits, one after the other: what is apart does not stay in the cache either. Here it is one, and
+//! sometimes a neighbour. From four to six places in nine are taken, or fewer after many were given back.
+
+/// The least number of places in a table that is not empty.
+const LEAST: usize = 8;
+
+/// What knows its hash.
+pub(super) trait Hashed {
+    /// Always the same.
+    fn hash(&self) -> u32;
+}
+
+/// Records in places.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    /// Between the place that the hash of a record says and the one where it is, all are taken. At least one is free, or
+    /// there are none.
+    places: Vec<Option<T>>,
+    len: usize,
+}
+
+// === impl Table ===
+
+impl<T: Hashed> Table<T> {
+    /// Without any place.
+    pub(super) const fn new() -> Table<T> {
+        Table { places: Vec::new(), len: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// In no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().flatten()
+    }
+
+    /// In no order.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().flatten()
+    }
+
+    /// Where the record is of this hash that `is_it`.
+    pub(super) fn find(&self, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<usize> {
+        let mut place = self.home(hash);
+        while let Some(record) = self.places.get(place)? {
+            if record.hash() == hash && is_it(record) {
+                return Some(place);
+            }
+            place = self.after(place);
+        }
+        None
+    }
+
+    /// The record in a place that was found.
+    pub(super) fn at(&mut self, place: usize) -> &mut T {
+        self.places[place].as_mut().unwrap_or_else(|| unreachable!("a record was found at {place}"))
+    }
+
+    /// Adds a record that is not in it. Places that were found before are others then.
+    pub(super) fn insert(&mut self, record: T) -> &mut T {
+        if 3 * (self.len + 1) > 2 * self.places.len() {
+            self.resize((self.places.len() * 3 / 2).max(LEAST));
+        }
+        self.put(record)
+    }
+
+    /// Takes out what is in a place. Places that were found before may be others then.
+    pub(super) fn remove(&mut self, mut free: usize) -> Option<T> {
+        let gone = self.places.get_mut(free)?.take()?;
+        self.len -= 1;
+        let mut place = self.after(free);
+        // Those behind it move up, unless they would come to lie before the place that their hash says.
+        while let Some(record) = &self.places[place] {
+            if self.way(self.home(record.hash()), place) >= self.way(free, place) {
+                self.places.swap(free, place);
+                free = place;
+            }
+            place = self.after(place);
+        }
+        Some(gone)
+    }
+
+    /// Takes out all that are not to be kept, and gives back memory if few are left. May ask twice for the same.
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&mut T) -> bool) {
+        for place in 0..self.places.len() {
+            // What moves up to this place is looked at here.
+            while self.places[place].as_mut().is_some_and(|record| !is_kept(record)) {
+                self.remove(place);
+            }
+        }
+        if 4 * self.len < self.places.len() {
+            self.resize(if self.len > 0 { (2 * self.len).max(LEAST) } else { 0 });
+        }
+    }
+
+    /// Moves all records to so many places.
+    fn resize(&mut self, places: usize) {
+        let mut free = Vec::new();
+        free.resize_with(places, || None);
+        let taken = std::mem::replace(&mut self.places, free);
+        self.len = 0;
+        for record in taken.into_iter().flatten() {
+            self.put(record);
+        }
+    }
+
+    /// Puts a record into the first free place, of which there is one.
+    fn put(&mut self, record: T) -> &mut T {
+        let mut place = self.home(record.hash());
+        while self.places[place].is_some() {
+            place = self.after(place);
+        }
+        self.len += 1;
+        self.places[place].insert(record)
+    }
+
+    /// The place that a hash says: it is as far from the first as the hash is from 0.
+    fn home(&self, hash: u32) -> usize {
+        ((u64::from(hash) * self.places.len() as u64) >> 32) as usize
+    }
+
+    /// The next place; that after the last is the first.
+    fn after(&self, place: usize) -> usize {
+        if place + 1 < self.places.len() { place + 1 } else { 0 }
+    }
+
+    /// How many places `to` is behind `from`.
+    fn way(&self, from: usize, to: usize) -> usize {
+        if from <= to { to - from } else { to + self.places.len() - from }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Its name and its value. Hashes of different names may be equal.
+    struct Pair(u32, u32);
+
+    impl Hashed for Pair {
+        fn hash(&self) -> u32 {
+            hash_of(self.0)
+        }
+    }
+
+    /// Half of all lie close together at the end, so that what is behind it is at the beginning.
+    fn hash_of(name: u32) -> u32 {
+        if name.is_multiple_of(2) { u32::MAX - name / 8 } else { name.wrapping_mul(0x9e37_79b9) }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Set(u32, u32),
+        Remove(u32),
+        /// Keeps names that this does not divide.
+        Retain(u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            10 => (0..150u32, any::<u32>()).prop_map(|(name, value)| Step::Set(name, value)),
+            3 => (0..150u32).prop_map(Step::Remove),
+            1 => (1..9u32).prop_map(Step::Retain),
+        ]
+    }
+
+    fn find(table: &Table<Pair>, name: u32) -> Option<usize> {
+        table.find(hash_of(name), |pair| pair.0 == name)
+    }
+
+    fn go(table: &mut Table<Pair>, step: Step) {
+        match step {
+            Step::Set(name, value) => {
+                let pair = match find(table, name) {
+                    Some(place) => table.at(place),
+                    None => table.insert(Pair(name, 0)),
+                };
+                pair.1 = value;
+            }
+            Step::Remove(name) => {
+                let removed = find(table, name).and_then(|place| table.remove(place));
+                assert!(removed.is_none_or(|pair| pair.0 == name));
+            }
+            Step::Retain(of) => table.retain(|pair| !pair.0.is_multiple_of(of)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..300)) {
+            let (mut table, mut map) = (Table::new(), BTreeMap::new());
+            for step in steps {
+                go(&mut table, step);
+                match step {
+                    Step::Set(name, value) => _ = map.insert(name, value),
+                    Step::Remove(name) => _ = map.remove(&name),
+                    Step::Retain(of) => map.retain(|name, _| !name.is_multiple_of(of)),
+                }
+                prop_assert_eq!(table.iter().map(|pair| (pair.0, pair.1)).collect::<BTreeMap<_, _>>(), map.clone());
+                prop_assert_eq!(table.len(), map.len());
+                for name in 0..150 {
+                    let found = find(&table, name).map(|place| table.at(place).1);
+                    prop_assert_eq!(found, map.get(&name).copied());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_takes_no_memory() {
+        let mut table = Table::new();
+        (0..100_000).for_each(|name| _ = table.insert(Pair(2 * name + 1, 0)));
+        assert!(table.places.len() < 100_000 * 9 / 4);
+        table.retain(|pair| pair.0 < 200);
+        assert_eq!((table.len(), table.places.len()), (100, 200));
+        table.retain(|_| false);
+        assert_eq!((table.len(), table.places.capacity()), (0, 0));
+    }
+}
