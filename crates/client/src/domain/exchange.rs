@@ -80,7 +80,7 @@ pub(super) struct Talk {
 
 /// Resolves when the server has answered a report, and never if the stream ends before that.
 #[derive(Debug)]
-pub(super) struct Heard<'a> {
+pub(crate) struct Heard<'a> {
     exchange: &'a Exchange,
     id: u64,
 }
@@ -229,7 +229,7 @@ impl Domains {
         talk.stream.is_none() || talk.heard >= id
     }
 
-    pub(super) fn heard(&self, id: u64) -> Heard<'_> {
+    pub(crate) fn heard(&self, id: u64) -> Heard<'_> {
         Heard { exchange: &self.exchange, id }
     }
 
@@ -271,7 +271,7 @@ impl Domains {
     fn told_of(&self, now: Time, clocks: &Clocks, name: Arc<str>) -> Option<DomainHits> {
         let hash = self.hash(&name);
         let mut shard = self.shard(hash);
-        let record = self.record(&mut shard, hash, &name, now).0.ok()?;
+        let record = self.record(&mut shard, now, hash, &name)?;
         let telling = record.telling.as_mut()?;
         let (all, entries) = telling.tell(&record.contract, now.as_nanos());
         let there = |entry: &Entry| {
@@ -292,7 +292,7 @@ impl Domains {
         let entries: Vec<Entry> = hits.entries.iter().filter_map(here).collect();
         let hash = self.hash(&hits.domain);
         let mut shard = self.shard(hash);
-        let Ok(record) = self.record(&mut shard, hash, &hits.domain, now).0 else { return };
+        let Some(record) = self.record(&mut shard, now, hash, &hits.domain) else { return };
         let Record { history, contract, telling, .. } = record;
         let telling = telling.get_or_insert_with(|| Box::new(Telling::new(history, true)));
         telling.others = hits.others;

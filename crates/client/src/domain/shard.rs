@@ -155,6 +155,11 @@ impl Record {
         }
     }
 
+    /// How many other clients use the domain too, as far as is known here.
+    pub(super) fn others(&self) -> u32 {
+        self.telling.as_ref().map_or(0, |telling| telling.others)
+    }
+
     /// Follows other policies from here on; what did not change keeps its hits.
     fn follow(&mut self, now: Time, contract: Arc<Contract>, generation: u32) {
         if contract != self.contract {

@@ -2,16 +2,15 @@
 
 use std::sync::atomic::Ordering;
 
-use lessor_algorithms::tiers::{Ask, Contract, Entry, Plan, Policy};
+use lessor_algorithms::tiers::{self, Ask, Contract, Entry, Plan, Policy};
 use lessor_proto::Time;
 use lessor_proto::message::LONGEST_DOMAIN;
 
-use super::decision::{Bound, Decision, Ground};
+use super::decision::{Bound, Decision};
 use super::exchange::HEARING;
 use super::shard::Record;
 use super::store::Domains;
 use super::telling::Telling;
-use crate::limiter::Limiter;
 
 // === impl Domains ===
 
@@ -29,31 +28,23 @@ impl Domains {
         now > news_at + HEARING
     }
 
-    /// Grants the least that was asked for to a domain that others use too, where policies refuse it as far as is known here
-    /// and nothing is to be known of the others, unless that is to be refused.
-    pub(super) fn grant_unheard(
-        &self,
-        lease: &Limiter,
-        record: &mut Record,
-        ask: Ask,
-        plan: &Plan,
-    ) -> Option<Decision> {
-        let now = Time::from_nanos(plan.now());
-        let decision = Decision::of(plan.decision());
-        let by_hits = matches!(decision.bound, Some(Bound::Tiers | Bound::Hard));
+    /// Whether the least that was asked for is granted to a domain that others use too, where policies refuse it as far as is
+    /// known here and nothing is to be known of the others: unless that is to be refused.
+    pub(super) fn goes_unheard(&self, record: &Record, ask: Ask, plan: &Plan) -> bool {
+        let by_hits = matches!(plan.decision().bound, Some(tiers::Bound::Tiers | tiers::Bound::Hard));
         let is_shared = record.telling.as_ref().is_some_and(|telling| telling.others > 0);
-        if !by_hits || !is_shared || !self.is_out_of_hearing(now) {
-            return None;
-        }
-        if self.policies().is_some_and(|policies| policies.refuses_unheard()) {
-            return None;
-        }
-        let granted = lease.try_acquire_between(ask.min().max(1), ask.min().max(1), || now).ok()?;
-        // Hits that were made are made, whether there was room for them or not.
-        let entries = record.history.entries_without_room(&record.contract, plan.now(), granted);
+        ask.copies() > 0
+            && by_hits
+            && is_shared
+            && self.is_out_of_hearing(Time::from_nanos(plan.now()))
+            && !self.policies().is_some_and(|policies| policies.refuses_unheard())
+    }
+
+    /// Hits that were made are made, whether there was room for them or not.
+    pub(super) fn make_unheard(&self, record: &mut Record, plan: &Plan, hits: u32) {
+        let entries = record.history.entries_without_room(&record.contract, plan.now(), hits);
         entries.iter().for_each(|entry| record.history.merge(&record.contract, entry));
         self.note(record, &entries);
-        Some(Decision { granted, ground: Ground::Unheard, retry_at: None, ..decision })
     }
 
     /// Makes the hits of a plan, and tells others of them where that is worth it.

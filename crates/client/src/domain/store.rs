@@ -68,11 +68,15 @@ pub struct Domains {
 }
 
 /// What policies say to a request, before anything is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Planned {
     pub(super) plan: Plan,
-    /// Hits that are to be had if the lease has them; 0 if policies refuse.
+    /// Hits that are to be had if leases have them; 0 if policies refuse.
     pub(super) wanted: u32,
+    /// What the lease of the domain says, if it has one.
+    pub(super) gate: Gate,
+    /// Hits that it has of those that are wanted.
+    pub(super) most: u32,
     pub(super) ground: Ground,
 }
 
@@ -149,7 +153,7 @@ impl Domains {
         let ask = Ask::between(min.min(copies), copies);
         let hash = self.hash(domain);
         let mut shard = self.shard(hash);
-        let (record, counts) = self.record(&mut shard, hash, domain, now);
+        let (record, counts) = self.look_up(&mut shard, now, hash, domain);
         let decision = match record {
             Ok(record) => {
                 let decision = self.decide(lease, record, ask, now);
@@ -219,6 +223,7 @@ impl Domains {
         drop(shard);
         if actual > granted {
             lease.charge(actual - granted, now);
+            self.subleases.charge(domain, actual - granted, now);
         }
     }
 
@@ -275,8 +280,7 @@ impl Domains {
     fn decide(&self, lease: &Limiter, record: &mut Record, ask: Ask, now: Time) -> Decision {
         let mut all = self.all();
         let decision = self.decide_beside(&mut all, lease, record, ask, now);
-        let others = record.telling.as_ref().map_or(0, |telling| telling.others);
-        Decision { hits_in_second_by_all: all.hits(now), others, ..decision }
+        Decision { hits_in_second_by_all: all.hits(now), others: record.others(), ..decision }
     }
 
     fn decide_beside(
@@ -289,31 +293,48 @@ impl Domains {
     ) -> Decision {
         let planned = self.plan(all, record, ask, now);
         if planned.wanted == 0 {
-            let unheard = (ask.copies() > 0).then(|| self.grant_unheard(lease, record, ask, &planned.plan));
-            return unheard.flatten().unwrap_or_else(|| self.refuse(all, record, &planned));
+            return self.refuse(all, record, &planned);
         }
-        let gate = self.gate(record, &planned, now);
-        let (least, most) = (ask.min().max(1), gate.most(planned.wanted));
-        let said = || Decision::of(planned.plan.decision());
-        if most < least {
-            return gate.refused(said(), least, planned.wanted, now);
+        let least = ask.min().max(1);
+        if planned.most < least {
+            return planned.gated(least, now);
         }
-        let (granted, ground) = match lease.try_acquire_between(least, most, || now) {
+        let (granted, ground) = match lease.try_acquire_between(least, planned.most, || now) {
             Ok(granted) => (granted, planned.ground),
+            Err(_) if planned.ground == Ground::Unheard => return self.refuse(all, record, &planned),
             Err(denied) if self.is_degraded(denied) => (least, Ground::Degraded),
-            Err(denied) => {
-                gate.give_up(planned.wanted);
-                return refused(said(), denied, now);
-            }
+            Err(denied) => return planned.refused(denied, now),
         };
-        if !gate.take(granted, planned.wanted, now) {
-            return gate.refused(said(), least, planned.wanted, now);
+        match planned.gate.take(granted, planned.wanted, now) {
+            true => self.make(all, record, &planned, granted, ground),
+            false => planned.gated(least, now),
         }
-        let decision = self.make(all, record, &planned, granted, ground);
-        match granted == most && most < planned.wanted {
-            true => Decision { bound: Some(Bound::Sublease), ..decision },
-            false => decision,
+    }
+
+    /// What policies say; nothing is done.
+    pub(super) fn plan(&self, all: &All<'_>, record: &Record, ask: Ask, now: Time) -> Planned {
+        let plan = record.history.plan(&record.contract, all.global(), now.as_nanos(), ask);
+        let allowed = plan.decision().granted;
+        let is_overruled = self.is_killed() && allowed < ask.copies();
+        if allowed == 0 && !is_overruled && self.goes_unheard(record, ask, &plan) {
+            let least = ask.min().max(1);
+            return Planned { plan, wanted: least, gate: Gate::Open, most: least, ground: Ground::Unheard };
         }
+        let (wanted, ground) = match is_overruled {
+            true => (ask.copies(), Ground::KillSwitch),
+            false => (allowed, Ground::Policies),
+        };
+        let gate = match wanted == 0 || self.is_killed() {
+            true => Gate::Open,
+            false => self.subleases.gate(record.name.as_str(), &record.contract, wanted, now),
+        };
+        let most = gate.most(wanted);
+        Planned { plan, wanted, gate, most, ground }
+    }
+
+    /// Whether the least is granted although the lease says so.
+    pub(super) fn is_degraded(&self, denied: Denied) -> bool {
+        denied == Denied::NothingLeased && self.options.degraded == Degraded::GrantLeast
     }
 
     /// Makes the hits of a request of which `granted` were to be had: the one place where they are made.
@@ -326,6 +347,11 @@ impl Domains {
         ground: Ground,
     ) -> Decision {
         let mut plan = planned.plan;
+        if ground == Ground::Unheard {
+            self.make_unheard(record, &plan, granted);
+            let decision = Decision::of(plan.decision());
+            return Decision { granted, ground, retry_at: None, ..decision };
+        }
         if granted < plan.decision().granted {
             plan = record.history.plan(&record.contract, all.global(), plan.now(), Ask::exactly(granted));
         }
@@ -333,7 +359,11 @@ impl Domains {
         // What policies did not allow is no part of the history, and others are not refused for it.
         all.record(&plan);
         let decision = Decision::of(plan.decision());
-        let bound = if granted < planned.wanted { Some(Bound::Lease) } else { decision.bound };
+        let bound = match granted < planned.wanted {
+            true if granted == planned.most => Some(Bound::Sublease),
+            true => Some(Bound::Lease),
+            false => decision.bound,
+        };
         Decision { granted, ground, bound, retry_at: None, ..decision }
     }
 
@@ -343,31 +373,6 @@ impl Domains {
         self.commit(record, &planned.plan);
         all.record(&planned.plan);
         Decision::of(planned.plan.decision())
-    }
-
-    /// What policies say; nothing is done.
-    pub(super) fn plan(&self, all: &All<'_>, record: &Record, ask: Ask, now: Time) -> Planned {
-        let plan = record.history.plan(&record.contract, all.global(), now.as_nanos(), ask);
-        let allowed = plan.decision().granted;
-        let is_overruled = self.is_killed() && allowed < ask.copies();
-        let (wanted, ground) = match is_overruled {
-            true => (ask.copies(), Ground::KillSwitch),
-            false => (allowed, Ground::Policies),
-        };
-        Planned { plan, wanted, ground }
-    }
-
-    /// How much of that may be had by the lease of the domain, if it has one.
-    pub(super) fn gate(&self, record: &Record, planned: &Planned, now: Time) -> Gate {
-        match planned.wanted == 0 || self.is_killed() {
-            true => Gate::Open,
-            false => self.subleases.gate(record.name.as_str(), &record.contract, planned.wanted, now),
-        }
-    }
-
-    /// Whether the least is granted although the lease says so.
-    pub(super) fn is_degraded(&self, denied: Denied) -> bool {
-        denied == Denied::NothingLeased && self.options.degraded == Degraded::GrantLeast
     }
 
     /// No policies: the lease alone decides.
@@ -391,24 +396,15 @@ impl Domains {
     }
 
     /// The record of a domain in its shard, or on which ground there is none, where nothing is refused; and the counters.
-    pub(super) fn record<'a>(
+    pub(super) fn look_up<'a>(
         &self,
         shard: &'a mut Shard,
+        now: Time,
         hash: u64,
         domain: &str,
-        now: Time,
     ) -> (Result<&'a mut Record, Option<Ground>>, &'a mut Counts) {
         let policies = || self.policies();
-        let in_force = InForce {
-            generation: self.generation.load(Ordering::Acquire),
-            policies: &policies,
-            most: self.options.most.div_ceil(SHARDS),
-        };
-        shard.record(now, hash, domain, &in_force)
-    }
-
-    pub(super) fn hash(&self, domain: &str) -> u64 {
-        self.hasher.hash_one(domain)
+        shard.record(now, hash, domain, &self.in_force(&policies))
     }
 
     /// What all domains do, as a request sees it.
@@ -417,6 +413,29 @@ impl Domains {
             true => All::Limited(lock(&self.global)),
             false => All::Told(&self.second),
         }
+    }
+
+    /// The record of a domain, under the policies in force; made if need be.
+    pub(super) fn record<'a>(
+        &self,
+        shard: &'a mut Shard,
+        now: Time,
+        hash: u64,
+        domain: &str,
+    ) -> Option<&'a mut Record> {
+        self.look_up(shard, now, hash, domain).0.ok()
+    }
+
+    fn in_force<'a>(&self, policies: &'a dyn Fn() -> Option<Arc<Policies>>) -> InForce<'a> {
+        InForce {
+            generation: self.generation.load(Ordering::Acquire),
+            policies,
+            most: self.options.most.div_ceil(SHARDS),
+        }
+    }
+
+    pub(super) fn hash(&self, domain: &str) -> u64 {
+        self.hasher.hash_one(domain)
     }
 
     /// Whose hits count.
@@ -428,6 +447,21 @@ impl Domains {
     pub(super) fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         // The upper bits choose the place within the table.
         lock(&self.shards[(hash >> 40) as usize % SHARDS])
+    }
+}
+
+// === impl Planned ===
+
+impl Planned {
+    /// The lease of the domain has less than the `least` that is of use, and nothing has changed.
+    pub(super) fn gated(&self, least: u32, now: Time) -> Decision {
+        self.gate.refused(Decision::of(self.plan.decision()), least, self.wanted, now)
+    }
+
+    /// The lease of the resource is too little, and nothing has changed.
+    pub(super) fn refused(&self, denied: Denied, now: Time) -> Decision {
+        self.gate.give_up(self.wanted);
+        refused(Decision::of(self.plan.decision()), denied, now)
     }
 }
 

@@ -151,6 +151,14 @@ impl Subleases {
         }
     }
 
+    /// Takes hits of the lease of a domain, if it has one, that were made without having been granted.
+    pub(super) fn charge(&self, domain: &str, hits: u32, now: Time) {
+        let lease = self.by_domain.read().unwrap_or_else(PoisonError::into_inner).get(domain).cloned();
+        if let Some(lease) = lease {
+            lease.limiter.charge(hits, now);
+        }
+    }
+
     /// Asks for a lease of `domain`.
     fn ask(&self, domain: &str, share: Share, now: Time) -> Result<Arc<Sublease>, Bound> {
         let lender = self.lender.as_ref().ok_or(Bound::Unleasable)?;
@@ -303,16 +311,6 @@ impl Gate {
         lease.has_granted.store(true, Ordering::Relaxed);
         lease.since.store(now.as_nanos(), Ordering::Relaxed);
         true
-    }
-
-    /// Takes hits that were said to be there, and that other things were taken for as well. If the lease was cut just now they
-    /// are owed.
-    pub(super) fn take_or_owe(&self, granted: u32, wanted: u32, now: Time) {
-        if !self.take(granted, wanted, now)
-            && let Gate::Leased(lease, _) = self
-        {
-            lease.limiter.charge(granted, now);
-        }
     }
 
     /// Something else refuses them. They are wanted all the same.

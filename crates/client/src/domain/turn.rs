@@ -10,7 +10,6 @@ use super::decision::{Bound, Decision, Ground};
 use super::second::All;
 use super::shard::{Record, Shard};
 use super::store::{Domains, Planned, refused};
-use super::strict::Gate;
 use crate::limiter::Denied;
 
 /// The shard of a domain, under its lock.
@@ -40,11 +39,11 @@ pub(crate) struct Turn<'a> {
 #[derive(Debug)]
 enum Matter<'a> {
     /// Policies, and the lease.
-    Policies { record: &'a mut Record, all: All<'a>, planned: Planned, gate: Gate },
+    Policies { record: &'a mut Record, all: All<'a>, planned: Planned },
     /// The lease alone.
     Lease(Ground),
-    /// Nothing is configured for it, which is refused.
-    Unconfigured,
+    /// Nothing: it is refused.
+    Nothing(Decision),
 }
 
 /// Why no more hits are made of a domain than are.
@@ -52,7 +51,7 @@ enum Matter<'a> {
 pub(crate) enum Cut {
     /// All that were asked for are made, or something else has no more.
     Elsewhere,
-    /// Policies allow no more.
+    /// Policies allow no more, or the lease of the domain has no more.
     Policies,
     /// The lease has no more.
     Lease,
@@ -81,17 +80,19 @@ impl Seat<'_> {
     /// Asks policies for `copies` hits, or no fewer than `min`, of which there is one at least.
     pub(crate) fn ask(&mut self, min: u32, copies: u32, now: Time) -> Turn<'_> {
         let (domains, ask) = (self.domains, Ask::between(min, copies));
-        let (record, counts) = domains.record(&mut self.shard, self.hash, self.domain, now);
+        let (record, counts) = domains.look_up(&mut self.shard, now, self.hash, self.domain);
         let matter = match record {
             Ok(record) => {
                 let all = domains.all();
                 let planned = domains.plan(&all, record, ask, now);
-                let gate = domains.gate(record, &planned, now);
-                Matter::Policies { record, all, planned, gate }
+                Matter::Policies { record, all, planned }
+            }
+            Err(Some(Ground::Untracked)) if domains.subleases().is_on() => {
+                Matter::Nothing(Decision::crowded())
             }
             Err(Some(ground)) => Matter::Lease(ground),
             Err(None) if domains.is_killed() => Matter::Lease(Ground::KillSwitch),
-            Err(None) => Matter::Unconfigured,
+            Err(None) => Matter::Nothing(Decision::unconfigured()),
         };
         Turn { domains, ask, now, counts, matter }
     }
@@ -100,21 +101,32 @@ impl Seat<'_> {
 // === impl Turn ===
 
 impl Turn<'_> {
-    /// The most hits that the lease is to be asked for: 0 if policies refuse.
+    /// The most hits that the lease is to be asked for: 0 if policies refuse, or the lease of the domain has too few.
     pub(crate) fn wanted(&self) -> u32 {
         match &self.matter {
-            Matter::Policies { planned, gate, .. } => {
-                let most = gate.most(planned.wanted);
-                if most < self.ask.min() { 0 } else { most }
-            }
+            Matter::Policies { planned, .. } if planned.most < self.ask.min() => 0,
+            Matter::Policies { planned, .. } => planned.most,
             Matter::Lease(_) => self.ask.copies(),
-            Matter::Unconfigured => 0,
+            Matter::Nothing(_) => 0,
+        }
+    }
+
+    /// Takes hits of the lease of the domain, if it has one. Whether they were there: not if it was cut just now.
+    pub(crate) fn take(&self, hits: u32) -> bool {
+        match &self.matter {
+            Matter::Policies { planned, .. } => planned.gate.take(hits, planned.wanted, self.now),
+            Matter::Lease(_) | Matter::Nothing(_) => true,
         }
     }
 
     /// Whether the least is granted although the lease says so.
     pub(crate) fn is_degraded(&self, denied: Denied) -> bool {
-        self.domains.is_degraded(denied)
+        !self.is_unheard() && self.domains.is_degraded(denied)
+    }
+
+    /// Whether policies refuse, as far as is known here, and the least is granted all the same.
+    fn is_unheard(&self) -> bool {
+        matches!(&self.matter, Matter::Policies { planned, .. } if planned.ground == Ground::Unheard)
     }
 
     /// Makes so many hits, no more than are wanted.
@@ -122,44 +134,43 @@ impl Turn<'_> {
         let by = |ground| if cut == Cut::NoLease { Ground::Degraded } else { ground };
         let by_lease = matches!(cut, Cut::Lease | Cut::NoLease).then_some(Bound::Lease);
         let decision = match self.matter {
-            Matter::Policies { record, mut all, planned, gate } => {
+            Matter::Policies { record, mut all, planned } => {
                 record.granted += u64::from(hits);
-                let most = gate.most(planned.wanted);
-                gate.take_or_owe(hits, planned.wanted, self.now);
                 let decision = self.domains.make(&mut all, record, &planned, hits, by(planned.ground));
+                let others = record.others();
                 let bound = match cut {
                     _ if hits == planned.wanted => decision.bound,
-                    Cut::Policies if hits == most => Some(Bound::Sublease),
+                    Cut::Policies if planned.most < planned.wanted => Some(Bound::Sublease),
                     Cut::Policies => planned.plan.decision().bound.map(Bound::from),
                     Cut::Elsewhere | Cut::Lease | Cut::NoLease => by_lease,
                 };
-                Decision { bound, hits_in_second_by_all: all.hits(self.now), ..decision }
+                Decision { bound, hits_in_second_by_all: all.hits(self.now), others, ..decision }
             }
             Matter::Lease(ground) => {
                 let bound = by_lease.filter(|_| hits < self.ask.copies());
                 Decision { granted: hits, bound, ..Decision::free(by(ground)) }
             }
-            Matter::Unconfigured => unreachable!("nothing is wanted of a domain that is refused"),
+            Matter::Nothing(_) => unreachable!("nothing is wanted of a domain that is refused"),
         };
         self.counts.count(&decision);
         decision
     }
 
-    /// Policies grant nothing: what is owed is paid as far as they allow, and nothing else changes.
+    /// Policies grant nothing: what is owed is paid as far as they allow, and nothing else changes. Or the lease of the domain
+    /// has too little, and nothing changes.
     pub(crate) fn refuse(self) -> Decision {
         let decision = match self.matter {
-            Matter::Policies { record, mut all, planned, gate } => {
+            Matter::Policies { record, mut all, planned } => {
                 record.refused += 1;
-                let decision = match planned.wanted {
-                    0 => self.domains.refuse(&mut all, record, &planned),
-                    wanted => {
-                        let decision = Decision::of(planned.plan.decision());
-                        gate.refused(decision, self.ask.min(), wanted, self.now)
-                    }
+                let decision = match planned.wanted == 0 || planned.ground == Ground::Unheard {
+                    true => self.domains.refuse(&mut all, record, &planned),
+                    false => planned.gated(self.ask.min(), self.now),
                 };
-                Decision { hits_in_second_by_all: all.hits(self.now), ..decision }
+                let others = record.others();
+                Decision { hits_in_second_by_all: all.hits(self.now), others, ..decision }
             }
-            Matter::Lease(_) | Matter::Unconfigured => Decision::unconfigured(),
+            Matter::Lease(ground) => Decision::free(ground),
+            Matter::Nothing(decision) => decision,
         };
         self.counts.count(&decision);
         decision
@@ -167,17 +178,19 @@ impl Turn<'_> {
 
     /// The lease has too little, and nothing changes.
     pub(crate) fn lease_refuses(self, denied: Denied) -> Decision {
+        if self.is_unheard() {
+            return self.refuse();
+        }
         let decision = match self.matter {
-            Matter::Policies { record, all, planned, gate } => {
+            Matter::Policies { record, all, planned } => {
                 record.refused += 1;
-                gate.give_up(planned.wanted);
-                let decision = Decision::of(planned.plan.decision());
-                Decision { hits_in_second_by_all: all.hits(self.now), ..decision }
+                let decision = planned.refused(denied, self.now);
+                let others = record.others();
+                Decision { hits_in_second_by_all: all.hits(self.now), others, ..decision }
             }
-            Matter::Lease(ground) => Decision::free(ground),
-            Matter::Unconfigured => Decision::unconfigured(),
+            Matter::Lease(ground) => refused(Decision::free(ground), denied, self.now),
+            Matter::Nothing(decision) => decision,
         };
-        let decision = refused(decision, denied, self.now);
         self.counts.count(&decision);
         decision
     }

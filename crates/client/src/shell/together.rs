@@ -36,11 +36,19 @@ use crate::waiting::{Boot, Waiting};
 #[must_use = "nothing is asked without `try_acquire` or `acquire`"]
 pub struct Together<'a> {
     request: together::Together<'a>,
-    /// Of all parts; those of gauges have one.
-    tallies: Vec<Option<&'a Tally>>,
-    /// Whose domains are asked.
-    rates: Vec<&'a Core<Limiter>>,
+    /// Of all parts, what the driver is to hear of.
+    cores: Vec<Heeded<'a>>,
     max_wait: Duration,
+}
+
+/// What the driver is to hear of a part.
+#[derive(Clone, Copy, Debug)]
+enum Heeded<'a> {
+    /// What a gauge has said.
+    Gauge(&'a Tally),
+    /// That domains have something to tell.
+    Domains(&'a Core<Limiter>),
+    Nothing,
 }
 
 // === impl Together ===
@@ -54,28 +62,26 @@ impl<'a> Together<'a> {
     /// As many copies as possible, up to `copies`, and no fewer than `min`: see [`together::Together::between`].
     pub fn between(min: u32, copies: u32) -> Together<'a> {
         let request = together::Together::between(min, copies);
-        let max_wait = Waiting::DEFAULT.max_wait;
-        Together { request, tallies: Vec::new(), rates: Vec::new(), max_wait }
+        Together { request, cores: Vec::new(), max_wait: Waiting::DEFAULT.max_wait }
     }
 
     /// Units of a gauge as well, until the permit is dropped.
     pub fn gauge(mut self, gauge: &'a Resource<Gauge>, price: Price) -> Together<'a> {
         let core = gauge.core();
-        self.tallies.push(Some(&core.tally));
+        self.cores.push(Heeded::Gauge(&core.tally));
         Together { request: self.request.gauge(&core.enforcer, price), ..self }
     }
 
     /// Hits of a domain of a rate, and as much of its lease, as well.
     pub fn domain(mut self, rate: &'a Resource<Limiter>, name: &'a str, price: Price) -> Together<'a> {
         let core = rate.core();
-        self.tallies.push(None);
-        self.rates.push(core);
+        self.cores.push(Heeded::Domains(core));
         Together { request: self.request.domain(&core.domains, &core.enforcer, name, price), ..self }
     }
 
     /// Units of a rate as well.
     pub fn rate(mut self, rate: &'a Resource<Limiter>, price: Price) -> Together<'a> {
-        self.tallies.push(None);
+        self.cores.push(Heeded::Nothing);
         Together { request: self.request.rate(&rate.core().enforcer, price), ..self }
     }
 
@@ -90,7 +96,9 @@ impl<'a> Together<'a> {
     /// # Errors
     /// See [`together::Together::try_acquire`].
     pub fn try_acquire(&self) -> Result<Permit, Denied> {
-        self.count(self.request.try_acquire(clock::now()))
+        let permit = self.request.try_acquire(clock::now());
+        self.request.calls().for_each(|part| self.call(part));
+        self.count(permit)
     }
 
     /// The same, and waits as long as nothing is granted. Nothing is held meanwhile.
@@ -98,24 +106,30 @@ impl<'a> Together<'a> {
     /// # Errors
     /// See [`together::Together::acquire_by`].
     pub async fn acquire(&self) -> Result<Permit, Denied> {
-        self.count(self.request.acquire_by(&Boot, self.max_wait).await)
+        self.count(self.request.acquire_by(&Boot, self.max_wait, |part| self.call(part)).await)
     }
 
-    /// Counts what gauges have said, and has others told of what domains did.
+    /// Has the driver look whether domains of a part have something to tell.
+    fn call(&self, part: usize) {
+        if let Some(Heeded::Domains(core)) = self.cores.get(part) {
+            core.call();
+        }
+    }
+
+    /// Counts what gauges have said.
     fn count(&self, permit: Result<Permit, Denied>) -> Result<Permit, Denied> {
         let refusal = permit.as_ref().map_err(Denied::refusal);
         let answers = match refusal {
             Ok(permit) => permit.answers(),
             Err(refusal) => refusal.map_or(&[][..], |refusal| &refusal.answers),
         };
-        for (tally, answer) in self.tallies.iter().zip(answers) {
-            match (tally, answer) {
-                (Some(tally), Answer::Taken(_)) => tally.granted(),
-                (Some(tally), Answer::GaugeDenied(_)) => tally.denied(),
+        for (core, answer) in self.cores.iter().zip(answers) {
+            match (core, answer) {
+                (Heeded::Gauge(tally), Answer::Taken(_)) => tally.granted(),
+                (Heeded::Gauge(tally), Answer::GaugeDenied(_)) => tally.denied(),
                 _ => {}
             }
         }
-        self.rates.iter().filter(|core| core.domains.take_call()).for_each(|core| core.call());
         permit
     }
 }

@@ -142,15 +142,21 @@ fn in_order<'a, T>(
 }
 
 /// Takes the largest number of copies on which all agree, or nothing.
-fn settle(asked: &[Asked<'_>], stands: Vec<Stand<'_>>, copies: u32, now: Time) -> Result<Permit, Refusal> {
+fn settle(
+    asked: &[Asked<'_>],
+    mut stands: Vec<Stand<'_>>,
+    copies: u32,
+    now: Time,
+) -> Result<Permit, Refusal> {
     let allowed: Option<Vec<u32>> =
         asked.iter().zip(&stands).map(|(asked, stand)| stand.allows(asked)).collect();
-    let Some(allowed) = allowed else {
-        let answers: Vec<_> = stands.into_iter().map(Stand::refuse).collect();
-        let retry_at = answers.iter().filter_map(|answer| answer.retry_at(now)).max();
-        return Err(Refusal { answers, retry_at });
-    };
+    let Some(allowed) = allowed else { return Err(refuse(stands, now)) };
     let granted = allowed.iter().copied().fold(copies, u32::min);
+    let taken =
+        asked.iter().zip(&mut stands).map(|(asked, stand)| stand.take(asked.part.price.units(granted)));
+    if taken.filter(|is_taken| !is_taken).count() > 0 {
+        return Err(refuse(stands, now));
+    }
     let bound_by = allowed.iter().position(|&allowed| allowed == granted && granted < copies);
     let answers = asked.iter().zip(stands).zip(&allowed).map(|((asked, stand), &allowed)| {
         let is_least = allowed == granted && granted < copies;
@@ -158,6 +164,13 @@ fn settle(asked: &[Asked<'_>], stands: Vec<Stand<'_>>, copies: u32, now: Time) -
     });
     let answers = answers.collect();
     Ok(Permit { copies: granted, bound_by, answers, held: Vec::new() })
+}
+
+/// Takes nothing.
+fn refuse(stands: Vec<Stand<'_>>, now: Time) -> Refusal {
+    let answers: Vec<_> = stands.into_iter().map(Stand::refuse).collect();
+    let retry_at = answers.iter().filter_map(|answer| answer.retry_at(now)).max();
+    Refusal { answers, retry_at }
 }
 
 // === impl Asked ===
@@ -195,6 +208,17 @@ impl Stand<'_> {
             },
         };
         Some(asked.part.price.copies(units))
+    }
+
+    /// Takes hits of the lease that a domain has for itself. It may have been cut just now; then the domain refuses, and what
+    /// was taken of the leases of other domains is lost to them.
+    fn take(&mut self, units: u32) -> bool {
+        let Stand::Domain(turn, room) = self else { return true };
+        let is_taken = turn.take(units);
+        if !is_taken {
+            *room = None;
+        }
+        is_taken
     }
 
     /// Takes so many units of the `most` that were asked for; `is_least` says that this part allows no more.

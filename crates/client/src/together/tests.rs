@@ -10,6 +10,7 @@ use crate::domain::{Bound, Counts, Degraded, Ground, Options, Policies, Query, R
 use crate::limiter::Allowance;
 
 mod oracle;
+mod shared;
 mod waiting;
 
 /// So many hits in as many seconds.

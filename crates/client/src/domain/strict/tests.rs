@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::super::{Degraded, Domains, Ground, Options, Override, Rules};
 use super::*;
+use crate::together::{Answer, Denied, Price, Together};
 
 #[derive(Default)]
 struct Bell(AtomicU32);
@@ -139,6 +140,36 @@ fn who_is_degraded_has_the_least_by_its_own_lease_and_nothing_without() {
 }
 
 #[test]
+fn together_with_other_things_the_lease_of_a_domain_is_one_of_those_that_have_to_have_enough() {
+    let ((domains, _), [lease, other]) = (domains(29), [1_000, 1].map(lease));
+    let ask = |min, millis| {
+        let request = Together::between(min, 5).domain(&domains, &lease, "a", Price::Each(1));
+        request.rate(&other, Price::Each(1)).try_acquire(at(millis))
+    };
+    let bound = |answer: Answer| match answer {
+        Answer::Domain(decision) => (decision.granted, decision.bound),
+        other => panic!("{other:?}"),
+    };
+    let refusal = |denied: Denied| denied.refusal().unwrap().clone();
+    let first = refusal(ask(1, 1_000).unwrap_err());
+    assert_eq!((bound(first.answers[0]), first.retry_at), ((0, Some(Bound::Asking)), Some(at(1_010))));
+    let sublease = asked(&domains);
+    sublease.allow(at(1_000), parts(&sublease, 3));
+    let refused = refusal(ask(3, 2_000).unwrap_err());
+    assert_eq!(refused.answers[0], Answer::Agreed, "three are there of its lease, two of the other");
+    let permit = ask(1, 2_000).unwrap();
+    assert_eq!((permit.copies(), permit.bound_by(), bound(permit.answers()[0])), (2, Some(1), (2, None)));
+    other.allow(at(2_000), Allowance::forever(Amount::from_units(1_000)));
+    let permit = ask(1, 2_010).unwrap();
+    assert_eq!((permit.copies(), bound(permit.answers()[0])), (1, (1, Some(Bound::Sublease))));
+    let spent = refusal(ask(1, 2_010).unwrap_err());
+    assert_eq!((bound(spent.answers[0]), spent.answers[1]), ((0, Some(Bound::Sublease)), Answer::Agreed));
+    assert_eq!([&sublease.limiter, &lease, &other].map(|limiter| limiter.usage().granted), [3, 3, 3]);
+    domains.settle(&lease, "a", 1, 3, at(2_010));
+    assert_eq!(sublease.limiter.usage().granted, 5, "what cost more is taken of its lease as well");
+}
+
+#[test]
 fn what_is_not_bound_by_policies_needs_no_lease_of_its_own() {
     let ((domains, _), lease) = (domains(29), lease(1_000));
     assert_eq!(domains.request(&lease, "probe", 9, 9, at(1_000)).ground, Ground::Ignored);
@@ -194,6 +225,11 @@ fn no_lease_is_asked_for_where_there_can_be_none() {
     let few = Domains::new(Options { most: 0, ..Options::default() });
     few.follow(rules(Scope::Strict, 29));
     assert_eq!(few.request(&lease, "a", 1, 1, at(1_000)).bound, Some(Bound::Crowded), "it is not remembered");
+    let together = Together::once().domain(&few, &lease, "a", Price::Each(1)).try_acquire(at(1_000));
+    let refusal = together.unwrap_err().refusal().unwrap().clone();
+    let crowded = |answer: &Answer| matches!(answer, Answer::Domain(decision) if decision.bound == Some(Bound::Crowded));
+    assert!(crowded(&refusal.answers[0]), "{refusal}");
+    assert_eq!(lease.usage().granted, 0);
 }
 
 #[test]

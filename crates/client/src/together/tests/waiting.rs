@@ -17,8 +17,8 @@ fn who_waits_holds_nothing_and_is_granted_at_the_moment_that_is_named() {
     let mut tasks = Waiters::new(&clock);
     tasks.pass(Duration::from_secs(1));
     drop(job.try_acquire(at(1.0)).unwrap());
-    tasks.spawn(job.acquire_by(&clock, Duration::from_secs(60)));
-    let gone = tasks.spawn(job.acquire_by(&clock, Duration::from_secs(60)));
+    tasks.spawn(job.acquire_by(&clock, Duration::from_secs(60), |_| ()));
+    let gone = tasks.spawn(job.acquire_by(&clock, Duration::from_secs(60), |_| ()));
     tasks.pass(Duration::from_secs(9));
     assert_eq!((tasks.finished().len(), kitchen.workers.in_use()), (0, 0));
     tasks.cancel(gone);
@@ -26,7 +26,7 @@ fn who_waits_holds_nothing_and_is_granted_at_the_moment_that_is_named() {
     let (task, permit) = tasks.finished().remove(0);
     assert_eq!((task, outcome(permit)), (0, Ok((1, None))));
     assert_eq!(kitchen.calls.1.usage().granted, 10);
-    tasks.spawn(job.acquire_by(&clock, Duration::from_secs(3)));
+    tasks.spawn(job.acquire_by(&clock, Duration::from_secs(3), |_| ()));
     let (_, refused) = tasks.finished().remove(0);
     let told = "nothing is granted within 3s: part 1 refuses: bound by its tiers";
     assert_eq!(outcome(refused), Err(told.into()), "at once, as the moment is later");
@@ -40,9 +40,9 @@ fn who_waits_for_a_gauge_stands_in_its_queue_and_asks_for_the_rest_when_let_in()
     let mut tasks = Waiters::new(&clock);
     tasks.pass(Duration::from_secs(1));
     for job in &jobs {
-        tasks.spawn(job.acquire_by(&clock, Duration::from_secs(60)));
+        tasks.spawn(job.acquire_by(&clock, Duration::from_secs(60), |_| ()));
     }
-    let gone = tasks.spawn(jobs[0].acquire_by(&clock, Duration::from_secs(60)));
+    let gone = tasks.spawn(jobs[0].acquire_by(&clock, Duration::from_secs(60), |_| ()));
     assert_eq!((kitchen.workers.usage().waiting, kitchen.calls.1.usage().granted), (3, 0));
     tasks.cancel(gone);
     assert_eq!(kitchen.workers.usage().waiting, 2);
@@ -62,8 +62,8 @@ fn who_is_let_in_and_then_refused_gives_the_units_to_the_next() {
     let (greedy, modest) = (kitchen.job("a", 1, 1, [5, 1, 0]), kitchen.job("b", 1, 1, [1, 1, 0]));
     let mut tasks = Waiters::new(&clock);
     tasks.pass(Duration::from_secs(1));
-    tasks.spawn(greedy.acquire_by(&clock, Duration::from_secs(60)));
-    tasks.spawn(modest.acquire_by(&clock, Duration::from_secs(60)));
+    tasks.spawn(greedy.acquire_by(&clock, Duration::from_secs(60), |_| ()));
+    tasks.spawn(modest.acquire_by(&clock, Duration::from_secs(60), |_| ()));
     kitchen.calls.0.request(&kitchen.calls.1, "a", 1, 1, at(1.0));
     drop(busy);
     tasks.run();
@@ -85,10 +85,10 @@ fn who_cannot_be_served_is_told_at_once_and_others_when_their_time_is_over() {
         (Together::once().rate(&rate, Price::Once(8)), Together::once().rate(&none, Price::Once(1)));
     let manned = Together::once().gauge(&workers, Price::Once(1));
     let mut tasks = Waiters::new(&clock);
-    tasks.spawn(huge.acquire_by(&clock, second));
-    tasks.spawn(idle.acquire_by(&clock, second * 4));
-    tasks.spawn(manned.acquire_by(&clock, second * 4));
-    tasks.spawn(manned.acquire_by(&clock, second * 4));
+    tasks.spawn(huge.acquire_by(&clock, second, |_| ()));
+    tasks.spawn(idle.acquire_by(&clock, second * 4, |_| ()));
+    tasks.spawn(manned.acquire_by(&clock, second * 4, |_| ()));
+    tasks.spawn(manned.acquire_by(&clock, second * 4, |_| ()));
     let told = |tasks: &mut Waiters<'_>| -> Vec<_> {
         let finished = tasks.finished().into_iter();
         finished.map(|(task, permit)| (task, outcome(permit).unwrap_err())).collect()
