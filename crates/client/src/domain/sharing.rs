@@ -1,5 +1,6 @@
 //! Scope `shared`, where requests come: what is told of them, and when a refusal is in doubt.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lessor_algorithms::tiers::{self, Ask, Contract, Entry, Plan, Policy};
@@ -8,6 +9,7 @@ use lessor_proto::message::LONGEST_DOMAIN;
 
 use super::decision::{Bound, Decision};
 use super::exchange::HEARING;
+use super::policies::{Policies, Scope};
 use super::shard::Record;
 use super::store::Domains;
 use super::telling::Telling;
@@ -33,11 +35,14 @@ impl Domains {
     pub(super) fn goes_unheard(&self, record: &Record, ask: Ask, plan: &Plan) -> bool {
         let by_hits = matches!(plan.decision().bound, Some(tiers::Bound::Tiers | tiers::Bound::Hard));
         let is_shared = record.telling.as_ref().is_some_and(|telling| telling.others > 0);
+        // What others used is remembered under other policies as well, and means nothing there.
+        let is_granted =
+            |policies: Arc<Policies>| policies.scope() == Scope::Shared && !policies.refuses_unheard();
         ask.copies() > 0
             && by_hits
             && is_shared
             && self.is_out_of_hearing(Time::from_nanos(plan.now()))
-            && !self.policies().is_some_and(|policies| policies.refuses_unheard())
+            && self.policies().is_some_and(is_granted)
     }
 
     /// Hits that were made are made, whether there was room for them or not.

@@ -3,6 +3,7 @@ use std::task::Wake;
 
 use lessor_algorithms::tiers::{Policy, Tier, Window};
 use lessor_proto::Glob;
+use lessor_proto::message::{DomainHits, DomainNews};
 use proptest::prelude::*;
 
 use super::super::{Degraded, Domains, Ground, Options, Override, Rules};
@@ -123,6 +124,37 @@ fn nothing_is_taken_of_either_lease_unless_both_have_enough() {
     assert_eq!((last.granted, last.bound), (1, Some(Bound::Sublease)));
     assert_eq!(domains.request(&lease, "a", 3, 1, at(2_010)).bound, Some(Bound::Sublease));
     assert_eq!((sublease.limiter.usage().granted, lease.usage().granted), (3, 3));
+}
+
+#[test]
+fn what_was_shared_before_is_no_ground_for_a_grant_without_a_lease() {
+    let ((domains, _), lease) = (domains(29), lease(1_000));
+    let shared = rules(Scope::Shared, 29);
+    let version = shared.as_ref().map_or(0, |policies| policies.version());
+    domains.follow(shared);
+    domains.attend(Some(1));
+    assert_eq!(domains.request(&lease, "a", 29, 29, at(6_000)).granted, 29);
+    let hits = DomainHits { domain: "a".into(), all: false, others: 1, entries: vec![] };
+    let news = DomainNews {
+        resource: ResourceId::new("db", 256).unwrap(),
+        version,
+        now: Time::ZERO,
+        heard: 0,
+        heard_at: Time::ZERO,
+        members: 2,
+        begins: false,
+        hot: vec![],
+        calm: vec![],
+        domains: vec![hits],
+    };
+    domains.learn(at(6_000), &news);
+    // Others are out of hearing; but that says nothing under other policies.
+    assert_eq!(domains.request(&lease, "a", 1, 1, at(6_900)).granted, 0);
+    for (scope, millis) in [(Scope::Client, 20_000), (Scope::Strict, 20_500)] {
+        domains.follow(rules(scope, 29));
+        let granted: u32 = (0..60).map(|_| domains.request(&lease, "a", 1, 1, at(millis)).granted).sum();
+        assert_eq!(granted, if scope == Scope::Client { 29 } else { 0 }, "{scope:?}");
+    }
 }
 
 #[test]
