@@ -125,6 +125,13 @@ async fn check_says_what_was_made_of_policies_and_what_they_do_not_do() {
     let Outcome { code, err, .. } = run(&["check", path]).await;
     assert_eq!((code, err.lines().count()), (Some(0), 1), "{err}");
 
+    let strict = "scope: strict\n      default: {hard_limit: 80}\n";
+    let (before, _) = text.split_once("scope").unwrap();
+    std::fs::write(path, format!("{before}{strict}")).unwrap();
+    let Outcome { code, err, .. } = run(&["check", path]).await;
+    let leased = "note: template \"db\": domains: default: 71.999991 a second are leased for each domain, in 9 parts\n";
+    assert_eq!((code, err.as_str()), (Some(0), leased));
+
     std::fs::write(path, text.replace("client", "shard")).unwrap();
     let err = fail(&["check", path]).await;
     let wanted = ":6:14: template \"db\": domains: scope shard means nothing; did you mean shared?";
