@@ -77,6 +77,8 @@ pub enum Way {
     Shared(Ask),
     /// They would, but poll.
     Polling,
+    /// The domain has a lease of its own, of which each has a part. The contract has to be one that can be leased.
+    Strict,
 }
 
 /// How a request is answered that would be refused.
@@ -215,7 +217,11 @@ impl Run {
     }
 
     fn repository(&self) -> Repository {
-        let scope = if self.way == Way::Alone { Scope::Client } else { Scope::Shared };
+        let scope = match self.way {
+            Way::Alone => Scope::Client,
+            Way::Shared(_) | Way::Polling => Scope::Shared,
+            Way::Strict => Scope::Strict,
+        };
         let rules = Rules { scope, default: Some(self.contract.clone()), ..Rules::default() };
         let policies = Policies::new(rules).expect("nothing stands twice");
         let domains = Domains { policies: Arc::new(policies), changes: Vec::new() };

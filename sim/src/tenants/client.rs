@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
-use lessor_client::domain::{Decision, Domains, Ground, HEARING, Options, Scope};
+use lessor_client::domain::{Decision, Domains, Ground, HEARING, Lender, Options, Scope, Sublessee};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{Action, Session, SessionConfig, Transport};
@@ -13,12 +14,18 @@ use lessor_proto::{ClientId, Time};
 use super::{DOMAIN, Received, resource, unreachable_server};
 use crate::dice::Dice;
 
+/// How often it looks at what its domains want of leases of their own.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A client.
 #[derive(Debug)]
 pub(super) struct Client {
     session: Session,
     domains: Domains,
     lease: Limiter,
+    sublessee: Sublessee,
+    /// When it looks at what is wanted, by its clock; only where domains have leases.
+    next_look: Time,
     /// By how much its clock is ahead.
     ahead: Duration,
     /// Requests that wait for an answer of the server: which question, and when it was asked by its clock.
@@ -59,8 +66,11 @@ impl Client {
         session.add(Time::ZERO + ahead, resource(), wants);
         Client {
             session,
-            domains: Domains::new(Options::default()),
+            domains: Domains::new(Options::default())
+                .with_lender(Lender { resource: resource(), bell: Waker::noop().clone() }),
             lease: Limiter::new(Duration::from_secs(1)),
+            sublessee: Sublessee::default(),
+            next_look: Time::ZERO,
             ahead,
             questions: VecDeque::new(),
             due: None,
@@ -99,8 +109,10 @@ impl Client {
     pub(super) fn poll(&mut self, now: Time) -> Option<Action> {
         let local = now + self.ahead;
         self.tell(local);
+        self.look(local);
         while let Some(action) = self.session.poll(local) {
             match action {
+                Action::Change(change) if self.sublessee.apply(local, &change) => {}
                 Action::Change(change) => {
                     self.domains.follow(change.domains);
                     self.lease.allow(local, change.allowance);
@@ -119,7 +131,8 @@ impl Client {
         let tell = self.domains.tell_at().unwrap_or(Time::MAX);
         let late =
             self.questions.front().map_or(Time::MAX, |&(_, asked)| asked + HEARING + Duration::from_nanos(1));
-        let local = self.session.deadline().min(tell).min(late);
+        let look = if self.domains.scope() == Scope::Strict { self.next_look } else { Time::MAX };
+        let local = self.session.deadline().min(tell).min(late).min(look);
         let ahead = local.since(now + self.ahead);
         if local == Time::MAX { Time::MAX } else { now + ahead }
     }
@@ -134,6 +147,20 @@ impl Client {
                 self.session.on_closed(local, id, unreachable_server());
                 self.session.on_failure(local, id, unreachable_server());
             }
+        }
+    }
+
+    /// Asks for the leases that domains are to have, as much as they want of them.
+    fn look(&mut self, local: Time) {
+        if self.domains.scope() != Scope::Strict {
+            return;
+        }
+        let subleases = self.domains.subleases();
+        self.sublessee.hear(local, (&resource(), 0), subleases, |_| false, &mut self.session);
+        if local >= self.next_look {
+            self.next_look = local + LOOK;
+            subleases.retire(local);
+            self.sublessee.observe(local, &mut self.session);
         }
     }
 
