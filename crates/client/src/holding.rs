@@ -41,6 +41,8 @@ pub enum Surplus {
     /// Give it back with the report in which the wants fall.
     #[default]
     Return,
+    /// The same for a rate that is granted in parts of this size: a part is kept as long as some of it is wanted.
+    ReturnParts(Amount),
     /// Keep as much more than is wanted as the grantor gave; for nodes, which hand it out again.
     Keep,
 }
@@ -272,7 +274,7 @@ impl Holding {
         let (wants, held) = (self.as_amount(self.wants()), self.held(now));
         match self.config.surplus {
             Surplus::Keep => true,
-            Surplus::Return => wants > held || self.keep() < held,
+            Surplus::Return | Surplus::ReturnParts(_) => wants > held || self.keep() < held,
         }
     }
 
@@ -375,7 +377,7 @@ impl Holding {
         self.returning = false;
         self.spare = match self.config.surplus {
             Surplus::Keep => grant.capacity.saturating_sub(self.reported_wants()),
-            Surplus::Return => Amount::ZERO,
+            Surplus::Return | Surplus::ReturnParts(_) => Amount::ZERO,
         };
         self.ack_wanted = grant.ack_wanted;
         // Without an order there are no promises to be made.
@@ -503,9 +505,13 @@ impl Holding {
     }
 
     fn as_amount(&self, wants: f64) -> Amount {
-        match self.config.kind {
-            Kind::Rate => Amount::from_f64(wants),
-            Kind::Gauge => Amount::from_f64(wants.ceil()),
+        match (self.config.kind, self.config.surplus) {
+            (Kind::Gauge, _) => Amount::from_f64(wants.ceil()),
+            (Kind::Rate, Surplus::ReturnParts(part)) => {
+                let (wants, part) = (Amount::from_f64(wants).as_micros(), part.as_micros().max(1));
+                Amount::from_micros(wants.div_ceil(part).saturating_mul(part))
+            }
+            (Kind::Rate, _) => Amount::from_f64(wants),
         }
     }
 }

@@ -242,12 +242,12 @@ impl Sublease {
         })
     }
 
-    /// What to ask for: whole parts; at the beginning one.
+    /// What to ask for: at the beginning a part. Who wants less than a part is granted one, now and then or always.
     pub fn observe(&self, now: Time, demand: &mut Estimator) -> Amount {
         let wants = demand.observe_rate(now, self.limiter.usage());
         let is_young = !self.has_granted.load(Ordering::Relaxed) && !self.is_idle(now);
         let least = if is_young { self.share.part() } else { Amount::ZERO };
-        self.share.rounded_up(wants).max(least)
+        wants.max(least)
     }
 
     fn is_idle(&self, now: Time) -> bool {

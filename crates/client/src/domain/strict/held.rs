@@ -9,7 +9,7 @@ use lessor_proto::{ResourceId, Time};
 use super::{News, Sublease, Subleases};
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
-use crate::holding::{Fallback, HoldingConfig, Kind};
+use crate::holding::{Fallback, HoldingConfig, Kind, Surplus};
 use crate::session::{Change, Session};
 
 /// What a session holds for domains, of any number of resources.
@@ -90,6 +90,7 @@ impl Sublessee {
         let wants = lease.observe(now, &mut demand).as_f64();
         let config = HoldingConfig {
             fallback: Fallback::Pessimistic,
+            surplus: Surplus::ReturnParts(lease.share().part()),
             ..HoldingConfig::new(Kind::Rate, wants, priority)
         };
         // The one before it is over before this one begins.

@@ -118,13 +118,6 @@ impl Share {
         let nanos = SCALE.div_ceil(u128::from(self.part.as_micros()));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
-
-    /// `wanted` in whole parts, all of them at the most.
-    #[must_use]
-    pub fn rounded_up(&self, wanted: Amount) -> Amount {
-        let parts = wanted.as_micros().div_ceil(self.part.as_micros()).min(self.parts);
-        Amount::from_micros(self.part.as_micros() * parts)
-    }
 }
 
 /// Whether the limits of a policy can be leased.
@@ -192,11 +185,9 @@ mod tests {
     fn check(tiers: Vec<Tier>, hard: Option<u32>, parts: u64, capacity: f64) {
         let share = share(tiers, hard).unwrap().unwrap();
         assert_eq!((share.parts(), share.capacity().as_f64()), (parts, capacity));
-        assert_eq!(share.rounded_up(Amount::MAX), share.capacity());
-        let first = share.rounded_up(Amount::from_micros(1));
-        assert_eq!(first, share.part());
-        let brought = u128::from(first.as_micros()) * share.first_hit().as_nanos();
-        assert!((SCALE..SCALE + u128::from(first.as_micros())).contains(&brought), "{brought}");
+        let part = u128::from(share.part().as_micros());
+        let brought = part * share.first_hit().as_nanos();
+        assert!((SCALE..SCALE + part).contains(&brought), "{brought}");
     }
 
     #[test]

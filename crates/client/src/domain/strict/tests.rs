@@ -265,23 +265,21 @@ fn no_lease_is_asked_for_where_there_can_be_none() {
 }
 
 #[test]
-fn whole_parts_are_asked_for_as_long_as_something_is_wanted() {
+fn a_lease_is_asked_for_as_long_as_something_is_wanted() {
     let ((domains, _), lease) = (domains(29), lease(1_000));
     domains.request(&lease, "a", 1, 1, at(1_000));
     let sublease = asked(&domains);
     let mut demand = sublease.estimator();
     let mut wants = |seconds: u64| {
-        let wants = sublease.observe(at(seconds * 1_000), &mut demand);
-        assert_eq!(wants.as_micros() % sublease.share().part().as_micros(), 0);
-        wants.as_micros() / sublease.share().part().as_micros()
+        sublease.observe(at(seconds * 1_000), &mut demand).as_f64() / sublease.share().part().as_f64()
     };
-    assert_eq!((wants(1), wants(2)), (1, 1));
+    assert_eq!((wants(1), wants(2)), (1.0, 1.0));
     sublease.allow(at(2_000), parts(&sublease, 1));
     for tick in 2_000..3_000 {
         domains.request(&lease, "a", 1, 1, at(tick));
     }
-    assert_eq!(wants(3), 3, "a thousand were wanted, and there are three parts");
-    assert_eq!((wants(4), wants(5), wants(6), wants(7)), (3, 3, 0, 0));
+    assert_eq!(wants(3), 3.0, "a thousand were wanted, and there are three parts");
+    assert_eq!((wants(4), wants(5), wants(6), wants(7)), (3.0, 3.0, 0.0, 0.0));
 }
 
 /// What may happen to those who share the lease of a domain.
