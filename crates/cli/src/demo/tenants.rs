@@ -166,23 +166,25 @@ async fn live(habit: Habit, fair: f64, fronts: Vec<Resource<Limiter>>, request: 
     loop {
         timer.tick().await;
         let now = clock::now();
-        due += fair * habit.at(now.since(start)) * now.since(last).as_secs_f64();
+        let rate = fair * habit.at(now.since(start));
+        // What could not be asked while the machine did other things is not made up for.
+        due += rate * now.since(last).min(2 * TICK).as_secs_f64();
         last = now;
-        if due >= 1.0
+        while due >= 1.0
             && let Some(front) = next.next()
         {
-            // What could not be asked while the machine did other things is not made up for.
-            due = (due - 1.0).min(1.0);
-            let (front, request, tally) = (front.clone(), request.clone(), Arc::clone(&tally));
-            tokio::spawn(async move {
-                if is_granted(&front, habit.name).await {
-                    tally.granted.fetch_add(1, Ordering::Relaxed);
-                    request.send().await;
-                } else {
-                    tally.refused.fetch_add(1, Ordering::Relaxed);
-                }
-            });
+            due -= 1.0;
+            tokio::spawn(ask(front.clone(), habit.name, request.clone(), Arc::clone(&tally)));
         }
+    }
+}
+
+async fn ask(front: Resource<Limiter>, name: &'static str, request: Request, tally: Arc<Tally>) {
+    if is_granted(&front, name).await {
+        tally.granted.fetch_add(1, Ordering::Relaxed);
+        request.send().await;
+    } else {
+        tally.refused.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) struct Request {
 
 /// Requests that one client has under way, those that wait for their permit included.
 const UNDER_WAY: usize = 200;
+/// How long tenants wait for the lease: it is enough for all of them, unless the machine has other things to do.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How often it is looked at what is due.
 pub(super) const TICK: Duration = Duration::from_millis(10);
 
@@ -61,11 +63,11 @@ impl Worker {
         work: Work,
     ) -> anyhow::Result<Worker> {
         let client = Client::builder(server.to_string()).id(&name).build()?;
-        let opening = client.rate(RESOURCE).max_wait(Duration::from_millis(500));
+        let rate = client.rate(RESOURCE);
         let (queries, task) = match work {
-            Work::Serve(wants) => (opening.wants(wants).open()?, None),
+            Work::Serve(wants) => (rate.wants(wants).max_wait(PATIENCE).open()?, None),
             Work::Own(appetite, start) => {
-                let queries = opening.open()?;
+                let queries = rate.max_wait(Duration::from_millis(500)).open()?;
                 let task = tokio::spawn(live(queries.clone(), Request::new(target)?, appetite, start));
                 (queries, Some(task))
             }
