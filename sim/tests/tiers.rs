@@ -5,7 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use lessor_algorithms::tiers::Contract;
-use lessor_sim::tiers::{Arrival, Doing, Figures, History, Lane, Tiers, csv, run};
+use lessor_sim::dice::Dice;
+use lessor_sim::tiers::{Arrival, Doing, Figures, History, Lane, Look, Tiers, csv, run, svg, text};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -95,4 +96,70 @@ fn batches_are_closed_while_they_cool_down() {
     let table = csv(&history);
     assert!(table.contains("\n15,1,1,0,tiers,1,0,0,0,20,0,45\n"), "{table}");
     assert_eq!(history.lanes[0].columns[300].refused, 1);
+}
+
+/// A policy of up to three tiers that is as odd as it likes.
+fn drawn(dice: &mut Dice) -> String {
+    let kinds = ["", ":sliding/4", ":fixed", ":bucket", ":skippable"];
+    let tier = |dice: &mut Dice| {
+        let (limit, window, active, cooldown) =
+            (dice.between(1, 9), dice.between(1, 4), dice.between(0, 9), dice.between(0, 9));
+        format!("{limit}/{window}s:{active}s:{cooldown}s{}", kinds[dice.index(kinds.len())])
+    };
+    let tiers = dice.between(1, 3);
+    (0..tiers).map(|_| tier(dice)).collect::<Vec<_>>().join(", ")
+}
+
+/// What holds of the lanes of one policy, whatever it is and whatever is asked.
+fn check_lanes(lanes: &[&Lane], granted: u64, end: u64, said: &str) {
+    assert_eq!(lanes.iter().map(|lane| lane.hits).sum::<u64>(), granted, "{said}");
+    for lane in lanes {
+        let hits: u64 = lane.columns.iter().map(|column| u64::from(column.granted)).sum();
+        assert_eq!(hits, lane.hits, "{said}");
+        let fullest = lane.columns.iter().map(|column| column.fullest).max();
+        assert!(fullest <= Some(lane.tier.limit), "{said}: {fullest:?}");
+        assert!(lane.phases.iter().all(|phase| phase.from < phase.until && phase.until <= end), "{said}");
+        assert!(lane.phases.windows(2).all(|pair| pair[0].until <= pair[1].from), "{said}");
+    }
+    // The current one is the highest that is active.
+    for (lane, above) in
+        lanes.iter().enumerate().flat_map(|(at, lane)| lanes[at + 1..].iter().map(move |above| (lane, above)))
+    {
+        for current in lane.phases.iter().filter(|phase| phase.doing == Doing::Current) {
+            let mut active = above.phases.iter().filter(|phase| phase.doing != Doing::Cooling);
+            assert!(active.all(|phase| phase.until <= current.from || current.until <= phase.from), "{said}");
+        }
+    }
+}
+
+#[test]
+fn what_is_shown_of_odd_policies_adds_up() {
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let policies: Vec<String> = (0..dice.between(1, 2)).map(|_| drawn(&mut dice)).collect();
+        let read = |text: &String| text.parse::<Tiers>().unwrap().policy(None, None).unwrap();
+        let contract = Contract::new(policies.iter().map(read).collect()).unwrap();
+        let (mut at, end) = (0, 60 * SECOND);
+        let mut asked = Vec::new();
+        while at < end {
+            let copies = dice.between(1, 6) as u32;
+            asked.push(Arrival { at, copies, min: dice.between(0, u64::from(copies)) as u32 });
+            at += dice.below(8) * SECOND / 4;
+        }
+        let history = run(&contract, &asked, &[], end);
+        let (figures, said) = (Figures::new(&history), format!("seed {seed}: {}", policies.join(" and ")));
+        assert_eq!(figures.asked, figures.granted + figures.refused.sum(), "{said}");
+        assert_eq!(
+            figures.tiers.iter().map(|tier| tier.refused).sum::<u64>(),
+            figures.refused.tiers,
+            "{said}"
+        );
+        for policy in 0..policies.len() {
+            let lanes: Vec<&Lane> = history.lanes.iter().filter(|lane| lane.policy == policy).collect();
+            check_lanes(&lanes, figures.granted, end, &said);
+        }
+        assert_eq!(csv(&history).lines().count(), 1 + asked.len());
+        assert!(svg(&history).ends_with("</svg>"));
+        assert!(text(&history, Look { width: 80, has_colours: false }).lines().count() > 5);
+    }
 }

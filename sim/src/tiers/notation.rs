@@ -153,17 +153,17 @@ impl FromStr for Pattern {
     type Err = BadPattern;
 
     fn from_str(text: &str) -> Result<Pattern, BadPattern> {
-        let (what, when) = match text.split_once('@') {
-            Some((what, when)) => (what.trim(), Some(when.trim())),
-            None => (text.trim(), None),
+        // What stands behind it may come in either order.
+        let (begin, on_off) =
+            text.split_once(" on ").map_or((text, None), |(begin, rest)| (begin, Some(rest)));
+        let (on_off, late) = match on_off.and_then(|rest| rest.split_once('@')) {
+            Some((on_off, when)) => (Some(on_off), Some(when)),
+            None => (on_off, None),
         };
-        let (what, on_off) = match what.split_once(" on ") {
-            Some((what, rest)) => (what.trim(), Some(read_on_off(rest)?)),
-            None => (what, None),
-        };
-        let shape = read_shape(what)?;
-        let (from, until) = read_when(when.unwrap_or(".."), matches!(shape, Shape::Burst(_)))?;
-        Ok(Pattern { shape, from, until, on_off })
+        let (what, when) = begin.split_once('@').map_or((begin, late), |(what, when)| (what, Some(when)));
+        let shape = read_shape(what.trim())?;
+        let (from, until) = read_when(when.unwrap_or("..").trim(), matches!(shape, Shape::Burst(_)))?;
+        Ok(Pattern { shape, from, until, on_off: on_off.map(read_on_off).transpose()? })
     }
 }
 
@@ -275,6 +275,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Tiers>(), Err(BadTier { found: found.to_owned(), wanted }), "{text}");
         }
+    }
+
+    #[test]
+    fn when_a_pattern_comes_and_how_it_pauses_stand_in_any_order() {
+        let [one, other] =
+            ["5/s@1s..9s on 2s off 3s", "5/s on 2s off 3s @ 1s..9s"].map(str::parse::<Pattern>);
+        let second = Duration::from_secs;
+        let on_off = Some((second(2), second(3)));
+        let shape = Shape::Steady(5, second(1));
+        assert_eq!(one, Ok(Pattern { shape, from: second(1), until: Some(second(9)), on_off }));
+        assert_eq!(one, other);
     }
 
     #[test]
