@@ -1,8 +1,8 @@
 //! `lessor demo`: a root, two leaves, a dozen clients and a real HTTP target with a limit, in one process over real sockets.
 //!
 //! The judge is the target: it counts what reaches it in every second, wherever the second begins, and refuses what is
-//! over its limit. Everything else shown is what the clients and the servers say of themselves. One of the clients serves
-//! tenants, of which one is greedy.
+//! over its limit. Everything else shown is what the clients and the servers say of themselves. Two of the clients serve
+//! tenants, of whom one is greedy.
 
 mod picture;
 mod screen;

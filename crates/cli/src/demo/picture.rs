@@ -58,7 +58,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, history: &[(f64, f64)]) {
     }
     let [seen, tenants] = tenants::beside(seen);
     target::draw(frame, seen, view, history);
-    tenants::draw(frame, tenants, &view.tenants);
+    tenants::draw(frame, tenants, view);
     let told = Line::from(vec![Span::raw("▶ ").fg(Color::Yellow), Span::raw(view.says).bold()]);
     frame.render_widget(Paragraph::new(told), says);
     frame.render_widget(Paragraph::new(view.summary.as_str()).dim().wrap(Wrap { trim: true }), last);

@@ -1,4 +1,4 @@
-//! Tenants, whose requests some of the clients serve: three who are modest, and one who is greedy now and then.
+//! Tenants, whose requests two of the clients serve: three who are modest, and one who is greedy now and then.
 //!
 //! All follow the same policy, which comes to the clients with their lease. So the greedy one may burst for a while and must
 //! then rest, and the others never notice.
@@ -49,8 +49,9 @@ struct Habit {
     greedy: f64,
 }
 
-/// Whose hits count: with `Client`, all requests of a tenant come to the same client.
-const SCOPE: Scope = Scope::Client;
+/// Whose hits count: with `Client`, all requests of a tenant come to the same client; with `Shared` to two in turn, which
+/// tell each other by way of their leaf.
+const SCOPE: Scope = Scope::Shared;
 /// The one who is greedy now and then.
 const GREEDY: &str = "greedy";
 const HABITS: [Habit; 4] = [
@@ -62,24 +63,18 @@ const HABITS: [Habit; 4] = [
 /// For how long it is greedy, and for how long it is not, in turn.
 const FEAST: Duration = Duration::from_secs(7);
 const FAST: Duration = Duration::from_secs(4);
-/// What a client needs that serves them all, in parts of an equal share: a little more than they ever ask for.
+/// What is needed to serve them all, in parts of an equal share: a little more than they ever ask for.
 const WANTS: f64 = 0.95;
 
-/// Whose tenants they are.
-pub(super) const TITLE: &str = match SCOPE {
-    Scope::Client => " tenants of west-1 ",
-    Scope::Shared | Scope::Strict => " tenants of west-1 and east-1 ",
-};
-
-/// How many clients serve tenants, the first of each leaf.
-pub(super) const fn fronts() -> usize {
+/// How many of the clients of the first leaf serve tenants, the first ones.
+pub(super) fn fronts(clients: usize) -> usize {
     match SCOPE {
         Scope::Client => 1,
-        Scope::Shared | Scope::Strict => 2,
+        Scope::Shared | Scope::Strict => clients.min(2),
     }
 }
 
-/// What such a client wants, where `fair` requests a second are everybody's equal share.
+/// What all of them together want, where `fair` requests a second are everybody's equal share.
 pub(super) fn wants(fair: f64) -> f64 {
     WANTS * fair
 }
@@ -116,6 +111,11 @@ impl Tenants {
         };
         let each = HABITS.into_iter().map(tenant).collect();
         Ok(Tenants { each, fronts })
+    }
+
+    /// How many clients serve them.
+    pub(super) fn fronts(&self) -> usize {
+        self.fronts.len()
     }
 
     /// How each of them fares.
@@ -155,9 +155,9 @@ pub(super) fn refused(tenants: &[view::Tenant]) -> (u64, u64) {
 async fn live(habit: Habit, fair: f64, fronts: Vec<Resource<Limiter>>, request: Request, tally: Arc<Tally>) {
     let mut timer = tokio::time::interval(TICK);
     // It opens when there is something to be had.
-    let is_open = |front: &Resource<Limiter>| {
-        front.lease().capacity.is_none_or(|capacity| capacity.as_f64() >= 0.99 * wants(fair))
-    };
+    let enough = 0.99 * wants(fair) / fronts.len() as f64;
+    let is_open =
+        |front: &Resource<Limiter>| front.lease().capacity.is_none_or(|capacity| capacity.as_f64() >= enough);
     while !fronts.iter().all(is_open) {
         timer.tick().await;
     }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_serves_all_has_enough_for_them() {
+    fn who_serves_them_has_enough_for_all() {
         let most: f64 = HABITS.iter().map(|habit| habit.usual.max(habit.greedy)).sum();
         assert!(most < WANTS && WANTS <= 1.0, "{most}");
     }

@@ -55,10 +55,11 @@ impl Town {
         let (mut workers, mut fronts) = (Vec::with_capacity(clients), Vec::new());
         for (leaf, name) in LEAVES.into_iter().enumerate() {
             let here = (clients + LEAVES.len() - 1 - leaf) / LEAVES.len();
+            let front = if leaf == 0 { tenants::fronts(here) } else { 0 };
             for number in 0..here {
-                let is_front = number == 0 && leaf < tenants::fronts();
+                let is_front = number < front;
                 let work = match is_front {
-                    true => Work::Serve(tenants::wants(fair)),
+                    true => Work::Serve(tenants::wants(fair) / front as f64),
                     false => Work::Own(Appetite::new(script, leaf, fair, number, here), start),
                 };
                 let name = format!("{name}-{}", number + 1);
@@ -141,6 +142,7 @@ impl Town {
             leaves: self.leaves(&leases, now),
             summary: self.summary(&judge, &tenants, now),
             tenants,
+            fronts: self.tenants.fronts(),
             judge,
         };
     }

@@ -16,7 +16,9 @@ pub(super) struct View {
     pub(super) judge: Judge,
     pub(super) root: Root,
     pub(super) leaves: Vec<Leaf>,
+    /// And how many clients serve them, the first of the first leaf.
     pub(super) tenants: Vec<Tenant>,
+    pub(super) fronts: usize,
     /// The last line: what the judge says.
     pub(super) summary: String,
 }

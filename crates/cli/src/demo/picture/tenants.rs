@@ -5,8 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::widgets::{Block, Cell, Row, Table};
 
-use crate::demo::tenants;
-use crate::demo::view::Tenant;
+use crate::demo::view::{Tenant, View};
 
 /// Columns that they take.
 const WIDTH: u16 = 39;
@@ -28,12 +27,15 @@ pub(super) fn beside(area: Rect) -> [Rect; 2] {
     Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).areas(area)
 }
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, tenants: &[Tenant]) {
-    let rows = tenants.iter().map(row);
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let rows = view.tenants.iter().map(row);
+    let clients = view.leaves.iter().flat_map(|leaf| &leaf.clients).take(view.fronts);
+    let clients: Vec<&str> = clients.map(|client| client.name.as_str()).collect();
+    let title = format!(" tenants of {} ", clients.join(" and "));
     let table = Table::new(rows, WIDTHS)
         .header(Row::new(HEADS).dim())
         .column_spacing(1)
-        .block(Block::bordered().title(tenants::TITLE.bold()));
+        .block(Block::bordered().title(title.bold()));
     frame.render_widget(table, area);
 }
 
