@@ -134,6 +134,7 @@ impl Domains {
         self.exchange.members.store(0, Ordering::Relaxed);
         let (listed, waiting) = (std::mem::take(&mut talk.listed), std::mem::take(&mut talk.waiting));
         *talk = Talk { stream, listed, asks: stream.is_some(), ..Talk::default() };
+        drop(talk);
         // Who waits for an answer that will not come finds out that nobody is heard.
         waiting.into_iter().for_each(Waker::wake);
     }
