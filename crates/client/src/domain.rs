@@ -1,7 +1,8 @@
 //! Domains: what each tenant or user may use of the lease of its client.
 //!
 //! Templates name policies for domains, servers deliver them with the lease, and each client enforces them for itself, on
-//! what it grants itself (the scope `client`). Policies are those of [`lessor_algorithms::tiers`].
+//! what it grants itself and on what it was told that others did ([`Scope`]). Policies are those of
+//! [`lessor_algorithms::tiers`].
 //!
 //! Who asks for a domain is granted the largest number that all limits allow: the tiers of all its policies, the hard and
 //! the global limit, and the lease. If that is less than is of use nothing is granted, and nothing has changed.
@@ -38,10 +39,15 @@
 //! those. Beyond [`Options::most`] domains no more are remembered: they are granted whatever the lease allows, and counted;
 //! where domains have leases of their own, they are refused.
 //!
+//! # Who tells whom
+//!
+//! With the scope `shared` whoever drives this has to [attend](Domains::attend) a stream, to [tell](Domains::tell) the server at
+//! the times that are [named](Domains::tell_at) and to let it [learn](Domains::learn) what comes back. Without that each client
+//! counts for itself. With the scope `strict` it has to see to the [leases of domains](Subleases).
+//!
 //! # Deliberately absent
 //!
-//! The scope `shared`: a domain whose requests reach two clients may use twice what its policies say, unless it has a lease of
-//! its own (the scope `strict`: [`Subleases`]).
+//! What others do below another server. Chance, and clocks.
 
 mod clocks;
 mod counts;
