@@ -11,6 +11,7 @@
 //! A history belongs to one life of one client, and outlives its streams. What a client says anew takes the place of what
 //! it had said, so nothing is counted twice.
 
+mod heat;
 mod meeting;
 mod member;
 mod status;
@@ -25,6 +26,7 @@ use lessor_client::domain::{HEARING, Policies, Rule};
 use lessor_proto::message::{DomainHits, DomainNews, DomainReport, Hello, MOST_DOMAINS, MOST_ENTRIES};
 use lessor_proto::{ClientId, ResourceId, Time};
 
+use self::heat::Heat;
 use self::meeting::{Meeting, Taken};
 use self::member::Member;
 pub use self::status::{DomainStatus, DomainsStatus};
@@ -36,6 +38,8 @@ const MOST_TOLD: usize = 100_000;
 const MOST_HOT: usize = 10_000;
 /// So long news wait for others that go along.
 const PACE: Duration = Duration::from_millis(50);
+/// As long for each member waits what all members are told.
+const PER_MEMBER: Duration = Duration::from_micros(100);
 /// How often those who serve a hot domain hear something, so that they know that somebody is there.
 const TICK: Duration = Duration::from_millis(250);
 /// How often it is looked at what has cooled down.
@@ -55,6 +59,7 @@ pub(crate) struct Hub {
     policies: Arc<Policies>,
     domains: BTreeMap<Arc<str>, Meeting>,
     hot: BTreeSet<Arc<str>>,
+    heat: Heat,
     members: BTreeMap<Peer, Member>,
     by_origin: BTreeMap<Origin, Peer>,
     /// Who is to be told something when.
@@ -75,6 +80,7 @@ impl Hub {
             policies,
             domains: BTreeMap::new(),
             hot: BTreeSet::new(),
+            heat: Heat::default(),
             members: BTreeMap::new(),
             by_origin: BTreeMap::new(),
             due: BTreeSet::new(),
@@ -130,11 +136,17 @@ impl Hub {
     /// When there is something to tell or to look at.
     pub(crate) fn wake(&self) -> Option<Time> {
         let sweep = (!self.domains.is_empty() || !self.members.is_empty()).then_some(self.next_sweep);
-        self.due.first().map(|&(at, _)| at).into_iter().chain(sweep).min()
+        let due = self.due.first().map(|&(at, _)| at);
+        due.into_iter().chain(sweep).chain(self.heat.due()).min()
     }
 
     /// Lets cool down what has, and forgets what is over.
     pub(crate) fn advance(&mut self, now: Time) {
+        if self.heat.is_due(now) {
+            let behind = |(&peer, member): (&Peer, &Member)| (!self.heat.is_known(member)).then_some(peer);
+            let behind: Vec<Peer> = self.members.iter().filter_map(behind).collect();
+            behind.into_iter().for_each(|peer| self.schedule(peer, now));
+        }
         if now < self.next_sweep {
             return;
         }
@@ -173,6 +185,7 @@ impl Hub {
     pub(crate) fn news(&mut self, now: Time, peer: Peer) -> Option<DomainNews> {
         let count = self.members.len();
         let member = self.members.get_mut(&peer)?;
+        self.heat.catch_up(member, &self.hot);
         let mut news = DomainNews {
             resource: self.resource.clone(),
             version: self.policies.version(),
@@ -216,9 +229,7 @@ impl Hub {
         if self.members.contains_key(&peer) {
             return;
         }
-        let mut member = Member::new(now, origin.clone());
-        member.heat.extend(self.hot.iter().map(|name| (Arc::clone(name), true)));
-        self.members.insert(peer, member);
+        self.members.insert(peer, Member::new(now, origin.clone()));
         self.by_origin.insert(origin.clone(), peer);
     }
 
@@ -281,13 +292,9 @@ impl Hub {
             true => self.hot.insert(Arc::clone(name)),
             false => self.hot.remove(name),
         };
-        let peers: Vec<Peer> = self.members.keys().copied().collect();
-        for peer in peers {
-            if let Some(member) = self.members.get_mut(&peer) {
-                member.heat.insert(Arc::clone(name), is_hot);
-                self.schedule(peer, now + PACE);
-            }
-        }
+        // Telling all of many takes long, and of many each keeps so little to itself that it is not urgent.
+        let members = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        self.heat.note(name, is_hot, now + PACE.max(PER_MEMBER * members));
         if !is_hot {
             return;
         }

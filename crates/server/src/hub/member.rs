@@ -20,8 +20,10 @@ pub(super) struct Member {
     pub(super) heard_at: Time,
     /// It was told nothing yet.
     pub(super) begins: bool,
-    /// Which domains have become hot, or not, since it was last told.
+    /// Which domains have become hot, or not, and are still to be told.
     pub(super) heat: BTreeMap<Arc<str>, bool>,
+    /// How much of what has become hot or not is told, or in `heat`; nothing before it was told all that are hot.
+    pub(super) heat_seen: Option<u64>,
     /// What others did since it was last told.
     pub(super) pending: BTreeMap<Arc<str>, Pending>,
     /// Whether it serves a hot domain, or did a short while ago.
@@ -53,6 +55,7 @@ impl Member {
             heard_at: now,
             begins: true,
             heat: BTreeMap::new(),
+            heat_seen: None,
             pending: BTreeMap::new(),
             takes_part: false,
             told_members: 0,
