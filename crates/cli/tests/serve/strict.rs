@@ -101,7 +101,7 @@ async fn clients_of_one_domain_never_pass_its_limit_together_and_what_one_leaves
     let begin = hammer(&mut [&mut one, &mut other], "tenant", SECOND * 3).await;
     let made = [one.since(begin), other.since(begin)];
     assert!(made.iter().all(|&made| made >= 30), "{made:?}: each has its part");
-    // The demand of one who asks no more is remembered for three seconds.
+    // The demand of one who asks no more is remembered for four seconds at most.
     hammer(&mut [&mut other], "tenant", SECOND * 5).await;
     let begin = hammer(&mut [&mut other], "tenant", SECOND * 3).await;
     assert!(other.since(begin) >= 90, "{} of 135: it has nearly all", other.since(begin));

@@ -34,6 +34,8 @@ pub const MOST_LEASES: usize = 1_000;
 const NAME_BYTES: usize = 256;
 /// A domain that asks for nothing for so long gives its lease back, if its first hit would not take longer.
 const IDLE: Duration = Duration::from_secs(10);
+/// Over so long it is measured what is wanted, or as long as a part takes for two hits.
+const MEASURED: Duration = Duration::from_secs(2);
 /// Who waits for a lease asks again after half the time that it has waited, within these bounds.
 const AGAIN: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
 
@@ -232,13 +234,13 @@ impl Sublease {
     /// Measures what is wanted of it: for [`Sublease::observe`].
     #[must_use]
     pub fn estimator(&self) -> Estimator {
-        // What was wanted is remembered until a hit of it could have come.
-        let seconds = (self.share.first_hit() * 2).as_secs_f64().ceil().clamp(3.0, 86_400.0);
+        // What was wanted on average, and not the most: others miss what is asked for and not used.
         Estimator::new(demand::Options {
-            windows: seconds as u32,
+            window: MEASURED.max(self.share.first_hit() * 2),
+            windows: 1,
+            headroom_percent: 0,
             floor: Amount::ZERO,
             most: self.share.capacity(),
-            ..demand::Options::default()
         })
     }
 
