@@ -158,6 +158,21 @@ fn what_was_shared_before_is_no_ground_for_a_grant_without_a_lease() {
 }
 
 #[test]
+fn what_cost_more_than_was_granted_is_made_up_for_by_its_own_lease() {
+    let ((domains, _), lease) = (domains(29), lease(1_000));
+    domains.request(&lease, "a", 1, 1, at(1_000));
+    let sublease = asked(&domains);
+    sublease.allow(at(1_000), parts(&sublease, 3));
+    assert_eq!(domains.request(&lease, "a", 3, 3, at(2_000)).granted, 3);
+    domains.settle(&lease, "a", 3, 30, at(2_000));
+    // Twenty-seven hits come in a second.
+    let refused = domains.request(&lease, "a", 1, 1, at(2_990));
+    assert_eq!(refused.granted, 0, "{refused:?}");
+    assert!(sublease.limiter.ready(at(2_990)).is_err());
+    assert_eq!(sublease.limiter.ready(at(3_200)), Ok(3), "and three are saved up again");
+}
+
+#[test]
 fn who_is_degraded_has_the_least_by_its_own_lease_and_nothing_without() {
     let ((domains, _), lease) = (domains(29), Limiter::new(Duration::from_secs(1)));
     let options = Options { degraded: Degraded::GrantLeast, ..Options::default() };
