@@ -8,9 +8,8 @@
 //! Times are those on a processor, as the kernel counts them for each thread, so that others who use the machine are not
 //! counted, nor is waiting for a lock while somebody else holds it. `threads=2`: both do the whole number of iterations; the
 //! figure is the time of the one that took longer.
-//! `snapshot` is a look at all domains for the ten busiest.
 //!
-//! `threads=2`: both do the whole number of iterations; the figure is the time until the later one is done.
+//! `snapshot` is a look at all domains for the ten busiest, in time that passes for all.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
