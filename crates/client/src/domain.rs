@@ -51,6 +51,7 @@
 
 mod clocks;
 mod counts;
+mod deciding;
 mod decision;
 mod exchange;
 mod name;

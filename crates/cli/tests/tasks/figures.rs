@@ -193,7 +193,7 @@ fn documented() -> BTreeSet<String> {
     names.map(|name| name.trim().trim_matches('`').trim_start_matches("lessor_").to_owned()).collect()
 }
 
-/// A leaf with tasks has all figures there are.
+/// A leaf with tasks, whose clients tell each other of domains, has all figures there are.
 #[tokio::test]
 async fn every_figure_is_explained_and_every_figure_that_is_explained_is_there() {
     let Some(etcd) = Etcd::started().await else { return };
@@ -202,10 +202,13 @@ async fn every_figure_is_explained_and_every_figure_that_is_explained_is_there()
     let flags =
         ["--node", "leaf", "--parent", &parent, "--etcd", &url, "--ttl", "2s", "--authority", "500ms"];
     let flags = [&flags[..], &["--keep-alive", "100ms"]].concat();
-    let leaf = House::open_with(&everything(CAPACITY, 60), &flags).await;
+    let shared = "  domains: {scope: shared, default: {tiers: [{limit: 5, window: 1s, active: 1s}]}}\n";
+    let leaf = House::open_with(&(everything(CAPACITY, 60) + shared), &flags).await;
     let client = Client::builder(leaf.address().to_string()).build().unwrap();
     let mut queries = client.rate("db").wants(30.0).open().unwrap();
     until(&mut queries, 30).await;
+    let tells = async || leaf.page("/metrics").await.body.contains("lessor_domain_clients{");
+    eventually("it tells of domains", tells).await;
     let text = leaf.page("/metrics").await.body;
     let name = |line: &str| line.split(['{', ' ']).next().unwrap().trim_start_matches("lessor_").to_owned();
     let shown: BTreeSet<String> = text.lines().filter(|line| !line.starts_with('#')).map(name).collect();

@@ -6,10 +6,11 @@ use lessor_algorithms::tiers::Ask;
 use lessor_proto::Time;
 
 use super::counts::Counts;
+use super::deciding::{Planned, refused};
 use super::decision::{Bound, Decision, Ground};
 use super::second::All;
 use super::shard::{Record, Shard};
-use super::store::{Domains, Planned, refused};
+use super::store::Domains;
 use crate::limiter::Denied;
 
 /// The shard of a domain, under its lock.
