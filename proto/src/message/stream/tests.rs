@@ -1,5 +1,7 @@
 //! What is refused on a stream, and that everything else comes out at the other end as it went in.
 
+mod domains;
+
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -208,6 +210,7 @@ fn up(kind: HolderKind) -> impl Strategy<Value = Up> {
             Up::Release { id, resources: resources.collect() }
         }),
         Just(Up::Bye),
+        domains::any_report(),
     ]
 }
 
@@ -266,6 +269,7 @@ fn down(to: HolderKind) -> impl Strategy<Value = Down> {
         any::<u64>().prop_map(|id| Down::Released { id }),
         (any::<u64>(), name()).prop_map(|(id, why)| Down::Refused { id, why }),
         option::of(name()).prop_map(|address| Down::Redirect(Leader { address })),
+        domains::any_news(),
     ]
 }
 
