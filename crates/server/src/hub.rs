@@ -104,6 +104,7 @@ impl Hub {
         let gone: Vec<Arc<str>> =
             self.hot.iter().filter(|name| !self.domains.contains_key(*name)).cloned().collect();
         gone.iter().for_each(|name| self.set_heat(now, name, false));
+        self.members.values_mut().for_each(Member::owe_by_others);
     }
 
     /// A client that listens on `peer` says what its domains did.

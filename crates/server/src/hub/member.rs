@@ -86,4 +86,9 @@ impl Member {
     pub(super) fn owe_all(&mut self, name: &Arc<str>) {
         self.pending.insert(Arc::clone(name), Pending::All);
     }
+
+    /// Other policies are in force: what is owed was counted in the tiers of those before, so everything is told instead.
+    pub(super) fn owe_by_others(&mut self) {
+        self.pending.values_mut().for_each(|pending| *pending = Pending::All);
+    }
 }
