@@ -11,6 +11,8 @@ mod legacy;
 mod liars;
 mod listeners;
 mod marks;
+mod shared;
+mod square;
 mod stories;
 mod streams;
 mod strict;
