@@ -17,14 +17,17 @@
 //! ```
 
 mod client;
+mod line;
+mod report;
 mod traffic;
 mod truth;
+mod way;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::Contract;
 use lessor_client::domain::{Policies, Rules, Scope};
 use lessor_client::session::{Action, Failure, Transport};
 use lessor_proto::message::{Down, Up};
@@ -33,8 +36,11 @@ use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Domains, Glob, Repository, Template};
 
 use self::client::{Client, Outcome};
+pub use self::line::Line;
+pub use self::report::Report;
 pub use self::traffic::Traffic;
 use self::truth::Truth;
+pub use self::way::{Ask, Way};
 use crate::agenda::Agenda;
 use crate::dice::Dice;
 
@@ -66,56 +72,6 @@ pub struct Run {
     pub contract: Contract,
     /// The server is lost then, and another one takes its place a second later.
     pub lost_at: Option<Duration>,
-}
-
-/// What clients know of each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// Nothing: each enforces the tiers in full.
-    Alone,
-    /// They tell each other over streams.
-    Shared(Ask),
-    /// They would, but poll.
-    Polling,
-    /// The domain has a lease of its own, of which each has a part. The contract has to be one that can be leased.
-    Strict,
-}
-
-/// How a request is answered that would be refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ask {
-    /// At once.
-    AtOnce,
-    /// When the server was asked.
-    Confirmed,
-}
-
-/// How it went.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Report {
-    /// Requests.
-    pub asked: u64,
-    /// Hits that clients granted.
-    pub granted: u64,
-    /// Hits that the center granted for the same requests.
-    pub granted_by_center: u64,
-    /// Refusals by clients.
-    pub refused: u64,
-    /// Those of them that whoever knew everything would have granted.
-    pub incorrect: u64,
-    /// Those of these that are not explained by what messages take from one client to another: whoever knew everything that
-    /// was older than that, and placed it by no more than that too early, would have granted them as well.
-    pub unexcused: u64,
-    /// Hits that clients granted and whoever knew everything would have refused.
-    pub excess: u64,
-    /// Requests that were granted as nobody was heard.
-    pub unheard: u64,
-    /// Questions that were asked before a refusal.
-    pub questions: u64,
-    /// Reports of domains that went up.
-    pub reports: u64,
-    /// News of domains that came down.
-    pub news: u64,
 }
 
 /// What happens.
@@ -177,27 +133,17 @@ struct World<'a> {
 
 impl Default for Run {
     /// Four clients that tell each other, asked forty times a second for ten minutes, ten milliseconds from the server, with
-    /// the three tiers of the protocol's own measurement: 100 in 10 s, or 200 for half a minute, or 400 for a quarter; and no
-    /// more than 80 in a second.
+    /// the tiers of [`Way::contract`].
     fn default() -> Run {
-        let tier = |limit, active, cooldown, is_skippable| Tier {
-            limit,
-            window: Duration::from_secs(10),
-            active: Duration::from_secs(active),
-            cooldown: Duration::from_secs(cooldown),
-            is_skippable,
-            kind: Window::Exact,
-        };
-        let tiers = vec![tier(100, 60, 0, false), tier(200, 30, 60, false), tier(400, 15, 120, true)];
-        let policy = Policy::new(tiers, Some(80), None).expect("a policy that holds together");
+        let way = Way::Shared(Ask::Confirmed);
         Run {
             clients: 4,
             traffic: Traffic::Uniform,
-            way: Way::Shared(Ask::Confirmed),
+            way,
             seconds: 600,
             rate: 40.0,
             delay: Duration::from_millis(10),
-            contract: Contract::from(policy),
+            contract: way.contract(),
             lost_at: None,
         }
     }
@@ -230,34 +176,6 @@ impl Run {
         let learning = Duration::ZERO;
         let template = Template { domains: Some(domains), learning, ..template };
         Repository::new(vec![template]).expect("a template that holds together")
-    }
-}
-
-// === impl Report ===
-
-impl Report {
-    /// How much more clients granted than the center, as a fraction of what that did.
-    #[must_use]
-    pub fn over(&self) -> f64 {
-        self.granted as f64 / (self.granted_by_center.max(1)) as f64 - 1.0
-    }
-
-    /// The sum of two runs.
-    #[must_use]
-    pub fn plus(self, other: Report) -> Report {
-        Report {
-            asked: self.asked + other.asked,
-            granted: self.granted + other.granted,
-            granted_by_center: self.granted_by_center + other.granted_by_center,
-            refused: self.refused + other.refused,
-            incorrect: self.incorrect + other.incorrect,
-            unexcused: self.unexcused + other.unexcused,
-            excess: self.excess + other.excess,
-            unheard: self.unheard + other.unheard,
-            questions: self.questions + other.questions,
-            reports: self.reports + other.reports,
-            news: self.news + other.news,
-        }
     }
 }
 
@@ -393,13 +311,21 @@ impl World<'_> {
     }
 
     fn send(&mut self, client: usize, stream: u64, up: Sent) {
+        self.report.messages += u64::from(self.may_ask());
         let at = self.arrival(client, 0);
         self.agenda.put(at, Event::Up { client, stream, up });
     }
 
     fn deliver(&mut self, client: usize, stream: u64, down: Received) {
+        self.report.messages += u64::from(self.may_ask() && !matches!(down, Received::Lost));
         let at = self.arrival(client, 1);
         self.agenda.put(at, Event::Down { client, stream, down });
+    }
+
+    /// Whether requests may come.
+    fn may_ask(&self) -> bool {
+        let begin = Time::ZERO + BEGIN;
+        (begin..begin + Duration::from_secs(self.run.seconds)).contains(&self.now)
     }
 
     fn arrival(&mut self, client: usize, way: usize) -> Time {

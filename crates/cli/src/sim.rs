@@ -1,7 +1,8 @@
 //! `lessor sim`: one of the seven scenarios, by our nodes and sessions or by Doorman's rules, and how it went; or a swarm of
-//! small towns in which everything goes wrong, or a large one in which nothing does. Or burst tiers by themselves.
+//! small towns in which everything goes wrong, or a large one in which nothing does. Or burst tiers by themselves, or how well several clients keep to them.
 
 mod big;
+mod domains;
 mod range;
 mod summary;
 mod swarm;
@@ -20,11 +21,12 @@ use lessor_sim::report::{self, Line, Run};
 use lessor_sim::scenario::{self, Mode};
 use lessor_sim::workload::{Scenario, Workload, trace};
 
+use self::domains::Comparison;
 use self::range::Seeds;
 use self::what::What;
 
 /// Runs one of Doorman's seven scenarios in simulated time and prints its figures; or hunts for broken rules; or shows burst
-/// tiers at work.
+/// tiers at work, by themselves or where several clients keep to them.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Sim {
@@ -33,7 +35,8 @@ pub(crate) struct Sim {
     /// one, two, three (one server, whose master is lost), four (two levels), five, six, seven (three levels: calm, with two
     /// clients that want very much, with a mishap a minute for an hour); swarm (small towns in which everything goes wrong,
     /// one a seed, with every rule looked at after every event); town (many clients below three levels of servers); million (a
-    /// million of them, while leaders die at every level)
+    /// million of them, while leaders die at every level); domains (one domain that reaches several clients: how well they
+    /// keep to its tiers together, by each scope)
     #[arg(value_name = "SCENARIO", required = true)]
     what: Option<What>,
     /// What is drawn is drawn from this number
@@ -58,12 +61,15 @@ pub(crate) struct Sim {
     /// Begin no further seed of a swarm after so many events
     #[arg(long, value_name = "N")]
     events: Option<u64>,
-    /// Clients of a town; 100000 or a million without it
+    /// Clients of a town, 100000 or a million without it; or that a domain reaches, 4 and then 16 without it
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
     /// Simulated minutes of a town; 10 without it
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
+    /// Simulated seconds of domains; 600 without it
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
 }
 
 /// What has flags of its own.
@@ -87,8 +93,9 @@ impl Sim {
         self.check(what)?;
         match what {
             What::Scenario(scenario) => self.scenario(scenario),
-            What::Swarm => swarm::run(self.seeds(), self.events, self.json),
+            What::Swarm => swarm::run(self.seeds().iter(), self.events, self.json),
             What::Town | What::Million => self.settle(what),
+            What::Domains => self.compare(),
         }
     }
 
@@ -99,11 +106,12 @@ impl Sim {
         let flags = [
             ("--trace", self.trace.is_some(), is_scenario),
             ("--out", self.out.is_some(), is_scenario),
-            ("--mode", self.mode != Mode::Stream, what != What::Swarm),
+            ("--mode", self.mode != Mode::Stream, is_scenario || is_large),
             ("--events", self.events.is_some(), what == What::Swarm),
             ("--seeds", self.seeds.is_some(), !is_large),
-            ("--clients", self.clients.is_some(), is_large),
+            ("--clients", self.clients.is_some(), is_large || what == What::Domains),
             ("--minutes", self.minutes.is_some(), is_large),
+            ("--seconds", self.seconds.is_some(), what == What::Domains),
         ];
         for (flag, given, meant) in flags {
             anyhow::ensure!(!given || meant, "{flag} means nothing for {what}");
@@ -123,9 +131,15 @@ impl Sim {
         big::run(&town, what, self.seed, self.mode, self.json)
     }
 
+    /// Clients that a domain reaches.
+    fn compare(&self) -> anyhow::Result<()> {
+        let (clients, seconds) = (self.clients, self.seconds);
+        Comparison { clients, seconds, seeds: self.seeds(), json: self.json }.run()
+    }
+
     fn scenario(&self, scenario: Scenario) -> anyhow::Result<()> {
         let mut lines = Vec::new();
-        for seed in self.seeds() {
+        for seed in self.seeds().iter() {
             let workload = self.workload(scenario, seed)?;
             let begun = clock::now();
             let recording = scenario::run(&workload, self.mode)?;
@@ -146,11 +160,8 @@ impl Sim {
         Ok(())
     }
 
-    fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
-        match self.seeds {
-            Some(Seeds { first, last }) => first..=last,
-            None => self.seed..=self.seed,
-        }
+    fn seeds(&self) -> Seeds {
+        self.seeds.unwrap_or(Seeds { first: self.seed, last: self.seed })
     }
 
     fn workload(&self, scenario: Scenario, seed: u64) -> anyhow::Result<Workload> {

@@ -251,8 +251,68 @@ async fn a_flag_that_means_nothing_is_refused() {
         (&["town", "--mode", "doorman"], "--mode doorman means nothing for town; wanted stream or poll"),
         (&["town", "--clients", "0"], "--clients: found 0, wanted at least 1"),
         (&["million", "--seeds", "1..2"], "--seeds means nothing for million"),
+        (&["domains", "--mode", "poll"], "--mode means nothing for domains"),
+        (&["domains", "--minutes", "1"], "--minutes means nothing for domains"),
+        (&["domains", "--clients", "0"], "--clients: found 0, wanted at least 1"),
+        (&["domains", "--seconds", "0"], "--seconds: found 0, wanted a number from 1 to 31536000"),
+        (&["town", "--seconds", "9"], "--seconds means nothing for town"),
     ] {
         let said = fail(arguments).await;
         assert!(said.contains(complaint), "{arguments:?}: {said}");
     }
+}
+
+#[tokio::test]
+async fn scopes_are_compared_with_every_traffic() {
+    let said = succeed(&["domains", "--seconds", "20", "--clients", "4", "--seeds", "1..2", "--json"]).await;
+    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let scopes = ["client", "shared, at once", "shared, confirmed", "strict"];
+    let mut wanted = Vec::new();
+    for scope in scopes {
+        for traffic in ["uniform", "skewed", "moving"] {
+            wanted.extend([1, 2].map(|seed| (scope, traffic, seed)));
+        }
+    }
+    assert_eq!(lines.len(), wanted.len(), "{said}");
+    for (line, (scope, traffic, seed)) in lines.iter().zip(wanted) {
+        assert_eq!(
+            (&line["scope"], &line["traffic"], &line["seed"], &line["clients"], &line["seconds"]),
+            (&scope.into(), &traffic.into(), &seed.into(), &4.into(), &20.into())
+        );
+        let count = |of: &str| line[of].as_u64().unwrap_or_else(|| panic!("no {of} in {line}"));
+        assert!(count("asked") > 0 && count("granted") + count("refused") <= count("asked"), "{line}");
+        assert!(count("unexcused") <= count("incorrect") && count("incorrect") <= count("refused"), "{line}");
+        let over = count("granted") as f64 / count("granted_by_center") as f64 - 1.0;
+        assert!((line["over"].as_f64().unwrap() - over).abs() < 1e-9, "{line}");
+        assert_eq!(count("reports") > 0, scope.starts_with("shared"), "{line}");
+        assert!(line["messages_per_client_second"].as_f64().unwrap() > 0.0, "{line}");
+        if scope == "strict" {
+            assert_eq!((&line["policy"], &line["excess"]), (&"100/10s, hard 80".into(), &0.into()), "{line}");
+        }
+    }
+    // The same requests for everybody.
+    assert_eq!(lines[0]["asked"], lines[6]["asked"]);
+}
+
+#[tokio::test]
+async fn a_comparison_of_scopes_is_a_table_in_which_seeds_are_added_up() {
+    let table = async |seeds: &'static str| {
+        let said = succeed(&["domains", "--seconds", "20", "--clients", "4", "--seeds", seeds]).await;
+        let granted: Vec<u64> = said.lines().filter_map(granted).collect();
+        assert_eq!(granted.len(), 12, "{said}");
+        (said, granted)
+    };
+    let (said, both) = table("1..2").await;
+    for wanted in ["100/10s:1m", "40 requests a second", "10 ms", "for 20 s", "seeds 1 to 2", "incorrect: "] {
+        assert!(said.contains(wanted), "no {wanted} in\n{said}");
+    }
+    let ((_, first), (_, second)) = (table("1..1").await, table("2..2").await);
+    let sums: Vec<u64> = first.iter().zip(second).map(|(first, second)| first + second).collect();
+    assert_eq!(both, sums, "{said}");
+}
+
+/// Of a row of that table, the column that says what was granted.
+fn granted(line: &str) -> Option<u64> {
+    let (_, figures) = line.split_once(" 4 ")?;
+    figures.split_whitespace().nth(1)?.parse().ok()
 }

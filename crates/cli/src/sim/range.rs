@@ -16,6 +16,18 @@ pub(crate) struct BadSeeds(String);
 
 // === impl Seeds ===
 
+impl Seeds {
+    /// All of them, in order.
+    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
+        self.first..=self.last
+    }
+
+    /// How many they are.
+    pub(crate) fn count(self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
+}
+
 impl FromStr for Seeds {
     type Err = BadSeeds;
 
@@ -37,6 +49,7 @@ mod tests {
     fn both_ends_belong_to_it() {
         assert_eq!("1..8".parse(), Ok(Seeds { first: 1, last: 8 }));
         assert_eq!("3..3".parse(), Ok(Seeds { first: 3, last: 3 }));
+        assert_eq!((Seeds { first: 1, last: 8 }.count(), Seeds { first: 3, last: 3 }.count()), (8, 1));
     }
 
     #[test]

@@ -15,11 +15,15 @@ pub(crate) enum What {
     Town,
     /// One of a million clients, whose leaders die.
     Million,
+    /// A domain that reaches several clients.
+    Domains,
 }
 
 /// A name of nothing that can be simulated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, town, million")]
+#[error(
+    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, town, million, domains"
+)]
 pub(crate) struct UnknownWhat(String);
 
 // === impl What ===
@@ -32,6 +36,7 @@ impl FromStr for What {
             "swarm" => Ok(What::Swarm),
             "town" => Ok(What::Town),
             "million" => Ok(What::Million),
+            "domains" => Ok(What::Domains),
             name => name.parse().map(What::Scenario).map_err(|_| UnknownWhat(name.to_owned())),
         }
     }
@@ -44,6 +49,7 @@ impl fmt::Display for What {
             What::Swarm => f.write_str("swarm"),
             What::Town => f.write_str("town"),
             What::Million => f.write_str("million"),
+            What::Domains => f.write_str("domains"),
         }
     }
 }

@@ -1,0 +1,131 @@
+//! `lessor sim domains`: how well the clients that a domain reaches keep to its tiers together, scope by scope.
+
+use anyhow::ensure;
+use lessor_client::shell::clock;
+use lessor_sim::tenants::{Line, Report, Run, Traffic, Way};
+
+use super::range::Seeds;
+
+/// How many clients a domain reaches, if no number is given.
+const CLIENTS: [usize; 2] = [4, 16];
+/// For how long requests come, in seconds, if no number is given.
+const SECONDS: u64 = 600;
+/// The longest that can be said: a year.
+const MOST_SECONDS: u64 = 31_536_000;
+
+/// What the columns mean.
+const KEY: &str = "\
+over: granted beyond one who is asked for every hit; incorrect: refused, where whoever knew all hits would have granted it;
+unexcused: those of them that no message explains that was still under way; messages: of all kinds, those for leases among
+them, up and down, a client and second
+";
+
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Comparison {
+    /// Only so many clients.
+    pub(super) clients: Option<usize>,
+    /// For how long requests come.
+    pub(super) seconds: Option<u64>,
+    /// The seeds, which people see added up.
+    pub(super) seeds: Seeds,
+    /// A line for each seed instead.
+    pub(super) json: bool,
+}
+
+// === impl Comparison ===
+
+impl Comparison {
+    /// Runs every scope with every traffic, and prints each row when it is there.
+    pub(super) fn run(&self) -> anyhow::Result<()> {
+        let seconds = self.seconds.unwrap_or(SECONDS);
+        ensure!(self.clients != Some(0), "--clients: found 0, wanted at least 1");
+        ensure!(
+            (1..=MOST_SECONDS).contains(&seconds),
+            "--seconds: found {seconds}, wanted a number from 1 to {MOST_SECONDS}"
+        );
+        if self.json {
+            self.runs(seconds).for_each(|run| {
+                self.play(&run, |line| println!("{}", line.json()));
+            });
+            return Ok(());
+        }
+        println!("{}\n{}", self.title(seconds), head());
+        for run in self.runs(seconds) {
+            let sum = self.play(&run, |_| {});
+            println!("{}", row(&run, &sum, self.seeds.count()));
+        }
+        print!("{KEY}");
+        Ok(())
+    }
+
+    fn runs(&self, seconds: u64) -> impl Iterator<Item = Run> + use<> {
+        let counts = self.clients.map_or(CLIENTS.to_vec(), |clients| vec![clients]);
+        Way::SCOPES.into_iter().flat_map(move |way| {
+            let counts = counts.clone();
+            Traffic::ALL.into_iter().flat_map(move |traffic| {
+                let run = Run { traffic, way, seconds, contract: way.contract(), ..Run::default() };
+                counts.clone().into_iter().map(move |clients| Run { clients, ..run.clone() })
+            })
+        })
+    }
+
+    /// The run with every seed; what they come to together.
+    fn play(&self, run: &Run, each: impl Fn(&Line)) -> Report {
+        let mut sum = Report::default();
+        for seed in self.seeds.iter() {
+            let begun = clock::now();
+            let report = run.play(seed);
+            each(&Line::new(run, seed, report, clock::now().since(begun)));
+            sum = sum.plus(report);
+        }
+        sum
+    }
+
+    fn title(&self, seconds: u64) -> String {
+        let Run { rate, delay, .. } = Run::default();
+        let [usual, strict] = [Run::default().way, Way::Strict].map(|way| {
+            let run = Run { contract: way.contract(), ..Run::default() };
+            run.policy()
+        });
+        let Seeds { first, last } = self.seeds;
+        let seeds =
+            if first == last { format!("seed {first}") } else { format!("seeds {first} to {last} added up") };
+        format!(
+            "policy {usual}; strict, as a lease does not burst and rest: {strict}\n\
+             {rate} requests a second of all clients together while the domain is busy, for {seconds} s; {} ms to the \
+             server; {seeds}",
+            delay.as_millis()
+        )
+    }
+}
+
+fn head() -> String {
+    line(
+        "scope",
+        "traffic",
+        &["clients", "asked", "granted", "over", "refused", "incorrect", "unexcused", "messages"],
+    )
+}
+
+/// What some runs, which differ by their seeds, come to.
+fn row(run: &Run, sum: &Report, seeds: u64) -> String {
+    let client_seconds = run.clients as f64 * run.seconds as f64 * seeds as f64;
+    let cells = [
+        run.clients.to_string(),
+        sum.asked.to_string(),
+        sum.granted.to_string(),
+        format!("{:+.1} %", 100.0 * sum.over()),
+        sum.refused.to_string(),
+        sum.incorrect.to_string(),
+        sum.unexcused.to_string(),
+        format!("{:.1}", sum.messages as f64 / client_seconds),
+    ];
+    line(&run.way.to_string(), &run.traffic.to_string(), &cells.each_ref().map(String::as_str))
+}
+
+/// Columns of one width, as rows come before the last of them is known.
+fn line(scope: &str, traffic: &str, figures: &[&str; 8]) -> String {
+    let figures: String = figures.iter().map(|figure| format!("{figure:>10}")).collect();
+    format!("{scope:<18}{traffic:<8}{figures}")
+}

@@ -1,0 +1,81 @@
+//! A run as one line of JSON.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Report, Run};
+use crate::tiers::shown;
+
+/// Everything that a run comes to, as one object. Times are in seconds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Line {
+    /// `domains`.
+    pub scenario: &'static str,
+    /// How the clients keep to the tiers, as [`Way`](super::Way) is written.
+    pub scope: String,
+    /// Which of them requests reach, as [`Traffic`](super::Traffic) is written.
+    pub traffic: String,
+    /// How many they are.
+    pub clients: usize,
+    /// The time in which requests come.
+    pub seconds: u64,
+    /// What chance was drawn from.
+    pub seed: u64,
+    /// What the domain may do.
+    pub policy: String,
+    /// Requests a second of all clients together, while there are any.
+    pub rate: f64,
+    /// How long a message takes one way, at least.
+    pub delay_s: f64,
+    /// What happened.
+    #[serde(flatten)]
+    pub report: Report,
+    /// How much more clients granted than the center, as a fraction of what that did.
+    pub over: f64,
+    /// Messages of every kind, up and down.
+    pub messages_per_client_second: f64,
+    /// How long the run took.
+    pub wall_s: f64,
+}
+
+// === impl Line ===
+
+impl Line {
+    /// The line of a run with `seed` that took `wall`.
+    #[must_use]
+    pub fn new(run: &Run, seed: u64, report: Report, wall: Duration) -> Line {
+        Line {
+            scenario: "domains",
+            scope: run.way.to_string(),
+            traffic: run.traffic.to_string(),
+            clients: run.clients,
+            seconds: run.seconds,
+            seed,
+            policy: run.policy(),
+            rate: run.rate,
+            delay_s: run.delay.as_secs_f64(),
+            report,
+            over: report.over(),
+            messages_per_client_second: report.messages as f64 / (run.clients as u64 * run.seconds) as f64,
+            wall_s: wall.as_secs_f64(),
+        }
+    }
+
+    /// The object without a line break.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and words are JSON")
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    /// What the domain may do, as it is written: `5/1s, 50/5s:5s:15s, hard 20`.
+    #[must_use]
+    pub fn policy(&self) -> String {
+        let policies: Vec<String> = self.contract.policies().iter().map(shown).collect();
+        policies.join(" and ")
+    }
+}

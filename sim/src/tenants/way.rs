@@ -1,0 +1,69 @@
+//! What clients know of each other, and the policy by which ways are compared.
+
+use std::fmt;
+use std::time::Duration;
+
+use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+
+/// What clients know of each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Nothing: each enforces the tiers in full.
+    Alone,
+    /// They tell each other over streams.
+    Shared(Ask),
+    /// They would, but poll.
+    Polling,
+    /// The domain has a lease of its own, of which each has a part. The contract has to be one that can be leased.
+    Strict,
+}
+
+/// How a request is answered that would be refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// At once.
+    AtOnce,
+    /// When the server was asked.
+    Confirmed,
+}
+
+// === impl Way ===
+
+impl Way {
+    /// Those that a template can choose by its scope, from the loosest to the strictest.
+    pub const SCOPES: [Way; 4] =
+        [Way::Alone, Way::Shared(Ask::AtOnce), Way::Shared(Ask::Confirmed), Way::Strict];
+
+    /// The tiers of the protocol's own measurement: 100 in 10 s, or 200 for half a minute, or 400 for a quarter; and no more
+    /// than 80 in a second. A lease does not burst and rest, so what is strict has the first of them only.
+    #[must_use]
+    pub fn contract(self) -> Contract {
+        let tier = |limit, active, cooldown, is_skippable| Tier {
+            limit,
+            window: Duration::from_secs(10),
+            active: Duration::from_secs(active),
+            cooldown: Duration::from_secs(cooldown),
+            is_skippable,
+            kind: Window::Exact,
+        };
+        let tiers = match self {
+            Way::Strict => vec![tier(100, 10, 0, false)],
+            Way::Alone | Way::Shared(_) | Way::Polling => {
+                vec![tier(100, 60, 0, false), tier(200, 30, 60, false), tier(400, 15, 120, true)]
+            }
+        };
+        Contract::from(Policy::new(tiers, Some(80), None).expect("a policy that holds together"))
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Way::Alone => "client",
+            Way::Shared(Ask::AtOnce) => "shared, at once",
+            Way::Shared(Ask::Confirmed) => "shared, confirmed",
+            Way::Polling => "shared, polling",
+            Way::Strict => "strict",
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Clients that tell each other what a domain does keep to its tiers nearly as one who is asked for every hit, and refuse
+//! nothing without a reason. Those that do not tell each other are far from it.
+
+use std::time::Duration;
+
+use lessor_sim::tenants::{Ask, Report, Run, Traffic, Way};
+
+const SHARED: [Way; 2] = [Way::Shared(Ask::AtOnce), Way::Shared(Ask::Confirmed)];
+
+/// Two minutes of each traffic and two seeds, with four clients and with sixteen.
+fn reports(way: Way) -> impl Iterator<Item = (Run, Report)> {
+    [4, 16].into_iter().flat_map(move |clients| {
+        Traffic::ALL.into_iter().map(move |traffic| {
+            let run = Run { clients, traffic, way, seconds: 120, ..Run::default() };
+            let report = run.play(1).plus(run.play(2));
+            println!("{way}, {clients} clients, {traffic}: {:.4} over, {report:?}", report.over());
+            (run, report)
+        })
+    })
+}
+
+/// Forty seconds or more of traffic that is never quiet for long, and the server is lost in second 20.
+fn lost(way: Way, seconds: u64) -> Report {
+    Run { way, seconds, lost_at: Some(Duration::from_secs(20)), ..Run::default() }.play(1)
+}
+
+#[test]
+fn clients_that_tell_each_other_keep_to_the_tiers_together() {
+    for (run, report) in SHARED.into_iter().flat_map(reports) {
+        assert!(report.refused > 500, "{run:?}: there is something to refuse: {report:?}");
+        assert_eq!(report.unexcused, 0, "{run:?}: {report:?}");
+        assert!(report.over() < 0.06, "{run:?}: {report:?}");
+        assert_eq!(report.unheard, 0, "{run:?}: {report:?}");
+        assert!(report.reports > 0 && report.news > 0, "{run:?}: {report:?}");
+    }
+}
+
+#[test]
+fn a_refusal_that_was_confirmed_is_right_more_often() {
+    let incorrect = |way| reports(way).map(|(_, report)| report.incorrect).sum::<u64>();
+    let [at_once, confirmed] = SHARED.map(incorrect);
+    assert!(confirmed < at_once, "{confirmed} of those confirmed, {at_once} of those at once");
+}
+
+#[test]
+fn clients_that_know_nothing_of_each_other_are_far_from_it() {
+    for (run, report) in reports(Way::Alone) {
+        assert_eq!((report.reports, report.news), (0, 0), "{run:?}: {report:?}");
+        if run.traffic == Traffic::Uniform {
+            assert!(report.over() > 0.3, "{run:?}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn clients_find_each_other_again_when_a_server_is_back() {
+    for way in SHARED {
+        let [before, until, whole] = [20, 30, 120].map(|seconds| lost(way, seconds));
+        println!("{way}: {before:?}\n{until:?}\n{whole:?}");
+        assert!(whole.over() < 0.15, "{way}: {whole:?}");
+        assert_eq!(before.unheard, 0, "{way}: {before:?}");
+        assert!(until.unheard > 0, "{way}: {until:?}");
+        // The same requests come until second 30, so what is more in the longer run was later.
+        assert_eq!(whole.unheard, until.unheard, "{way}");
+        assert!(whole.news > until.news, "{way}: {until:?} {whole:?}");
+    }
+}
