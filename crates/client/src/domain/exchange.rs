@@ -39,6 +39,8 @@ use super::telling::Telling;
 
 /// How often hits of hot domains are told.
 pub const CADENCE: Duration = Duration::from_millis(100);
+/// The least time between two reports, however many questions there are.
+const PAUSE: Duration = Duration::from_millis(5);
 /// Without news for longer than this others are out of hearing; the server has some four times as often.
 pub const HEARING: Duration = Duration::from_secs(1);
 /// Reports that were not heard yet whose time is remembered.
@@ -144,11 +146,12 @@ impl Domains {
     pub fn tell_at(&self) -> Option<Time> {
         let talk = self.exchange.talk();
         talk.stream?;
+        let after = |pause| talk.told_at.map_or(Time::ZERO, |at| at + pause);
         if talk.asks || talk.is_urgent {
-            return Some(Time::ZERO);
+            return Some(after(PAUSE));
         }
         let is_known = talk.clocks.there(Time::ZERO, Time::ZERO).is_some();
-        (is_known && !talk.listed.is_empty()).then(|| talk.told_at.map_or(Time::ZERO, |at| at + CADENCE))
+        (is_known && !talk.listed.is_empty()).then(|| after(CADENCE))
     }
 
     /// Whether something has happened since this was last asked that makes [`Domains::tell_at`] earlier.
