@@ -245,7 +245,7 @@ impl Domains {
                 let is_much = |tier: TierState| is_share(tier.hits, tier.limit, members);
                 let has_much = record.history.tiers(&record.contract, now.as_nanos()).any(is_much);
                 match &mut record.telling {
-                    Some(telling) => telling.tell_all(),
+                    Some(telling) => telling.begin(),
                     None if has_much && record.name.as_str().len() <= LONGEST_DOMAIN => {
                         record.telling = Some(Box::new(Telling::new(&record.history, false)));
                     }
@@ -275,6 +275,8 @@ impl Domains {
     fn told_of(&self, now: Time, clocks: &Clocks, name: Arc<str>) -> Option<DomainHits> {
         let hash = self.hash(&name);
         let mut shard = self.shard(hash);
+        // It is off the list even if it follows no policies, so that it comes onto it again when it does.
+        shard.find(hash, &name)?.telling.as_mut()?.is_listed = false;
         let record = self.record(&mut shard, now, hash, &name)?;
         let telling = record.telling.as_mut()?;
         let (all, entries) = telling.tell(&record.contract, now.as_nanos());

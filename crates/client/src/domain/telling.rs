@@ -72,7 +72,7 @@ impl Telling {
 
     /// Tells what is to be told, and whether it is everything.
     pub(super) fn tell(&mut self, contract: &Contract, now: u64) -> (bool, Vec<Entry>) {
-        (self.is_listed, self.hits) = (false, 0);
+        self.hits = 0;
         match std::mem::take(&mut self.is_whole) {
             true => (true, coarsened(self.own.export(contract, now), MOST_TOLD)),
             false => (false, std::mem::take(&mut self.untold)),
@@ -84,6 +84,12 @@ impl Telling {
         let mut history = self.own.clone();
         entries.iter().for_each(|entry| history.merge(contract, entry));
         history
+    }
+
+    /// Another stream has begun: everything is to be told on it, and nothing is hot there as long as that is not said.
+    pub(super) fn begin(&mut self) {
+        self.is_hot = false;
+        self.tell_all();
     }
 
     pub(super) fn swap(&mut self, contract: &Contract, next: &Contract, now: u64) {
