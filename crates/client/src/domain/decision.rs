@@ -32,7 +32,8 @@ pub struct Decision {
     pub retry_at: Option<Time>,
     /// Hits that are owed after this.
     pub debt: u32,
-    /// With scope `shared`: how many other clients use the domain too, as far as is known here.
+    /// With scope `shared`: how many other clients use the domain too, as far as is known here; 0 as long as it is far from its
+    /// limits.
     pub others: u32,
 }
 

@@ -210,10 +210,10 @@ impl Domains {
             self.tell_all(now);
         }
         hot.iter().for_each(|name| self.heat(name, true));
-        news.calm.iter().for_each(|name| self.heat(name, false));
         if self.policies().is_some_and(|policies| policies.version() == news.version) {
             news.domains.iter().for_each(|hits| self.learn_of(now, &clocks, hits));
         }
+        news.calm.iter().for_each(|name| self.heat(name, false));
         waiting.into_iter().for_each(Waker::wake);
     }
 
@@ -262,7 +262,8 @@ impl Domains {
         let mut shard = self.shard(hash);
         let Some(record) = shard.find(hash, name) else { return };
         match &mut record.telling {
-            Some(telling) => telling.is_hot = is_hot,
+            Some(telling) if is_hot => telling.is_hot = true,
+            Some(telling) => telling.cool(),
             None if is_hot => record.telling = Some(Box::new(Telling::new(&record.history, true))),
             None => return,
         }

@@ -23,7 +23,7 @@ pub(super) struct Telling {
     pub(super) is_hot: bool,
     /// It stands in the list of those who have something to tell.
     pub(super) is_listed: bool,
-    /// How many other clients use it.
+    /// How many other clients use it, as long as it is hot.
     pub(super) others: u32,
 }
 
@@ -88,8 +88,14 @@ impl Telling {
 
     /// Another stream has begun: everything is to be told on it, and nothing is hot there as long as that is not said.
     pub(super) fn begin(&mut self) {
-        self.is_hot = false;
+        self.cool();
         self.tell_all();
+    }
+
+    /// It is not hot any more. Nothing is said of those who use it from here on, and who hears nothing of them is not out of
+    /// hearing.
+    pub(super) fn cool(&mut self) {
+        (self.is_hot, self.others) = (false, 0);
     }
 
     pub(super) fn swap(&mut self, contract: &Contract, next: &Contract, now: u64) {

@@ -197,6 +197,27 @@ fn who_hears_nothing_of_others_is_granted_the_least_or_refused_as_is_configured(
 }
 
 #[test]
+fn a_server_that_has_nothing_to_say_of_a_calm_domain_is_not_out_of_hearing() {
+    let calm = || {
+        let two = Two::met(10, 6);
+        let calm = vec![Arc::from("tenant")];
+        two.clients[1].learn(two.now, &DomainNews { calm, ..two.news(two.now, 0) });
+        two
+    };
+    let on_another_stream = || {
+        let mut two = Two::met(10, 6);
+        two.attend(1);
+        two.pass(1).expect("it asks first");
+        two
+    };
+    for mut two in [calm(), on_another_stream()] {
+        two.now += Duration::from_secs(61);
+        assert_eq!(granted(two.ask(1, 100)), (10, TIERS));
+        assert_eq!(granted(two.ask(1, 1)), (0, TIERS), "all of them were made here");
+    }
+}
+
+#[test]
 fn hits_that_were_made_unheard_are_told() {
     let mut two = Two::met(10, 9);
     two.now += HEARING + NANO;
