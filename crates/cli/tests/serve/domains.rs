@@ -2,26 +2,37 @@
 
 use std::time::Duration;
 
-use lessor_client::domain::{Bound, Ground, Query};
+use lessor_client::domain::{Bound, Ground, HEARING, Query};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::Transport;
 use lessor_client::{Client, Resource};
 use lessor_proto::Amount;
 use tokio::time::timeout;
 
-use crate::house::{AGES, House, everything};
+use crate::house::{AGES, House, eventually, everything};
 
 /// So much that policies are what limits.
 const CAPACITY: f64 = 1e9;
 
 /// A configuration in which each tenant may do `limit` an hour, and `vip` twice as much.
 fn tenants(limit: u32) -> String {
-    let tiers = |limit| format!("{{tiers: [{{limit: {limit}, window: 1h, active: 1h}}]}}");
-    let (usual, vip) = (tiers(limit), tiers(2 * limit));
+    let vip = format!("\n    overrides: [{{domain: vip, policy: {}}}]", an_hour(2 * limit));
+    configuration(&format!("scope: client\n    default: {}{vip}", an_hour(limit)))
+}
+
+/// The same for every tenant, whose clients tell each other what they did.
+fn shared(limit: u32, unheard: &str) -> String {
+    configuration(&format!("scope: shared\n    unheard: {unheard}\n    default: {}", an_hour(limit)))
+}
+
+fn an_hour(limit: u32) -> String {
+    format!("{{tiers: [{{limit: {limit}, window: 1h, active: 1h}}]}}")
+}
+
+fn configuration(domains: &str) -> String {
     format!(
         "resources:\n- identifier_glob: \"*\"\n  capacity: {CAPACITY}\n  algorithm: {{kind: FAIR_SHARE, lease_length: 60, \
-         refresh_interval: 1, learning_mode_duration: 0}}\n  domains:\n    scope: client\n    default: {usual}\n    \
-         overrides: [{{domain: vip, policy: {vip}}}]\n"
+         refresh_interval: 1, learning_mode_duration: 0}}\n  domains:\n    {domains}\n"
     )
 }
 
@@ -40,7 +51,7 @@ async fn lease(house: &House, transport: Transport) -> (Client, Resource<Limiter
 /// Asks for more than there can be until that much is granted.
 async fn eventually_granted(rate: &Resource<Limiter>, wanted: u32) {
     let mut granted = 0;
-    crate::house::eventually("as much is granted", async || {
+    eventually("as much is granted", async || {
         granted += rate.domain("greedy").request(100, 1).granted;
         assert!(granted <= wanted, "{granted} of {wanted}");
         granted == wanted
@@ -123,4 +134,86 @@ async fn who_waits_is_granted_when_its_tenant_may_go_on() {
     assert_eq!(rate.domain("modest").peek(20, 1).granted, 10, "what it did not cost came back");
     client.close().await;
     house.stop().await;
+}
+
+/// Clients of this server that tell each other what their tenants do.
+async fn talkers(house: &House, count: usize) -> Vec<(Client, Resource<Limiter>)> {
+    let mut talkers = Vec::new();
+    for _ in 0..count {
+        talkers.push(lease(house, Transport::Stream).await);
+    }
+    eventually("all tell each other", async || domains_of(house).await["clients"] == count).await;
+    talkers
+}
+
+/// What the server says of what clients tell each other.
+async fn domains_of(house: &House) -> serde_json::Value {
+    house.resource("db").await.map_or(serde_json::Value::Null, |resource| resource["domains"].clone())
+}
+
+/// The first uses half of the limit, and then they ask in turn, and as soon as all use the tenant nobody before all have heard of
+/// all. Returns how much they were granted together.
+async fn take_turns(talkers: &[(Client, Resource<Limiter>)], house: &House, limit: u32) -> u32 {
+    let mut granted = talkers[0].1.domain("tenant").request(limit / 2, 1).granted;
+    eventually("the tenant is hot", async || domains_of(house).await["hot"] == 1).await;
+    for turn in 1..=limit as usize {
+        if turn >= talkers.len() {
+            eventually("all have heard of all", async || {
+                let left = |(_, rate): &(_, Resource<Limiter>)| rate.domain("tenant").peek(limit, 1).granted;
+                talkers.iter().all(|talker| left(talker) == limit.saturating_sub(granted))
+            })
+            .await;
+        }
+        let (_, rate) = &talkers[turn % talkers.len()];
+        granted += rate.domain("tenant").confirmed(1, 1).await.granted;
+    }
+    granted
+}
+
+#[tokio::test]
+async fn what_one_client_did_counts_at_the_others() {
+    let house = House::open(&shared(60, "grant")).await;
+    let talkers = talkers(&house, 3).await;
+    assert_eq!(take_turns(&talkers, &house, 60).await, 60);
+    for (_, rate) in &talkers {
+        let refused = timeout(AGES, rate.domain("tenant").confirmed(1, 1)).await.unwrap();
+        assert_eq!((refused.granted, refused.bound, refused.others), (0, Some(Bound::Tiers), 2));
+    }
+    let status = domains_of(&house).await;
+    assert_eq!((&status["clients"], &status["hot"]), (&3.into(), &1.into()), "{status}");
+    let busiest = &status["busiest"][0];
+    assert_eq!((&busiest["domain"], &busiest["clients"]), (&"tenant".into(), &3.into()), "{status}");
+    assert_eq!((&busiest["hits_in_tier"], &busiest["tier_limit"]), (&60.into(), &60.into()), "{status}");
+    for (client, _) in talkers {
+        client.close().await;
+    }
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn while_the_server_is_gone_the_least_is_granted_or_nothing_as_is_configured() {
+    for (unheard, is_granted) in [("grant", true), ("refuse", false)] {
+        let mut house = House::open(&shared(10, unheard)).await;
+        let talkers = talkers(&house, 2).await;
+        assert_eq!(take_turns(&talkers, &house, 10).await, 10);
+        house.crash().await;
+        let rate = &talkers[0].1;
+        let mut timer = tokio::time::interval(HEARING / 10);
+        let mut grounds = Vec::new();
+        // Twice as long as without news others count as heard of.
+        for _ in 0..20 {
+            timer.tick().await;
+            let decision = rate.domain("tenant").confirmed(5, 2).await;
+            if decision.is_granted() {
+                grounds.push((decision.granted, decision.ground));
+            } else {
+                assert_eq!(decision.bound, Some(Bound::Tiers));
+            }
+        }
+        assert_eq!(grounds.first(), is_granted.then_some(&(2, Ground::Unheard)), "{unheard}: {grounds:?}");
+        assert_eq!(rate.domains().counts().unheard, grounds.len() as u64);
+        for (client, _) in talkers {
+            client.close().await;
+        }
+    }
 }
