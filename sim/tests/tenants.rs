@@ -19,7 +19,7 @@ fn reports(way: Way) -> impl Iterator<Item = (Run, Report)> {
     })
 }
 
-/// Forty seconds or more of traffic that is never quiet for long, and the server is lost in second 20.
+/// The server is lost in second 20, and another one comes a second later.
 fn lost(way: Way, seconds: u64) -> Report {
     Run { way, seconds, lost_at: Some(Duration::from_secs(20)), ..Run::default() }.play(1)
 }
@@ -33,13 +33,6 @@ fn clients_that_tell_each_other_keep_to_the_tiers_together() {
         assert_eq!(report.unheard, 0, "{run:?}: {report:?}");
         assert!(report.reports > 0 && report.news > 0, "{run:?}: {report:?}");
     }
-}
-
-#[test]
-fn a_refusal_that_was_confirmed_is_right_more_often() {
-    let incorrect = |way| reports(way).map(|(_, report)| report.incorrect).sum::<u64>();
-    let [at_once, confirmed] = SHARED.map(incorrect);
-    assert!(confirmed < at_once, "{confirmed} of those confirmed, {at_once} of those at once");
 }
 
 #[test]

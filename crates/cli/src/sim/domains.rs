@@ -1,5 +1,7 @@
 //! `lessor sim domains`: how well the clients that a domain reaches keep to its tiers together, scope by scope.
 
+use std::io::{self, Write as _};
+
 use anyhow::ensure;
 use lessor_client::shell::clock;
 use lessor_sim::tenants::{Line, Report, Run, Traffic, Way};
@@ -44,18 +46,32 @@ impl Comparison {
             (1..=MOST_SECONDS).contains(&seconds),
             "--seconds: found {seconds}, wanted a number from 1 to {MOST_SECONDS}"
         );
-        if self.json {
-            self.runs(seconds).for_each(|run| {
-                self.play(&run, |line| println!("{}", line.json()));
-            });
-            return Ok(());
+        match self.json {
+            true => self.lines(seconds),
+            false => self.table(seconds),
         }
-        println!("{}\n{}", self.title(seconds), head());
+    }
+
+    fn lines(&self, seconds: u64) -> anyhow::Result<()> {
         for run in self.runs(seconds) {
-            let sum = self.play(&run, |_| {});
-            println!("{}", row(&run, &sum, self.seeds.count()));
+            for seed in self.seeds.iter() {
+                let begun = clock::now();
+                let report = run.play(seed);
+                let line = Line::new(&run, seed, report, clock::now().since(begun));
+                writeln!(io::stdout(), "{}", line.json())?;
+            }
         }
-        print!("{KEY}");
+        Ok(())
+    }
+
+    fn table(&self, seconds: u64) -> anyhow::Result<()> {
+        let mut out = io::stdout();
+        writeln!(out, "{}\n{}", self.title(seconds), head())?;
+        for run in self.runs(seconds) {
+            let sum = self.seeds.iter().map(|seed| run.play(seed)).fold(Report::default(), Report::plus);
+            writeln!(out, "{}", row(&run, &sum, self.seeds.count()))?;
+        }
+        write!(out, "{KEY}")?;
         Ok(())
     }
 
@@ -68,18 +84,6 @@ impl Comparison {
                 counts.clone().into_iter().map(move |clients| Run { clients, ..run.clone() })
             })
         })
-    }
-
-    /// The run with every seed; what they come to together.
-    fn play(&self, run: &Run, each: impl Fn(&Line)) -> Report {
-        let mut sum = Report::default();
-        for seed in self.seeds.iter() {
-            let begun = clock::now();
-            let report = run.play(seed);
-            each(&Line::new(run, seed, report, clock::now().since(begun)));
-            sum = sum.plus(report);
-        }
-        sum
     }
 
     fn title(&self, seconds: u64) -> String {
@@ -126,6 +130,6 @@ fn row(run: &Run, sum: &Report, seeds: u64) -> String {
 
 /// Columns of one width, as rows come before the last of them is known.
 fn line(scope: &str, traffic: &str, figures: &[&str; 8]) -> String {
-    let figures: String = figures.iter().map(|figure| format!("{figure:>10}")).collect();
-    format!("{scope:<18}{traffic:<8}{figures}")
+    let figures: String = figures.iter().map(|figure| format!("{figure:>11}")).collect();
+    format!("{scope:<19}{traffic:<7}{figures}")
 }
