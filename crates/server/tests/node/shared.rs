@@ -30,7 +30,7 @@ fn a_first_report_is_answered_with_its_number_and_how_many_there_are() {
         calm: Vec::new(),
         domains: Vec::new(),
     };
-    assert_eq!(square.told("a"), [first.clone()]);
+    assert_eq!(square.told("a"), std::slice::from_ref(&first));
     square.join("b");
     assert_eq!(square.told("b"), [DomainNews { members: 2, ..first.clone() }]);
     let heard_at = square.now;

@@ -10,12 +10,15 @@ use lessor_proto::ResourceId;
 use lessor_server::shell::source;
 use lessor_sim::tiers::Tiers;
 
+/// How a tier is written.
+const TIER: &str = "A tier, LIMIT/WINDOW[:ACTIVE[:COOLDOWN]][:skippable][:COUNT], COUNT being exact, sliding/K, fixed \
+    or bucket; the active time is the window if it is not there, the cooldown none. Several in ascending order are one policy";
+
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("policy").args(["tier", "config"]).required(true))]
 pub(crate) struct Follows {
-    /// A tier, LIMIT/WINDOW[:ACTIVE[:COOLDOWN]][:skippable][:COUNT], COUNT being exact, sliding/K, fixed or bucket; the active
-    /// time is the window if it is not there, the cooldown none. Several in ascending order are one policy
-    #[arg(long, value_name = "TIER")]
+    // Not a comment of rustdoc, which takes brackets for links.
+    #[arg(long, value_name = "TIER", help = TIER)]
     tier: Vec<Tiers>,
     /// Another policy that must hold as well, its tiers with commas between them. Several are a contract
     #[arg(long, value_name = "TIER,TIER", requires = "tier")]
