@@ -196,13 +196,13 @@ impl Domains {
 
     /// What others did, as the server tells it.
     pub fn learn(&self, now: Time, news: &DomainNews) {
-        let (clocks, hot, waiting) = {
+        let (clocks, hot) = {
             let mut talk = self.exchange.talk();
             if talk.stream.is_none() {
                 return;
             }
             talk.hear(now, news);
-            (talk.clocks, talk.note_heat(news), std::mem::take(&mut talk.waiting))
+            (talk.clocks, talk.note_heat(news))
         };
         self.exchange.members.store(news.members.max(1), Ordering::Relaxed);
         self.exchange.news_at.store(now.as_nanos(), Ordering::Relaxed);
@@ -214,6 +214,7 @@ impl Domains {
             news.domains.iter().for_each(|hits| self.learn_of(now, &clocks, hits));
         }
         news.calm.iter().for_each(|name| self.heat(name, false));
+        let waiting = self.exchange.talk().answer(news.heard);
         waiting.into_iter().for_each(Waker::wake);
     }
 
@@ -327,7 +328,12 @@ impl Talk {
             }
             self.sent.pop_front();
         }
-        self.heard = self.heard.max(news.heard);
+    }
+
+    /// What news say is known here: only then report `heard` has been answered. Returns those who wait for that.
+    fn answer(&mut self, heard: u64) -> Vec<Waker> {
+        self.heard = self.heard.max(heard);
+        std::mem::take(&mut self.waiting)
     }
 
     /// Which domains are hot. Returns those that are to be looked at because of it.
