@@ -184,7 +184,8 @@ impl Hub {
 
     /// What is to be told to `peer`: everything, or as much as goes into a message, and the rest soon.
     pub(crate) fn news(&mut self, now: Time, peer: Peer) -> Option<DomainNews> {
-        let count = self.members.len();
+        // Rather too many: who knows of fewer than there are keeps too much to itself.
+        let count = self.members.len().next_power_of_two();
         let member = self.members.get_mut(&peer)?;
         self.heat.catch_up(member, &self.hot);
         let mut news = DomainNews {
@@ -343,7 +344,7 @@ impl Hub {
         let mut due = Vec::new();
         for (&peer, member) in &mut self.members {
             member.takes_part = serving.contains(&peer);
-            let is_news = member.told_members > count * 2 || count > member.told_members * 2;
+            let is_news = count > member.told_members || member.told_members > count * 4;
             if member.due.is_none() && (member.takes_part || is_news) {
                 due.push(peer);
             }

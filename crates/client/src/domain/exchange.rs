@@ -162,13 +162,14 @@ impl Domains {
 
     /// What is to be told on the stream, as of `now`.
     pub fn tell(&self, now: Time, resource: &ResourceId) -> Option<DomainReport> {
-        let version = self.policies()?.version();
+        let policies = self.policies();
         let (asks, clocks, most) = {
             let mut talk = self.exchange.talk();
             talk.stream?;
             talk.is_urgent = false;
             (std::mem::take(&mut talk.asks), talk.clocks, talk.listed.len().min(MOST_DOMAINS))
         };
+        let version = policies?.version();
         let mut domains = Vec::new();
         let mut entries = 0;
         for _ in 0..most {

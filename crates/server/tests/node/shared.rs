@@ -104,7 +104,7 @@ fn a_client_that_comes_back_is_not_counted_twice_and_told_everything() {
     let mut square = Square::heated();
     square.join("a");
     let [news] = &square.told("a")[..] else { panic!("one message") };
-    assert!(news.begins && news.members == 3 && news.hot.len() == 1, "{news:?}");
+    assert!(news.begins && news.members == 4 && news.hot.len() == 1, "{news:?}");
     square.hit_in_all("a", "tenant", 5);
     assert_eq!((square.counted(), square.told_of("a")), (8, vec![row(true, 1, 3)]));
 }

@@ -23,7 +23,7 @@ pub struct DomainNews {
     pub heard: u64,
     /// When that came, by the clock of the grantor.
     pub heard_at: Time,
-    /// How many clients tell each other, or did a short while ago.
+    /// At least as many as there are clients that tell each other, or were a second ago.
     pub members: u32,
     /// Domains that were hot are not, unless they are named again.
     pub begins: bool,
