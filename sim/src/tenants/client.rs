@@ -11,7 +11,8 @@ use lessor_client::limiter::Limiter;
 use lessor_client::session::{Action, Session, SessionConfig, Transport};
 use lessor_proto::{ClientId, Time};
 
-use super::{DOMAIN, Received, resource, unreachable_server};
+use super::world::Received;
+use super::{DOMAIN, resource, unreachable_server};
 use crate::dice::Dice;
 
 /// How often it looks at what its domains want of leases of their own.
