@@ -54,10 +54,16 @@ fn note_domains(template: &Template, domains: &Domains) {
             if parts == 1 { "" } else { "s" }
         );
     }
-    if domains.policies.scope() == Scope::Client {
-        eprintln!(
-            "note: template \"{glob}\": domains: scope client: each client counts for itself, so a domain that \
-             reaches several clients may use as many times as much"
-        );
-    }
+    let reach = match domains.policies.scope() {
+        Scope::Client => {
+            "scope client: each client counts for itself, so a domain that reaches several clients may use as many \
+             times as much"
+        }
+        Scope::Shared => {
+            "scope shared: clients of one server tell each other, so a domain that is served below several leaves may \
+             use as many times as much"
+        }
+        Scope::Strict => return,
+    };
+    eprintln!("note: template \"{glob}\": domains: {reach}");
 }
