@@ -70,5 +70,5 @@ pub use key::configured;
 pub use merge::Entry;
 pub use normalise::{Normalisation, normalise};
 pub use policy::{Contract, Invalid, MOST_POLICIES, MOST_TIERS, Policy, Tier, Window};
-pub use state::TierState;
+pub use state::{Standing, TierState};
 pub use window::Status;

@@ -80,4 +80,4 @@ pub use self::strict::{Lender, MOST_LEASES, News, NotStrict, Share, Sublease, Su
 pub(crate) use self::turn::{Cut, Seat, Turn};
 pub(crate) use self::wait::{LEAST, back_off, text};
 pub use self::wait::{NotGranted, Wish};
-pub use self::wire::none;
+pub use self::wire::{entry_at, none, told_at};

@@ -110,9 +110,13 @@ impl Hub {
     /// A client that listens on `peer` says what its domains did.
     pub(crate) fn hear(&mut self, now: Time, peer: Peer, hello: &Hello, report: DomainReport) {
         let origin = (hello.holder.clone(), hello.incarnation);
+        // Nothing overtakes on a stream: lower numbers are of who begins again, and knows nothing of what was told before.
+        if self.members.get(&peer).is_some_and(|member| report.id <= member.heard) {
+            self.leave(peer);
+        }
         self.join(now, peer, &origin);
         let Some(member) = self.members.get_mut(&peer) else { return };
-        member.has_said(now, report.id);
+        (member.heard, member.heard_at) = (report.id, now);
         if report.version == self.policies.version() {
             for hits in report.domains {
                 self.take(now, peer, &origin, hits);
@@ -253,7 +257,7 @@ impl Hub {
         if is_hot {
             self.pass_on(now, &name, origin, &taken);
             if taken.is_new || hits.all {
-                self.tell_all(now, peer, &name, now);
+                self.tell_all(now, peer, &name);
             }
         } else if is_warm && self.hot.len() < MOST_HOT {
             self.set_heat(now, &name, true);
@@ -280,11 +284,12 @@ impl Hub {
         }
     }
 
-    fn tell_all(&mut self, now: Time, peer: Peer, name: &Arc<str>, at: Time) {
+    /// `peer` serves a hot domain, and is told at once what the others did.
+    fn tell_all(&mut self, now: Time, peer: Peer, name: &Arc<str>) {
         if let Some(member) = self.members.get_mut(&peer) {
             member.owe_all(name);
             member.takes_part = true;
-            self.schedule(peer, at.max(now));
+            self.schedule(peer, now);
         }
     }
 
@@ -304,7 +309,7 @@ impl Hub {
         let serving: Vec<Peer> =
             meeting.origins().filter_map(|origin| self.by_origin.get(origin).copied()).collect();
         for peer in serving {
-            self.tell_all(now, peer, name, now);
+            self.tell_all(now, peer, name);
         }
     }
 
@@ -317,7 +322,9 @@ impl Hub {
         let mut idle = Vec::new();
         let mut last = None;
         for (name, meeting) in self.domains.range_mut((from, Bound::Unbounded)).take(SWEPT) {
-            meeting.rest(now, self.hot.contains(name));
+            // Who serves a hot one is to go on hearing of it.
+            let is_hot = self.hot.contains(name);
+            meeting.rest(now, |origin| is_hot && self.by_origin.contains_key(origin));
             if meeting.is_idle() {
                 idle.push(Arc::clone(name));
             }

@@ -24,6 +24,25 @@ pub struct TierState {
     pub remaining: u32,
 }
 
+/// All tiers of a domain at a time, in short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// The current tier of the policy that has the least part of its limit left; nothing where none is active.
+    pub current: Option<TierState>,
+    /// The first nanosecond at which no tier cools down; nothing if none does.
+    pub cooling_until: Option<u64>,
+}
+
+// === impl TierState ===
+
+impl TierState {
+    /// How much of the limit is left, from 0 to 1.
+    #[must_use]
+    pub fn left(&self) -> f64 {
+        f64::from(self.remaining) / f64::from(self.limit)
+    }
+}
+
 // === impl Domain ===
 
 impl Domain {
@@ -46,6 +65,21 @@ impl Domain {
                 }
             })
         })
+    }
+
+    /// Where it stands, in short.
+    #[must_use]
+    pub fn standing(&self, contract: &Contract, now: u64) -> Standing {
+        let mut standing = Standing { current: None, cooling_until: None };
+        for tier in self.tiers(contract, now) {
+            if let Status::Cooling { until } = tier.status {
+                standing.cooling_until = standing.cooling_until.max(Some(until));
+            }
+            if tier.is_current && standing.current.is_none_or(|least| tier.left() < least.left()) {
+                standing.current = Some(tier);
+            }
+        }
+        standing
     }
 
     /// Hits that were made and could not be counted yet.

@@ -36,6 +36,7 @@ use super::shard::Record;
 use super::sharing::is_share;
 use super::store::{Domains, lock};
 use super::telling::Telling;
+use super::wire::{entry_at, told_at};
 
 /// How often hits of hot domains are told.
 pub const CADENCE: Duration = Duration::from_millis(100);
@@ -62,6 +63,8 @@ pub(super) struct Exchange {
 #[derive(Debug, Default)]
 pub(super) struct Talk {
     stream: Option<u64>,
+    /// Something was heard that answers what was told since the stream is attended to.
+    has_begun: bool,
     clocks: Clocks,
     /// Reports that the server has not confirmed, and when they were made.
     sent: VecDeque<(u64, Time)>,
@@ -199,7 +202,9 @@ impl Domains {
     pub fn learn(&self, now: Time, news: &DomainNews) {
         let (clocks, hot) = {
             let mut talk = self.exchange.talk();
-            if talk.stream.is_none() {
+            // What was said to whom this has taken the place of speaks of other reports.
+            talk.has_begun |= news.begins;
+            if talk.stream.is_none() || !talk.has_begun {
                 return;
             }
             talk.hear(now, news);
@@ -283,21 +288,13 @@ impl Domains {
         let record = self.record(&mut shard, now, hash, &name)?;
         let telling = record.telling.as_mut()?;
         let (all, entries) = telling.tell(&record.contract, now.as_nanos());
-        let there = |entry: &Entry| {
-            let at = clocks.there(now, Time::from_nanos(entry.at))?;
-            let (policy, tier) = (u32::try_from(entry.policy).ok()?, u32::try_from(entry.tier).ok()?);
-            Some(DomainEntry { policy, tier, at, hits: entry.hits, is_entered: entry.is_entered })
-        };
+        let there = |entry: &Entry| told_at(entry, clocks.there(now, Time::from_nanos(entry.at))?);
         Some(DomainHits { domain: name, all, others: 0, entries: entries.iter().filter_map(there).collect() })
     }
 
     /// What others did with one domain.
     fn learn_of(&self, now: Time, clocks: &Clocks, hits: &DomainHits) {
-        let here = |entry: &DomainEntry| {
-            let at = clocks.here(now, entry.at)?.as_nanos();
-            let (policy, tier) = (usize::try_from(entry.policy).ok()?, usize::try_from(entry.tier).ok()?);
-            Some(Entry { policy, tier, at, hits: entry.hits, is_entered: entry.is_entered })
-        };
+        let here = |told: &DomainEntry| entry_at(told, clocks.here(now, told.at)?);
         let entries: Vec<Entry> = hits.entries.iter().filter_map(here).collect();
         let hash = self.hash(&hits.domain);
         let mut shard = self.shard(hash);

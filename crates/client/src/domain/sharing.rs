@@ -54,16 +54,15 @@ impl Domains {
 
     /// Makes the hits of a plan, and tells others of them where that is worth it.
     pub(super) fn commit(&self, record: &mut Record, plan: &Plan) {
-        let members = self.exchange.members();
-        let entries = record.telling.as_ref().map(|_| record.history.entries(&record.contract, plan));
+        let is_told = plan.hits() > 0 && record.telling.is_some();
+        let entries = is_told.then(|| record.history.entries(&record.contract, plan));
         record.history.commit(&record.contract, plan);
-        if plan.hits() == 0 {
-            return;
-        }
-        match entries {
-            Some(entries) => self.note(record, &entries),
-            None if members > 0 => self.look_whether_to_tell(record, plan, members),
-            None => {}
+        match (entries, self.exchange.members()) {
+            (Some(entries), _) => self.note(record, &entries),
+            (None, members) if members > 0 && plan.hits() > 0 => {
+                self.look_whether_to_tell(record, plan, members);
+            }
+            (None, _) => {}
         }
     }
 
@@ -109,10 +108,9 @@ impl Domains {
             return;
         }
         let decision = plan.decision();
-        let tier = decision.tier.checked_sub(1);
-        let tier = tier.and_then(|tier| record.contract.policies()[decision.policy].tiers().get(tier));
-        let rests = tier.is_some_and(|tier| !tier.cooldown.is_zero());
-        let is_marked = decision.burst && (decision.tier > 1 || rests);
+        let tiers::Decision { policy, tier, .. } = *decision;
+        let last = Entry { policy, tier, at: plan.now(), hits: 0, is_entered: decision.burst };
+        let is_marked = is_marked(&record.contract, &last);
         let is_much = is_share(decision.hits_in_tier, decision.tier_limit, members)
             || decision.hard_limit.is_some_and(|hard| is_share(decision.hits_in_second, hard, members));
         // Whether it is hot is known of those that were there when it became so.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use lessor_algorithms::tiers::{Status, TierState};
+use lessor_algorithms::tiers::Standing;
 use lessor_proto::Time;
 
 use super::counts::Counts;
@@ -223,26 +223,17 @@ impl Row {
     fn of(record: &Record, now: Time) -> Row {
         let Record { history, contract, granted, refused, .. } = record;
         let now = now.as_nanos();
-        let left = |tier: &TierState| f64::from(tier.remaining) / f64::from(tier.limit);
-        let (mut least, mut resting) = (None::<TierState>, None);
-        for tier in history.tiers(contract, now) {
-            if let Status::Cooling { until } = tier.status {
-                resting = resting.max(Some(until));
-            }
-            if tier.is_current && least.as_ref().is_none_or(|least| left(&tier) < left(least)) {
-                least = Some(tier);
-            }
-        }
+        let Standing { current, cooling_until } = history.standing(contract, now);
         Row {
             domain: String::new(),
             granted: *granted,
             refused: *refused,
             hits_in_second: history.hits_in_second(contract, now),
-            tier: least.map_or(0, |tier| tier.tier),
-            tier_limit: least.map_or(0, |tier| tier.limit),
-            hits_in_tier: least.map_or(0, |tier| tier.hits),
-            remaining: least.as_ref().map_or(1.0, left),
-            cooling_until: resting.map(Time::from_nanos),
+            tier: current.map_or(0, |tier| tier.tier),
+            tier_limit: current.map_or(0, |tier| tier.limit),
+            hits_in_tier: current.map_or(0, |tier| tier.hits),
+            remaining: current.map_or(1.0, |tier| tier.left()),
+            cooling_until: cooling_until.map(Time::from_nanos),
             debt: history.debt(),
         }
     }

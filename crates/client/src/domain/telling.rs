@@ -47,7 +47,9 @@ impl Telling {
     pub(super) fn note(&mut self, contract: &Contract, entries: &[Entry]) {
         for entry in entries {
             self.own.merge(contract, entry);
-            self.hits += if entry.policy == 0 { entry.hits } else { 0 };
+            if entry.policy == 0 {
+                self.hits = self.hits.saturating_add(entry.hits);
+            }
             if !self.is_whole {
                 self.add(entry);
             }

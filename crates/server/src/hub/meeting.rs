@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, Domain, Entry, Status, TierState, coarsened};
+use lessor_client::domain::{entry_at, told_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits};
 
@@ -70,7 +71,7 @@ impl Meeting {
         if all {
             self.parts[place].history = Domain::new();
         }
-        for entry in known.iter().filter_map(to_entry) {
+        for entry in known.iter().filter_map(|known| entry_at(known, known.at)) {
             self.parts[place].history.merge(&self.contract, &entry);
             if !is_replaced {
                 self.total.merge(&self.contract, &entry);
@@ -96,13 +97,12 @@ impl Meeting {
         !self.uses(now, 4)
     }
 
-    /// Forgets what does not count, and those who have not used it for long enough; but of a hot one all are kept who have
-    /// used it since it became so, so that they go on hearing of it.
-    pub(super) fn rest(&mut self, now: Time, is_hot: bool) {
+    /// Forgets what does not count, and those who have not used it for long enough and are not to be kept.
+    pub(super) fn rest(&mut self, now: Time, is_kept: impl Fn(&Origin) -> bool) {
         let (contract, nanos) = (&self.contract, now.as_nanos());
         self.parts.retain_mut(|part| {
             part.history.rest(contract, nanos);
-            is_hot || !part.history.is_idle(contract, nanos)
+            !part.history.is_idle(contract, nanos) || is_kept(&part.origin)
         });
         self.total.rest(contract, nanos);
     }
@@ -133,7 +133,8 @@ impl Meeting {
         let mut entries: Vec<Entry> =
             others.flat_map(|part| part.history.export(&self.contract, now.as_nanos())).collect();
         entries.sort_by_key(|entry| (entry.policy, entry.tier, entry.at, !entry.is_entered));
-        coarsened(entries, MOST_ENTRIES).iter().filter_map(to_wire).collect()
+        let told = |entry: &Entry| told_at(entry, Time::from_nanos(entry.at));
+        coarsened(entries, MOST_ENTRIES).iter().filter_map(told).collect()
     }
 
     /// Whether one part in so many of some limit is used up, or a tier was entered that matters to others.
@@ -162,20 +163,4 @@ impl Meeting {
             }
         }
     }
-}
-
-fn to_entry(entry: &DomainEntry) -> Option<Entry> {
-    let (policy, tier) = (usize::try_from(entry.policy).ok()?, usize::try_from(entry.tier).ok()?);
-    Some(Entry { policy, tier, at: entry.at.as_nanos(), hits: entry.hits, is_entered: entry.is_entered })
-}
-
-fn to_wire(entry: &Entry) -> Option<DomainEntry> {
-    let (policy, tier) = (u32::try_from(entry.policy).ok()?, u32::try_from(entry.tier).ok()?);
-    Some(DomainEntry {
-        policy,
-        tier,
-        at: Time::from_nanos(entry.at),
-        hits: entry.hits,
-        is_entered: entry.is_entered,
-    })
 }

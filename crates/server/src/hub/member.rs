@@ -64,12 +64,6 @@ impl Member {
         }
     }
 
-    pub(super) fn has_said(&mut self, now: Time, id: u64) {
-        if id > self.heard {
-            (self.heard, self.heard_at) = (id, now);
-        }
-    }
-
     pub(super) fn has_news(&self) -> bool {
         !self.heat.is_empty() || !self.pending.is_empty()
     }

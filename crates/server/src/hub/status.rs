@@ -1,6 +1,6 @@
 //! What an operator sees of domains that are told of.
 
-use lessor_algorithms::tiers::{Status, TierState};
+use lessor_algorithms::tiers::Standing;
 use lessor_proto::Time;
 
 use super::Hub;
@@ -71,23 +71,16 @@ impl Hub {
 impl Meeting {
     fn status(&self, now: Time, name: &str) -> DomainStatus {
         let nanos = now.as_nanos();
-        let tiers: Vec<TierState> = self.total.tiers(&self.contract, nanos).collect();
-        let left = |tier: &TierState| f64::from(tier.remaining) / f64::from(tier.limit);
-        let current = tiers.iter().filter(|tier| tier.is_current);
-        let least = current.min_by(|one, other| left(one).total_cmp(&left(other)));
-        let cooling = tiers.iter().filter_map(|tier| match tier.status {
-            Status::Cooling { until } => Some(until),
-            Status::Inactive | Status::Active { .. } => None,
-        });
+        let Standing { current, cooling_until } = self.total.standing(&self.contract, nanos);
         let until = |nanos| Time::from_nanos(nanos).since(now).as_secs_f64();
         DomainStatus {
             domain: name.to_owned(),
             clients: self.parts.len(),
             hits_in_second: self.total.hits_in_second(&self.contract, nanos),
-            tier: least.map_or(0, |tier| tier.tier),
-            hits_in_tier: least.map_or(0, |tier| tier.hits),
-            tier_limit: least.map_or(0, |tier| tier.limit),
-            cooling_seconds: cooling.max().map(until),
+            tier: current.map_or(0, |tier| tier.tier),
+            hits_in_tier: current.map_or(0, |tier| tier.hits),
+            tier_limit: current.map_or(0, |tier| tier.limit),
+            cooling_seconds: cooling_until.map(until),
         }
     }
 }

@@ -100,6 +100,35 @@ fn what_is_all_takes_the_place_of_what_was_told_before() {
 }
 
 #[test]
+fn who_begins_again_on_the_same_stream_is_heard_by_the_new_numbers() {
+    let mut square = Square::heated();
+    for _ in 0..5 {
+        square.report_domains("a", true, Vec::new());
+    }
+    square.forget_what_was_told();
+    square.begin_again("a");
+    let [news] = &square.told("a")[..] else { panic!("one message") };
+    assert_eq!((news.heard, news.heard_at, news.begins, news.hot.len()), (1, square.now, true, 1));
+    square.hit_in_all("a", "tenant", 4);
+    assert_eq!((square.counted(), square.told_of("a")), (7, vec![row(true, 1, 3)]));
+    assert_eq!(square.status(1).clients, 3);
+}
+
+/// Clients come and go while a domain stays hot: who has gone is forgotten with its hits.
+#[test]
+fn who_has_gone_and_used_a_hot_domain_is_forgotten_while_it_stays_hot() {
+    let mut square = Square::heated();
+    assert_eq!(square.status(1).busiest[0].clients, 2);
+    square.leave("a");
+    for _ in 0..80 {
+        square.hit_in_all("b", "tenant", 9);
+        square.later(Duration::from_secs(1));
+    }
+    let status = square.status(1);
+    assert_eq!((status.hot, status.busiest[0].clients), (1, 1));
+}
+
+#[test]
 fn a_client_that_comes_back_is_not_counted_twice_and_told_everything() {
     let mut square = Square::heated();
     square.join("a");

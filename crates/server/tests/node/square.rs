@@ -106,6 +106,12 @@ impl Square {
         self.report_domains(name, true, Vec::new());
     }
 
+    /// `name` tells anew on the stream that it has, as who opens the resource again does, or whose clock was wrong.
+    pub(crate) fn begin_again(&mut self, name: &str) {
+        self.clients.get_mut(name).expect("it has joined").id = 0;
+        self.report_domains(name, true, Vec::new());
+    }
+
     fn report(&mut self, name: &str, reports: Vec<Report>) {
         let client = self.clients.get_mut(name).expect("it has joined");
         client.reports += 1;

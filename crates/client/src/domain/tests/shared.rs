@@ -285,3 +285,20 @@ proptest! {
         prop_assert_eq!(free(Time::from_nanos((end.as_nanos()) - u64::try_from(early.as_nanos()).unwrap())), 0);
     }
 }
+
+/// The clock was wrong for a while: what still comes in answer to what was said before is not about what is said after it.
+#[test]
+fn news_from_before_a_new_beginning_on_the_same_stream_answer_nothing() {
+    let two = Two::met(10, 6);
+    let client = &two.clients[1];
+    client.attend(None);
+    client.attend(Some(two.streams[1].0));
+    let question = client.ask().expect("there is a stream");
+    let version = client.policies().expect("there are policies").version();
+    client.learn(two.now, &DomainNews { heard: 500, ..two.news(two.now, version) });
+    assert!(!client.has_heard(question));
+    let asked = client.tell(two.now, &resource()).expect("it asks");
+    assert!(asked.ask && asked.id == question, "{asked:?}");
+    client.learn(two.now, &DomainNews { heard: asked.id, begins: true, ..two.news(two.now, version) });
+    assert!(client.has_heard(question));
+}
