@@ -33,7 +33,7 @@ fn hear(domains: &Domains, now: Time, hits: u32) {
         heard: report.id,
         heard_at: now,
         members: 2,
-        begins: false,
+        begins: report.id == 1,
         hot: Vec::new(),
         calm: Vec::new(),
         domains: vec![DomainHits { domain: "a".into(), all: true, others: 1, entries }],
