@@ -1,13 +1,20 @@
 //! What a town is like: its tree of places, its clients, what there is to share, and what may go wrong.
 
+mod check;
+
 use std::time::Duration;
 
 use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
+use lessor_server::election::ElectionConfig;
 use lessor_server::node::Claims;
 use lessor_server::repository::{Kind, Policy};
 
+pub use self::check::BadPlan;
 use crate::faults::Faults;
+
+/// With what all keys at etcd begin.
+pub(crate) const PREFIX: &str = "lessor";
 
 /// What a town is like.
 #[derive(Clone, Debug)]
@@ -247,6 +254,28 @@ impl PlacePlan {
 }
 
 // === impl EtcdPlan ===
+
+impl EtcdPlan {
+    /// How a task of `node` at `address` stands for election, in life `nonce`.
+    pub(crate) fn candidate(
+        &self,
+        node: &str,
+        address: &str,
+        authority: Duration,
+        drift: Drift,
+        nonce: u64,
+    ) -> ElectionConfig {
+        ElectionConfig {
+            prefix: PREFIX.to_owned(),
+            ttl: self.ttl,
+            authority,
+            keep_alive: self.keep_alive,
+            call_timeout: self.call_timeout,
+            drift,
+            ..ElectionConfig::new(node, address, nonce)
+        }
+    }
+}
 
 impl Default for EtcdPlan {
     /// As a server is set up by itself; a millisecond away.

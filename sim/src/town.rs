@@ -35,6 +35,7 @@ use crate::process::Party;
 use crate::story::{Line, Story, What, Who};
 use crate::stream::Streams;
 
+pub(crate) use self::build::repository;
 pub(crate) use self::mail::{Event, ToHolder, ToNode};
 
 /// A town as it stands.
@@ -313,7 +314,8 @@ impl Town {
     }
 
     pub(crate) fn repository(&self, place: u32) -> Repository {
-        build::repository(&self.resources, self.places[place as usize].terms)
+        let terms = self.places[place as usize].terms;
+        repository(&self.resources, terms).expect("templates that hold together")
     }
 
     /// One of the kinds of mischief, and when it comes next.

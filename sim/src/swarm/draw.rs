@@ -68,7 +68,7 @@ fn election(dice: &mut Dice, authority: Duration, drift: Drift) -> Election {
     if dice.chance(50) {
         return Election::Alone;
     }
-    let needed = drift.stretch(authority).as_millis().div_ceil(1_000) as u64;
+    let needed = drift.stretch(authority).as_nanos().div_ceil(1_000_000_000) as u64;
     let spare = if dice.chance(500) { 0 } else { dice.between(1, 4) };
     Election::Etcd(EtcdPlan {
         // It grants nothing shorter than two seconds.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
-use lessor_server::repository::{Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template};
+use lessor_server::repository::{
+    BadTemplates, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,
+};
 
 use super::etcd::Office;
 use super::{Counts, Event, Resource, Rules, Town};
@@ -16,7 +18,7 @@ use crate::dice::Dice;
 use crate::faults::{Mischief, Tally};
 use crate::oracle::{Holding, Oracle};
 use crate::place::{FLOOR_LEASES, Place, Task};
-use crate::plan::{ClientPlan, Election, Link, PlacePlan, Terms, TownPlan};
+use crate::plan::{ClientPlan, Election, Link, PREFIX, PlacePlan, Terms, TownPlan};
 use crate::process::Process;
 use crate::registry::Registry;
 use crate::story::Story;
@@ -24,8 +26,6 @@ use crate::stream::Streams;
 
 /// Towns with more clients than this get the large agenda.
 const LARGE: usize = 2_000;
-/// With what all keys at etcd begin.
-pub(super) const PREFIX: &str = "lessor";
 /// What a clock may show at the beginning: up to 30 years, but of a node up to 8, as its agenda counts ticks of 67 ms in
 /// 32 bits.
 const CLIENT_DATES: u64 = 1_000_000_000_000_000_000;
@@ -104,7 +104,10 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
 }
 
 /// The repository of a place that leases on these terms. What there is of a floor is reserved of its resource.
-pub(super) fn repository(resources: &[Resource], terms: Terms) -> Repository {
+///
+/// # Errors
+/// When the templates do not hold together.
+pub(crate) fn repository(resources: &[Resource], terms: Terms) -> Result<Repository, BadTemplates> {
     let covered = resources.iter().filter(|resource| resource.covered && !resource.id.is_floor());
     let floor = |resource: &Resource| {
         let floor = resources.iter().find(|other| other.id == resource.id.floor());
@@ -127,13 +130,13 @@ pub(super) fn repository(resources: &[Resource], terms: Terms) -> Repository {
             resource.capacity.saturating_add(floor(resource)),
         )
     };
-    Repository::new(covered.map(template).collect()).expect("templates that hold together")
+    Repository::new(covered.map(template).collect())
 }
 
 // === impl Resource ===
 
 impl Resource {
-    fn new(plan: &crate::plan::ResourcePlan) -> Resource {
+    pub(crate) fn new(plan: &crate::plan::ResourcePlan) -> Resource {
         Resource {
             id: ResourceId::new(plan.name.as_str(), 256).expect("the name of a resource"),
             kind: plan.kind,

@@ -10,7 +10,6 @@ use lessor_server::election::record::{RecordWrite, Terms};
 use lessor_server::election::{Candidate, ElectionConfig, Event as Outcome};
 use lessor_server::node::{Header, MarkWrite};
 
-use super::build::PREFIX;
 use super::reign::Farewell;
 use super::{ENDLESS, Event, Town};
 use crate::plan::Election;
@@ -30,15 +29,9 @@ impl Town {
         }
         let place = &self.places[found.place as usize];
         let config = ElectionConfig {
-            prefix: PREFIX.to_owned(),
-            ttl: etcd.ttl,
-            authority: place.authority,
-            keep_alive: etcd.keep_alive,
-            call_timeout: etcd.call_timeout,
-            drift,
             #[cfg(feature = "mutations")]
             rules: self.rules.mutation.map(crate::mutation::Mutation::election).unwrap_or_default(),
-            ..ElectionConfig::new(&*place.name, &*found.address, nonce)
+            ..etcd.candidate(&place.name, &found.address, place.authority, drift, nonce)
         };
         let now = self.local(Party::Task(task));
         let candidate = Candidate::new(now, config).expect("a plan that can work");

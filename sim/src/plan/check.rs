@@ -1,0 +1,86 @@
+//! Whether a plan can work: what would stop a process at its beginning is told before a town is built.
+
+use lessor_proto::Time;
+use lessor_server::election::{BadConfig, Candidate};
+use lessor_server::repository::BadTemplates;
+
+use super::{Election, PlacePlan, TownPlan};
+use crate::town::{Resource, repository};
+
+/// Why a plan cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum BadPlan {
+    /// A place or a client refers to something that is not there, or that comes after it.
+    #[error("{who:?} refers to {kind} {found}, wanted is one below {end}")]
+    Reference {
+        /// The name of the place or of the client.
+        who: String,
+        /// What it refers to.
+        kind: &'static str,
+        /// Its index.
+        found: usize,
+        /// How many there are to refer to.
+        end: usize,
+    },
+    /// The tasks of a place could not stand for election.
+    #[error("place {place:?}: {problem}")]
+    Election {
+        /// The name of the place.
+        place: String,
+        /// What is wrong with the election.
+        problem: BadConfig,
+    },
+    /// The templates of a place do not hold together.
+    #[error("place {place:?}: {problem}")]
+    Templates {
+        /// The name of the place.
+        place: String,
+        /// What is wrong with the templates.
+        problem: BadTemplates,
+    },
+}
+
+// === impl TownPlan ===
+
+impl TownPlan {
+    /// Whether all processes of the town can begin.
+    ///
+    /// # Errors
+    /// The first thing that would stop one.
+    pub fn check(&self) -> Result<(), BadPlan> {
+        let resources: Vec<Resource> = self.resources.iter().map(Resource::new).collect();
+        for (index, place) in self.places.iter().enumerate() {
+            if let Some(parent) = place.parent {
+                reference(&place.name, "place", parent as usize, index)?;
+            }
+            self.check_place(place, &resources)?;
+        }
+        for client in &self.clients {
+            reference(&client.name, "place", client.place as usize, self.places.len())?;
+            for hold in &client.holds {
+                reference(&client.name, "resource", hold.resource.into(), resources.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_place(&self, plan: &PlacePlan, resources: &[Resource]) -> Result<(), BadPlan> {
+        let place = plan.name.clone();
+        if let Err(problem) = repository(resources, plan.terms) {
+            return Err(BadPlan::Templates { place, problem });
+        }
+        let Election::Etcd(etcd) = self.election else { return Ok(()) };
+        let config = etcd.candidate(&plan.name, "task:1", plan.authority, self.drift, 1);
+        match Candidate::new(Time::ZERO, config) {
+            Ok(_) => Ok(()),
+            Err(problem) => Err(BadPlan::Election { place, problem }),
+        }
+    }
+}
+
+fn reference(who: &str, kind: &'static str, found: usize, end: usize) -> Result<(), BadPlan> {
+    match found < end {
+        true => Ok(()),
+        false => Err(BadPlan::Reference { who: who.to_owned(), kind, found, end }),
+    }
+}
