@@ -10,11 +10,12 @@ mod mutations {
     pub(crate) mod debt;
     pub(crate) mod fence;
     pub(crate) mod hall;
+    pub(crate) mod numbers;
 }
 
 use lessor_sim::mutation::{ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence};
+use mutations::{claims, debt, fence, numbers};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -60,6 +61,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::InheritUnseen => Swarm(1_600), // 197, 389, 474: I3
         GrantorMutation::MarkLate => Swarm(20),         // 0, 1, 2: I6
         GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
+        GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
         // Towns notice it about once in a thousand seeds (682: I5).
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
     }

@@ -51,13 +51,15 @@ pub enum Mutation {
     TrustAmount,
     /// A new leader of a node shows as much as may be out below it, and not what has been shown to it.
     InheritUnseen,
+    /// A holder that was forgotten goes on after what its first report shows, whatever the later ones do.
+    NumberBehind,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 18] = [
+    pub const ALL: [Mutation; 19] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -76,6 +78,7 @@ impl Mutation {
         Mutation::NoTokenCheck,
         Mutation::TrustAmount,
         Mutation::InheritUnseen,
+        Mutation::NumberBehind,
     ];
 }
 

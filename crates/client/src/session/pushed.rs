@@ -86,7 +86,8 @@ impl Session {
         let adopted = self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, end));
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
-        entry.streamed.granted = Some((order, length));
+        // What was not adopted is not renewed: the next report says so, also of a grant numbered as the one before.
+        entry.streamed.granted = adopted.is_ok().then_some((order, length));
         entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
         entry.fault = adopted.and(policies).err();

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use compact_str::CompactString;
 use lessor_algorithms::Demand;
-use lessor_proto::message::{Band, HolderKind};
+use lessor_proto::message::{Band, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
 use super::agenda::Tick;
@@ -127,9 +127,10 @@ impl Child {
         true
     }
 
-    /// It has adopted grant `seq` of this reign.
-    pub(crate) fn go_on_after(&mut self, seq: u64) {
-        let next = u32::try_from(seq).ok().and_then(|seq| seq.checked_add(1));
+    /// What it is granted next in reign `epoch` is above what it shows that it has adopted.
+    pub(crate) fn go_on_after_shown(&mut self, report: &Report, epoch: u64) {
+        let shown = report.has.as_ref().and_then(|has| has.order).filter(|order| order.epoch == epoch);
+        let next = shown.and_then(|order| u32::try_from(order.seq).ok()?.checked_add(1));
         self.next_seq = self.next_seq.max(next.unwrap_or(1));
     }
 

@@ -35,6 +35,10 @@ impl Resource {
             // What it promises may be about grants of a life of the holding that was released since.
             return;
         }
+        // It was forgotten, and what came first after that was late: it has adopted more than that one said.
+        if !reign.config.rules.lack(Mutation::NumberBehind) {
+            child.go_on_after_shown(report, reign.config.epoch);
+        }
         let promise = promise(report, child, reign.config.epoch);
         child.provisional = false;
         if child.superseded {
@@ -82,11 +86,7 @@ impl Resource {
         child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
         child.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
-        if let Some(order) = report.has.as_ref().and_then(|has| has.order)
-            && order.epoch == reign.config.epoch
-        {
-            child.go_on_after(order.seq);
-        }
+        child.go_on_after_shown(report, reign.config.epoch);
         let slot = self.children.insert(child);
         let child = self.children.at(slot);
         for demand in child.demands.iter() {
