@@ -24,6 +24,8 @@ pub(crate) struct Client {
     pub(crate) twin_of: Option<u32>,
     /// The greatest epoch that it has put on a report.
     pub(crate) fence: u64,
+    /// When its driver looks again at what is in use, by its clock.
+    pub(crate) next_look: Time,
 }
 
 /// What decides in a client.

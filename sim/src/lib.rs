@@ -31,6 +31,7 @@ pub mod oracle;
 mod place;
 pub mod plan;
 mod process;
+mod program;
 pub mod registry;
 pub mod report;
 pub mod scenario;

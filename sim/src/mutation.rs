@@ -13,6 +13,24 @@ pub enum Mutation {
     Grantor(GrantorMutation),
     /// Of all who stand for election.
     Election(ElectionMutation),
+    /// Of what stands between the session of a client and its enforcers.
+    Driver(DriverMutation),
+}
+
+/// A rule of the driver of a client, taken out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum DriverMutation {
+    /// What is in use is read five times a second, and not when it is said.
+    SampledUse,
+    /// A limiter or a gauge hears of less only when more is allowed again.
+    LessIsNotTold,
+}
+
+// === impl DriverMutation ===
+
+impl DriverMutation {
+    /// All of them.
+    pub const ALL: [DriverMutation; 2] = [DriverMutation::SampledUse, DriverMutation::LessIsNotTold];
 }
 
 // === impl Mutation ===
@@ -23,7 +41,7 @@ impl Mutation {
     pub fn client(self) -> Option<HolderMutation> {
         match self {
             Mutation::Holder(mutation) => Some(mutation),
-            Mutation::Grantor(_) | Mutation::Election(_) => None,
+            Mutation::Grantor(_) | Mutation::Election(_) | Mutation::Driver(_) => None,
         }
     }
 
@@ -33,7 +51,7 @@ impl Mutation {
         match self {
             Mutation::Holder(mutation) => Rules::holder_without(mutation),
             Mutation::Grantor(mutation) => Rules::without(mutation),
-            Mutation::Election(_) => Rules::default(),
+            Mutation::Election(_) | Mutation::Driver(_) => Rules::default(),
         }
     }
 
@@ -42,7 +60,7 @@ impl Mutation {
     pub fn election(self) -> ElectionRules {
         match self {
             Mutation::Election(mutation) => ElectionRules::without(mutation),
-            Mutation::Holder(_) | Mutation::Grantor(_) => ElectionRules::default(),
+            Mutation::Holder(_) | Mutation::Grantor(_) | Mutation::Driver(_) => ElectionRules::default(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod beliefs;
 mod books;
 mod calm;
 mod edges;
+mod hits;
 
 use std::any::Any;
 use std::fmt;
@@ -20,9 +21,10 @@ use crate::clock::Clock;
 use crate::plan::{PlacePlan, Watch};
 use crate::town::{Resource, Town};
 
-pub(crate) use self::beliefs::Holding;
+pub(crate) use self::beliefs::{Holding, Stance};
 use self::books::Seen;
 pub use self::calm::Target;
+use self::hits::Flow;
 
 /// A rule is broken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -55,6 +57,7 @@ pub(crate) struct Oracle {
     /// The same of those below each place: by place, then by resource.
     below: Vec<u128>,
     limits: Vec<Limit>,
+    flows: Vec<Flow>,
     /// What was seen of each task and resource last.
     seen: Vec<Seen>,
     /// The grants in the message that is being taken in.
@@ -96,6 +99,7 @@ impl Oracle {
             totals: vec![0; resources],
             below: vec![0; resources * places.len()],
             limits: vec![Limit::default(); resources],
+            flows: vec![Flow::default(); resources],
             seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
             mail: Vec::new(),
             broken: None,

@@ -170,6 +170,8 @@ pub struct Manners {
     pub longest_back_off: Duration,
     /// Whether those who poll ask before their time when there is news.
     pub eager: bool,
+    /// Whether programs keep permits of gauges that have ended: what they do under them does not count, and never again.
+    pub overstays: bool,
 }
 
 /// How closely the oracle looks.
@@ -336,6 +338,7 @@ impl Default for Manners {
             spacing: Duration::from_secs(1),
             longest_back_off: Duration::from_secs(30),
             eager: true,
+            overstays: false,
         }
     }
 }

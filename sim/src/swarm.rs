@@ -45,6 +45,8 @@ pub struct Options {
     pub faulty: Duration,
     /// What never goes wrong.
     pub without: Vec<Mischief>,
+    /// Whether programs keep permits of gauges that have ended.
+    pub overstays: bool,
     /// Whether everybody must have its share when the faults are over; else a town ends with them.
     pub judged: bool,
     /// A rule of a mind that is broken on purpose.
@@ -61,6 +63,10 @@ pub struct SwarmReport {
     pub events: u64,
     /// What was sent.
     pub messages: u64,
+    /// Hits that limiters let through.
+    pub hits: u64,
+    /// Operations under permits of gauges.
+    pub operations: u64,
     /// What went wrong.
     pub faults: Tally,
     /// All hashes together.
@@ -95,6 +101,7 @@ impl Default for Options {
             polling: false,
             faulty: Duration::from_secs(60),
             without: Vec::new(),
+            overstays: false,
             judged: true,
             #[cfg(feature = "mutations")]
             mutation: None,
@@ -186,6 +193,8 @@ impl SwarmReport {
         self.seeds += 1;
         self.events += run.events;
         self.messages += run.counts.messages();
+        self.hits += run.counts.hits;
+        self.operations += run.counts.operations;
         self.faults = self.faults.plus(&run.faults);
         self.hash = (self.hash ^ run.hash).rotate_left(7);
         self.violations.extend(run.violation);
@@ -197,6 +206,8 @@ impl fmt::Display for SwarmReport {
         writeln!(f, "{:>12}  seeds (hash {:016x})", self.seeds, self.hash)?;
         writeln!(f, "{:>12}  events", self.events)?;
         writeln!(f, "{:>12}  messages", self.messages)?;
+        writeln!(f, "{:>12}  hits", self.hits)?;
+        writeln!(f, "{:>12}  operations under permits", self.operations)?;
         write!(f, "{}", self.faults)?;
         writeln!(f, "{:>12}  violations", self.violations.len())?;
         self.violations.first().map_or(Ok(()), |first| write!(f, "{first}"))

@@ -13,6 +13,7 @@ mod mischief;
 mod node;
 mod reign;
 mod running;
+mod using;
 mod view;
 mod wire;
 
@@ -32,6 +33,7 @@ use crate::oracle::{Holding, Oracle, Violation};
 use crate::place::{Place, Task};
 use crate::plan::{Election, Manners, TownPlan, Watch};
 use crate::process::Party;
+use crate::program::Program;
 use crate::story::{Line, Story, What, Who};
 use crate::stream::Streams;
 
@@ -52,6 +54,8 @@ pub struct Town {
     pub(crate) etcd: Option<etcd::Office>,
     pub(crate) clients: Vec<Client>,
     pub(crate) holdings: Vec<Holding>,
+    /// The programs behind them, where anybody looks closely, while their processes live.
+    pub(crate) programs: Vec<Option<Program>>,
     pub(crate) streams: Streams,
     pub(crate) resources: Vec<Resource>,
     addresses: HashMap<Arc<str>, u32>,
@@ -117,6 +121,10 @@ pub struct Counts {
     pub pushes: u64,
     /// Answers to heartbeats that bring nothing else.
     pub renewals: u64,
+    /// Hits that programs were let through with.
+    pub hits: u64,
+    /// Operations that programs began under permits.
+    pub operations: u64,
 }
 
 /// A client believes something else from here on.
@@ -255,7 +263,8 @@ impl Town {
             Event::ToNode { task, mail } => self.at_node(task, mail),
             Event::ToHolder { holder, mail } => self.at_holder(holder, mail),
             Event::Lapse(hold) => self.lapse(hold),
-            Event::Use(hold) => self.take_in_use(hold),
+            Event::Use(hold) => self.use_some(hold),
+            Event::Hit(hold) => self.hit_again(hold),
             Event::Take(hold, life) => self.take(hold, life),
             Event::Thaw(party) => self.thaw(party),
             Event::Mischief(kind) => self.mischief(kind),
@@ -285,7 +294,7 @@ impl Town {
             Event::EtcdAnswers { caller, .. } | Event::EtcdShows { caller, .. } => {
                 Some(Party::Task(caller.task))
             }
-            Event::Use(hold) | Event::Take(hold, _) => {
+            Event::Use(hold) | Event::Hit(hold) | Event::Take(hold, _) => {
                 Some(Party::Client(self.holdings[*hold as usize].client))
             }
             Event::Wants(client) => Some(Party::Client(*client)),

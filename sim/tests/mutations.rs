@@ -13,7 +13,7 @@ mod mutations {
     pub(crate) mod numbers;
 }
 
-use lessor_sim::mutation::{ElectionMutation, GrantorMutation, HolderMutation, Mutation};
+use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
 use mutations::{claims, debt, fence, numbers};
 
@@ -74,6 +74,20 @@ fn election(mutation: ElectionMutation) -> Noticed {
         ElectionMutation::NoReadBack => Swarm(80),      // 3, 7, 8: I13
         ElectionMutation::NoGuard => Swarm(200),        // 7, 10, 19: I15
         ElectionMutation::NoOrder => Swarm(150),        // 2, 7, 15: I6
+    }
+}
+
+fn driver(mutation: DriverMutation) -> Noticed {
+    match mutation {
+        DriverMutation::SampledUse => Swarm(120),   // 11, 13, 14: I9
+        DriverMutation::LessIsNotTold => Swarm(20), // 0: I9; 2, 3: I1; 4: I2
+    }
+}
+
+#[test]
+fn no_rule_of_a_driver_can_be_left_out() {
+    for mutation in DriverMutation::ALL {
+        check(Mutation::Driver(mutation), &driver(mutation));
     }
 }
 

@@ -7,6 +7,7 @@ use lessor_server::repository::Kind;
 use super::Mail;
 use crate::plan::{Hold, Watch, Way};
 use crate::process::Party;
+use crate::program::Used;
 use crate::story::What;
 use crate::town::{Event, News, ToHolder, Town};
 
@@ -21,9 +22,11 @@ pub(crate) struct Holding {
     pub(crate) amount: u64,
     /// Until when, by its clock.
     pub(crate) until: Time,
-    /// Units of a gauge in use, which outlast a smaller lease, but not the end of the one they were taken under.
+    /// Units of a gauge under permits, which outlast a smaller lease, and until when each of them is in use.
+    pub(crate) used: Vec<Used>,
+    /// All units that are out, in millionths, whatever has become of their lease.
     pub(crate) in_use: u64,
-    in_use_until: Time,
+    pub(crate) stance: Stance,
     /// What of it is in the sums.
     pub(crate) counted: u64,
     /// When the next look at its end is due.
@@ -32,6 +35,16 @@ pub(crate) struct Holding {
     order: Option<Order>,
     /// The last promise: to use no more than so much under grants up to that one.
     promised: Option<(Order, u64)>,
+}
+
+/// What a program wants with a holding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stance {
+    Kept,
+    /// It has let go of it, and the client gives it back when nothing is in use any more.
+    Leaving,
+    /// It was given back.
+    Gone,
 }
 
 // === impl Holding ===
@@ -45,8 +58,9 @@ impl Holding {
             wants: hold.wants,
             amount: 0,
             until: Time::ZERO,
+            used: Vec::new(),
             in_use: 0,
-            in_use_until: Time::ZERO,
+            stance: Stance::Kept,
             counted: 0,
             lapse: Time::MAX,
             order: None,
@@ -58,7 +72,9 @@ impl Holding {
     pub(crate) fn reborn(&mut self) {
         self.amount = 0;
         self.until = Time::ZERO;
+        self.used = Vec::new();
         self.in_use = 0;
+        self.stance = Stance::Kept;
         self.order = None;
         self.promised = None;
     }
@@ -74,8 +90,12 @@ impl Holding {
 
     fn use_at(&self, local: Time) -> u64 {
         let leased = if local < self.until { self.amount } else { 0 };
-        let in_use = if local < self.in_use_until { self.in_use } else { 0 };
-        leased.max(in_use)
+        leased.max(self.in_use_at(local))
+    }
+
+    /// Units that are in use under permits whose lease has not ended.
+    pub(crate) fn in_use_at(&self, local: Time) -> u64 {
+        self.used.iter().filter(|used| local < used.until).map(|used| used.micros).sum()
     }
 }
 
@@ -115,12 +135,6 @@ impl Town {
             }
         }
         let holding = &mut self.holdings[hold as usize];
-        // What is in use beyond a smaller lease was taken under the one before.
-        if holding.in_use <= micros {
-            holding.in_use_until = until;
-        } else {
-            holding.in_use_until = holding.in_use_until.min(holding.until);
-        }
         holding.amount = micros;
         holding.until = until;
         if let (Some(order), Some((promised, most))) = (holding.order, holding.promised)
@@ -159,8 +173,8 @@ impl Town {
         if counted > 0 {
             let holding = &mut self.holdings[hold as usize];
             let local = clock.at(self.now);
-            let ends = [holding.until, if holding.in_use > 0 { holding.in_use_until } else { Time::MAX }];
-            let next = ends.into_iter().filter(|&end| end > local).min().unwrap_or(Time::MAX);
+            let ends = holding.used.iter().map(|used| used.until).chain([holding.until]);
+            let next = ends.filter(|&end| end > local).min().unwrap_or(Time::MAX);
             let when = clock.when(next);
             if when < holding.lapse || holding.lapse < self.now {
                 holding.lapse = when;
@@ -188,17 +202,6 @@ impl Town {
             let total = self.oracle.totals[usize::from(holding.resource)];
             let amount = Amount::from_micros(holding.counted);
             self.news.push(News { client: holding.client, resource: holding.resource, amount, total });
-        }
-    }
-
-    /// Operations stop at the end of the lease they began under, when their process runs.
-    pub(crate) fn stop_overdue(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
-        let local = self.local(Party::Client(holding.client));
-        if holding.in_use > 0 && local >= holding.in_use_until {
-            let left = if local < holding.until { holding.in_use.min(holding.amount) } else { 0 };
-            self.holdings[hold as usize].in_use_until = holding.until;
-            self.use_units(hold, left);
         }
     }
 

@@ -51,6 +51,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
             }),
             longest_back_off: Duration::from_secs(dice.between(2, 10)),
             eager: dice.chance(800),
+            overstays: options.overstays,
         },
         faults,
         watch: Watch::Close,

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
-use lessor_server::repository::{
-    BadTemplates, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,
-};
+use lessor_server::repository::{BadTemplates, Field, Fraction, Glob, Repository, SafeCapacity, Template};
 
 use super::etcd::Office;
 use super::{Counts, Event, Resource, Rules, Town};
@@ -60,6 +58,7 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
         etcd: None,
         clients: Vec::with_capacity(plan.clients.len()),
         holdings: Vec::with_capacity(plan.clients.iter().map(|client| client.holds.len()).sum()),
+        programs: Vec::new(),
         streams: Streams::default(),
         resources: plan.resources.iter().map(Resource::new).collect(),
         addresses: HashMap::new(),
@@ -89,10 +88,7 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
         }
     }
     for hold in 0..town.holdings.len() as u32 {
-        let resource = usize::from(town.holdings[hold as usize].resource);
-        if town.resources[resource].kind == Kind::Gauge {
-            town.later(Duration::from_secs(1), Event::Use(hold));
-        }
+        town.use_from(hold);
     }
     for kind in Mischief::ALL {
         if let Some(every) = town.rules.faults.every(kind) {
@@ -207,6 +203,7 @@ impl Town {
         let index = self.clients.len() as u32;
         let first = self.holdings.len() as u32;
         self.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold)));
+        self.programs.resize_with(self.holdings.len(), || None);
         self.places[plan.place as usize].clients.push(index);
         self.clients.push(Client {
             id: ClientId::new(plan.name.as_str(), 256).expect("the name of a client"),
@@ -218,6 +215,7 @@ impl Town {
             holds: first..self.holdings.len() as u32,
             twin_of,
             fence: 0,
+            next_look: Time::MAX,
         });
         index
     }

@@ -7,9 +7,10 @@ use lessor_proto::{Amount, Time};
 use lessor_server::node::FromParent;
 use lessor_server::repository::Kind;
 
-use super::{ENDLESS, Event, ToHolder, ToNode, Town};
+use super::{ENDLESS, ToHolder, ToNode, Town};
 use crate::client::Mind;
 use crate::legacy::Legacy;
+use crate::oracle::Stance;
 use crate::plan::Way;
 use crate::process::{Party, Sender};
 use crate::story::What;
@@ -66,8 +67,10 @@ impl Town {
         found.incarnation = incarnation;
         found.fence = 0;
         let life = found.process.life;
+        found.next_look = Time::MAX;
         for hold in found.holds.clone() {
             self.holdings[hold as usize].reborn();
+            self.begin_program(hold);
         }
         self.note(Party::Client(client).who(), What::Begins, [life.into(), incarnation, 0]);
         self.drive_client(client);
@@ -89,6 +92,7 @@ impl Town {
         }
         for hold in self.clients[client as usize].holds.clone() {
             self.holdings[hold as usize].reborn();
+            self.programs[hold as usize] = None;
             self.recount(hold);
         }
     }
@@ -96,6 +100,7 @@ impl Town {
     /// Does all that a client wants done.
     pub(super) fn drive_client(&mut self, client: u32) {
         let now = self.local(Party::Client(client));
+        self.look_at_use(client, now);
         let mut actions = 0;
         while let Some(action) = self.clients[client as usize].mind.poll(now) {
             actions += 1;
@@ -105,7 +110,8 @@ impl Town {
                 action => self.act(Party::Client(client), action),
             }
         }
-        let deadline = self.clients[client as usize].mind.deadline();
+        let found = &self.clients[client as usize];
+        let deadline = found.mind.deadline().min(found.next_look);
         self.wake_at(Party::Client(client), deadline);
     }
 
@@ -136,6 +142,9 @@ impl Town {
         let now = self.local(Party::Client(client));
         if let Some(session) = self.clients[client as usize].mind.session() {
             session.add(now, id, config);
+            let allowance = session.allowance(now, &self.resources[usize::from(holding.resource)].id);
+            self.holdings[hold as usize].stance = Stance::Kept;
+            self.allow(hold, now, allowance);
             self.drive_client(client);
         }
     }
@@ -151,6 +160,9 @@ impl Town {
         let amount = change.allowance.capacity.unwrap_or(Amount::MAX);
         if change.rung == Rung::Waiting {
             self.holdings[hold as usize].begin_anew();
+        }
+        if self.holdings[hold as usize].stance == Stance::Kept {
+            self.allow(hold, self.local(Party::Client(client)), change.allowance);
         }
         self.adopt(hold, amount, change.allowance.until);
     }
@@ -327,45 +339,5 @@ impl Town {
     pub(super) fn fail(&mut self, task: u32, holder: Sender, id: u64, why: &str) {
         let failure = Failure::Unreachable(why.to_owned());
         self.post_down(task, holder, ToHolder::Failed { id, failure });
-    }
-}
-
-// === gauges ===
-
-impl Town {
-    /// The units of a gauge in use change: up to what is allowed, down to anything.
-    pub(super) fn take_in_use(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
-        let client = holding.client;
-        if self.clients[client as usize].way == Way::Legacy {
-            return;
-        }
-        if !self.faulty() {
-            return self.use_units(hold, 0);
-        }
-        let live = if self.local(Party::Client(client)) < holding.until { holding.amount } else { 0 };
-        let units = live.max(holding.in_use) / Amount::MICROS_PER_UNIT;
-        let taken = self.dice.between(0, units) * Amount::MICROS_PER_UNIT;
-        self.use_units(hold, taken);
-        let pause = self.dice.time(std::time::Duration::from_millis(100), std::time::Duration::from_secs(3));
-        self.later(pause, Event::Use(hold));
-    }
-
-    /// So much is in use from here on, and the session hears of it.
-    pub(crate) fn use_units(&mut self, hold: u32, in_use: u64) {
-        let holding = &mut self.holdings[hold as usize];
-        if holding.in_use == in_use {
-            return;
-        }
-        holding.in_use = in_use;
-        let (client, resource) = (holding.client, holding.resource);
-        self.note(Party::Client(client).who(), What::InUse, [resource.into(), in_use, 0]);
-        self.recount(hold);
-        let now: Time = self.local(Party::Client(client));
-        let id = &self.resources[usize::from(resource)].id;
-        if let Some(session) = self.clients[client as usize].mind.session() {
-            session.set_in_use(now, id, Amount::from_micros(in_use));
-            self.drive_client(client);
-        }
     }
 }

@@ -28,8 +28,10 @@ pub(crate) enum Event {
     },
     /// A belief ends, unless it was renewed.
     Lapse(u32),
-    /// The units of a gauge in use change.
+    /// A program uses some of what it may, or ends that.
     Use(u32),
+    /// A hit that was denied is tried again.
+    Hit(u32),
     /// A life of a client takes up a resource that it dropped.
     Take(u32, u32),
     /// A process that was frozen goes on.

@@ -155,12 +155,10 @@ impl Town {
         let now = self.local(Party::Client(client));
         let frozen = self.process(Party::Client(client)).frozen.is_some();
         let holds = self.clients[client as usize].holds.clone();
-        let uses = holds.clone().any(|hold| self.holdings[hold as usize].in_use > 0);
-        let Some(session) = self.clients[client as usize].mind.session() else { return false };
-        if frozen || uses {
+        if frozen || self.clients[client as usize].mind.session().is_none() {
             return false;
         }
-        session.remove_all(now);
+        holds.for_each(|hold| self.give_up(hold, now));
         self.drive_client(client);
         // Those who wait for the answer, and those who do not.
         let stays = self.dice.time(Duration::ZERO, Duration::from_secs(2));
@@ -176,13 +174,10 @@ impl Town {
         let (frozen, life) = (process.frozen.is_some(), process.life);
         let holds = self.clients[client as usize].holds.clone();
         let hold = holds.start + self.dice.index(holds.len()) as u32;
-        let holding = &self.holdings[hold as usize];
-        let id = &self.resources[usize::from(holding.resource)].id;
-        let Some(session) = self.clients[client as usize].mind.session() else { return false };
-        if frozen || holding.in_use > 0 {
+        if frozen || self.clients[client as usize].mind.session().is_none() {
             return false;
         }
-        session.remove(now, id);
+        self.give_up(hold, now);
         self.drive_client(client);
         let back = self.spell();
         self.agenda.put(back, Event::Take(hold, life));
@@ -209,7 +204,11 @@ impl Town {
         };
         let twin = match self.places[place as usize].clients.iter().copied().find(before) {
             Some(twin) => twin,
-            None => self.admit(&plan, Some(client)),
+            None => {
+                let twin = self.admit(&plan, Some(client));
+                self.clients[twin as usize].holds.clone().for_each(|hold| self.use_from(hold));
+                twin
+            }
         };
         self.begin_life(twin);
         let until = self.spell();

@@ -7,6 +7,7 @@ use lessor_proto::{Amount, Time};
 
 use super::{Counts, Town};
 use crate::faults::Tally;
+use crate::process::Party;
 use crate::story::Who;
 
 // === impl Town ===
@@ -122,6 +123,23 @@ impl Town {
     pub fn believed(&self, client: u32) -> Amount {
         let holds = self.clients[client as usize].holds.clone();
         Amount::from_micros(holds.map(|hold| self.holdings[hold as usize].counted).sum())
+    }
+
+    /// Units that are in use by the programs of `client`, under permits that have not ended.
+    #[must_use]
+    pub fn in_use(&self, client: u32) -> Amount {
+        let local = self.local(Party::Client(client));
+        let holds = self.clients[client as usize].holds.clone();
+        Amount::from_micros(holds.map(|hold| self.holdings[hold as usize].in_use_at(local)).sum())
+    }
+
+    /// What the leases of `client` give it, if they have not ended.
+    #[must_use]
+    pub fn lease_of(&self, client: u32) -> Amount {
+        let local = self.local(Party::Client(client));
+        let holds = self.clients[client as usize].holds.clone().map(|hold| &self.holdings[hold as usize]);
+        let live = holds.filter(|holding| local < holding.until);
+        Amount::from_micros(live.map(|holding| holding.amount).sum())
     }
 
     /// What all clients together believe they may use of a resource, in millionths.

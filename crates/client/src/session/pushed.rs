@@ -87,7 +87,8 @@ impl Session {
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
         // What was not adopted is not renewed: the next report says so, also of a grant numbered as the one before.
-        entry.streamed.granted = adopted.is_ok().then_some((order, length));
+        let counts = adopted.is_ok() || self.config.breaks(Mutation::RenewAnyway);
+        entry.streamed.granted = counts.then_some((order, length));
         entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
         entry.fault = adopted.and(policies).err();

@@ -1,0 +1,175 @@
+//! What a client's program does with what it may use: it takes hits from the real limiter, and keeps permits of the real
+//! gauge for as long as its operations last. What was let through is counted here by itself, and not as the enforcers
+//! count.
+
+use std::time::Duration;
+
+use lessor_client::allowance::Allowance;
+use lessor_client::gauge::{Gauge, Permit};
+use lessor_client::limiter::Limiter;
+use lessor_proto::{Amount, Time};
+use lessor_server::repository::Kind;
+
+use self::bucket::Bucket;
+
+pub(crate) mod bucket;
+
+/// The enforcer of one holding, and what its program has taken of it.
+#[derive(Debug)]
+pub(crate) enum Program {
+    /// Of a rate.
+    Hits(Box<Hits>),
+    /// Of a gauge.
+    Units(Units),
+}
+
+/// Hits that a limiter has let through.
+#[derive(Debug)]
+pub(crate) struct Hits {
+    limiter: Limiter,
+    /// What the allowances have brought, and the hits have not taken.
+    due: Bucket,
+    allowance: Allowance,
+}
+
+/// Operations under permits of a gauge.
+#[derive(Debug, Default)]
+pub(crate) struct Units {
+    gauge: Gauge,
+    operations: Vec<Operation>,
+}
+
+#[derive(Debug)]
+struct Operation {
+    permit: Permit,
+    /// When it is done, in real time.
+    done: Time,
+}
+
+/// So many units, until then by the clock of whoever uses them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Used {
+    pub(crate) micros: u64,
+    pub(crate) until: Time,
+}
+
+/// What came of one attempt to hit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hit {
+    Granted,
+    /// The limiter let it through, and the allowances had not brought it.
+    Unfounded,
+    /// It makes sense to try again in so long.
+    Denied(Option<Duration>),
+}
+
+/// What a limiter may save up.
+pub(crate) const BURST: Duration = Limiter::DEFAULT_BURST;
+
+// === impl Program ===
+
+impl Program {
+    pub(crate) fn new(kind: Kind) -> Program {
+        match kind {
+            Kind::Rate => Program::Hits(Box::new(Hits {
+                limiter: Limiter::default(),
+                due: Bucket::default(),
+                allowance: Allowance::NOTHING,
+            })),
+            Kind::Gauge => Program::Units(Units::default()),
+        }
+    }
+
+    /// The client says that so much may be used from here on, by which hits are judged.
+    pub(crate) fn note(&mut self, now: Time, allowance: Allowance) {
+        if let Program::Hits(hits) = self {
+            hits.bring(now);
+            hits.allowance = allowance;
+            hits.due.limit(hits.most());
+        }
+    }
+
+    /// The enforcer is told so.
+    pub(crate) fn allow(&mut self, now: Time, allowance: Allowance) {
+        match self {
+            Program::Hits(hits) => hits.limiter.allow(now, allowance),
+            Program::Units(units) => units.gauge.allow(now, allowance),
+        }
+    }
+
+    /// What the driver of a client reads: units that are out, whatever has become of their lease.
+    pub(crate) fn in_use(&self) -> Amount {
+        match self {
+            Program::Hits(_) => Amount::ZERO,
+            Program::Units(units) => Amount::from_units(units.gauge.in_use().into()),
+        }
+    }
+
+    /// What the operations use, each until the end that its permit tells it.
+    pub(crate) fn used(&self) -> Vec<Used> {
+        let operations = match self {
+            Program::Hits(_) => &[][..],
+            Program::Units(units) => &units.operations,
+        };
+        let used = |operation: &Operation| Used {
+            micros: u64::from(operation.permit.units()) * Amount::MICROS_PER_UNIT,
+            until: operation.permit.deadline(),
+        };
+        operations.iter().map(used).collect()
+    }
+
+    /// Begins an operation on up to `most` units that takes until `done`, if there is one to be had.
+    pub(crate) fn begin(&mut self, local: Time, most: u32, done: Time) -> bool {
+        let Program::Units(units) = self else { return false };
+        let permit = units.gauge.try_acquire_between(1, most, || local);
+        let Ok(permit) = permit else { return false };
+        units.operations.push(Operation { permit, done });
+        true
+    }
+
+    /// Operations come to their end, in real time.
+    pub(crate) fn finish(&mut self, now: Time) {
+        if let Program::Units(units) = self {
+            units.operations.retain(|operation| now < operation.done);
+        }
+    }
+
+    /// Operations stop whose permits say that the lease behind them has ended.
+    pub(crate) fn stop_overdue(&mut self, local: Time) {
+        if let Program::Units(units) = self {
+            units.operations.retain(|operation| local < operation.permit.deadline());
+        }
+    }
+
+    /// One hit, if it is to be had.
+    pub(crate) fn hit(&mut self, local: Time) -> Hit {
+        let Program::Hits(hits) = self else { return Hit::Denied(None) };
+        match hits.limiter.try_acquire(1, || local) {
+            Err(denied) => Hit::Denied(denied.retry_after()),
+            Ok(()) => {
+                hits.bring(local);
+                if hits.due.take(1) { Hit::Granted } else { Hit::Unfounded }
+            }
+        }
+    }
+}
+
+// === impl Hits ===
+
+impl Hits {
+    /// What the allowance has brought until `now`.
+    fn bring(&mut self, now: Time) {
+        let rate = self.rate();
+        self.due.fill(now, self.allowance.until, rate);
+        self.due.limit(self.most());
+    }
+
+    fn rate(&self) -> u64 {
+        self.allowance.capacity.unwrap_or(Amount::MAX).as_micros()
+    }
+
+    /// What may be saved up under the allowance, in millionths.
+    fn most(&self) -> u128 {
+        bucket::brought(self.rate(), BURST) + u128::from(Amount::MICROS_PER_UNIT)
+    }
+}

@@ -1,0 +1,228 @@
+//! Programs: how they use what their clients may, and what the driver of a client has to do with it.
+
+use std::time::Duration;
+
+use lessor_client::allowance::Allowance;
+use lessor_proto::{Amount, Time};
+use lessor_server::repository::Kind;
+
+use super::{Event, Town};
+use crate::oracle::Stance;
+use crate::plan::{Watch, Way};
+use crate::process::Party;
+use crate::program::{Hit, Program};
+use crate::story::What;
+
+/// How often a driver without its rule looks at what is in use, in nanoseconds.
+const SAMPLE: u64 = 200_000_000;
+/// Hits that a program tries in a row, at the most.
+const ROW: u32 = 6;
+/// Hits at one moment, where nothing is limited.
+const MOST_AT_ONCE: u32 = 100;
+
+// === programs ===
+
+impl Town {
+    /// The program behind a holding that has just been made begins to use it, while there are faults.
+    pub(super) fn use_from(&mut self, hold: u32) {
+        if self.rules.watch == Watch::Close && self.faulty() {
+            self.later(Duration::from_secs(1), Event::Use(hold));
+        }
+    }
+
+    /// A process begins, and with it the programs in it. A gauge on Doorman's wire has none: what is in use cannot be said
+    /// there.
+    pub(super) fn begin_program(&mut self, hold: u32) {
+        let holding = &self.holdings[hold as usize];
+        let kind = self.resources[usize::from(holding.resource)].kind;
+        let legacy = self.clients[holding.client as usize].way == Way::Legacy;
+        let watched = self.rules.watch == Watch::Close && !(legacy && kind == Kind::Gauge);
+        self.programs[hold as usize] = watched.then(|| Program::new(kind));
+    }
+
+    /// A program does something: it ends operations and begins others, or tries some hits.
+    pub(super) fn use_some(&mut self, hold: u32) {
+        let party = Party::Client(self.holdings[hold as usize].client);
+        if !self.faulty() {
+            if let Some(program) = &mut self.programs[hold as usize] {
+                program.finish(Time::MAX);
+            }
+            return self.note_use(hold);
+        }
+        let pause = self.dice.time(Duration::from_millis(50), Duration::from_secs(2));
+        self.later(pause, Event::Use(hold));
+        let local = self.local(party);
+        let (number, length) = (self.dice.between(1, 8), self.dice.exponential(Duration::from_secs(2)));
+        let stops = !self.rules.manners.overstays;
+        let Some(program) = &mut self.programs[hold as usize] else { return };
+        match program {
+            Program::Units(_) => {
+                program.finish(self.now);
+                if stops {
+                    program.stop_overdue(local);
+                }
+                let units = self.holdings[hold as usize].amount / Amount::MICROS_PER_UNIT;
+                let most = u32::try_from(units).unwrap_or(u32::MAX).div_ceil(number as u32).max(1);
+                self.counts.operations += u64::from(program.begin(local, most, self.now + length));
+                self.note_use(hold);
+            }
+            Program::Hits(_) => self.hit(hold, local),
+        }
+    }
+
+    /// A row of hits, each as soon as it may be: the bucket is emptied, and what comes in is taken as it comes.
+    fn hit(&mut self, hold: u32, local: Time) {
+        let (mut tried, mut granted) = (0, 0);
+        let resource = self.holdings[hold as usize].resource;
+        while let Some(program) = self.programs[hold as usize].as_mut().filter(|_| tried < MOST_AT_ONCE) {
+            tried += 1;
+            match program.hit(local) {
+                Hit::Granted => granted += 1,
+                Hit::Unfounded => {
+                    granted += 1;
+                    let client = self.holdings[hold as usize].client;
+                    self.oracle.fail(1, || {
+                        format!("client {client} is let through {granted} times, and its leases did not bring that")
+                    });
+                }
+                Hit::Denied(retry) => {
+                    if let Some(retry) = retry.filter(|_| tried < ROW && self.dice.chance(600)) {
+                        let clock = self.process(Party::Client(self.holdings[hold as usize].client)).clock;
+                        self.agenda.put(clock.when(local + retry), Event::Hit(hold));
+                    }
+                    break;
+                }
+            }
+        }
+        if granted > 0 {
+            self.counts.hits += granted;
+            self.watch_hits(resource, granted);
+        }
+    }
+
+    /// A hit that was denied is tried again.
+    pub(super) fn hit_again(&mut self, hold: u32) {
+        let local = self.local(Party::Client(self.holdings[hold as usize].client));
+        if matches!(self.programs[hold as usize], Some(Program::Hits(_))) {
+            self.hit(hold, local);
+        }
+    }
+
+    /// Operations stop at the end of their permits, when their process runs.
+    pub(crate) fn stop_overdue(&mut self, hold: u32) {
+        let local = self.local(Party::Client(self.holdings[hold as usize].client));
+        if !self.rules.manners.overstays
+            && let Some(program @ Program::Units(_)) = &mut self.programs[hold as usize]
+        {
+            program.stop_overdue(local);
+            self.note_use(hold);
+        }
+    }
+}
+
+// === drivers ===
+
+impl Town {
+    /// The enforcer behind a holding is told what may be used.
+    pub(super) fn allow(&mut self, hold: u32, now: Time, allowance: Allowance) {
+        let tells = self.tells_of(hold, allowance);
+        let Some(program) = &mut self.programs[hold as usize] else { return };
+        program.note(now, allowance);
+        if tells {
+            program.allow(now, allowance);
+        }
+        self.note_use(hold);
+    }
+
+    /// The program lets go of a holding: nothing is allowed, and it is given back when nothing is in use.
+    pub(super) fn give_up(&mut self, hold: u32, now: Time) {
+        self.holdings[hold as usize].stance = Stance::Leaving;
+        self.allow(hold, now, Allowance::NOTHING);
+        self.stop_overdue(hold);
+        self.clients[self.holdings[hold as usize].client as usize].next_look = now;
+    }
+
+    /// What is in use of a holding may have changed: the oracle counts it anew, and the driver looks at it when it does.
+    fn note_use(&mut self, hold: u32) {
+        let Some(program) = &self.programs[hold as usize] else { return };
+        let (used, in_use) = (program.used(), program.in_use());
+        let holding = &mut self.holdings[hold as usize];
+        if used == holding.used {
+            return;
+        }
+        let before = std::mem::replace(&mut holding.in_use, in_use.as_micros());
+        holding.used = used;
+        let (client, resource) = (holding.client, holding.resource);
+        self.recount(hold);
+        if before == in_use.as_micros() {
+            return;
+        }
+        let party = Party::Client(client);
+        self.note(party.who(), What::InUse, [resource.into(), in_use.as_micros(), 0]);
+        let local = self.local(party);
+        // The driver reads it when the next thing is said, which comes to the same.
+        let look = match self.is_sampled() {
+            true => Time::from_nanos((local.as_nanos() / SAMPLE + 1) * SAMPLE),
+            false => local,
+        };
+        let found = &mut self.clients[client as usize];
+        found.next_look = found.next_look.min(look);
+        self.wake_at(party, look);
+    }
+
+    /// The driver of a client looks at what is in use, and gives back what the program has let go of.
+    pub(super) fn look_at_use(&mut self, client: u32, now: Time) {
+        let found = &mut self.clients[client as usize];
+        if now < found.next_look {
+            return;
+        }
+        found.next_look = Time::MAX;
+        let Some(session) = found.mind.session() else { return };
+        for hold in found.holds.clone() {
+            let holding = &mut self.holdings[hold as usize];
+            let id = &self.resources[usize::from(holding.resource)].id;
+            let program = self.programs[hold as usize].as_ref();
+            let in_use = program.map_or(Amount::ZERO, Program::in_use);
+            if holding.stance == Stance::Leaving {
+                if in_use == Amount::ZERO {
+                    holding.stance = Stance::Gone;
+                    session.remove(now, id);
+                    continue;
+                }
+                session.set_wants(now, id, 0.0);
+            }
+            session.set_in_use(now, id, in_use);
+        }
+    }
+}
+
+// === rules that can be taken out ===
+
+#[cfg(feature = "mutations")]
+impl Town {
+    fn lacks(&self, rule: crate::mutation::DriverMutation) -> bool {
+        self.rules.mutation == Some(crate::mutation::Mutation::Driver(rule))
+    }
+
+    fn is_sampled(&self) -> bool {
+        self.lacks(crate::mutation::DriverMutation::SampledUse)
+    }
+
+    fn tells_of(&self, hold: u32, allowance: Allowance) -> bool {
+        let before = self.holdings[hold as usize].amount;
+        let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
+        !(is_less && self.lacks(crate::mutation::DriverMutation::LessIsNotTold))
+    }
+}
+
+#[cfg(not(feature = "mutations"))]
+#[expect(clippy::unused_self, reason = "the same calls with the feature and without")]
+impl Town {
+    const fn is_sampled(&self) -> bool {
+        false
+    }
+
+    const fn tells_of(&self, _: u32, _: Allowance) -> bool {
+        true
+    }
+}

@@ -1,0 +1,56 @@
+//! Programs behind clients: what limiters and gauges let through, counted by itself.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::Duration;
+
+use lessor_proto::Amount;
+use lessor_server::repository::Kind;
+use lessor_sim::faults::Faults;
+use lessor_sim::plan::{ResourcePlan, TownPlan};
+use lessor_sim::swarm::{Options, run};
+use lessor_sim::town::Town;
+
+/// So many clients of one place that want now this and now that of `resource`.
+fn restless(clients: usize, resource: ResourcePlan) -> TownPlan {
+    let mut plan = TownPlan::flat(clients, 1.0, 4.0);
+    plan.resources = vec![resource];
+    plan.faults =
+        Faults { until: Duration::from_secs(60), restless: Some(Duration::from_secs(2)), ..Faults::none() };
+    plan
+}
+
+#[test]
+fn hits_come_as_fast_as_the_capacity_brings_them_and_no_faster() {
+    let mut town = Town::new(3, &restless(20, ResourcePlan::rate("db", 100.0)));
+    town.pass(Duration::from_secs(60)).unwrap();
+    let hits = town.counts().hits;
+    // They do not try all the time; and what is asked for changes.
+    assert!((1_000..=60 * 100 + 20).contains(&hits), "{hits} hits");
+}
+
+#[test]
+fn units_are_in_use_across_recalls_and_all_of_them_fit() {
+    let gauge = ResourcePlan { kind: Kind::Gauge, ..ResourcePlan::rate("licences", 10.0) };
+    let mut town = Town::new(4, &restless(5, gauge));
+    let mut recalled = 0;
+    for _ in 0..600 {
+        town.pass(Duration::from_millis(100)).unwrap();
+        recalled +=
+            u32::from((0..5).any(|client| {
+                town.in_use(client) > town.lease_of(client) && town.in_use(client) > Amount::ZERO
+            }));
+    }
+    assert!(town.counts().operations > 100, "{} operations", town.counts().operations);
+    assert!(recalled > 10, "units outlast a recall in {recalled} of 600 looks");
+}
+
+/// A permit whose lease has ended must not come to life with the next lease.
+#[test]
+fn permits_that_have_ended_stay_so() {
+    let options = Options { overstays: true, judged: false, ..Options::default() };
+    let report = run(0..30, &options);
+    // As long as the deadline of a permit follows the lease, this is found: turn it round, and draw it, when it does not.
+    assert!(!report.violations.is_empty(), "{report}");
+    assert!([1, 2, 3, 4].contains(&report.violations[0].rule.0), "{report}");
+}
