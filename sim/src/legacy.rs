@@ -134,7 +134,7 @@ impl Legacy {
     fn settle(&mut self, now: Time) {
         for lease in &mut self.leases {
             let allowance = match &lease.has {
-                Some(has) if now < lease.end => Allowance { capacity: Some(has.capacity), until: lease.end },
+                Some(has) if now < lease.end => Allowance::new(Some(has.capacity), lease.end),
                 _ => Allowance::NOTHING,
             };
             if allowance != lease.told {

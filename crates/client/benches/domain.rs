@@ -51,7 +51,7 @@ fn domains(limit: u32) -> Domains {
 
 fn lease() -> Limiter {
     let limiter = Limiter::default();
-    limiter.allow(clock::now(), Allowance { capacity: None, until: Time::MAX });
+    limiter.allow(clock::now(), Allowance::new(None, Time::MAX));
     limiter
 }
 

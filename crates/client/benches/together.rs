@@ -17,7 +17,7 @@ use lessor_client::shell::clock;
 use lessor_client::together::{Price, Together};
 use lessor_proto::Time;
 
-const MUCH: Allowance = Allowance { capacity: None, until: Time::MAX };
+const MUCH: Allowance = Allowance::new(None, Time::MAX);
 
 fn domains() -> (Domains, Limiter) {
     let tier = |limit, seconds, cooldown| Tier {

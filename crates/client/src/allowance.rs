@@ -1,5 +1,7 @@
 //! What may be spent, and until when: all that a limiter or a gauge needs to know of a lease.
 
+use std::time::Duration;
+
 use lessor_proto::{Amount, Time};
 
 /// What may be spent until when.
@@ -10,24 +12,32 @@ pub struct Allowance {
     pub capacity: Option<Amount>,
     /// From then on nothing may be spent.
     pub until: Time,
+    /// Of a rate: what may be saved up, as the time in which the capacity brings it; absent: it was not said.
+    pub burst: Option<Duration>,
 }
 
 // === impl Allowance ===
 
 impl Allowance {
     /// Nothing at all.
-    pub const NOTHING: Allowance = Allowance { capacity: Some(Amount::ZERO), until: Time::ZERO };
+    pub const NOTHING: Allowance = Allowance::new(Some(Amount::ZERO), Time::ZERO);
+
+    /// So much until then.
+    #[must_use]
+    pub const fn new(capacity: Option<Amount>, until: Time) -> Allowance {
+        Allowance { capacity, until, burst: None }
+    }
 
     /// This and `other` together, as long as both last.
     #[must_use]
     pub fn and(self, other: Allowance) -> Allowance {
         let capacity = self.capacity.zip(other.capacity).map(|(one, other)| one.saturating_add(other));
-        Allowance { capacity, until: self.until.min(other.until) }
+        Allowance { capacity, until: self.until.min(other.until), burst: self.burst.or(other.burst) }
     }
 
     /// So much for ever.
     #[must_use]
     pub const fn forever(capacity: Amount) -> Allowance {
-        Allowance { capacity: Some(capacity), until: Time::MAX }
+        Allowance::new(Some(capacity), Time::MAX)
     }
 }

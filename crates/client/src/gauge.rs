@@ -116,7 +116,7 @@ impl Gauge {
 
     /// Replaces what may be in flight: the whole units of the capacity.
     pub fn allow(&self, now: Time, allowance: Allowance) {
-        let Allowance { capacity, until } = allowance;
+        let Allowance { capacity, until, .. } = allowance;
         let units = capacity.map_or(u64::MAX, lessor_proto::Amount::floor_units);
         let limit = if now < until { u32::try_from(units).unwrap_or(u32::MAX) } else { 0 };
         let mut queue = self.inner.lock();

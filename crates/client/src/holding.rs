@@ -109,6 +109,8 @@ pub(crate) struct Holding {
     safe_capacity: Option<f64>,
     /// How much to ask for of the floor, in units; absent: by the last answer there is none.
     floor: Option<f64>,
+    /// What may be saved up, by the last answer.
+    burst: Option<Duration>,
     /// What cannot be given up at this moment: units in use of a gauge, what a node has handed out.
     in_use: Amount,
     /// The bands of the last report.
@@ -189,6 +191,7 @@ impl Holding {
             adopted: None,
             safe_capacity: None,
             floor: None,
+            burst: None,
             in_use: Amount::ZERO,
             reported: None,
             ack_wanted: false,
@@ -208,16 +211,22 @@ impl Holding {
         let lease = self.lease.as_ref();
         match self.rung(now) {
             Rung::Waiting | Rung::Pessimistic => Allowance::NOTHING,
-            Rung::Leased => lease.map_or(Allowance::NOTHING, |lease| Allowance {
-                capacity: Some(lease.amount),
-                until: lease.end,
+            Rung::Leased => lease.map_or(Allowance::NOTHING, |lease| {
+                self.saving(Allowance::new(Some(lease.amount), lease.end))
             }),
-            Rung::Optimistic => lease.map_or(Allowance::NOTHING, |lease| forever(Some(lease.amount))),
+            Rung::Optimistic => {
+                lease.map_or(Allowance::NOTHING, |lease| self.saving(forever(Some(lease.amount))))
+            }
             Rung::Safe => self.safe_capacity.map_or(Allowance::NOTHING, |safe| {
                 let unlimited = (safe + 1.0).abs() < 1e-9;
-                forever((!unlimited).then(|| Amount::from_f64(safe)))
+                self.saving(forever((!unlimited).then(|| Amount::from_f64(safe))))
             }),
         }
+    }
+
+    /// With what the grantor said of saving up.
+    fn saving(&self, allowance: Allowance) -> Allowance {
+        Allowance { burst: self.burst, ..allowance }
     }
 
     pub(crate) fn rung(&self, now: Time) -> Rung {
@@ -374,6 +383,7 @@ impl Holding {
         self.safe_capacity = grant.safe_capacity.filter(|_| !grant.safe_leased);
         let limited = grant.safe_capacity.filter(|&safe| safe >= 0.0);
         self.floor = grant.safe_leased.then(|| limited.unwrap_or(Amount::MAX.as_f64()));
+        self.burst = grant.burst;
         self.returning = false;
         self.spare = match self.config.surplus {
             Surplus::Keep => grant.capacity.saturating_sub(self.reported_wants()),
@@ -517,7 +527,7 @@ impl Holding {
 }
 
 fn forever(capacity: Option<Amount>) -> Allowance {
-    Allowance { capacity, until: Time::MAX }
+    Allowance::new(capacity, Time::MAX)
 }
 
 fn sum(bands: &Bands) -> f64 {

@@ -3,14 +3,14 @@
 //! # How it works
 //!
 //! The leased rate flows into a central [`Bucket`](lessor_algorithms::bucket::Bucket), which holds at most what the
-//! rate brings in the *burst* time, and one unit. Threads take tokens from it in batches into *shards*, one cache line
+//! rate brings in the *burst* time, or one unit if that is more. The burst is the operator's: it comes with the lease, and is
+//! 50 ms where nothing is said. Threads take tokens from it in batches into *shards*, one cache line
 //! for each of 16 lanes. The fast path is one compare-and-swap on the own shard: no lock, no clock, no allocation,
 //! nothing shared. One permit in a batch goes to the bucket instead: it reads the clock and takes a mutex for some 50
 //! ns. While the bucket is empty, a permit for one unit is denied without the mutex, by the clock and one word. A batch
-//! is what the rate brings in a millisecond, at most a 32nd of the burst: 312 tokens at 1,000,000 a second with a burst
-//! of 10 ms.
+//! is what the rate brings in a millisecond, at most a 32nd of the burst: 1,000 tokens at 1,000,000 a second.
 //!
-//! Below 6,300 a second (with that burst) a batch would be less than two tokens, and there are no shards. A *meter*
+//! Below 2,000 a second a batch would be less than two tokens, and there are no shards. A *meter*
 //! keeps the bucket instead, in one word that all threads share: a permit reads the clock and is one compare-and-swap,
 //! a denial reads the clock and the word, and neither takes the mutex. The mutex is for what changes the meter: an
 //! allowance, one who waits, the end, and 18,000 units of income since it was last started. While somebody waits the
@@ -18,7 +18,7 @@
 //!
 //! # What it promises
 //!
-//! In any window `w`, at most `rate * (w + burst) + 1` units: tokens in shards count against the bucket's capacity, so
+//! In any window `w`, at most `rate * (w + burst)` units; where the burst is less than a unit, one more: tokens in shards count against the bucket's capacity, so
 //! batches add nothing to this. A request for more than the burst is a burst of its own size; it is only granted to one
 //! who waited for it. A bucket starts empty, and what it brings is exact, so capacity that moves from one client to
 //! another is not spent twice; only a bucket that ran over may lack a billionth of a unit. A rate of 0.3 a second gives
@@ -57,7 +57,7 @@
 //! assert_eq!(limiter.try_acquire(1, || Time::ZERO), Err(Denied::NothingLeased));
 //!
 //! limiter.allow(Time::ZERO, Allowance::forever(Amount::from_units(200)));
-//! assert_eq!(limiter.try_acquire(3, || second), Ok(())); // what comes in 10 ms, and one
+//! assert_eq!(limiter.try_acquire(10, || second), Ok(())); // what comes in 50 ms
 //! let denied = limiter.try_acquire(1, || second).unwrap_err();
 //! assert_eq!(denied.retry_after(), Some(Duration::from_millis(5)));
 //! ```
@@ -137,14 +137,16 @@ pub struct Usage {
 // === impl Limiter ===
 
 impl Limiter {
-    /// A hundredth of a second: the target sees at most 1 % more than the rate in any one second, and a thread may come
-    /// 10 ms late without loss.
-    pub const DEFAULT_BURST: Duration = Duration::from_millis(10);
+    /// A twentieth of a second, where the grantor says nothing: the target sees at most 5 % more than the rate in any one
+    /// second, and a thread may come 50 ms late without loss.
+    pub const DEFAULT_BURST: Duration = Duration::from_millis(50);
 
-    /// A limiter that grants nothing yet, and later at most what the rate brings in `burst`, and one unit, at once.
+    /// A limiter that grants nothing yet, and later at most what the rate brings in `burst` at once, or one unit if that is
+    /// more. What the grantor allows to be saved up is less where that is [less](Allowance::burst); a limiter by
+    /// [default](Limiter::default) goes by that alone.
     #[must_use]
     pub const fn new(burst: Duration) -> Limiter {
-        Limiter::saving(Burst::Time(burst))
+        Limiter::saving(Burst::Time(Some(burst)))
     }
 
     /// A limiter for a rate that is leased in whole parts of this size, of which many clients have some. For each part it may
@@ -338,7 +340,7 @@ impl Limiter {
 
 impl Default for Limiter {
     fn default() -> Limiter {
-        Limiter::new(Limiter::DEFAULT_BURST)
+        Limiter::saving(Burst::Time(None))
     }
 }
 

@@ -102,6 +102,7 @@ impl Counter {
             ack_wanted: false,
             safe_leased: false,
             safe_capacity: None,
+            burst: None,
             sharing: None,
             domains: None,
         }

@@ -239,6 +239,7 @@ impl<'a> Words<'a> {
                 safe_capacity: self.after("safe").map(|safe| safe.parse().unwrap()),
                 ack_wanted: self.0.next_if_eq(&"ack").is_some(),
                 safe_leased: self.0.next_if_eq(&"floor").is_some(),
+                burst: None,
                 sharing: None,
                 domains: None,
             });

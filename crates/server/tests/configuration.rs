@@ -23,13 +23,16 @@ fn shown(template: &Template) -> String {
     let legacy = (template.legacy, template.legacy_max_fraction);
     let legacy = (legacy != usual).then(|| format!(" legacy={:?} most={}", legacy.0, legacy.1.as_f64()));
     let floor = if template.reserves() { floor(template) } else { String::new() };
+    let burst = template.burst.map(|burst| format!(" burst={burst:?}")).unwrap_or_default();
     let domains = template.domains.as_ref().map(domains).unwrap_or_default();
     format!(
         "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \
          lease={lease} refresh={refresh} learning={learning}{}{}{} {:?}{domains}",
         turns.unwrap_or_default(),
         legacy.unwrap_or_default(),
-        template.spare_to_nodes.map(|part| format!(" spare={}", part.as_f64())).unwrap_or_default() + &floor,
+        template.spare_to_nodes.map(|part| format!(" spare={}", part.as_f64())).unwrap_or_default()
+            + &floor
+            + &burst,
         template.description
     )
 }

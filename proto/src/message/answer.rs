@@ -174,6 +174,7 @@ mod tests {
             token: vec![7],
             ack_wanted: true,
             safe_leased: true,
+            burst: Some(Duration::from_micros(2_500)),
             safe_capacity: Some(-1.0),
             sharing: None,
             domains: None,

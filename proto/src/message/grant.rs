@@ -47,6 +47,8 @@ pub struct Grant {
     /// What to fall back to when no server answers, in units: -1 is without limit. Where something is reserved, how much of
     /// that to ask for; absent: as much as there is.
     pub safe_capacity: Option<f64>,
+    /// Of a rate: what the holder may save up, as the time in which the capacity brings it; absent: the holder chooses.
+    pub burst: Option<Duration>,
     /// How the resource is shared; told to nodes.
     pub sharing: Option<Sharing>,
     /// What a domain may use of it, where the holder has shown that it has another version; told to clients.
@@ -146,6 +148,7 @@ impl Grant {
             ack_wanted: lease.ack_wanted.unwrap_or(false),
             safe_leased: lease.safe_leased.unwrap_or(false),
             safe_capacity,
+            burst: lease.burst_us.map(Duration::from_micros),
             sharing: None,
             domains: None,
         })
@@ -186,6 +189,7 @@ impl Grant {
             ack_wanted: self.ack_wanted.then_some(true),
             generation: None,
             safe_leased: self.safe_leased.then_some(true),
+            burst_us: self.burst.map(|burst| u64::try_from(burst.as_micros()).unwrap_or(u64::MAX)),
         }
     }
 }

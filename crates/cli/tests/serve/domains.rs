@@ -31,7 +31,7 @@ fn an_hour(limit: u32) -> String {
 
 fn configuration(domains: &str) -> String {
     format!(
-        "resources:\n- identifier_glob: \"*\"\n  capacity: {CAPACITY}\n  algorithm: {{kind: FAIR_SHARE, lease_length: 60, \
+        "resources:\n- identifier_glob: \"*\"\n  capacity: {CAPACITY}\n  burst: 1s\n  algorithm: {{kind: FAIR_SHARE, lease_length: 60, \
          refresh_interval: 1, learning_mode_duration: 0}}\n  domains:\n    {domains}\n"
     )
 }

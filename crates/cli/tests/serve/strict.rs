@@ -21,7 +21,7 @@ fn tenants(scope: &str, limit: u32) -> String {
     let tiers = |limit| format!("{{tiers: [{{limit: {limit}, window: 1s, active: 1s}}]}}");
     let (usual, few) = (tiers(limit), tiers(5));
     format!(
-        "resources:\n- identifier_glob: \"*\"\n  capacity: 1000000\n  algorithm: {{kind: FAIR_SHARE, lease_length: 60, \
+        "resources:\n- identifier_glob: \"*\"\n  capacity: 1000000\n  burst: 1s\n  algorithm: {{kind: FAIR_SHARE, lease_length: 60, \
          refresh_interval: 1, learning_mode_duration: 0}}\n  domains:\n    scope: {scope}\n    default: {usual}\n    \
          overrides: [{{domain: few, policy: {few}}}]\n    ignore_configured: [probe]\n"
     )

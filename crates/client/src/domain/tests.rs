@@ -39,7 +39,7 @@ fn domains_with(options: Options, rules: Rules) -> Domains {
 fn lease(units: Option<u64>) -> Limiter {
     let limiter = Limiter::new(Duration::from_secs(1));
     let capacity = units.map(Amount::from_units);
-    limiter.allow(Time::ZERO, Allowance { capacity, until: Time::MAX });
+    limiter.allow(Time::ZERO, Allowance::new(capacity, Time::MAX));
     limiter
 }
 
@@ -101,7 +101,7 @@ fn an_answer_says_where_the_domain_stands() {
 fn what_the_lease_lacks_is_granted_by_nobody_and_leaves_no_trace() {
     let (domains, lease) = (domains(rules(policy(&[(100, 60, 60, 0)]))), lease(Some(10)));
     let ask = |copies, min| domains.request(&lease, "a", copies, min, at(1.0));
-    let burst = Some(Bound::Burst { most: 11 });
+    let burst = Some(Bound::Burst { most: 10 });
     assert_eq!(granted(ask(50, 20)), (0, burst), "twenty are never there at once");
     assert_eq!(domains.peek("a", 200, 1, at(1.0)).granted, 100, "nothing was noted");
     assert_eq!(granted(ask(50, 3)), (10, LEASE), "what comes in a second");
@@ -402,15 +402,15 @@ fn who_wants_more_than_the_lease_ever_holds_is_refused_at_once() {
     let max_wait = Duration::from_secs(10);
     let wish = |copies, min| Wish { domain: "a", copies, min, max_wait };
     tasks.spawn(domains.acquire_by(&lease, wish(20, 12), &clock, || ()));
-    tasks.spawn(domains.acquire_by(&lease, wish(20, 11), &clock, || ()));
+    tasks.spawn(domains.acquire_by(&lease, wish(20, 10), &clock, || ()));
     let (task, refused) = tasks.finished().remove(0);
-    let told = "at least 12 of 20 are wanted, and the lease never holds more than 11 at once";
+    let told = "at least 12 of 20 are wanted, and the lease never holds more than 10 at once";
     assert_eq!((task, refused.unwrap_err().to_string()), (0, told.to_owned()));
     tasks.pass(Duration::from_millis(1_101));
     let (task, decision) = tasks.finished().remove(0);
-    assert_eq!((task, decision.unwrap().granted), (1, 11), "what a second brings, and one");
+    assert_eq!((task, decision.unwrap().granted), (1, 10), "what a second brings");
     let decision = domains.request(&lease, "b", 12, 12, at(2.0));
-    assert_eq!(granted(decision), (0, Some(Bound::Burst { most: 11 })));
+    assert_eq!(granted(decision), (0, Some(Bound::Burst { most: 10 })));
     assert_eq!(domains.counts().refused_by_lease, domains.counts().refused);
 }
 

@@ -86,7 +86,7 @@ fn after_a_shrink_enough_must_come_back_first() {
 #[test]
 fn nothing_is_given_after_the_end_and_renewals_move_deadlines() {
     let gauge = Gauge::default();
-    let lease = |until| Allowance { capacity: Some(Amount::from_units(3)), until: at(until) };
+    let lease = |until| Allowance::new(Some(Amount::from_units(3)), at(until));
     gauge.allow(Time::ZERO, lease(SECOND));
     let permit = gauge.try_acquire(1, || at(SECOND - 1)).unwrap();
     assert_eq!(permit.deadline(), at(SECOND));

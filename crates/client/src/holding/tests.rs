@@ -23,6 +23,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         ack_wanted: false,
         safe_leased: false,
         safe_capacity: None,
+        burst: None,
         sharing: None,
         domains: None,
     };

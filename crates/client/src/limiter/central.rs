@@ -8,7 +8,7 @@ use lessor_proto::{Amount, Time};
 
 use super::meter::Terms;
 use super::shards::{SHARDS, Shards};
-use super::{Denied, Usage};
+use super::{Denied, Limiter, Usage};
 use crate::allowance::Allowance;
 use crate::waiting::{Queue, Refused, Step, Ticket, Waiting};
 
@@ -28,8 +28,9 @@ const BATCH_PART: u64 = 4;
 /// How much may be saved up.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Burst {
-    /// What the rate brings in this time, and one unit.
-    Time(Duration),
+    /// What the rate brings in this time, or less if the grantor said less; absent: as the grantor said. Where that is less
+    /// than a unit, one.
+    Time(Option<Duration>),
     /// One unit for each whole part of this size that the rate has, and nothing without a whole one.
     Parts(Amount),
 }
@@ -83,7 +84,7 @@ impl Central {
         let rate = allowance.capacity.unwrap_or(Amount::ZERO).as_micros();
         self.unlimited = allowance.capacity.is_none();
         self.until = allowance.until;
-        self.burst_micros = self.burst.micros(rate);
+        self.burst_micros = self.burst.micros(rate, allowance.burst);
         self.share = match self.burst {
             Burst::Time(_) => share(rate, self.burst_micros),
             // What lies in shards could be spent a little after the end.
@@ -302,18 +303,29 @@ impl Central {
 // === impl Burst ===
 
 impl Burst {
-    /// In millionths of a unit; nothing without a rate.
-    fn micros(self, rate: u64) -> u64 {
+    /// In millionths of a unit, where the grantor `said` so much; nothing without a rate.
+    fn micros(self, rate: u64, said: Option<Duration>) -> u64 {
         match self {
             Burst::Time(_) if rate == 0 => 0,
-            // A unit more, since units are indivisible.
-            Burst::Time(burst) => {
-                let income = u128::from(rate).saturating_mul(burst.as_nanos()) / 1_000_000_000;
-                u64::try_from(income).unwrap_or(u64::MAX).saturating_add(Amount::MICROS_PER_UNIT)
-            }
+            Burst::Time(own) => match brings(rate, agreed(own, said)) {
+                // Units are indivisible. What comes in while one lies there is kept, so that it may be fetched so late.
+                burst if burst < Amount::MICROS_PER_UNIT => burst + Amount::MICROS_PER_UNIT,
+                burst => burst,
+            },
             Burst::Parts(part) => (rate / part.as_micros().max(1)).saturating_mul(Amount::MICROS_PER_UNIT),
         }
     }
+}
+
+/// What may be saved up: less than the grantor `said` if the program has asked for less, and never more.
+fn agreed(own: Option<Duration>, said: Option<Duration>) -> Duration {
+    own.into_iter().chain(said).min().unwrap_or(Limiter::DEFAULT_BURST)
+}
+
+/// What `rate` brings in that time, in millionths of a unit.
+fn brings(rate: u64, time: Duration) -> u64 {
+    let income = u128::from(rate).saturating_mul(time.as_nanos()) / 1_000_000_000;
+    u64::try_from(income).unwrap_or(u64::MAX)
 }
 
 /// How many tokens a shard may hold.

@@ -9,7 +9,7 @@ use crate::waiting::fake::{FakeClock, Tasks};
 
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
-const BURST_NANOS: u128 = Limiter::DEFAULT_BURST.as_nanos();
+const BURST: Duration = Duration::from_millis(10);
 /// Millionths of a unit times nanoseconds in a second.
 const UNIT: u128 = 1_000_000 * 1_000_000_000;
 
@@ -18,14 +18,23 @@ fn at(nanos: u64) -> Time {
 }
 
 fn rate(micros: u64, until: u64) -> Allowance {
-    Allowance { capacity: Some(Amount::from_micros(micros)), until: at(until) }
+    Allowance::new(Some(Amount::from_micros(micros)), at(until))
 }
 
 /// A limiter with so many units a second from zero on.
 fn limiter(units: u64) -> Limiter {
-    let limiter = Limiter::default();
+    let limiter = Limiter::new(BURST);
     limiter.allow(Time::ZERO, Allowance::forever(Amount::from_units(units)));
     limiter
+}
+
+/// What may be saved up at that rate, in grains.
+fn saved(micros: u64, burst: Duration) -> u128 {
+    match u128::from(micros) * burst.as_nanos() {
+        0 => 0,
+        burst if burst < UNIT => burst + UNIT,
+        burst => burst,
+    }
 }
 
 /// Takes single units until denied.
@@ -35,7 +44,7 @@ fn drain(limiter: &Limiter, now: u64) -> u64 {
 
 #[test]
 fn three_tenths_a_second_are_three_in_ten_seconds() {
-    let limiter = Limiter::default();
+    let limiter = Limiter::new(BURST);
     limiter.allow(Time::ZERO, rate(300_000, u64::MAX));
     let taken: u64 = (0..=10_000).map(|milli| drain(&limiter, milli * MILLI)).sum();
     assert_eq!(taken, 3);
@@ -63,7 +72,7 @@ fn the_fast_path_asks_no_clock() {
 
 #[test]
 fn denials_say_why_and_when_to_come_back() {
-    let limiter = Limiter::default();
+    let limiter = Limiter::new(BURST * 2);
     assert_eq!(limiter.try_acquire(1, || unreachable!()), Err(Denied::NothingLeased));
     assert_eq!(limiter.try_acquire(0, || unreachable!()), Ok(()));
     limiter.allow(Time::ZERO, Allowance::forever(Amount::from_units(100)));
@@ -82,7 +91,7 @@ fn a_token_that_idles_in_another_shard_is_found() {
     sit(0);
     assert_eq!(limiter.try_acquire(1, || at(SECOND)), Ok(()));
     sit(1);
-    assert_eq!(drain(&limiter, SECOND), 10_000);
+    assert_eq!(drain(&limiter, SECOND), 9_999);
 }
 
 #[test]
@@ -99,7 +108,7 @@ fn shrinking_truncates_what_the_shards_hold() {
 
 #[test]
 fn a_renewal_loses_nothing() {
-    let limiter = Limiter::default();
+    let limiter = Limiter::new(BURST);
     let mut granted = 0;
     for second in 0..100 {
         limiter.allow(at(second * SECOND), rate(333_333_333_333, (second + 10) * SECOND));
@@ -113,7 +122,7 @@ fn a_renewal_loses_nothing() {
 
 #[test]
 fn nothing_is_granted_after_the_end() {
-    let limiter = Limiter::default();
+    let limiter = Limiter::new(BURST);
     limiter.allow(Time::ZERO, rate(1_000_000_000, SECOND));
     assert_eq!(limiter.try_acquire(10, || at(SECOND - 1)), Ok(()));
     assert_eq!(limiter.try_acquire(1, || at(SECOND)), Err(Denied::NothingLeased));
@@ -125,7 +134,7 @@ fn nothing_is_granted_after_the_end() {
 
 #[test]
 fn the_end_voids_the_shards() {
-    let limiter = Limiter::default();
+    let limiter = Limiter::new(BURST);
     limiter.allow(Time::ZERO, rate(1_000_000_000_000, SECOND));
     for lane in 0..2 {
         sit(lane);
@@ -139,7 +148,7 @@ fn the_end_voids_the_shards() {
 
 #[test]
 fn whoever_finds_the_end_voids_the_other_shards() {
-    let limiter = Limiter::default();
+    let limiter = Limiter::new(BURST);
     limiter.allow(Time::ZERO, rate(1_000_000_000_000, SECOND));
     sit(0);
     assert_eq!(limiter.try_acquire(1, || at(SECOND / 2)), Ok(()));
@@ -151,8 +160,8 @@ fn whoever_finds_the_end_voids_the_other_shards() {
 
 #[test]
 fn without_limit_is_without_limit_until_the_end() {
-    let limiter = Limiter::default();
-    limiter.allow(Time::ZERO, Allowance { capacity: None, until: at(SECOND) });
+    let limiter = Limiter::new(BURST);
+    limiter.allow(Time::ZERO, Allowance::new(None, at(SECOND)));
     for _ in 0..100 {
         assert_eq!(limiter.try_acquire(1, || at(0)), Ok(()));
         assert_eq!(limiter.try_acquire(u32::MAX, || at(0)), Ok(()));
@@ -168,16 +177,16 @@ fn what_a_hold_sees_it_can_take_and_without_taking_nothing_changes() {
     sit(0);
     assert_eq!(limiter.try_acquire(1, || at(SECOND)), Ok(()));
     for _ in 0..3 {
-        assert_eq!(limiter.hold(at(SECOND)).room(1, u32::MAX), Ok(10_000), "with what the shard had");
+        assert_eq!(limiter.hold(at(SECOND)).room(1, u32::MAX), Ok(9_999), "with what the shard had");
     }
-    let denied = Denied::AboveBurst { n: 10_002, burst: 10_001 };
+    let denied = Denied::AboveBurst { n: 10_002, burst: 10_000 };
     assert_eq!(limiter.hold(at(SECOND)).room(10_002, 20_000), Err(denied));
     let mut hold = limiter.hold(at(SECOND));
-    assert_eq!(hold.room(9_000, 9_999), Ok(9_999));
-    hold.take(9_999);
+    assert_eq!(hold.room(9_000, 9_998), Ok(9_998));
+    hold.take(9_998);
     drop(hold);
     assert_eq!(drain(&limiter, SECOND), 1);
-    assert_eq!(limiter.usage(), Usage { attempted: 10_001 + 10_002 + 1, granted: 10_001, waiting: 0 });
+    assert_eq!(limiter.usage(), Usage { attempted: 10_000 + 10_002 + 1, granted: 10_000, waiting: 0 });
 }
 
 /// What is charged at `SECOND`, when so much is there, keeps everybody out until it has come in.
@@ -201,8 +210,8 @@ fn check_charge(rate: u64, there: u64) {
 
 #[test]
 fn what_is_charged_is_owed_and_paid_before_anything_is_granted() {
-    check_charge(100, 2);
-    check_charge(1_000_000, 10_001);
+    check_charge(100, 1);
+    check_charge(1_000_000, 10_000);
 }
 
 #[test]
@@ -222,7 +231,7 @@ fn nothing_is_owed_for_more_than_a_minute_nor_without_a_limit_nor_past_the_end()
     limiter.charge(7, at(2 * SECOND));
     limiter.allow(at(3 * SECOND), rate(1_000_000, u64::MAX));
     assert_eq!(limiter.try_acquire(1, || at(4 * SECOND)), Ok(()));
-    limiter.allow(at(4 * SECOND), Allowance { capacity: None, until: Time::MAX });
+    limiter.allow(at(4 * SECOND), Allowance::new(None, Time::MAX));
     limiter.charge(u32::MAX, at(4 * SECOND));
     assert_eq!(limiter.try_acquire(1, || at(4 * SECOND)), Ok(()));
 }
@@ -251,6 +260,30 @@ fn a_hold_overtakes_nobody_who_waits() {
 }
 
 #[test]
+fn the_operator_says_how_much_is_saved_and_the_program_may_only_say_less() {
+    let saved = |limiter: Limiter, said: Option<u64>| {
+        let lease = Allowance::forever(Amount::from_units(1_000));
+        limiter.allow(Time::ZERO, Allowance { burst: said.map(Duration::from_millis), ..lease });
+        drain(&limiter, SECOND)
+    };
+    assert_eq!(saved(Limiter::default(), None), 50);
+    assert_eq!(saved(Limiter::default(), Some(200)), 200);
+    assert_eq!(saved(Limiter::default(), Some(3)), 3);
+    assert_eq!(saved(Limiter::new(BURST), Some(200)), 10);
+    assert_eq!(saved(Limiter::new(BURST), Some(3)), 3);
+    assert_eq!(saved(Limiter::new(BURST), None), 10);
+}
+
+#[test]
+fn no_unit_lies_on_top_of_the_burst() {
+    for units in [1_000, 5_000, 1_000_000] {
+        let limiter = Limiter::default();
+        limiter.allow(Time::ZERO, Allowance::forever(Amount::from_units(units)));
+        assert_eq!(drain(&limiter, SECOND), units / 20, "{units} a second");
+    }
+}
+
+#[test]
 fn threads_together_keep_to_the_bound() {
     let limiter = limiter(1_000_000);
     let clock = AtomicU64::new(0);
@@ -267,7 +300,7 @@ fn threads_together_keep_to_the_bound() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     let nanos = clock.load(Ordering::SeqCst);
-    assert!(granted <= nanos / 1000 + 10_001, "{granted} in {nanos} ns");
+    assert!(granted <= nanos / 1000 + 10_000, "{granted} in {nanos} ns");
     assert_eq!(limiter.usage().granted, granted);
     assert_eq!(limiter.usage().attempted, 400_000);
 }
@@ -304,7 +337,7 @@ proptest! {
     // For every window that begins with a grant: what flowed in since, and the burst of the rate at its beginning.
     #[test]
     fn no_window_sees_more_than_the_rate_and_the_burst(start in 1u64..2_000_000_000_000, events in events()) {
-        let limiter = Limiter::default();
+        let limiter = Limiter::new(BURST);
         let (mut now, mut rate_micros, mut until, mut inflow) = (0u64, start, u64::MAX / 2, 0u128);
         limiter.allow(at(now), rate(rate_micros, until));
         let mut grants: Vec<(u128, u128, u64)> = Vec::new();
@@ -336,7 +369,7 @@ proptest! {
         }
         for first in 0..grants.len() {
             let (before, _, rate_then) = grants[first];
-            let burst = if rate_then == 0 { 0 } else { u128::from(rate_then) * BURST_NANOS + UNIT };
+            let burst = saved(rate_then, BURST);
             let mut sum = 0;
             for &(inflow, granted, _) in &grants[first..] {
                 sum += granted;
@@ -345,10 +378,11 @@ proptest! {
         }
     }
 
-    // Threads that come in time get all of it, to the last token, wherever tokens idled in between.
+    // Threads that come in time get all of it, to the last token, wherever tokens idled in between: that is, before what has
+    // come in with the fraction of a unit that is there is more than the burst.
     #[test]
     fn saturation_gets_the_rate_exactly(
-        micros in 100_000u64..20_000_000_000,
+        micros in prop_oneof![100_000u64..20_000_000, 25_000_000..20_000_000_000u64],
         steps in prop::collection::vec((1..10 * MILLI, 0..4usize, 0..50usize), 1..200),
     ) {
         let limiter = Limiter::default();
@@ -413,7 +447,8 @@ fn more_than_the_burst_pays_its_price_in_time() {
 
 #[test]
 fn who_goes_away_takes_nothing_and_lets_the_next_one_in() {
-    let (limiter, clock) = (limiter(100), FakeClock::default());
+    let (limiter, clock) = (Limiter::new(BURST * 2), FakeClock::default());
+    limiter.allow(Time::ZERO, Allowance::forever(Amount::from_units(100)));
     let mut tasks = Waiters::new(&clock);
     let big = tasks.spawn(limiter.acquire_by(&clock, 90));
     let middle = tasks.spawn(limiter.acquire_by(&clock, 1));
@@ -449,7 +484,7 @@ fn waits_that_are_known_to_be_too_long_are_refused_at_once() {
 fn waiters_outlive_the_gap_between_two_leases_but_not_their_patience() {
     let clock = FakeClock::default();
     let max_wait = Duration::from_secs(5);
-    let limiter = Limiter::default().with_waiting(Waiting { max_wait, ..Waiting::DEFAULT });
+    let limiter = Limiter::new(BURST).with_waiting(Waiting { max_wait, ..Waiting::DEFAULT });
     let mut tasks = Waiters::new(&clock);
     tasks.spawn(limiter.acquire_by(&clock, 1));
     tasks.pass(Duration::from_secs(2));
@@ -481,7 +516,7 @@ fn the_end_of_all_limits_lets_everybody_in() {
     let (limiter, clock) = (limiter(1), FakeClock::default());
     let mut tasks = Waiters::new(&clock);
     tasks.spawn(limiter.acquire_by(&clock, 1));
-    limiter.allow(clock.now(), Allowance { capacity: None, until: Time::MAX });
+    limiter.allow(clock.now(), Allowance::new(None, Time::MAX));
     assert_eq!(limiter.try_acquire(1, || clock.now()), Err(Denied::Spent { retry_after: Duration::ZERO }));
     tasks.run();
     assert_eq!(tasks.finished(), [(0, Ok(()))]);

@@ -36,7 +36,7 @@ pub struct Opening<'a, E> {
     fallback: Fallback,
     waiting: Waiting,
     /// Of a rate.
-    burst: Duration,
+    burst: Option<Duration>,
     /// Of a rate.
     domains: Options,
     enforcer: std::marker::PhantomData<E>,
@@ -109,7 +109,7 @@ impl<'a, E> Opening<'a, E> {
             priority: 0,
             fallback: Fallback::default(),
             waiting: Waiting::DEFAULT,
-            burst: Limiter::DEFAULT_BURST,
+            burst: None,
             domains: Options::default(),
             enforcer: std::marker::PhantomData,
         }
@@ -188,9 +188,10 @@ impl<'a, E> Opening<'a, E> {
 }
 
 impl Opening<'_, Limiter> {
-    /// How much may be saved up, as the time in which the rate brings it: 10 ms without it.
+    /// How much may be saved up at the most, as the time in which the rate brings it: less than the operator's `burst`,
+    /// which comes with the lease, and never more.
     pub fn burst(self, burst: Duration) -> Self {
-        Opening { burst, ..self }
+        Opening { burst: Some(burst), ..self }
     }
 
     /// What to choose for its domains; the time that they wait at most is that of the opening.
@@ -218,7 +219,8 @@ impl Opening<'_, Limiter> {
             }
             Some(Registered::Gauge(..)) | None => {}
         }
-        let limiter = Arc::new(Limiter::new(self.burst).with_waiting(self.waiting));
+        let limiter =
+            Arc::new(self.burst.map_or_else(Limiter::default, Limiter::new).with_waiting(self.waiting));
         let core = self.start(Kind::Rate, resource.clone(), limiter)?;
         open.insert(resource, Registered::Rate(Arc::downgrade(&core)));
         Ok(Resource::new(core))

@@ -179,7 +179,7 @@ impl<E> Clone for Resource<E> {
 
 impl LeaseView {
     pub(super) fn waiting(wants: f64) -> LeaseView {
-        let Allowance { capacity, until } = Allowance::NOTHING;
+        let Allowance { capacity, until, .. } = Allowance::NOTHING;
         LeaseView { capacity, until, rung: Rung::Waiting, wants, last_error: None }
     }
 

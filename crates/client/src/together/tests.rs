@@ -115,7 +115,7 @@ fn one_number_holds_for_all_parts_and_the_tightest_is_named() {
     check(1, 9, [1, 1, 1], Ok((5, Some(1))));
     check(1, 9, [1, 2, 1], Ok((4, Some(2))));
     check(1, 9, [1, 1, 2], Ok((3, Some(3))));
-    check(4, 9, [1, 1, 2], Err("part 3 refuses: 8 at once is above the burst of 7"));
+    check(4, 9, [1, 1, 2], Err("part 3 refuses: 8 at once is above the burst of 6"));
     check(6, 9, [1, 1, 0], Err("part 1 refuses: bound by its tiers"));
     check(6, 9, [1, 2, 0], Err("part 1 refuses: bound by its tiers; part 2 refuses: bound by its tiers"));
     check(7, 9, [0, 1, 0], Ok((8, Some(2))));
@@ -203,7 +203,7 @@ fn the_same_resource_twice_is_refused_with_its_places() {
 #[test]
 fn a_price_that_cannot_be_counted_is_refused_or_lowers_the_copies() {
     let unlimited = Limiter::default();
-    unlimited.allow(Time::ZERO, Allowance { capacity: None, until: Time::MAX });
+    unlimited.allow(Time::ZERO, Allowance::new(None, Time::MAX));
     let request = |min| Together::between(min, 9).rate(&unlimited, Price::Each(u32::MAX / 2));
     assert_eq!(outcome(request(1).try_acquire(at(1.0))), Ok((2, None)));
     let told = "part 0 costs 2147483647 for each of 3 copies; wanted at most 4294967295 in all";

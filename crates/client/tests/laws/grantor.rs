@@ -97,6 +97,7 @@ impl Books {
             ack_wanted,
             safe_leased: false,
             safe_capacity: None,
+            burst: None,
             sharing: None,
             domains: None,
         };

@@ -40,6 +40,8 @@ pub enum Field {
     SafeFraction,
     /// [`Template::safe_lease`].
     SafeLease,
+    /// [`Template::burst`].
+    Burst,
     /// [`Template::domains`].
     Domains,
 }
@@ -158,6 +160,7 @@ impl Field {
             Field::SpareToNodes => "spare_to_nodes",
             Field::SafeFraction => "safe_fraction",
             Field::SafeLease => "safe_lease",
+            Field::Burst => "burst",
             Field::Domains => "domains",
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lessor_algorithms::Policy;
 use lessor_algorithms::rotation::Rotate;
+use lessor_client::limiter::Limiter;
 use lessor_proto::Amount;
 
 use super::Glob;
@@ -53,6 +54,8 @@ pub struct Template {
     /// Whether equal shares are cut to powers of two, so that they change rarely. It is so with what is reserved, of which
     /// nobody has enough: without steps everybody's share would change with everyone who comes.
     pub in_steps: bool,
+    /// Of a rate: what a holder may save up, as the time in which its lease brings it; absent: 50 ms.
+    pub burst: Option<Duration>,
     /// Of a rate: what is granted is a multiple of this, and parts that cannot be divided are taken in turns; absent: any
     /// amount is granted. It is so with the leases of domains.
     pub part: Option<Amount>,
@@ -89,6 +92,9 @@ const LEAST_QUANTUM: Duration = Duration::from_millis(100);
 /// A year: longer is a mistake, and sums of so long times are far from overflowing.
 const MAX_SECONDS: f64 = 365.0 * 86_400.0;
 
+/// Clocks and the wakeups of waiting tasks are no finer than this.
+const LEAST_BURST: Duration = Duration::from_millis(1);
+
 /// How long a floor lasts if nothing else is said.
 const SAFE_LEASE: Duration = Duration::from_secs(3_600);
 
@@ -98,11 +104,16 @@ const SECONDS_WANTED: &str = "whole seconds from 1 to 31536000 (a year)";
 const QUANTUM_WANTED: &str = "at least 100ms, and no more than a lease";
 const HOLD_WANTED: &str = "at most a year";
 const SAFE_LEASE_WANTED: &str = "at most a year";
+const BURST_WANTED: &str = "at least 1ms, and no more than a lease";
 const LEARNING_WANTED: &str = "whole seconds from 0 (no learning) to 31536000 (a year)";
 
 // === impl Template ===
 
 impl Template {
+    /// What is saved up if nothing else is said: enough for calls that come as they like, at 60 % of 200 a second all but one
+    /// in ten thousand; and the target sees at most 5 % more than the capacity in any one second.
+    pub const DEFAULT_BURST: Duration = Limiter::DEFAULT_BURST;
+
     /// So much of each resource that `glob` matches: a rate, shared fairly by leases of a minute that are renewed every
     /// five seconds. Nothing is out when a server starts, so that it need not learn.
     #[must_use]
@@ -125,6 +136,7 @@ impl Template {
             safe_fraction: Fraction::NONE,
             safe_lease: None,
             in_steps: false,
+            burst: None,
             part: None,
             domains: None,
         }
@@ -213,6 +225,13 @@ impl Template {
         })
     }
 
+    /// What holders are told that they may save up; nothing where there is nothing to be saved, or where parts say how much.
+    #[must_use]
+    pub fn told_burst(&self) -> Option<Duration> {
+        (self.kind == Kind::Rate && self.part.is_none())
+            .then(|| self.burst.unwrap_or(Template::DEFAULT_BURST))
+    }
+
     /// The longest that a grant may count: after so long without a word all that was granted is over.
     #[must_use]
     pub fn longest_charge(&self) -> Duration {
@@ -271,6 +290,7 @@ impl Template {
         problems.extend(self.legacy_problems());
         problems.extend(self.spare_problem());
         problems.extend(self.floor_problems());
+        problems.extend(self.burst_problem());
         problems.extend(self.domains_problem());
         problems
     }
@@ -344,6 +364,21 @@ impl Template {
             _ => {}
         }
         problems
+    }
+
+    /// What is wrong with what may be saved up.
+    fn burst_problem(&self) -> Option<Problem> {
+        let (field, value) = (Field::Burst, self.burst?);
+        if self.kind == Kind::Gauge {
+            let (found, wanted) = ("is about rates, and this is a gauge", "kind: rate");
+            return Some(Problem::Misplaced { field, found, wanted });
+        }
+        let found = match value {
+            _ if value < LEAST_BURST => "is too short",
+            _ if value > self.lease_length => "is longer than a lease",
+            _ => return None,
+        };
+        Some(Problem::Time { field, value, found, wanted: BURST_WANTED })
     }
 
     /// What is wrong with there being policies of domains.

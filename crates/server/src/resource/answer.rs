@@ -141,6 +141,7 @@ impl Resource {
             ack_wanted: granted.ack_wanted,
             safe_leased: self.terms.reserves(),
             safe_capacity: self.advice(slot),
+            burst: self.terms.told_burst(),
             sharing: Some(self.sharing()),
             domains: None,
         }

@@ -16,6 +16,7 @@
 //!     spare_to_nodes: 0.5            # rates only: how much of what nobody wants the nodes below keep
 //!     safe_fraction: 0.1             # rates only: how much is reserved for clients that reach no server; absent: nothing
 //!     safe_lease: 1h                 # how long they may go on with it; not shorter than lease_length
+//!     burst: 50ms                    # rates only: what a client may save up, as the time in which its lease brings it
 //!     algorithm:
 //!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
 //!       lease_length: 60             # seconds

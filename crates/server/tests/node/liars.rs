@@ -42,6 +42,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         ack_wanted: false,
         safe_leased: false,
         safe_capacity: None,
+        burst: None,
         sharing: None,
         domains: None,
     };

@@ -173,6 +173,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             ack_wanted: false,
             safe_leased: false,
             safe_capacity: None,
+            burst: None,
             sharing: None,
             domains: None,
         };
@@ -207,6 +208,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             ack_wanted: number("ack").is_some(),
             safe_leased: false,
             safe_capacity: None,
+            burst: None,
             sharing: None,
             domains: None,
         }]),

@@ -251,6 +251,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 safe_leased: ack_wanted,
                 safe_capacity,
                 // Clients are not told.
+                burst: ack_wanted.then_some(Duration::from_millis(50)),
                 sharing: (to == HolderKind::Node).then_some(sharing),
                 domains: None,
             }

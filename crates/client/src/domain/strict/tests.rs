@@ -107,7 +107,7 @@ fn a_domain_is_refused_until_its_lease_has_come_and_then_has_what_that_brings() 
 
 #[test]
 fn nothing_is_taken_of_either_lease_unless_both_have_enough() {
-    let ((domains, _), lease) = (domains(29), lease(1));
+    let ((domains, _), lease) = (domains(29), lease(2));
     domains.request(&lease, "a", 1, 1, at(1_000));
     let sublease = asked(&domains);
     sublease.allow(at(1_000), parts(&sublease, 3));
@@ -188,7 +188,7 @@ fn who_is_degraded_has_the_least_by_its_own_lease_and_nothing_without() {
 
 #[test]
 fn together_with_other_things_the_lease_of_a_domain_is_one_of_those_that_have_to_have_enough() {
-    let ((domains, _), [lease, other]) = (domains(29), [1_000, 1].map(lease));
+    let ((domains, _), [lease, other]) = (domains(29), [1_000, 2].map(lease));
     let ask = |min, millis| {
         let request = Together::between(min, 5).domain(&domains, &lease, "a", Price::Each(1));
         request.rate(&other, Price::Each(1)).try_acquire(at(millis))

@@ -75,7 +75,7 @@ impl Plain {
     fn new() -> Plain {
         let bucket = |rate| {
             let mut bucket = Bucket::empty();
-            bucket.set(0, rate * 1_000_000, rate * 1_000_000 + 1_000_000, u64::MAX);
+            bucket.set(0, rate * 1_000_000, rate * 1_000_000, u64::MAX);
             bucket
         };
         let histories = || [tiers::Domain::new(), tiers::Domain::new()];

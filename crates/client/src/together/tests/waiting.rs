@@ -94,7 +94,7 @@ fn who_cannot_be_served_is_told_at_once_and_others_when_their_time_is_over() {
         finished.map(|(task, permit)| (task, outcome(permit).unwrap_err())).collect()
     };
     let at_once = [
-        (0, "part 0 refuses: 8 at once is above the burst of 7".to_owned()),
+        (0, "part 0 refuses: 8 at once is above the burst of 6".to_owned()),
         (3, "1 are waiting for part 0 already, which is as many as may".to_owned()),
     ];
     assert_eq!(told(&mut tasks), at_once);

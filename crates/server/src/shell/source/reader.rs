@@ -31,6 +31,7 @@ const TEMPLATE: &[&str] = &[
     "spare_to_nodes",
     "safe_fraction",
     "safe_lease",
+    "burst",
     "domains",
     "algorithm",
 ];
@@ -159,6 +160,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
     let [most, spare, safe] = [Field::LegacyMaxFraction, Field::SpareToNodes, Field::SafeFraction]
         .map(|field| notes.number(&at, field, FRACTION, |value| Fraction::check(field, value)));
     let safe_lease = notes.read(&at, "safe_lease", |node| scalar::time("safe_lease", node));
+    let burst = notes.read(&at, "burst", |node| scalar::time("burst", node));
     let domains = domains(notes, &at);
 
     let kind_is_known = !matches!(kind, Reading::Bad);
@@ -175,6 +177,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
         Field::SpareToNodes,
         Field::SafeFraction,
         Field::SafeLease,
+        Field::Burst,
         Field::Domains,
     ];
     places.extend(own.map(|field| (field, at.place(field.as_str()))));
@@ -201,6 +204,8 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             // Nothing is too short for a lease that cannot be read.
             safe_lease: safe_lease.is().filter(|_| algorithm.lease_length < LONGEST),
             in_steps: false,
+            // No burst is longer than a lease that cannot be read.
+            burst: burst.is().filter(|_| kind_is_known && algorithm.lease_length < LONGEST),
             part: None,
             domains: domains.filter(|_| kind_is_known),
         },
