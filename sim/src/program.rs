@@ -113,7 +113,7 @@ impl Program {
         };
         let used = |operation: &Operation| Used {
             micros: u64::from(operation.permit.units()) * Amount::MICROS_PER_UNIT,
-            until: operation.permit.deadline(),
+            until: operation.permit.deadline().unwrap_or(Time::MAX),
         };
         operations.iter().map(used).collect()
     }
@@ -137,7 +137,7 @@ impl Program {
     /// Operations stop whose permits say that the lease behind them has ended.
     pub(crate) fn stop_overdue(&mut self, local: Time) {
         if let Program::Units(units) = self {
-            units.operations.retain(|operation| local < operation.permit.deadline());
+            units.operations.retain(|operation| !operation.permit.is_expired_at(local));
         }
     }
 

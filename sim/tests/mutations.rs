@@ -11,11 +11,12 @@ mod mutations {
     pub(crate) mod fence;
     pub(crate) mod hall;
     pub(crate) mod numbers;
+    pub(crate) mod units;
 }
 
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence, numbers};
+use mutations::{claims, debt, fence, numbers, units};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -39,6 +40,8 @@ fn holder(mutation: HolderMutation) -> Noticed {
         HolderMutation::NoFence => Both(6_000, fence::back_to_the_deposed), // 566: I8
         HolderMutation::HeldIsLease => Swarm(20),      // 0, 1, 2: I12
         HolderMutation::UnitsNotHeld => Swarm(50),     // 0, 1, 5: I9
+        // Nobody takes units between two steps of a driver in a town.
+        HolderMutation::UseReadBefore => Noticed::Story(units::taken_while_given_back),
     }
 }
 

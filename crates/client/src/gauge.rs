@@ -5,8 +5,10 @@
 //! none is given until enough have come back. What is out at that time stays out, and the session keeps reporting it as
 //! held (section 10.2 of the protocol).
 //!
-//! A permit should not be used past its [`deadline`](Permit::deadline), the end of the lease. Renewals move it, while
-//! the permit is out.
+//! A permit ends with the lease that it was taken under, at its [`deadline`](Permit::deadline), and what it stands for must
+//! be over by then: the units may be somebody else's. Renewals move the deadline until it has passed, and never after that:
+//! what is leased later is another lease. A holder can ask ([`Permit::is_expired_at`]) and wait ([`Permit::expired_by`]). Units
+//! of a permit that has expired and is still out are not free here: they are given again when the permit is dropped.
 //!
 //! ```
 //! use lessor_client::gauge::{Allowance, Denied, Gauge};
@@ -29,11 +31,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lessor_proto::Time;
 
 use self::count::Count;
+use self::term::{Tenure, Terms};
 pub use crate::allowance::Allowance;
 pub use crate::waiting::{Clock, Refused, Waiting};
 use crate::waiting::{Queue, Ticket};
 
 mod count;
+mod term;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -48,8 +52,8 @@ pub struct Gauge {
 #[derive(Debug)]
 struct Inner {
     count: Count,
-    /// From then on no permit is given.
-    until: AtomicU64,
+    /// Until when permits are given, and last.
+    terms: Terms,
     /// Units that are waited for; changes under the lock of the queue.
     waited_for: AtomicU64,
     /// The most that was in use, waited for and asked for at a time, since the last [`Gauge::usage`].
@@ -63,6 +67,17 @@ struct Inner {
 pub struct Permit {
     inner: Arc<Inner>,
     units: u32,
+    /// The number of the term that they were taken in.
+    term: u32,
+    /// The end of that, as it was seen last.
+    until: AtomicU64,
+}
+
+/// Units that were taken, and when.
+#[derive(Clone, Copy, Debug)]
+struct Units {
+    units: u32,
+    tenure: Tenure,
 }
 
 /// Why a permit was not given.
@@ -106,7 +121,7 @@ impl Gauge {
     pub fn new(waiting: Waiting) -> Gauge {
         let inner = Inner {
             count: Count::default(),
-            until: AtomicU64::new(0),
+            terms: Terms::default(),
             waited_for: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             queue: Mutex::new(Queue::new()),
@@ -121,18 +136,17 @@ impl Gauge {
         let limit = if now < until { u32::try_from(units).unwrap_or(u32::MAX) } else { 0 };
         let mut queue = self.inner.lock();
         // In an order in which no mixture of the two allowances gives more than the more generous of them.
-        if limit > self.inner.count.limit() {
-            self.inner.until.store(until.as_nanos(), Ordering::SeqCst);
+        let grows = limit > self.inner.count.limit();
+        if !grows {
             self.inner.count.set_limit(limit);
-        } else {
+        }
+        let watchers = self.inner.terms.allow(now, until);
+        if grows {
             self.inner.count.set_limit(limit);
-            self.inner.until.store(until.as_nanos(), Ordering::SeqCst);
         }
         let waker = queue.head_waker();
         drop(queue);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        watchers.chain(waker).for_each(std::task::Waker::wake);
     }
 
     /// Takes a permit for `n` units, or says why not. Zero units are always granted.
@@ -159,8 +173,14 @@ impl Gauge {
     ) -> Result<Permit, Denied> {
         let most = most.max(least);
         self.inner.let_in(most)?;
-        let units = self.inner.take(least, most, now())?;
-        Ok(Permit { inner: Arc::clone(&self.inner), units })
+        let taken = self.inner.take(least, most, now())?;
+        Ok(self.permit(taken))
+    }
+
+    #[inline]
+    fn permit(&self, Units { units, tenure }: Units) -> Permit {
+        let until = AtomicU64::new(tenure.until);
+        Permit { inner: Arc::clone(&self.inner), units, term: tenure.number, until }
     }
 
     /// By which gauges that are the same are known, and by which several are put in order.
@@ -205,13 +225,13 @@ impl Inner {
     }
 
     /// Takes as many as there are of `most` units, if that is at least `least`.
-    fn take(&self, least: u32, most: u32, now: Time) -> Result<u32, Denied> {
-        if most == 0 {
-            return Ok(0);
-        }
+    fn take(&self, least: u32, most: u32, now: Time) -> Result<Units, Denied> {
         // After the clock: an allowance that ended by `now` is seen here.
-        let until = self.until.load(Ordering::SeqCst);
-        if now.as_nanos() >= until {
+        let tenure = self.terms.tenure();
+        if most == 0 {
+            return Ok(Units { units: 0, tenure });
+        }
+        if now.as_nanos() >= tenure.until {
             self.note_peak(u64::from(self.count.in_use()) + u64::from(most));
             return Err(Denied::NothingLeased);
         }
@@ -221,7 +241,7 @@ impl Inner {
             Err((in_use, limit)) => (in_use, Err(Denied::Full { in_use, limit })),
         };
         self.note_peak(u64::from(in_use) + u64::from(most));
-        taken
+        taken.map(|units| Units { units, tenure })
     }
 
     fn give_back(&self, n: u32) {
@@ -268,11 +288,33 @@ impl Permit {
         self.units
     }
 
-    /// When the lease behind this ends, as far as is known: what the permit stands for must be over by then. A renewal
-    /// moves it later.
+    /// When the lease that this was taken under ends, as far as is known: what the permit stands for must be over by then.
+    /// A renewal moves it later as long as it has not passed, and nothing does after that. `None` of what is not leased,
+    /// such as safe capacity: it has no end.
     #[must_use]
-    pub fn deadline(&self) -> Time {
-        Time::from_nanos(self.inner.until.load(Ordering::SeqCst))
+    pub fn deadline(&self) -> Option<Time> {
+        let deadline = self.inner.terms.end_of(self.tenure());
+        if let Some(deadline) = deadline {
+            self.until.store(deadline.as_nanos(), Ordering::Relaxed);
+        }
+        deadline
+    }
+
+    /// Whether the permit has ended by `now`. Once it has, it has for ever.
+    #[must_use]
+    pub fn is_expired_at(&self, now: Time) -> bool {
+        self.inner.terms.is_over(self.tenure(), now)
+    }
+
+    /// Whether the permit has ended.
+    #[cfg(feature = "shell")]
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.is_expired_at(crate::shell::clock::now())
+    }
+
+    fn tenure(&self) -> Tenure {
+        Tenure { number: self.term, until: self.until.load(Ordering::Relaxed) }
     }
 
     /// Gives back what is above `units`.
@@ -283,11 +325,17 @@ impl Permit {
         }
     }
 
-    /// Takes as much as there is of what is missing to `units`. Nobody who waits is overtaken.
+    /// Takes as much as there is of what is missing to `units`. Nobody who waits is overtaken, and a permit that has ended
+    /// does not grow.
     pub(crate) fn grow(&mut self, units: u32, now: Time) {
         let missing = units.saturating_sub(self.units);
         let taken = self.inner.let_in(missing).and_then(|()| self.inner.take(0, missing, now));
-        self.units += taken.unwrap_or(0);
+        if let Ok(Units { units, tenure }) = taken {
+            self.units += units;
+            if tenure.number != self.term {
+                self.shrink(self.units - units);
+            }
+        }
     }
 }
 

@@ -111,7 +111,8 @@ pub(crate) struct Holding {
     floor: Option<f64>,
     /// What may be saved up, by the last answer.
     burst: Option<Duration>,
-    /// What cannot be given up at this moment: units in use of a gauge, what a node has handed out.
+    /// What cannot be given up at this moment: units in use of a gauge, what a node has handed out. No less than that, since
+    /// the program was last allowed less.
     in_use: Amount,
     /// The bands of the last report.
     reported: Option<Bands>,
@@ -273,6 +274,13 @@ impl Holding {
         self.in_use = in_use;
     }
 
+    /// As much as `allowed` may have been taken of a gauge before the program was allowed less, until it says what is in use.
+    pub(crate) fn presume_in_use(&mut self, allowed: Amount) {
+        if self.config.kind == Kind::Gauge {
+            self.in_use = self.in_use.max(allowed);
+        }
+    }
+
     /// Whether the demand has changed since the last report in a way that should not wait for the next refresh: more is
     /// wanted than is held, or something can be given back.
     pub(crate) fn demand_is_news(&self, now: Time) -> bool {
@@ -343,10 +351,10 @@ impl Holding {
         self.held(now) < self.as_amount(self.wants())
     }
 
-    /// What to tell the leader of `reign` at `now`, or whoever leads. Gives back what is no longer wanted: the promise holds
-    /// from here on. A successor of the one who granted the lease is shown what that one may count, and promised less.
+    /// What to tell the leader of `reign` at `now`, or whoever leads: the promise holds from here on. What is to be given back
+    /// is given back before that ([`Holding::give_back_surplus`]), and what is in use is read in between. A successor of the
+    /// one who granted the lease is shown what that one may count, and promised less.
     pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, reign: Option<u64>) -> Report {
-        self.give_back_surplus();
         let held = self.held(now);
         let counted = self.counted_before(now, held.max(self.in_use), reign);
         if self.in_use <= held {
@@ -488,8 +496,9 @@ impl Holding {
         self.adopted = None;
     }
 
-    /// Only a *fall* of the wants gives anything back: an algorithm may well grant more than is wanted, and would again.
-    fn give_back_surplus(&mut self) {
+    /// Gives back what the next report does not hold any more. Only a *fall* of the wants gives anything back: an algorithm
+    /// may well grant more than is wanted, and would again.
+    pub(crate) fn give_back_surplus(&mut self) {
         let fell = self.reported.as_ref().is_some_and(|reported| self.wants() < sum(reported));
         if fell || self.returning {
             let keep = self.keep();

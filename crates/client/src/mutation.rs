@@ -21,13 +21,15 @@ pub enum Mutation {
     HeldIsLease,
     /// A client reports that it holds its lease, also while more units of a gauge are in use.
     UnitsNotHeld,
+    /// Units of a gauge in use are read before the limit is lowered, and a report is built of that.
+    UseReadBefore,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 7] = [
+    pub const ALL: [Mutation; 8] = [
         Mutation::NoOrder,
         Mutation::FromReceipt,
         Mutation::RenewAnyway,
@@ -35,6 +37,7 @@ impl Mutation {
         Mutation::NoFence,
         Mutation::HeldIsLease,
         Mutation::UnitsNotHeld,
+        Mutation::UseReadBefore,
     ];
 }
 

@@ -185,6 +185,10 @@ impl Session {
     }
 
     /// What cannot be given up at this moment: units of a gauge in use, what a node has handed out.
+    ///
+    /// A client says it now and then, and each time after it has put a [`Change`] into force, before it polls again: a promise
+    /// is made of what was in use after the limit was lowered. Until it has said so, all that was allowed before is taken to be
+    /// in use.
     pub fn set_in_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount) {
         let rule = match self.config.kind {
             HolderKind::Client => Mutation::UnitsNotHeld,
@@ -252,7 +256,7 @@ impl Session {
         if now >= self.next_end {
             self.settle(now);
         }
-        self.changes.pop_front()
+        self.hand_out()
     }
 
     /// The next thing to do at `now`; nothing if all is done until [`Session::deadline`].
@@ -261,7 +265,7 @@ impl Session {
         if now >= self.next_end {
             self.settle(now);
         }
-        if let Some(change) = self.changes.pop_front() {
+        if let Some(change) = self.hand_out() {
             return Some(Action::Change(change));
         }
         if let Some(news) = self.streams.news.pop_front() {
@@ -277,8 +281,9 @@ impl Session {
             Transport::Stream => self.next_message(now),
             Transport::Poll => self.next_request(now),
         };
-        // What the request gives back must not be used when it leaves: the program hears of that first.
-        match self.changes.pop_front() {
+        // What the request gives back must not be used when it is built: the program hears of that first, and there is no
+        // request yet. What else has changed by it, the program hears before it leaves.
+        match self.hand_out() {
             None => request,
             Some(change) => {
                 self.outbox = request;
@@ -423,6 +428,26 @@ impl Session {
         let refresh = self.entries.iter().filter_map(Entry::refresh).min();
         let heard = refresh.into_iter().chain(self.streams.heartbeat).min();
         self.config.longest_back_off.min(heard.unwrap_or(Duration::MAX))
+    }
+
+    /// Gives back what reports of the entries at `places` do not hold any more. Returns whether there is something that the
+    /// program has to hear before they are built: what is in use is read after that.
+    fn gives_back(&mut self, now: Time, places: &[usize]) -> bool {
+        let config = &self.config;
+        let given_back = places.iter().filter(|&&place| self.entries[place].give_back(config)).count();
+        if given_back > 0 {
+            self.settle(now);
+        }
+        !self.changes.is_empty()
+    }
+
+    /// The next change, of which the program hears now.
+    fn hand_out(&mut self) -> Option<Change> {
+        let change = self.changes.pop_front()?;
+        if let Ok(place) = self.find(&change.resource) {
+            self.entries[place].handed_out(change.allowance, &self.config);
+        }
+        Some(change)
     }
 
     /// Collects what has changed for the program.

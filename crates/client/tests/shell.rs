@@ -102,7 +102,7 @@ async fn permits_of_a_gauge_hold_back_its_release() {
     let client = town.client();
     let mut pool = client.gauge("pool").wants(4.0).open().unwrap();
     let permit = soon(pool.acquire(3)).await.unwrap();
-    assert!(permit.deadline() > clock::now());
+    assert!(permit.deadline() > Some(clock::now()));
     assert!(pool.try_acquire(2).is_err());
     until(&mut pool, |lease| lease.rung == Rung::Leased).await;
     drop(pool);

@@ -165,6 +165,20 @@ impl Town {
             self.allow(hold, self.local(Party::Client(client)), change.allowance);
         }
         self.adopt(hold, amount, change.allowance.until);
+        self.say_in_use(hold);
+    }
+
+    /// Says what of a gauge is in use, as drivers do after each change.
+    fn say_in_use(&mut self, hold: u32) {
+        let holding = &self.holdings[hold as usize];
+        let (client, in_use) = (holding.client, Amount::from_micros(holding.in_use));
+        let resource = &self.resources[usize::from(holding.resource)];
+        let now = self.local(Party::Client(client));
+        if resource.kind == Kind::Gauge
+            && let Some(session) = self.clients[client as usize].mind.session()
+        {
+            session.set_in_use(now, &resource.id, in_use);
+        }
     }
 }
 

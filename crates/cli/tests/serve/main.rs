@@ -18,3 +18,4 @@ mod reload;
 mod strict;
 mod town;
 mod tree;
+mod units;

@@ -83,20 +83,129 @@ fn after_a_shrink_enough_must_come_back_first() {
     assert!(take(&gauge, 1).is_ok());
 }
 
+/// A lease of three units until then.
+fn lease(until: u64) -> Allowance {
+    Allowance::new(Some(Amount::from_units(3)), at(until))
+}
+
 #[test]
 fn nothing_is_given_after_the_end_and_renewals_move_deadlines() {
     let gauge = Gauge::default();
-    let lease = |until| Allowance::new(Some(Amount::from_units(3)), at(until));
     gauge.allow(Time::ZERO, lease(SECOND));
     let permit = gauge.try_acquire(1, || at(SECOND - 1)).unwrap();
-    assert_eq!(permit.deadline(), at(SECOND));
+    assert_eq!(permit.deadline(), Some(at(SECOND)));
     assert_eq!(gauge.try_acquire(1, || at(SECOND)).unwrap_err(), Denied::NothingLeased);
     gauge.allow(at(SECOND - 1), lease(2 * SECOND));
-    assert_eq!(permit.deadline(), at(2 * SECOND));
+    assert_eq!((permit.deadline(), permit.is_expired_at(at(2 * SECOND - 1))), (Some(at(2 * SECOND)), false));
     assert!(gauge.try_acquire(1, || at(SECOND)).is_ok());
     gauge.allow(at(2 * SECOND), Allowance::NOTHING);
-    assert_eq!(permit.deadline(), Time::ZERO);
+    assert_eq!((permit.deadline(), permit.is_expired_at(at(2 * SECOND))), (Some(at(2 * SECOND)), true));
     assert_eq!(gauge.in_use(), 1);
+}
+
+#[test]
+fn the_end_of_a_permit_does_not_move_ahead_once_it_has_passed() {
+    let nothing = Allowance::NOTHING;
+    let safe = Allowance::forever(Amount::from_units(3));
+    for between in [None, Some(nothing), Some(safe)] {
+        let gauge = Gauge::default();
+        gauge.allow(Time::ZERO, lease(SECOND));
+        let permit = gauge.try_acquire(1, || Time::ZERO).unwrap();
+        if let Some(between) = between {
+            gauge.allow(at(SECOND), between);
+            assert_eq!((permit.deadline(), permit.is_expired_at(at(SECOND))), (Some(at(SECOND)), true));
+        }
+        gauge.allow(at(2 * SECOND), lease(9 * SECOND));
+        assert_eq!((permit.deadline(), permit.is_expired_at(at(3 * SECOND))), (Some(at(SECOND)), true));
+        let later = gauge.try_acquire(1, || at(3 * SECOND)).unwrap();
+        assert_eq!((later.deadline(), later.is_expired_at(at(3 * SECOND))), (Some(at(9 * SECOND)), false));
+        // What is still out is not free, though it has ended.
+        assert_eq!(
+            gauge.try_acquire(2, || at(3 * SECOND)).unwrap_err(),
+            Denied::Full { in_use: 2, limit: 3 }
+        );
+        drop(permit);
+        assert!(gauge.try_acquire(2, || at(3 * SECOND)).is_ok());
+    }
+}
+
+#[test]
+fn who_was_told_that_a_permit_has_ended_is_not_told_otherwise() {
+    let gauge = Gauge::default();
+    gauge.allow(Time::ZERO, lease(SECOND));
+    let permit = gauge.try_acquire(1, || Time::ZERO).unwrap();
+    assert!(permit.is_expired_at(at(SECOND)));
+    // The driver has read the clock a moment before that.
+    gauge.allow(at(SECOND - 1), lease(2 * SECOND));
+    assert!(permit.is_expired_at(at(SECOND + 1)) && permit.is_expired_at(at(SECOND - 1)));
+    assert!(permit.deadline() <= Some(at(SECOND)), "{:?}", permit.deadline());
+    let later = gauge.try_acquire(1, || at(SECOND + 1)).unwrap();
+    assert!(!later.is_expired_at(at(SECOND + 1)));
+}
+
+#[test]
+fn what_is_not_leased_has_no_end_and_a_lease_does_not_give_it_one() {
+    let gauge = gauge(3);
+    let permit = take(&gauge, 1).unwrap();
+    assert_eq!((permit.deadline(), permit.is_expired_at(at(u64::MAX))), (None, false));
+    gauge.allow(at(SECOND), lease(2 * SECOND));
+    let leased = gauge.try_acquire(1, || at(SECOND)).unwrap();
+    assert_eq!((permit.deadline(), permit.is_expired_at(at(3 * SECOND))), (None, false));
+    assert_eq!((leased.deadline(), leased.is_expired_at(at(3 * SECOND))), (Some(at(2 * SECOND)), true));
+}
+
+#[test]
+fn permits_beyond_a_recall_last_as_long_as_the_lease_is_renewed() {
+    let gauge = Gauge::default();
+    gauge.allow(Time::ZERO, lease(SECOND));
+    let permit = gauge.try_acquire(3, || Time::ZERO).unwrap();
+    gauge.allow(at(1), Allowance::new(Some(Amount::ZERO), at(2 * SECOND)));
+    assert_eq!((permit.deadline(), permit.is_expired_at(at(SECOND))), (Some(at(2 * SECOND)), false));
+}
+
+#[test]
+fn a_holder_waits_for_the_end_of_its_permit_wherever_that_moves() {
+    let (gauge, clock) = (Gauge::default(), FakeClock::default());
+    gauge.allow(clock.now(), lease(10 * SECOND));
+    let permit = gauge.try_acquire(1, || clock.now()).unwrap();
+    let mut tasks = Tasks::new(&clock);
+    tasks.spawn(permit.expired_by(&clock));
+    tasks.pass(Duration::from_secs(9));
+    gauge.allow(clock.now(), lease(20 * SECOND));
+    tasks.pass(Duration::from_secs(6));
+    assert_eq!(tasks.finished().len(), 0, "it was renewed");
+    // A lease that is cut short wakes who sleeps until its end.
+    gauge.allow(clock.now(), lease(16 * SECOND));
+    tasks.pass(Duration::from_millis(999));
+    assert_eq!(tasks.finished().len(), 0);
+    tasks.pass(Duration::from_millis(1));
+    assert_eq!(tasks.finished().len(), 1);
+    // Nobody has to wait for what has been.
+    tasks.spawn(permit.expired_by(&clock));
+    assert_eq!(tasks.finished().len(), 1);
+}
+
+#[test]
+fn who_waits_for_the_end_of_what_has_none_is_woken_by_nothing() {
+    let (gauge, clock) = (gauge(3), FakeClock::default());
+    let permit = take(&gauge, 1).unwrap();
+    let mut tasks = Tasks::new(&clock);
+    let waiter = tasks.spawn(permit.expired_by(&clock));
+    tasks.pass(Duration::from_secs(1_000));
+    gauge.allow(clock.now(), lease(2_000 * SECOND));
+    tasks.pass(Duration::from_secs(10_000));
+    assert_eq!(tasks.finished().len(), 0);
+    tasks.cancel(waiter);
+}
+
+#[test]
+fn a_permit_that_has_ended_does_not_grow() {
+    let gauge = Gauge::default();
+    gauge.allow(Time::ZERO, lease(SECOND));
+    let mut permit = gauge.try_acquire(1, || Time::ZERO).unwrap();
+    gauge.allow(at(SECOND), lease(3 * SECOND));
+    permit.grow(3, at(SECOND));
+    assert_eq!((permit.units(), gauge.in_use()), (1, 1));
 }
 
 #[test]

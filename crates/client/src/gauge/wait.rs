@@ -1,13 +1,14 @@
 //! Permits that are waited for.
 
-use std::sync::Arc;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::Ordering;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use lessor_proto::Time;
 
-use super::{Gauge, Inner, Permit, Refused, Waiting};
+use super::{Gauge, Inner, Permit, Refused, Units, Waiting};
 use crate::waiting::{Clock, Door, Step, Ticket, wait};
 
 impl Gauge {
@@ -45,8 +46,41 @@ impl Gauge {
     ) -> Result<Permit, Refused> {
         let waiting = Waiting { max_wait, ..self.waiting };
         let ticket = self.inner.join(n, waiting)?;
-        wait(&*self.inner, clock, ticket, clock.now(), waiting).await?;
-        Ok(Permit { inner: Arc::clone(&self.inner), units: n })
+        let taken = wait(&*self.inner, clock, ticket, clock.now(), waiting).await?;
+        Ok(self.permit(taken))
+    }
+}
+
+impl Permit {
+    /// Waits until the permit has ended: what it stands for must be over by then. Without an end, it waits for ever.
+    #[cfg(feature = "shell")]
+    pub async fn expired(&self) {
+        self.expired_by(&crate::waiting::Boot).await;
+    }
+
+    /// The same on another clock.
+    pub async fn expired_by<C: Clock>(&self, clock: &C) {
+        let watch = self.inner.terms.watch();
+        loop {
+            // In this order: an end that comes sooner wakes, or is read.
+            poll_fn(|cx| {
+                watch.park(cx.waker());
+                Poll::Ready(())
+            })
+            .await;
+            let deadline = self.deadline().unwrap_or(Time::MAX);
+            if self.is_expired_at(clock.now()) {
+                return;
+            }
+            let mut sleep = pin!(clock.sleep_until(deadline));
+            let mut asleep = false;
+            // Polled again, for whatever reason, it is time to look again.
+            poll_fn(|cx| match std::mem::replace(&mut asleep, true) {
+                true => Poll::Ready(()),
+                false => sleep.as_mut().poll(cx),
+            })
+            .await;
+        }
     }
 }
 
@@ -68,21 +102,22 @@ impl Inner {
 }
 
 impl Door for Inner {
-    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step {
+    type Pass = Units;
+
+    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<Units> {
         let mut queue = self.lock();
-        let room = queue.units_at_head(ticket).is_some_and(|n| self.take(n, n, now).is_ok());
-        if !room {
+        let Some(taken) = queue.units_at_head(ticket).and_then(|n| self.take(n, n, now).ok()) else {
             // Nobody knows when a permit comes back.
             queue.park(ticket, waker);
             return Step::Wait(None);
-        }
+        };
         self.strike(&mut queue, ticket);
         let waker = queue.head_waker();
         drop(queue);
         if let Some(waker) = waker {
             waker.wake();
         }
-        Step::Granted
+        Step::Granted(taken)
     }
 
     fn leave(&self, ticket: Ticket) {

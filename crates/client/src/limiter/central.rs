@@ -167,7 +167,7 @@ impl Central {
     }
 
     /// Lets `ticket` in, or says when there is reason to ask again.
-    pub(super) fn step(&mut self, ticket: Ticket, now: Time, waker: &Waker, shards: &Shards) -> Step {
+    pub(super) fn step(&mut self, ticket: Ticket, now: Time, waker: &Waker, shards: &Shards) -> Step<()> {
         if !self.is_open(now) {
             self.void(shards);
         } else if let Some(n) = self.queue.units_at_head(ticket) {
@@ -175,7 +175,7 @@ impl Central {
             if self.take(n, shards) {
                 self.queue.leave(ticket);
                 self.bucket.set_capacity(self.brim_micros());
-                return Step::Granted;
+                return Step::Granted(());
             }
             self.queue.park(ticket, waker);
             return Step::Wait(self.bucket.available_at(u64::from(n)).map(Time::from_nanos));

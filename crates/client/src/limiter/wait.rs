@@ -53,11 +53,13 @@ impl Limiter {
 }
 
 impl Door for Limiter {
-    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step {
+    type Pass = ();
+
+    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<()> {
         let mut central = self.take_over();
         let step = central.step(ticket, now, waker, &self.shards);
         match step {
-            Step::Granted => self.settle(central, now),
+            Step::Granted(()) => self.settle(central, now),
             Step::Wait(_) => self.publish(&central, now),
         }
         step

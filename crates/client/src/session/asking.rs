@@ -58,7 +58,7 @@ impl Session {
 
     pub(super) fn ask(&mut self, now: Time) -> Option<Action> {
         let places = self.batch(now);
-        if places.is_empty() {
+        if places.is_empty() || self.gives_back(now, &places) {
             return None;
         }
         let id = self.next_id();

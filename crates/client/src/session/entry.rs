@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Grant, HolderKind, Order, Report};
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{Amount, ResourceId, Time};
 
 use super::{Change, Failure, Fault, SessionConfig};
 use crate::allowance::Allowance;
@@ -43,6 +43,10 @@ pub(super) struct Entry {
     domains: Option<Arc<Policies>>,
     /// What the program was told last.
     told: (Allowance, Rung, Option<Fault>, u32),
+    /// How much the last change that was handed out allows.
+    allowed: Amount,
+    /// What the lease gave before something of it was given back: a rule taken out.
+    given_back: Option<Amount>,
 }
 
 /// What a resource is to the stream.
@@ -95,6 +99,8 @@ impl Entry {
             streamed: Streamed::default(),
             domains: None,
             told: (Allowance::NOTHING, Rung::Waiting, None, 0),
+            allowed: Amount::ZERO,
+            given_back: None,
         }
     }
 
@@ -171,14 +177,42 @@ impl Entry {
         }
     }
 
+    /// Gives back what the next report does not hold any more. The program has to hear of that, and say what is in use, before
+    /// the report is built. Returns whether anything was given back.
+    pub(super) fn give_back(&mut self, config: &SessionConfig) -> bool {
+        if config.breaks(Mutation::UseReadBefore) {
+            return false;
+        }
+        let before = self.holding.amount();
+        self.holding.give_back_surplus();
+        let is_less = self.holding.amount() < before;
+        if is_less && config.breaks(Mutation::KeepAfterPromise) {
+            self.given_back = Some(before);
+        }
+        is_less
+    }
+
+    /// The program hears that it may use so much from here on. What it has taken before that is not known until it says so.
+    pub(super) fn handed_out(&mut self, allowance: Allowance, config: &SessionConfig) {
+        let allowed = allowance.capacity.unwrap_or(Amount::MAX);
+        let before = std::mem::replace(&mut self.allowed, allowed);
+        let not_looked_at = [Mutation::UseReadBefore, Mutation::UnitsNotHeld];
+        let is_client = config.kind == HolderKind::Client;
+        if allowed < before && is_client && !not_looked_at.iter().any(|&rule| config.breaks(rule)) {
+            self.holding.presume_in_use(before);
+        }
+    }
+
     /// What to tell the grantor at `now`; the promise holds from here on.
     pub(super) fn report(&mut self, now: Time, reign: Option<u64>, config: &SessionConfig) -> Report {
-        let before = self.holding.amount();
+        if config.breaks(Mutation::UseReadBefore) {
+            self.holding.give_back_surplus();
+        }
         let mut report = self.holding.report(now, &self.resource, reign);
         if config.kind == HolderKind::Client && !self.is_floor && self.holding.config().kind == Kind::Rate {
             report.domains = Some(self.version());
         }
-        if config.breaks(Mutation::KeepAfterPromise) {
+        if let Some(before) = self.given_back.take() {
             self.holding.break_promise(before);
         }
         report

@@ -6,6 +6,7 @@
 use lessor_proto::message::{StreamReport, Up};
 use lessor_proto::{ResourceId, Time};
 
+use super::entry::Entry;
 use super::line::{Line, Open};
 use super::{Action, Session};
 
@@ -37,7 +38,7 @@ impl Session {
         if now < open.next_beat {
             return self.report_due(now, open.id, Some(open.epoch));
         }
-        let beat = self.report_up(now, open.id, Some(open.epoch), Scope::Heartbeat);
+        let beat = self.report_up(now, open.id, Some(open.epoch), Scope::Heartbeat)?;
         if let Line::Open(open) = &mut self.streams.line {
             open.next_beat = now + open.pace;
             open.last_beat = self.last_id;
@@ -51,19 +52,26 @@ impl Session {
         let scope = due.map(|entry| if entry.alone { Scope::Alone } else { Scope::Due });
         // What goes together goes first.
         let scope = scope.reduce(|a, b| if a == Scope::Due { a } else { b })?;
-        Some(self.report_up(now, stream, epoch, scope))
+        self.report_up(now, stream, epoch, scope)
     }
 
-    fn report_up(&mut self, now: Time, stream: u64, epoch: Option<u64>, scope: Scope) -> Action {
-        let id = self.next_id();
-        let config = &self.config;
-        let most = if scope == Scope::Alone { 1 } else { config.batch };
-        let spoken_of = self.entries.iter_mut().filter(|entry| {
+    /// Nothing, if the program is to hear first of what the report gives back.
+    fn report_up(&mut self, now: Time, stream: u64, epoch: Option<u64>, scope: Scope) -> Option<Action> {
+        let most = if scope == Scope::Alone { 1 } else { self.config.batch };
+        let is_spoken_of = |entry: &Entry| {
             entry.is_open()
                 && entry.alone == (scope == Scope::Alone)
                 && (entry.due <= now || scope == Scope::Heartbeat && entry.holding.demand_has_changed())
-        });
-        let reports = spoken_of.take(most).map(|entry| {
+        };
+        let places = (0..self.entries.len()).filter(|&place| is_spoken_of(&self.entries[place]));
+        let places: Vec<usize> = places.take(most).collect();
+        if self.gives_back(now, &places) {
+            return None;
+        }
+        let id = self.next_id();
+        let config = &self.config;
+        let reports = places.iter().map(|&place| {
+            let entry = &mut self.entries[place];
             entry.told_up(id);
             entry.report(now, epoch, config)
         });
@@ -78,7 +86,7 @@ impl Session {
         if !report.reports.is_empty() {
             self.settle(now);
         }
-        self.send(stream, Up::Report(report))
+        Some(self.send(stream, Up::Report(report)))
     }
 
     /// A release of what is on its way out and was not released on this stream.

@@ -190,8 +190,9 @@ impl Driver {
         match command {
             Command::Open(opening) => self.open(now, *opening),
             Command::Close { resource, generation } => {
+                let until = self.session.allowance(now, &resource).until;
                 if let Some(held) = self.held(&resource, generation) {
-                    held.leave(now);
+                    held.leave(now, until);
                     self.subleases.leave(now, &resource, &mut self.session);
                     self.next_tick = now;
                 }
@@ -224,6 +225,7 @@ impl Driver {
         self.session.add(now, opening.resource.clone(), opening.config.clone());
         opening.domains.follow(self.session.policies(&opening.resource));
         opening.enforcer.allow(now, self.session.allowance(now, &opening.resource));
+        self.session.set_in_use(now, &opening.resource, opening.enforcer.in_use());
         self.next_tick = self.next_tick.min(now);
         self.open.insert(opening.resource.clone(), Held { opening, leaving: false });
     }
@@ -308,6 +310,8 @@ impl Driver {
                     self.tell_domain(now, &change);
                     if let Some(held) = self.open.get(&resource) {
                         held.apply(now, change);
+                        // The limit is lowered, and the next report is not built: what is in use now is what it may say.
+                        self.session.set_in_use(now, &resource, held.opening.enforcer.in_use());
                         self.hear_of_domains(now, &resource);
                     }
                 }
@@ -348,7 +352,7 @@ impl Driver {
 
     fn stop(&mut self, now: Time, done: Option<oneshot::Sender<()>>) {
         for (resource, held) in &mut self.open {
-            held.leave(now);
+            held.leave(now, self.session.allowance(now, resource).until);
             self.subleases.leave(now, resource, &mut self.session);
         }
         self.next_tick = now;
@@ -371,9 +375,10 @@ impl Driver {
 // === impl Held ===
 
 impl Held {
-    fn leave(&mut self, now: Time) {
+    /// Nothing more is given out. Permits that are out last as long as the lease, until then and on from there.
+    fn leave(&mut self, now: Time, until: Time) {
         self.leaving = true;
-        self.opening.enforcer.allow(now, Allowance::NOTHING);
+        self.opening.enforcer.allow(now, Allowance { until, ..Allowance::NOTHING });
         self.opening.view.send_modify(|view| *view = LeaseView::waiting(0.0));
     }
 
@@ -385,6 +390,7 @@ impl Held {
 
     fn apply(&self, now: Time, change: Change) {
         if self.leaving {
+            self.opening.enforcer.allow(now, Allowance { capacity: Some(Amount::ZERO), ..change.allowance });
             return;
         }
         let (Open { enforcer, domains, view, .. }, allowance) = (&self.opening, change.allowance);

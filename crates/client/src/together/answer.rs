@@ -106,10 +106,16 @@ impl Permit {
     }
 
     /// When the first of the leases behind its gauges ends, as far as is known: see [`gauge::Permit::deadline`]. `None`
-    /// without gauges.
+    /// without gauges that are leased.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        self.held.iter().map(gauge::Permit::deadline).min()
+        self.held.iter().filter_map(gauge::Permit::deadline).min()
+    }
+
+    /// Whether the units of one of its gauges have ended by `now`: see [`gauge::Permit::is_expired_at`].
+    #[must_use]
+    pub fn is_expired_at(&self, now: Time) -> bool {
+        self.held.iter().any(|permit| permit.is_expired_at(now))
     }
 }
 

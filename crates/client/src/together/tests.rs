@@ -97,7 +97,7 @@ fn a_job_gets_its_worker_and_all_that_it_needs_and_the_worker_comes_back() {
     let Answer::Domain(calls) = permit.answers()[1] else { panic!("{permit:?}") };
     assert_eq!((calls.granted, calls.hits_in_tier, calls.bound), (2, 2, None));
     assert_eq!((permit.answers()[0], permit.answers()[3]), (Answer::Taken(1), Answer::Taken(1)));
-    assert_eq!(permit.deadline(), Some(Time::MAX));
+    assert_eq!(permit.deadline(), None, "it is not leased");
     let (workers, _, _, granted) = kitchen.look(at(1.0));
     assert_eq!((workers, granted), (1, [2, 3, 1]));
     drop(permit);

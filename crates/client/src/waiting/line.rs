@@ -18,17 +18,19 @@ pub trait Clock {
 
 /// What is waited for, with a queue of its own.
 pub(crate) trait Door {
+    /// What one who is let in takes along.
+    type Pass;
     /// Lets `ticket` in if it is at the head and there is room; else remembers whom to wake.
-    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step;
+    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<Self::Pass>;
     /// `ticket` does not wait any more and was not let in.
     fn leave(&self, ticket: Ticket);
 }
 
 /// How it went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum Step<P> {
     /// Let in; the place is gone.
-    Granted,
+    Granted(P),
     /// Not yet. There is reason to ask again at that moment, or only when woken.
     Wait(Option<Time>),
 }
@@ -47,7 +49,7 @@ pub(crate) async fn wait<D: Door, C: Clock>(
     ticket: Ticket,
     since: Time,
     waiting: Waiting,
-) -> Result<(), Refused> {
+) -> Result<D::Pass, Refused> {
     let mut place = Place { door, ticket, waits: true };
     let give_up = since + waiting.max_wait;
     loop {
@@ -57,9 +59,9 @@ pub(crate) async fn wait<D: Door, C: Clock>(
         })
         .await;
         let due = match step {
-            Step::Granted => {
+            Step::Granted(pass) => {
                 place.waits = false;
-                return Ok(());
+                return Ok(pass);
             }
             Step::Wait(_) if now >= give_up => return Err(Refused::TimedOut { max_wait: waiting.max_wait }),
             Step::Wait(due) => due.unwrap_or(Time::MAX).min(give_up),

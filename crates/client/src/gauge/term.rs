@@ -1,0 +1,155 @@
+//! The terms of permits: from the first grant of a lease over its renewals to its end.
+//!
+//! A permit ends with the term in which it was taken. Renewals move the end of a term as long as it has not passed. What is
+//! allowed after that is another term, so the end of a permit never moves ahead once it has passed; nor does it when
+//! somebody was told so, whatever a renewal says that was read a moment earlier.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use lessor_proto::Time;
+
+/// The end of what is not leased and has none: safe capacity, for one.
+const ENDLESS: u64 = Time::MAX.as_nanos();
+
+/// The term that runs, and what is known of those before it.
+#[derive(Default, Debug)]
+pub(super) struct Terms {
+    /// The number of the term that runs.
+    number: AtomicU32,
+    /// When it ends: from then on no permit is given.
+    until: AtomicU64,
+    /// When the one before it had ended.
+    ended: AtomicU64,
+    /// All terms below this number are over, and somebody may have been told so.
+    over: AtomicU32,
+    watchers: Mutex<Watchers>,
+}
+
+/// The term in which units are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Tenure {
+    pub(super) number: u32,
+    /// Its end, as it was then.
+    pub(super) until: u64,
+}
+
+/// Tasks that wait for the end of a permit, to be woken when that is to come sooner.
+#[derive(Default, Debug)]
+struct Watchers {
+    last: u64,
+    wakers: BTreeMap<u64, Waker>,
+}
+
+/// A place among the watchers, left when this is dropped.
+#[derive(Debug)]
+pub(super) struct Watch<'a> {
+    terms: &'a Terms,
+    id: u64,
+}
+
+// === impl Terms ===
+
+impl Terms {
+    /// The term that runs, to be read before units are taken: they may be those of a term that has ended in this instant,
+    /// never those of a later one.
+    #[inline]
+    pub(super) fn tenure(&self) -> Tenure {
+        let number = self.number.load(Ordering::SeqCst);
+        Tenure { number, until: self.until.load(Ordering::SeqCst) }
+    }
+
+    /// What may be taken, may be until then. Returns whom to wake, outside of all locks.
+    pub(super) fn allow(&self, now: Time, until: Time) -> impl Iterator<Item = Waker> + use<> {
+        let (now, until) = (now.as_nanos(), until.as_nanos());
+        let mut watchers = self.lock();
+        let Tenure { number, until: before } = self.tenure();
+        let is_over = before <= now || self.over.load(Ordering::SeqCst) > number;
+        let sooner = match (is_over, (before == ENDLESS) != (until == ENDLESS)) {
+            (true, _) if until <= now => false,
+            (true, _) | (false, true) => {
+                // No mixture of the two is later than what is right: a term that is over has no end in the future.
+                self.until.store(0, Ordering::SeqCst);
+                self.ended.store(before.min(now), Ordering::SeqCst);
+                self.number.store(number.wrapping_add(1), Ordering::SeqCst);
+                self.until.store(until, Ordering::SeqCst);
+                true
+            }
+            (false, false) => {
+                let until = until.max(now);
+                self.until.store(until, Ordering::SeqCst);
+                until < before
+            }
+        };
+        let wakers = if sooner { std::mem::take(&mut watchers.wakers) } else { BTreeMap::new() };
+        wakers.into_values()
+    }
+
+    /// When a permit of `tenure` ends, or has ended, as far as is known; nothing if it was not leased.
+    pub(super) fn end_of(&self, tenure: Tenure) -> Option<Time> {
+        if tenure.until == ENDLESS {
+            return None;
+        }
+        // In this order: who reads the end of a later term also sees its number.
+        let until = self.until.load(Ordering::SeqCst);
+        let end = match self.number.load(Ordering::SeqCst) == tenure.number {
+            true => until,
+            false => tenure.until.min(self.ended.load(Ordering::SeqCst)),
+        };
+        Some(Time::from_nanos(end))
+    }
+
+    /// Whether a permit of `tenure` has ended by `now`. Once it has, it has for ever.
+    pub(super) fn is_over(&self, tenure: Tenure, now: Time) -> bool {
+        if tenure.until == ENDLESS {
+            return false;
+        }
+        let runs = || self.over.load(Ordering::SeqCst) <= tenure.number && now < self.until_of(tenure.number);
+        if runs() {
+            return false;
+        }
+        let _watchers = self.lock();
+        // A renewal may have been first.
+        if runs() {
+            return false;
+        }
+        self.over.fetch_max(tenure.number.saturating_add(1), Ordering::SeqCst);
+        true
+    }
+
+    /// A place to leave a waker in.
+    pub(super) fn watch(&self) -> Watch<'_> {
+        let mut watchers = self.lock();
+        watchers.last += 1;
+        Watch { terms: self, id: watchers.last }
+    }
+
+    /// When the term of that number ends; what does not run has.
+    fn until_of(&self, number: u32) -> Time {
+        let until = self.until.load(Ordering::SeqCst);
+        let runs = self.number.load(Ordering::SeqCst) == number;
+        if runs { Time::from_nanos(until) } else { Time::ZERO }
+    }
+
+    /// No code of others runs under this lock, so a poisoned one is as good as any.
+    fn lock(&self) -> MutexGuard<'_, Watchers> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Watch ===
+
+impl Watch<'_> {
+    /// Remembers whom to wake when an end is to come sooner.
+    pub(super) fn park(&self, waker: &Waker) {
+        self.terms.lock().wakers.insert(self.id, waker.clone());
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.terms.lock().wakers.remove(&self.id);
+    }
+}

@@ -1,0 +1,68 @@
+//! Units of a gauge that others take while a driver is between two steps.
+
+use std::time::Duration;
+
+use lessor_client::gauge::Gauge;
+use lessor_client::holding::{HoldingConfig, Kind};
+use lessor_client::session::{Action, Session, SessionConfig};
+use lessor_proto::message::{Answer, Grant, Order};
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_sim::mutation::Mutation;
+
+fn grant(resource: &ResourceId, units: u64) -> Grant {
+    Grant {
+        resource: resource.clone(),
+        capacity: Amount::from_units(units),
+        length: Duration::from_secs(60),
+        refresh_interval: Duration::from_secs(5),
+        order: Some(Order { epoch: 1, seq: 1 }),
+        basis: None,
+        token: Vec::new(),
+        ack_wanted: false,
+        safe_leased: false,
+        safe_capacity: None,
+        burst: None,
+        sharing: None,
+        domains: None,
+    }
+}
+
+/// Of ten units three are wanted any more; what is given back was taken just before the limit was lowered.
+pub(crate) fn taken_while_given_back(without: Option<Mutation>) -> Option<String> {
+    let holder = ClientId::new("c", 256).expect("a name");
+    let resource = ResourceId::new("pool", 256).expect("a name");
+    let mutation = without.and_then(Mutation::client);
+    let config = SessionConfig { mutation, ..SessionConfig::new(holder, 1, vec!["a".into()]) };
+    let (mut session, gauge) = (Session::new(config), Gauge::default());
+    session.add(Time::ZERO, resource.clone(), HoldingConfig::new(Kind::Gauge, 10.0, 0));
+    let (mut permits, mut given_back) = (Vec::new(), false);
+    for (seconds, wants) in [(0, 10.0), (2, 3.0)] {
+        let now = Time::ZERO + Duration::from_secs(seconds);
+        session.set_in_use(now, &resource, Amount::from_units(gauge.in_use().into()));
+        session.set_wants(now, &resource, wants);
+        while let Some(action) = session.poll(now) {
+            match action {
+                Action::Change(change) => {
+                    permits.extend(gauge.try_acquire_between(1, u32::MAX, || now));
+                    gauge.allow(now, change.allowance);
+                    session.set_in_use(now, &resource, Amount::from_units(gauge.in_use().into()));
+                }
+                Action::Ask { id, ask, .. } if seconds == 0 => {
+                    assert_eq!(ask.reports.len(), 1, "there is one resource");
+                    let grants = vec![grant(&resource, 10)];
+                    session.on_answer(now, id, Answer { grants, ..Answer::default() });
+                }
+                Action::Ask { ask, .. } => {
+                    given_back = true;
+                    let (held, in_use) = (ask.reports[0].held, Amount::from_units(gauge.in_use().into()));
+                    if held < Some(in_use) {
+                        return Some(format!("{held:?} are promised, and {in_use} in use"));
+                    }
+                }
+                other => panic!("it polls: {other:?}"),
+            }
+        }
+    }
+    assert!(given_back && permits.len() == 1, "units were taken, and a report was built");
+    None
+}
