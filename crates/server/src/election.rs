@@ -48,6 +48,7 @@
 //! # Ok::<(), lessor_server::election::BadConfig>(())
 //! ```
 
+mod bound;
 pub mod call;
 mod config;
 mod event;
@@ -66,6 +67,7 @@ mod writer;
 
 use lessor_proto::Time;
 
+pub use self::bound::ClockBounds;
 pub use self::config::{BadConfig, ElectionConfig};
 pub use self::event::{Event, Leader, Ticket};
 

@@ -3,6 +3,7 @@
 //! ```text
 //! <prefix>/<node>/leader           1 nonce 00000000000000a1 address 10.0.0.7:5101
 //! <prefix>/<node>/reign            1 epoch 12 write 3 longest_lease_ns 60000000000 authority_ns 4000000000 closed no config_version 2
+//! <prefix>/<node>/stop             1 epoch 12 write 3 clock_ns 5000000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000 of_epoch 5 of_seq 7 token 05c1e0
 //! ```
@@ -11,7 +12,8 @@
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
 //! the version of the form. Behind `longest_lease_ns` stands `longest_safe_lease_ns 3600000000000` where there are floors.
 //! `epoch` and `write` say whose write was the last, and which of them; every write puts them,
-//! and comes right behind the one before it or not at all.
+//! and comes right behind the one before it or not at all. `stop` is put with the write that closes a reign, and says what the
+//! clock of its leader showed then; beside another write it says nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::SplitWhitespace;
@@ -19,7 +21,7 @@ use std::time::Duration;
 
 use lessor_client::holding::Proof;
 use lessor_proto::message::Order;
-use lessor_proto::{Amount, ResourceId};
+use lessor_proto::{Amount, ResourceId, Time};
 
 use super::call::Stored;
 
@@ -36,6 +38,8 @@ pub struct RecordRead {
     pub authority: Duration,
     /// Whether the last leader had stopped before it wrote.
     pub closed: bool,
+    /// If so, when: by its own clock.
+    pub stopped: Option<Time>,
     /// The newest configuration that was in force.
     pub config_version: u64,
     /// For each resource, the most that is out of it; of those that are not mentioned nothing is.
@@ -89,6 +93,8 @@ pub struct Keys {
     pub leader: String,
     /// The last write.
     pub reign: String,
+    /// When the leader that wrote last had stopped.
+    pub stop: String,
     /// With that the keys of all marks begin.
     pub marks: String,
     /// With that all of them begin.
@@ -104,6 +110,14 @@ pub(super) struct Header {
     pub(super) terms: Terms,
 }
 
+/// The value of the key `stop`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stop {
+    pub(super) epoch: u64,
+    pub(super) write: u64,
+    pub(super) clock: Time,
+}
+
 /// The value of the key `leader`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Holder {
@@ -114,6 +128,7 @@ pub(super) struct Holder {
 const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_ns _] authority_ns _ closed yes|no \
                       config_version _ (numbers for _)";
 const MARK: &str = "1 millionths _ [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
+const STOP: &str = "1 epoch _ write _ clock_ns _ (numbers for _)";
 const HOLDER: &str = "1 nonce _ address _";
 
 // === impl Keys ===
@@ -127,6 +142,7 @@ impl Keys {
         Keys {
             leader: format!("{node}leader"),
             reign: format!("{node}reign"),
+            stop: format!("{node}stop"),
             marks: format!("{node}mark/"),
             node,
         }
@@ -152,9 +168,12 @@ impl RecordRead {
     /// record are passed over.
     pub(super) fn decode(keys: &Keys, stored: &[Stored]) -> Result<(RecordRead, u64), BadRecord> {
         let (mut header, mut marks, mut proofs) = (None, BTreeMap::new(), BTreeMap::new());
+        let mut stop = None;
         for stored in stored {
             if stored.key == keys.reign.as_bytes() {
                 header = Some((Header::decode(stored)?, stored.mod_revision));
+            } else if stored.key == keys.stop.as_bytes() {
+                stop = Some(Stop::decode(stored)?);
             } else if let Some(resource) = stored.key.strip_prefix(keys.marks.as_bytes()) {
                 let resource = std::str::from_utf8(resource).ok();
                 let resource = resource.and_then(|text| ResourceId::new(text, usize::MAX).ok());
@@ -166,13 +185,15 @@ impl RecordRead {
             }
         }
         match header {
-            Some((Header { epoch, closed, terms, .. }, mod_revision)) => {
+            Some((Header { epoch, write, closed, terms }, mod_revision)) => {
+                let is_of_it = |stop: &Stop| closed && (stop.epoch, stop.write) == (epoch, write);
                 let Terms { longest_lease, longest_safe_lease, authority, config_version } = terms;
                 let read = RecordRead {
                     epoch,
                     longest_lease,
                     authority,
                     closed,
+                    stopped: stop.filter(is_of_it).map(|stop| stop.clock),
                     config_version,
                     marks,
                     proofs,
@@ -236,6 +257,25 @@ impl Header {
             whole.then_some(Header { terms: Terms { config_version, ..header.terms }, ..header })
         };
         read().ok_or_else(|| bad(stored, HEADER))
+    }
+}
+
+// === impl Stop ===
+
+impl Stop {
+    pub(super) fn encode(&self) -> String {
+        format!("1 epoch {} write {} clock_ns {}", self.epoch, self.write, self.clock.as_nanos())
+    }
+
+    pub(super) fn decode(stored: &Stored) -> Result<Stop, BadRecord> {
+        let read = || {
+            let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
+            (words.next()? == "1").then_some(())?;
+            let (epoch, write) = (number(&mut words, "epoch")?, number(&mut words, "write")?);
+            let clock = Time::from_nanos(number(&mut words, "clock_ns")?);
+            words.next().is_none().then_some(Stop { epoch, write, clock })
+        };
+        read().ok_or_else(|| bad(stored, STOP))
     }
 }
 
@@ -378,6 +418,24 @@ mod tests {
         let floors = REIGN.replace("60 auth", "60 longest_safe_lease_ns 900 auth");
         let (read, _) = RecordRead::decode(&keys, &[stored(&keys.reign, &floors)]).unwrap();
         assert_eq!(read.longest_safe_lease, Duration::from_nanos(900));
+    }
+
+    #[test]
+    fn a_stop_is_that_of_the_write_beside_which_it_stands() {
+        let keys = Keys::new("lessor", "root");
+        let closed = REIGN.replace("closed no", "closed yes");
+        let read = |reign: &str, stop: &str| {
+            let stored = [stored(&keys.reign, reign), stored(&keys.stop, stop)];
+            RecordRead::decode(&keys, &stored).unwrap().0.stopped
+        };
+        let header = Header::decode(&stored("k", &closed)).unwrap();
+        let Header { epoch, write, .. } = header;
+        let stop = |write| Stop { epoch, write, clock: Time::from_nanos(77) }.encode();
+        assert_eq!(read(&closed, &stop(write)), Some(Time::from_nanos(77)));
+        assert_eq!(read(&closed, &stop(write + 1)), None);
+        assert_eq!(read(REIGN, &stop(write)), None);
+        let bad = RecordRead::decode(&keys, &[stored(&keys.stop, "1 epoch 2")]).unwrap_err().to_string();
+        assert!(bad.contains("lessor/root/stop"), "{bad}");
     }
 
     proptest! {

@@ -108,7 +108,7 @@ impl Reign {
             Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => writer,
         };
         if self.alone <= now {
-            writer.close();
+            writer.close(now);
         }
         Some(writer)
     }

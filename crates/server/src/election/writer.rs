@@ -16,7 +16,7 @@ use super::event::Ticket;
 use super::mutation::Mutation;
 use super::outbox::{Outbox, Pending};
 use super::pace::Pace;
-use super::record::{Header, Keys, RecordWrite, Terms, encode_mark};
+use super::record::{Header, Keys, RecordWrite, Stop, Terms, encode_mark};
 
 /// Operations in one transaction, with that of the header; etcd takes 128.
 const OPERATIONS: usize = 100;
@@ -33,13 +33,15 @@ pub(super) struct Writer {
     mod_revision: u64,
     batch: Option<Batch>,
     tickets: u64,
+    /// When the leader has stopped, once the header says that it has.
+    stopped: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
 enum Item {
     Terms(Terms),
     Mark(ResourceId, Option<Mark>),
-    Close,
+    Close(Time),
     End(Ticket),
 }
 
@@ -72,7 +74,8 @@ impl Writer {
     /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`.
     pub(super) fn new(epoch: u64, terms: Terms, mod_revision: u64) -> Writer {
         let header = Header { epoch, write: 0, closed: false, terms };
-        let mut writer = Writer { queue: VecDeque::new(), header, mod_revision, batch: None, tickets: 0 };
+        let (queue, batch, stopped) = (VecDeque::new(), None, None);
+        let mut writer = Writer { queue, header, mod_revision, batch, tickets: 0, stopped };
         writer.push(RecordWrite { terms: Some(terms), ..RecordWrite::default() });
         writer
     }
@@ -91,8 +94,8 @@ impl Writer {
     }
 
     /// Says, behind all else, that the reign has ended.
-    pub(super) fn close(&mut self) {
-        self.queue.push_back(Item::Close);
+    pub(super) fn close(&mut self, now: Time) {
+        self.queue.push_back(Item::Close(now));
     }
 
     /// Everything is written.
@@ -177,7 +180,10 @@ impl Writer {
         while let Some(item) = self.queue.pop_front() {
             match item {
                 Item::Terms(terms) => self.header.terms = terms,
-                Item::Close => self.header.closed = true,
+                Item::Close(at) => {
+                    self.header.closed = true;
+                    self.stopped = Some(at);
+                }
                 Item::End(ticket) => tickets.push(ticket),
                 Item::Mark(resource, mark) => {
                     let token =
@@ -200,6 +206,8 @@ impl Writer {
 
     fn txn(&self, marks: &BTreeMap<ResourceId, Option<Mark>>, keys: &Keys, config: &ElectionConfig) -> Txn {
         let mut puts = vec![(keys.reign.clone(), self.header.encode())];
+        let Header { epoch, write, .. } = self.header;
+        puts.extend(self.stopped.map(|clock| (keys.stop.clone(), Stop { epoch, write, clock }.encode())));
         let mut deletes = Vec::new();
         for (resource, mark) in marks {
             match mark {
