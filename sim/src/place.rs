@@ -8,7 +8,7 @@ use std::time::Duration;
 use lessor_client::session::Transport;
 use lessor_proto::message;
 use lessor_proto::{ResourceId, Time};
-use lessor_server::election::{Candidate, Ticket};
+use lessor_server::election::{Candidate, ClockBounds, Ticket};
 use lessor_server::node::{Node, Peer, Record};
 
 use crate::plan::Terms;
@@ -66,6 +66,8 @@ pub(crate) struct Task {
     pub(crate) births: u32,
     /// Until when nothing gets from it to etcd, nor back.
     pub(crate) etcd_cut: Time,
+    /// What it knows of the clocks of those who led.
+    pub(crate) clocks: ClockBounds,
     /// The watches that it has at etcd.
     pub(crate) watching: BTreeSet<u64>,
     /// What is seen on a watch comes in order.
@@ -115,6 +117,7 @@ impl Task {
             knows: message::Leader::default(),
             births: 0,
             etcd_cut: Time::ZERO,
+            clocks: ClockBounds::default(),
             watching: BTreeSet::new(),
             seen_until: Time::ZERO,
         }

@@ -5,6 +5,7 @@
 //! oracle after every event. It draws everything it decides from one seed, and nothing in it depends on the machine.
 
 mod build;
+mod clocks;
 mod election;
 mod etcd;
 mod holder;
@@ -274,6 +275,7 @@ impl Town {
             Event::Wants(client) => self.want_something(client),
             Event::Reload(task) => self.reload(task),
             Event::Tidy(task, life) => self.tidy(task, life),
+            Event::Clock(task, call) => self.at_clock(task, call),
             Event::Cover(resource) => self.cover(resource, true),
             Event::EtcdCall { caller, id, sent, call } => self.at_etcd(caller, id, sent, call),
             Event::EtcdAnswers { caller, id, result } => self.etcd_answers(caller, id, *result),
@@ -288,9 +290,10 @@ impl Town {
         match event {
             Event::Wake(party) => Some(*party),
             Event::ToHolder { holder, .. } => Some(holder.party),
-            Event::ToNode { task, .. } | Event::Reload(task) | Event::Tidy(task, _) => {
-                Some(Party::Task(*task))
-            }
+            Event::ToNode { task, .. }
+            | Event::Reload(task)
+            | Event::Tidy(task, _)
+            | Event::Clock(task, _) => Some(Party::Task(*task)),
             Event::EtcdAnswers { caller, .. } | Event::EtcdShows { caller, .. } => {
                 Some(Party::Task(caller.task))
             }

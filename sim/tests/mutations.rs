@@ -11,12 +11,13 @@ mod mutations {
     pub(crate) mod fence;
     pub(crate) mod hall;
     pub(crate) mod numbers;
+    pub(crate) mod pollers;
     pub(crate) mod units;
 }
 
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence, numbers, units};
+use mutations::{claims, debt, fence, numbers, pollers, units};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -65,6 +66,10 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::MarkLate => Swarm(20),         // 0, 1, 2: I6
         GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
         GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
+        GrantorMutation::EchoRenews => Noticed::Story(pollers::echoed_again),
+        GrantorMutation::EndUnchecked => Noticed::Story(pollers::granted_again),
+        GrantorMutation::ResealEarly => Noticed::Story(pollers::back_and_forth),
+        GrantorMutation::ClaimAtOnce => Noticed::Story(pollers::read_late),
         // Towns notice it about once in a thousand seeds (682: I5).
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
     }
@@ -91,6 +96,19 @@ fn driver(mutation: DriverMutation) -> Noticed {
 fn no_rule_of_a_driver_can_be_left_out() {
     for mutation in DriverMutation::ALL {
         check(Mutation::Driver(mutation), &driver(mutation));
+    }
+}
+
+#[test]
+fn what_a_poller_shows_is_believed_as_far_as_it_is_sealed() {
+    assert_eq!(pollers::forged(None), None);
+}
+
+#[test]
+fn no_rule_about_pollers_can_be_left_out() {
+    use GrantorMutation::{ClaimAtOnce, EchoRenews, EndUnchecked, ResealEarly};
+    for mutation in [EchoRenews, EndUnchecked, ResealEarly, ClaimAtOnce] {
+        check(Mutation::Grantor(mutation), &grantor(mutation));
     }
 }
 

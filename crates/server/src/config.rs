@@ -74,6 +74,9 @@ pub struct Record {
     pub marks: BTreeMap<ResourceId, Amount>,
     /// What shows that the node held leases from the one above.
     pub proofs: BTreeMap<ResourceId, Proof>,
+    /// For reigns of which that is known, when their leaders had certainly stopped, by their own clocks. What counted then
+    /// is a part of what is out.
+    pub stops: BTreeMap<u64, Time>,
     /// How long any of it may last, by the clock of whoever holds it.
     pub longest_lease: Duration,
     /// The same of floors, if it is longer.

@@ -286,14 +286,14 @@ impl Ledger {
     }
 
     /// Charges `claimed`, which the holder has from an earlier leader, out of the ghost; as much of it as that has left.
-    /// The sum stays the same. It is not counted as granted since a cut.
-    pub fn claim(&mut self, account: &mut Account, claimed: Amount) -> Amount {
+    /// The sum stays the same. It is not counted as granted since a cut. Promises about grants from `seq` on are about it.
+    pub fn claim(&mut self, account: &mut Account, claimed: Amount, seq: u32) -> Amount {
         let limited = !self.rules.lack(Mutation::ClaimsUnlimited);
         let amount = if limited { claimed.min(self.ghost) } else { claimed };
         let (end, taken) = (self.ghost_end, amount.min(self.ghost));
         self.ghost = self.ghost.saturating_sub(taken);
         self.total -= micros(taken);
-        self.change(account, |account| account.add(Entry { amount, end, seq: 0, cut: 0 }));
+        self.change(account, |account| account.add(Entry { amount, end, seq, cut: 0 }));
         amount
     }
 

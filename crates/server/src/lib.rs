@@ -41,6 +41,7 @@
 //! (`lessor-client`).
 
 pub mod config;
+mod date;
 pub mod election;
 mod hub;
 pub mod ledger;

@@ -53,13 +53,21 @@ pub enum Mutation {
     InheritUnseen,
     /// A holder that was forgotten goes on after what its first report shows, whatever the later ones do.
     NumberBehind,
+    /// The lease that a poller shows too early is renewed where it is to be answered unchanged.
+    EchoRenews,
+    /// A poller claims with a lease whatever it counted when the leader stopped that had granted it.
+    EndUnchecked,
+    /// The lease of a poller is resealed before its earlier leader has certainly stopped.
+    ResealEarly,
+    /// A poller claims with the first request that shows a lease of an earlier leader.
+    ClaimAtOnce,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 19] = [
+    pub const ALL: [Mutation; 23] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -79,6 +87,10 @@ impl Mutation {
         Mutation::TrustAmount,
         Mutation::InheritUnseen,
         Mutation::NumberBehind,
+        Mutation::EchoRenews,
+        Mutation::EndUnchecked,
+        Mutation::ResealEarly,
+        Mutation::ClaimAtOnce,
     ];
 }
 

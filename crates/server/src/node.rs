@@ -15,16 +15,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release, Report};
+use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release, Report, WallClock};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use crate::config::Longest;
 pub use crate::config::{Claims, NodeConfig, ParentConfig, Record};
+use crate::date::Date;
 pub use crate::marks::{Header, MarkWrite};
 use crate::marks::{Marks, Need};
 use crate::repository::{Repository, Template};
+use crate::resource::shows_earlier;
 use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy};
-use crate::resource::{counts_until_heard, shows_earlier};
 
 pub use self::books::{Books, ChildBook};
 use self::parent::Above;
@@ -52,6 +53,7 @@ pub struct Node {
     timeline: BTreeSet<(Time, ResourceId)>,
     /// How often streams should be heard of.
     heartbeat: Duration,
+    date: Date,
     tally: Tally,
 }
 
@@ -82,6 +84,7 @@ impl Node {
             peers: Peers::default(),
             by_holder: BTreeMap::new(),
             timeline: BTreeSet::new(),
+            date: Date::default(),
             tally: Tally::default(),
         }
     }
@@ -90,6 +93,12 @@ impl Node {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.config.epoch
+    }
+
+    /// At `now` the wall clock of this process shows `wall`: the ends of leases are told as dates to those who poll as
+    /// Doorman's clients. To be said before each request; a node that is told nothing takes its own clock for the date.
+    pub fn set_date(&mut self, now: Time, wall: WallClock) {
+        self.date = Date::new(now, wall);
     }
 
     /// Takes the reports of one holder and answers them; with nothing but the number of this reign if they are meant for
@@ -223,7 +232,7 @@ impl Node {
                     let Some(template) = template else {
                         return Err(unknown(&self.repository, index, &report.resource));
                     };
-                    admit_legacy(&template, ask)?;
+                    admit_legacy(&template, ask, &self.config)?;
                     fresh += 1;
                 }
             }
@@ -254,6 +263,7 @@ impl Node {
                 }
             };
             let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+            let reign = Reign { date: self.date, ..reign };
             let reply = resource.report(now, ask, report, reign);
             let displaced = resource.wake() != resource.booked;
             match reply {
@@ -289,8 +299,7 @@ impl Node {
 
     /// Whether a report shows something that could be claimed when claims open.
     fn waits_to_claim(&self, ask: &Ask, report: &Report) -> bool {
-        let may_claim = || self.template(&report.resource).is_some_and(|terms| counts_until_heard(&terms));
-        shows_earlier(report, self.config.epoch) && (ask.incarnation.is_some() || may_claim())
+        shows_earlier(report, self.config.epoch) && ask.incarnation.is_some()
     }
 
     fn template(&self, id: &ResourceId) -> Option<Arc<Template>> {
@@ -301,7 +310,7 @@ impl Node {
 fn reign<'a>(config: &'a NodeConfig, marks: &Option<Marks>, since: Time, session: u64) -> Reign<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);
-    Reign { config, since, longest, session }
+    Reign { config, since, longest, session, date: Date::default() }
 }
 
 /// For how long anything may count that is granted by these templates.

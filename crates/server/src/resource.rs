@@ -17,6 +17,7 @@ mod claim;
 mod domains;
 mod hearing;
 mod legacy;
+mod poller;
 mod push;
 mod rotate;
 mod slab;
@@ -42,6 +43,7 @@ use self::rotate::Rota;
 use self::streaming::Streaming;
 use self::supply::Supply;
 use crate::config::{Longest, NodeConfig};
+use crate::date::Date;
 use crate::hub::Hub;
 use crate::ledger::Ledger;
 use crate::marks::Need;
@@ -51,7 +53,7 @@ use crate::repository::Template;
 
 pub(crate) use self::answer::{PROMPT, Reply, SOON};
 pub(crate) use self::children::{Holder, Life};
-pub(crate) use self::claim::{counts_until_heard, shows_earlier};
+pub(crate) use self::claim::shows_earlier;
 pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::push::Renewal;
 pub(crate) use self::slab::Slot;
@@ -113,6 +115,8 @@ pub(crate) struct Reign<'a> {
     pub(crate) longest: Longest,
     /// The number for a session that begins now, never used before in this reign.
     pub(crate) session: u64,
+    /// For those who go by it: they ask without a stream.
+    pub(crate) date: Date,
 }
 
 // === impl Resource ===
@@ -211,7 +215,7 @@ impl Resource {
 
     /// Whether the report would be taken, with nothing changed if not.
     pub(crate) fn admit(&self, ask: &Ask, report: &Report, reign: Reign<'_>) -> Result<(), Refusal> {
-        legacy::admit(&self.terms, ask)?;
+        legacy::admit(&self.terms, ask, reign.config)?;
         let holder = holder(ask, report, reign.config.epoch);
         let demands = Demands::from_bands(&report.bands);
         let bands = self.shares.bands()
@@ -237,6 +241,9 @@ impl Resource {
         report: &Report,
         reign: Reign<'_>,
     ) -> Option<Reply> {
+        if let Some(reply) = self.keep_lease(now, ask, report, reign) {
+            return Some(reply);
+        }
         let slot = self.hear(now, ask, report, reign)?;
         let reply = self.answer(now, slot, reign);
         self.children.schedule(slot, &self.terms);

@@ -6,14 +6,19 @@
 //! what it claims.
 //!
 //! A client is sealed in with its incarnation: another process of the same id has no part in it. Of a node there is one
-//! leader at a time that speaks, and all of them hold the same, so it is sealed in by its name alone.
+//! leader at a time that speaks, and all of them hold the same, so it is sealed in by its name alone. Holders that draw no
+//! incarnation have tokens of another form: [`PolledLease`].
 //!
 //! The seal is BLAKE3 with a key, cut to 16 bytes.
+
+mod poller;
 
 use std::fmt;
 
 use lessor_proto::message::{HolderKind, Order};
 use lessor_proto::{Amount, ResourceId};
+
+pub use self::poller::{PolledLease, PollerLife};
 
 /// A secret of all leaders of a node.
 #[derive(Clone, PartialEq, Eq)]
@@ -86,12 +91,17 @@ impl Key {
     /// The seal on `content` for `bearer`. Names are sealed with their lengths, so that no two of them can be taken for two
     /// others.
     fn seal(&self, bearer: &Bearer<'_>, content: &[u8]) -> [u8; SEAL] {
+        self.seal_form(1, bearer, content)
+    }
+
+    /// The same of a token of that form.
+    fn seal_form(&self, form: u8, bearer: &Bearer<'_>, content: &[u8]) -> [u8; SEAL] {
         let (kind, incarnation) = match bearer.kind {
             HolderKind::Client => (0, bearer.incarnation),
             HolderKind::Node => (1, 0),
         };
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        hasher.update(&[1, kind]);
+        hasher.update(&[form, kind]);
         hasher.update(&incarnation.to_le_bytes());
         hasher.update(content);
         for name in [bearer.node, bearer.holder, bearer.resource.as_str()] {
@@ -138,10 +148,16 @@ impl Keys {
             return Err(Doubt::Missing);
         }
         let (said, seal) = token.split_at_checked(CONTENT).ok_or(Doubt::Forged)?;
+        self.check(seal, |key| key.seal(bearer, said))?;
+        Content::from_bytes(said)
+    }
+
+    /// Whether `seal` is the one that one of the keys makes.
+    fn check(&self, seal: &[u8], made: impl Fn(&Key) -> [u8; SEAL]) -> Result<(), Doubt> {
         let seal = <[u8; SEAL]>::try_from(seal).map_err(|_| Doubt::Forged)?;
         let mut keys = std::iter::once(&self.current).chain(&self.previous);
-        let fits = |key: &Key| constant_time_eq::constant_time_eq_16(&key.seal(bearer, said), &seal);
-        if keys.any(fits) { Content::from_bytes(said) } else { Err(Doubt::Forged) }
+        let fits = |key: &Key| constant_time_eq::constant_time_eq_16(&made(key), &seal);
+        if keys.any(fits) { Ok(()) } else { Err(Doubt::Forged) }
     }
 }
 

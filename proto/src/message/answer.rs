@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::refusal::Malformed;
 use super::{Grant, WallClock};
-use crate::wire;
+use crate::{Time, wire};
 
 /// Who leads a node, as far as the one who says it knows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,6 +37,8 @@ pub struct Whereabouts {
     pub epoch: Option<u64>,
     /// The name of the node.
     pub node: Option<String>,
+    /// What the clock of the leader showed when it had been asked.
+    pub clock: Option<Time>,
 }
 
 // === impl Answer ===
@@ -139,6 +141,7 @@ impl Whereabouts {
             is_leader: answer.is_master,
             epoch: answer.epoch,
             node: answer.node,
+            clock: answer.clock_nanos.map(Time::from_nanos),
         }
     }
 
@@ -151,6 +154,7 @@ impl Whereabouts {
             epoch: self.epoch,
             claims_open: None,
             node: self.node.clone(),
+            clock_nanos: self.clock.map(Time::as_nanos),
         }
     }
 }

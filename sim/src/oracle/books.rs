@@ -8,6 +8,7 @@ use lessor_server::repository::Kind;
 
 use super::Mail;
 use crate::clock::Clock;
+use crate::plan::Way;
 use crate::process::Party;
 use crate::town::Town;
 
@@ -168,6 +169,10 @@ impl Town {
         let Some(books) = self.books_of(task, resource) else { return };
         let charged = books.children.iter().filter(|child| self.is_of(client, child));
         let counted = charged.filter_map(|child| child.ends).max().unwrap_or(Time::ZERO);
+        // A lease that was resealed is counted in the ghost until it is claimed.
+        let haunted = self.clients[client as usize].way == Way::Legacy && books.ghost > Amount::ZERO;
+        let ghost = self.tasks[task as usize].reign.as_ref().filter(|_| haunted).map(|reign| reign.ghost_end);
+        let counted = counted.max(ghost.unwrap_or_default());
         let counted = self.tasks[task as usize].process.clock.when(counted);
         if counted + ROUNDING < ends {
             self.oracle.fail(7, || {
@@ -243,8 +248,11 @@ impl Town {
             let charges = lives.filter(|child| self.is_of(client, child));
             let charge: u64 = charges.map(|child| child.charge.as_micros()).sum();
             // Units in use beyond the lease were taken under an earlier one, perhaps of an earlier reign.
-            let spare = if holding.counted > holding.amount { books.ghost.as_micros() } else { 0 };
-            let counted = holding.counted;
+            let ghost = books.ghost.as_micros();
+            let spare = if holding.counted > holding.amount { ghost } else { 0 };
+            // What was resealed is a part of the ghost until it is claimed.
+            let resealed = if self.clients[client as usize].way == Way::Legacy { ghost } else { 0 };
+            let (counted, charge) = (holding.counted, charge + resealed);
             if counted > charge + spare || holding.amount.min(counted) > charge {
                 self.oracle.fail(4, || {
                     format!("client {client} uses {counted} of r{resource} and is charged {charge}")

@@ -7,7 +7,7 @@ use lessor_proto::Time;
 use lessor_proto::message::Leader;
 use lessor_server::election::call::{Action, Call};
 use lessor_server::election::record::{RecordWrite, Terms};
-use lessor_server::election::{Candidate, ElectionConfig, Event as Outcome};
+use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event as Outcome};
 use lessor_server::node::{Header, MarkWrite};
 
 use super::reign::Farewell;
@@ -38,9 +38,11 @@ impl Town {
         let found = &mut self.tasks[task as usize];
         found.births += 1;
         found.candidate = Some(Box::new(candidate));
+        found.clocks = ClockBounds::default();
         (found.up, found.knows) = (true, Leader::default());
         let births = found.births;
         self.note(Party::Task(task).who(), What::Begins, [births.into(), nonce, 0]);
+        self.begin_asking(task);
         self.drive_task(task);
     }
 

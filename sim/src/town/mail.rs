@@ -6,6 +6,7 @@ use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
 use lessor_proto::Time;
 use lessor_server::election::call::{Answer as FromEtcd, Call, Failure as NoAnswer, Watched};
 
+use super::clocks::ClockCall;
 use super::etcd::Caller;
 use crate::faults::Mischief;
 use crate::process::{Party, Sender};
@@ -49,6 +50,8 @@ pub(crate) enum Event {
     Reload(u32),
     /// A task cleans up in a reign.
     Tidy(u32, u32),
+    /// A task asks what the clock of its leader shows, is asked, or is told.
+    Clock(u32, ClockCall),
     /// A template comes back.
     Cover(u16),
     /// A call arrives at etcd.

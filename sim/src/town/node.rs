@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lessor_client::session::Failure;
-use lessor_proto::message::{Answer, Down, Hello, Leader};
+use lessor_proto::Time;
+use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Refusal};
 use lessor_server::node::{Output, Peer};
 
 use super::{ENDLESS, ToHolder, ToNode, Town};
@@ -30,7 +31,7 @@ impl Town {
     fn at_leader(&mut self, task: u32, mail: ToNode) {
         let now = self.local(Party::Task(task));
         match mail {
-            ToNode::Ask { from, id, ask } => match self.node(task).ask(now, &ask) {
+            ToNode::Ask { from, id, ask } => match self.ask_node(task, now, &ask) {
                 Ok(answer) => {
                     self.watch_grants(task, &answer.grants);
                     self.note(Party::Task(task).who(), What::Answers, [from.party.code(), id, 0]);
@@ -77,6 +78,13 @@ impl Town {
             }
         }
         self.drive_task(task);
+    }
+
+    fn ask_node(&mut self, task: u32, now: Time, ask: &Ask) -> Result<Answer, Refusal> {
+        let date = self.date();
+        let node = self.node(task);
+        node.set_date(now, date);
+        node.ask(now, ask)
     }
 
     /// A task that does not lead names the one that does.
@@ -307,7 +315,7 @@ impl Town {
         if said {
             self.send_up(stream, found.task, ToNode::Gone { stream, certain: false });
         }
-        if !said || found.up_cut != lessor_proto::Time::MAX {
+        if !said || found.up_cut != Time::MAX {
             self.dies_out(stream);
         }
     }

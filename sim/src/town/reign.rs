@@ -37,7 +37,8 @@ impl Town {
         self.end_reign(task, &Farewell::Redirect(Leader { address: Some(address.clone()) }));
         let keeps_record = record.is_some();
         let (is_first, before) = record.as_ref().map_or((true, 0), |it| (it.is_first(), it.epoch));
-        let read = record.map(found).unwrap_or_default();
+        let stopped = |read: RecordRead| self.with_stops(task, &read, found(read.clone()));
+        let read = record.map(stopped).unwrap_or_default();
         let config =
             self.node_config(task, epoch, keeps_record, (!keeps_record || !is_first).then(|| read.clone()));
         let (now, place) = (self.local(party), self.tasks[task as usize].place);

@@ -14,7 +14,8 @@ pub enum Legacy {
     /// outside the promise from then on.
     #[default]
     Expire,
-    /// What they have counts until they are heard of again or give it back, and for `hold` at the longest.
+    /// What they have counts until they are heard of again or give it back, and for `hold` at the longest. Their reports are
+    /// refused below another node, whose lease would end before.
     Sticky {
         /// After so long without a word they are certainly dead. Not shorter than the lease.
         hold: Duration,

@@ -10,11 +10,10 @@ use super::child::Demands;
 use super::slab::Slot;
 use super::streaming::Told;
 use super::{Reign, Resource};
-use crate::config::NodeConfig;
 use crate::ledger::{Granted, Offer, Term};
 use crate::mutation::Mutation;
 use crate::repository::{Kind, SafeCapacity};
-use crate::token::Content;
+use crate::token::{Content, PolledLease};
 
 /// How soon Doorman's clients are told to come back when something waits for them: they poll by a timer only.
 pub(crate) const SOON: Duration = Duration::from_secs(1);
@@ -80,7 +79,7 @@ impl Resource {
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
         let domains = self.tell_of_domains(slot);
-        let grant = Grant { domains, ..self.grant(slot, length, granted, pace, config) };
+        let grant = Grant { domains, ..self.grant(now, slot, length, granted, pace, reign) };
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
@@ -106,16 +105,28 @@ impl Resource {
 
     fn grant(
         &self,
+        now: Time,
         slot: Slot,
         length: Duration,
         granted: Granted,
         pace: Pace,
-        config: &NodeConfig,
+        reign: Reign<'_>,
     ) -> Grant {
+        let config = reign.config;
         let child = self.children.at(slot);
         let order = Order { epoch: config.epoch, seq: (child.next_seq - 1).into() };
         let token = match &config.keys {
-            _ if !child.incarnated => child.session.to_le_bytes().to_vec(),
+            _ if !child.incarnated => {
+                let lease = PolledLease {
+                    life: child.poller_life(),
+                    order,
+                    amount: granted.amount,
+                    ends: child.account.last().map_or(Time::ZERO, |last| last.end),
+                    expiry: reign.date.expiry(now, length),
+                    origin: config.epoch,
+                };
+                self.poller_token(child.kind, &child.name, lease, config)
+            }
             None => Vec::new(),
             Some(keys) => {
                 let content = Content { order, amount: granted.amount };
@@ -213,7 +224,7 @@ impl Resource {
         }
     }
 
-    fn sharing(&self) -> Sharing {
+    pub(super) fn sharing(&self) -> Sharing {
         let kind = match self.terms.policy {
             Policy::None => wire::algorithm::Kind::NoAlgorithm,
             Policy::Static => wire::algorithm::Kind::Static,

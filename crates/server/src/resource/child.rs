@@ -11,6 +11,7 @@ use super::agenda::Tick;
 use super::children::{Holder, Life};
 use crate::ledger::Account;
 use crate::repository::Template;
+use crate::token::PollerLife;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Child {
@@ -18,6 +19,8 @@ pub(crate) struct Child {
     pub(crate) name: CompactString,
     /// Which life of it: drawn by the holder if `incarnated`, else counted by this server.
     pub(crate) session: u64,
+    /// The reign in which that session began; 0 if `incarnated`.
+    pub(crate) born: u64,
     /// What it is charged for.
     pub(crate) account: Account,
     pub(crate) demands: Demands,
@@ -74,8 +77,8 @@ pub(crate) struct Several(Vec<Demand>);
 
 impl Child {
     /// What identifies it among all holders of the resource.
-    pub(crate) fn is(&self, kind: HolderKind, name: &str, session: u64, incarnated: bool) -> bool {
-        self.session == session && self.incarnated == incarnated && self.is_life_of(kind, name)
+    pub(crate) fn is(&self, kind: HolderKind, name: &str, life: PollerLife, incarnated: bool) -> bool {
+        self.poller_life() == life && self.incarnated == incarnated && self.is_life_of(kind, name)
     }
 
     pub(crate) fn is_life_of(&self, kind: HolderKind, name: &str) -> bool {
@@ -83,10 +86,11 @@ impl Child {
     }
 
     /// The first that is heard of it.
-    pub(crate) fn new(now: Time, holder: Holder<'_>, session: u64, demands: Demands) -> Child {
+    pub(crate) fn new(now: Time, holder: Holder<'_>, life: PollerLife, demands: Demands) -> Child {
         Child {
             name: CompactString::new(holder.name),
-            session,
+            session: life.session,
+            born: life.epoch,
             account: Account::default(),
             demands,
             heard: 0,
@@ -209,6 +213,6 @@ mod tests {
     #[test]
     fn a_child_stays_small() {
         assert_eq!(size_of::<Demands>(), 16);
-        assert_eq!(size_of::<Option<Child>>(), 112);
+        assert_eq!(size_of::<Option<Child>>(), 120);
     }
 }

@@ -11,6 +11,7 @@ use super::agenda::{Agenda, Tick};
 use super::child::Child;
 use super::slab::{Slab, Slot};
 use crate::repository::Template;
+use crate::token::PollerLife;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Children {
@@ -29,7 +30,7 @@ pub(crate) enum Life<'a> {
     /// what the one before had.
     Reign(u64),
     /// The session in the token that Doorman's clients echo without knowing.
-    Session(u64),
+    Session(PollerLife),
     /// A lease without a token of this reign: the client forgets what it does not know, or comes from elsewhere.
     Unnamed(&'a Has),
     /// No lease: a life that has just begun.
@@ -81,9 +82,12 @@ impl Children {
     /// The child that a request comes from, if it is known.
     pub(crate) fn locate(&self, holder: Holder<'_>) -> Option<Slot> {
         match holder.life {
-            Life::Incarnation(incarnation) => self.find(holder, incarnation, true),
+            Life::Incarnation(incarnation) => {
+                let life = PollerLife { epoch: 0, session: incarnation };
+                self.find(holder, life, true)
+            }
             Life::Reign(_) => self.lives(holder).find(|&slot| self.slab.at(slot).incarnated),
-            Life::Session(session) => self.find(holder, session, false),
+            Life::Session(life) => self.find(holder, life, false),
             Life::Unnamed(has) => self.recognise(holder, has.capacity),
             Life::New => None,
         }
@@ -157,8 +161,8 @@ impl Children {
         self.agenda.deadline()
     }
 
-    fn find(&self, holder: Holder<'_>, session: u64, incarnated: bool) -> Option<Slot> {
-        let is_it = |&slot: &Slot| self.slab.at(slot).is(holder.kind, holder.name, session, incarnated);
+    fn find(&self, holder: Holder<'_>, life: PollerLife, incarnated: bool) -> Option<Slot> {
+        let is_it = |&slot: &Slot| self.slab.at(slot).is(holder.kind, holder.name, life, incarnated);
         self.by_name.find(self.hash(holder.name), is_it).copied()
     }
 

@@ -3,6 +3,8 @@
 //! Once for each holder, with its first report, and for a node once for all its leaders. What is claimed is taken out of
 //! the ghost, so all claims together are no more than was out; each one alone is no more than its token says. What a
 //! claimant gives up later is free, or goes back to the ghost: then it does not matter to others who lied.
+//!
+//! So claim those who say which life of theirs speaks, and which leader they speak to. Of others [`super::poller`] tells.
 
 use lessor_proto::message::{Has, Report};
 use lessor_proto::{Amount, Time};
@@ -22,9 +24,8 @@ pub(crate) fn shows_earlier(report: &Report, epoch: u64) -> bool {
     report.has.as_ref().is_some_and(earlier)
 }
 
-/// Whether those who draw no incarnation may claim. They may show a lease that has ended, of which others have been given
-/// their part; unless what they have counts until they are heard of.
-pub(crate) fn counts_until_heard(terms: &Template) -> bool {
+/// Whether what those have who draw no incarnation counts until they are heard of.
+pub(super) fn counts_until_heard(terms: &Template) -> bool {
     matches!(terms.legacy, Legacy::Sticky { .. })
 }
 
@@ -53,7 +54,8 @@ impl Resource {
             return;
         }
         let ended = now >= self.ledger.ghost_end() || now < reign.opens();
-        let may_claim = self.children.at(slot).incarnated || counts_until_heard(&self.terms);
+        // Those who draw no incarnation claim in two steps.
+        let may_claim = self.children.at(slot).incarnated;
         if ended || has.order.is_none() || !may_claim {
             return;
         }
@@ -67,7 +69,7 @@ impl Resource {
         let child = self.children.at_mut(slot);
         child.claimed = true;
         // All that it may have used so far is known from here on, and what it gives back of it is free.
-        let taken = self.ledger.claim(&mut child.account, claimed);
+        let taken = self.ledger.claim(&mut child.account, claimed, 0);
         self.claims.honoured += u64::from(has.capacity > Amount::ZERO);
         if reign.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);
@@ -82,9 +84,6 @@ impl Resource {
         }
         if has.order.is_none_or(|order| order.epoch >= config.epoch) {
             return Err(Doubt::NotEarlier);
-        }
-        if !self.children.at(slot).incarnated {
-            return Ok(has.capacity);
         }
         let Some(keys) = &config.keys else {
             let trusted = config.trust_claims && config.record.is_some();

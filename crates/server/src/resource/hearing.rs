@@ -7,6 +7,7 @@ use super::child::{Child, Demands};
 use super::slab::Slot;
 use super::{Holder, Life, Reign, Resource};
 use crate::mutation::Mutation;
+use crate::token::{PolledLease, PollerLife};
 
 // === impl Resource ===
 
@@ -78,11 +79,15 @@ impl Resource {
                 self.note_lent(self.children.at(slot).incarnated, before);
             }
         }
-        let session = match holder.life {
-            Life::Incarnation(incarnation) | Life::Reign(incarnation) => incarnation,
-            _ => reign.session,
+        let claimed = self.claimed_lease(now, ask, report, reign);
+        let life = match holder.life {
+            Life::Incarnation(session) | Life::Reign(session) => PollerLife { epoch: 0, session },
+            _ => claimed
+                .map_or(PollerLife { epoch: reign.config.epoch, session: reign.session }, |(lease, _)| {
+                    lease.life
+                }),
         };
-        let mut child = Child::new(now, holder, session, Demands::from_bands(&report.bands));
+        let mut child = Child::new(now, holder, life, Demands::from_bands(&report.bands));
         child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
         child.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
@@ -95,7 +100,10 @@ impl Resource {
         }
         if let Some(has) = &report.has {
             let lent = self.ledger.lent();
-            self.claim(now, slot, has, report.held, reign);
+            match claimed {
+                Some((lease, amount)) => self.claim_lease(slot, &lease, amount, reign.config),
+                None => self.claim(now, slot, has, report.held, reign),
+            }
             self.note_lent(self.children.at(slot).incarnated, lent);
         }
         (self.unsettled, self.wants_news) = (true, true);
@@ -184,8 +192,8 @@ pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, epoch: u64) -> Holder
         (Some(reign), _) if ask.kind == HolderKind::Node => Life::Reign(reign),
         (Some(incarnation), _) => Life::Incarnation(incarnation),
         (None, None) => Life::New,
-        (None, Some(has)) => match (has.order, <[u8; 8]>::try_from(has.token.as_slice())) {
-            (Some(order), Ok(session)) if order.epoch == epoch => Life::Session(u64::from_le_bytes(session)),
+        (None, Some(has)) => match (has.order, PolledLease::read(&has.token)) {
+            (Some(order), Ok(lease)) if order.epoch == epoch => Life::Session(lease.life),
             _ => Life::Unnamed(has),
         },
     };

@@ -15,6 +15,7 @@ use lessor_proto::message::{Ask, HolderKind, Refusal};
 use super::Resource;
 use super::child::Child;
 use super::slab::Slot;
+use crate::config::NodeConfig;
 use crate::repository::{Fraction, Legacy, Template};
 
 /// All of them together.
@@ -29,11 +30,21 @@ pub(super) struct Crowd {
 /// Resources with more holders than that are not counted again in passing, in debug builds.
 const MOST_RECOUNTED: usize = 256;
 
-/// Whether `template` lets the one who asks hold anything.
-pub(crate) fn admit(template: &Template, ask: &Ask) -> Result<(), Refusal> {
-    if ask.incarnation.is_some() || template.legacy != Legacy::Deny {
-        return Ok(());
-    }
+/// Whether `template` lets the one who asks hold anything of this node.
+///
+/// What is sticky counts for longer than a lease. Below another node the capacity is a lease itself: it would be granted to
+/// others from above when this node has died, while those who were granted it here go on.
+pub(crate) fn admit(template: &Template, ask: &Ask, config: &NodeConfig) -> Result<(), Refusal> {
+    let why = match template.legacy {
+        _ if ask.incarnation.is_some() => return Ok(()),
+        Legacy::Sticky { .. } if config.parent.is_some() => format!(
+            "is legacy: sticky, which counts for longer than the lease of node {:?} from the one above; ask the root, or \
+             write legacy: expire",
+            config.name
+        ),
+        Legacy::Deny => "is legacy: deny".to_owned(),
+        Legacy::Expire | Legacy::Sticky { .. } => return Ok(()),
+    };
     let field = match ask.kind {
         HolderKind::Client => "incarnation",
         HolderKind::Node => "holder_epoch",
@@ -41,10 +52,7 @@ pub(crate) fn admit(template: &Template, ask: &Ask) -> Result<(), Refusal> {
     Err(Refusal::Invalid {
         field: field.to_owned(),
         found: "is missing".to_owned(),
-        wanted: format!(
-            "a number drawn when the process starts: {:?} is legacy: deny",
-            template.glob.as_str()
-        ),
+        wanted: format!("a number drawn when the process starts: {:?} {why}", template.glob.as_str()),
     })
 }
 

@@ -16,8 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use lessor_client::shell::clock;
-use lessor_proto::Time;
-use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, Whereabouts};
+use lessor_proto::message::{
+    Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
+};
+use lessor_proto::{Drift, Time};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
@@ -123,21 +125,31 @@ impl Driver {
         &self.config.message
     }
 
+    /// How much clocks may err.
+    pub(super) fn drift(&self) -> Drift {
+        self.config.drift
+    }
+
     /// Who leads.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
         let known = self.house().ok().map(|house| (house.leader.clone(), house.epoch));
         let (leader, epoch) = known.unwrap_or_default();
-        let is_leader = epoch.is_some_and(|epoch| self.acts(epoch, clock::now())) && self.is_at(&leader);
-        Whereabouts { leader, is_leader, epoch, node: Some(self.config.name.clone()) }
+        let now = clock::now();
+        let is_leader = epoch.is_some_and(|epoch| self.acts(epoch, now)) && self.is_at(&leader);
+        let (node, clock) = (Some(self.config.name.clone()), is_leader.then_some(now));
+        Whereabouts { leader, is_leader, epoch, node, clock }
     }
 
-    /// Takes the reports of one holder and answers them.
+    /// Takes the reports of one holder, which came when the wall clock showed `wall`, and answers them.
     ///
     /// # Errors
     /// When the request is refused, or the node is broken.
-    pub fn ask(&self, ask: &Ask) -> Result<Answer, Unanswered> {
-        let answer = self.call(|node, now| node.ask(now, ask))?;
+    pub fn ask(&self, ask: &Ask, wall: WallClock) -> Result<Answer, Unanswered> {
+        let answer = self.call(|node, now| {
+            node.set_date(now, wall);
+            node.ask(now, ask)
+        })?;
         match &answer {
             Ok(answer) => debug!(holder = %ask.holder, grants = answer.grants.len(), "answered"),
             Err(refusal) => debug!(holder = %ask.holder, %refusal, "refused"),
@@ -390,6 +402,7 @@ mod tests {
     use lessor_proto::{Amount, ClientId, ResourceId};
 
     use super::*;
+    use crate::election::ClockBounds;
     use crate::election::record::RecordRead;
 
     fn driver() -> Driver {
@@ -411,7 +424,7 @@ mod tests {
         let marks = BTreeMap::from([(orders, Amount::from_units(70))]);
         let longest_lease = Duration::from_secs(60);
         let record = RecordRead { epoch: 2, longest_lease, marks: marks.clone(), ..RecordRead::default() };
-        driver.lead(3, record).unwrap();
+        driver.lead(3, record, &ClockBounds::default()).unwrap();
         let (epoch, write) = driver.resign().unwrap().unwrap();
         // All of that may still be out: no lease of the reign before has certainly ended.
         assert_eq!((epoch, write.puts), (3, marks));
@@ -437,11 +450,11 @@ mod tests {
     #[test]
     fn a_stream_of_an_earlier_reign_has_no_part_in_a_later_one() {
         let driver = driver();
-        driver.lead(3, RecordRead::default()).unwrap();
+        driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
         let (before, _) = driver.connect(&hello("early")).unwrap();
         driver.follow(Leader::default(), None).unwrap();
         set_authority(&driver, Some(9));
-        driver.lead(9, RecordRead::default()).unwrap();
+        driver.lead(9, RecordRead::default(), &ClockBounds::default()).unwrap();
         // The node numbers its streams from the beginning again.
         let (now, mut outbox) = connected(&driver, "late");
         assert_eq!(before.to_string(), now.to_string());
@@ -458,7 +471,7 @@ mod tests {
     #[test]
     fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
         let driver = driver();
-        driver.lead(3, RecordRead::default()).unwrap();
+        driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
         let (seat, mut outbox) = connected(&driver, "reader");
         driver.receive(seat, heartbeat(3)).unwrap();
         set_authority(&driver, None);
@@ -472,7 +485,7 @@ mod tests {
     #[test]
     fn the_authority_of_a_later_reign_is_not_that_of_the_one_before() {
         let driver = driver();
-        driver.lead(3, RecordRead::default()).unwrap();
+        driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
         let (seat, _outbox) = connected(&driver, "late");
         // The task was deposed and elected again, and has not been told either yet.
         set_authority(&driver, Some(9));

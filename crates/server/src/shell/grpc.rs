@@ -7,7 +7,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use lessor_client::shell::clock;
-use lessor_proto::message::{Answer, Ask, Refusal, Release};
+use lessor_proto::message::{Answer, Ask, Refusal, Release, WallClock};
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
 use tokio::sync::watch;
@@ -41,8 +41,9 @@ impl Capacity for Service {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, Status> {
         let ask = Ask::from_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let answer = self.answer(&ask)?;
-        Ok(Response::new(answer.into_client_wire(clock::wall())))
+        let wall = clock::wall();
+        let answer = self.answer(&ask, wall)?;
+        Ok(Response::new(answer.into_client_wire(wall)))
     }
 
     async fn get_server_capacity(
@@ -50,8 +51,9 @@ impl Capacity for Service {
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
         let ask = Ask::from_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let answer = self.answer(&ask)?;
-        Ok(Response::new(answer.into_node_wire(clock::wall())))
+        let wall = clock::wall();
+        let answer = self.answer(&ask, wall)?;
+        Ok(Response::new(answer.into_node_wire(wall)))
     }
 
     async fn release_capacity(
@@ -80,8 +82,8 @@ impl Capacity for Service {
 
 impl Service {
     /// The answer of the leader, or where it is.
-    fn answer(&self, ask: &Ask) -> Result<Answer, Status> {
-        match self.driver.ask(ask) {
+    fn answer(&self, ask: &Ask, wall: WallClock) -> Result<Answer, Status> {
+        match self.driver.ask(ask, wall) {
             Ok(answer) => Ok(answer),
             Err(Unanswered::NotLeading(leader)) => Ok(Answer::redirect(leader)),
             Err(fault) => Err(unanswered(fault)),

@@ -1,6 +1,8 @@
 //! A task that stands for election: what etcd says becomes what the driver does, and what the leader wants to be written
 //! for its successors is written.
 
+mod clocks;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use lessor_proto::message::Leader;
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
 
+use self::clocks::Clocks;
 use super::driver::{Driver, Unanswered};
 use super::etcd::{Election, NotWritten};
 use crate::election::Event;
@@ -28,10 +31,12 @@ struct Writing {
 pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopped: watch::Receiver<bool>) {
     let Ok(mut writes) = driver.record_writes() else { return };
     let mut writing: Option<Writing> = None;
+    let mut clocks = Clocks::new(driver.drift());
     loop {
         let outcome = tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => break,
-            Some(event) = election.event() => tell(&driver, event),
+            Some(event) = election.event() => tell(&driver, event, &mut clocks),
+            () = clocks.go_on() => Ok(()),
             Some((reign, write)) = writes.recv(), if writing.is_none() => {
                 let ticket = write.ticket;
                 writing = Some(Writing { reign, ticket, done: election.write(record_write(reign, write)) });
@@ -69,14 +74,18 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
 }
 
 /// Does what an event asks for.
-fn tell(driver: &Driver, event: Event) -> Result<(), Unanswered> {
+fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unanswered> {
     match event {
-        Event::Elected { epoch, record } => driver.lead(epoch, record),
+        Event::Elected { epoch, record } => {
+            clocks.follow(None);
+            driver.lead(epoch, record, clocks.bounds())
+        }
         Event::Resumed => driver.resume(),
         Event::Deposed => driver.follow(Leader::default(), None),
         Event::Leader(leader) => {
             let epoch = leader.as_ref().map(|leader| leader.epoch);
             let address = leader.map(|leader| leader.address);
+            clocks.follow(address.as_deref());
             driver.follow(Leader { address }, epoch)
         }
         Event::Faulty(_) => {

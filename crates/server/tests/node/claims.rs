@@ -5,16 +5,11 @@ use std::time::Duration;
 use lessor_proto::message::{Answer, Ask, Has, HolderKind, Order, Report};
 use lessor_proto::{Amount, Drift, Time};
 use lessor_server::node::{Node, NodeConfig, Record};
-use lessor_server::repository::{Legacy, Template};
 
 use super::holders::{client, repository, resource, template, wants};
 
 /// A leader after one that may go on for four seconds and may have 80 of 100 out.
 fn successor() -> Node {
-    successor_with(template(100.0))
-}
-
-fn successor_with(template: Template) -> Node {
     let mut config = NodeConfig::new("root", 2);
     config.drift = Drift::NONE;
     config.trust_claims = true;
@@ -24,7 +19,7 @@ fn successor_with(template: Template) -> Node {
         authority: Duration::from_secs(4),
         ..Record::default()
     });
-    Node::new(Time::ZERO, config, repository(template))
+    Node::new(Time::ZERO, config, repository(template(100.0)))
 }
 
 fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>)>) -> Answer {
@@ -78,42 +73,6 @@ fn who_has_nothing_need_not_wait() {
     assert_eq!(granted(&ask(&mut node, 0, "new", None)), 20);
     // Nor who says of its lease that it has ended.
     assert_eq!(granted(&ask(&mut node, 0, "old", Some((0, EARLIER)))), 0);
-}
-
-/// What Doorman's clients, who draw no incarnation, get back of 50 that they show four seconds after a succession.
-fn taken_over(legacy: Legacy) -> u64 {
-    let mut node = successor_with(Template { legacy, ..template(100.0) });
-    let mut ask = |millis, units| {
-        let has =
-            Has { capacity: Amount::from_units(units), order: EARLIER, token: 7_u64.to_le_bytes().into() };
-        let ask = Ask {
-            kind: HolderKind::Client,
-            holder: client("doorman"),
-            incarnation: None,
-            report_id: None,
-            target_epoch: None,
-            reports: vec![Report {
-                resource: resource(),
-                bands: wants(50.0).bands,
-                has: Some(has),
-                held: None,
-                domains: None,
-            }],
-        };
-        node.ask(Time::ZERO + Duration::from_millis(millis), &ask).expect("a template covers it")
-    };
-    let early = ask(1_000, 50);
-    assert_eq!(early.grants.is_empty(), matches!(legacy, Legacy::Sticky { .. }), "{legacy:?}");
-    let units = granted(&ask(4_000, 50));
-    assert!(node.books(Time::ZERO, &resource()).expect("somebody holds").total <= 100_000_000);
-    units
-}
-
-#[test]
-fn doormans_clients_are_taken_over_where_what_they_have_counts_until_they_are_heard_of() {
-    assert_eq!(taken_over(Legacy::Sticky { hold: Duration::from_secs(600) }), 50);
-    // Here it may have ended, and be somebody else's: there is only what was never out.
-    assert_eq!(taken_over(Legacy::Expire), 20);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod legacy;
 mod liars;
 mod listeners;
 mod marks;
+mod pollers;
 mod shared;
 mod square;
 mod stories;

@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use lessor_proto::message::Leader;
+use lessor_proto::{Drift, Time};
 use tokio::sync::mpsc;
 
 use super::{Driver, Unanswered, Upward};
 use crate::config::{NodeConfig, Record};
+use crate::election::ClockBounds;
 use crate::election::record::RecordRead;
 use crate::marks::MarkWrite;
 use crate::node::Node;
@@ -23,14 +25,19 @@ impl Driver {
         Ok(receiver)
     }
 
-    /// This task has been elected, and those before it have left `record`.
-    pub(in crate::shell) fn lead(&self, epoch: u64, record: RecordRead) -> Result<(), Unanswered> {
+    /// This task has been elected, and those before it have left `record`; `bounds` are what is known of their clocks.
+    pub(in crate::shell) fn lead(
+        &self,
+        epoch: u64,
+        record: RecordRead,
+        bounds: &ClockBounds,
+    ) -> Result<(), Unanswered> {
         self.visit(|house, now| {
             house.follow(Leader::at(self.advertise.clone()), Some(epoch));
             let config = NodeConfig {
                 epoch,
                 marks: true,
-                record: (!record.is_first()).then(|| Record::from(record)),
+                record: (!record.is_first()).then(|| Record::of(record, now, bounds, self.config.drift)),
                 ..self.config.clone()
             };
             if let Some(upward) = &house.upward {
@@ -87,6 +94,15 @@ impl Driver {
 }
 
 // === impl Record ===
+
+impl Record {
+    /// What is read at `now`, after the key of whoever wrote it had gone.
+    fn of(read: RecordRead, now: Time, bounds: &ClockBounds, drift: Drift) -> Record {
+        let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, drift));
+        let stops = stop.into_iter().map(|stop| (read.epoch, stop)).collect();
+        Record { stops, ..Record::from(read) }
+    }
+}
 
 impl From<RecordRead> for Record {
     fn from(read: RecordRead) -> Record {

@@ -1,0 +1,249 @@
+//! Pollers at a successor: what becomes of the lease of an earlier leader that a holder without incarnation shows.
+//!
+//! Before claims open it is answered with that very lease, and nothing is kept of it (the *echo*): what it believes is the
+//! same as if it had not asked. From then on, if the lease counted still when the leader that had charged it stopped, the
+//! lease is *resealed*: the same, but granted by this leader. Whoever shows a resealed lease has adopted it after the books
+//! of the earlier leader were final, so nothing that it said before can lower what it claims: that moves out of the
+//! ghost, and is renewed. In one step that would not hold, as a request carries no reign that it is meant for and may be read
+//! long after it was sent.
+//!
+//! A lease of which it is not known that it counted is echoed for as long as it lasts, unless a newcomer would get more.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
+use lessor_proto::{Amount, Time};
+
+use super::answer::SOON;
+use super::child::Child;
+use super::hearing::holder;
+use super::slab::Slot;
+use super::streaming::Told;
+use super::{Reign, Reply, Resource};
+use crate::config::{Claims, NodeConfig};
+use crate::mutation::Mutation;
+use crate::token::{Bearer, Doubt, PolledLease, PollerLife};
+
+/// The number of the grants by which leases are resealed: the first of a life under this leader.
+const RESEALED: u64 = 1;
+
+/// A lease that is answered with a lease of the same end.
+#[derive(Clone, Copy, Debug)]
+struct Kept<'a> {
+    amount: Amount,
+    order: Order,
+    token: &'a [u8],
+    length: Duration,
+    refresh_interval: Duration,
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// The answer to a poller that shows a lease of an earlier leader, if that is to be kept to; nothing if it is heard as any
+    /// other.
+    pub(super) fn keep_lease(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        reign: Reign<'_>,
+    ) -> Option<Reply> {
+        let (has, lease) = self.shown(ask, report, reign)?;
+        let amount = lease.amount.min(has.capacity);
+        if amount == Amount::ZERO {
+            return None;
+        }
+        if reign.config.rules.lack(Mutation::ClaimAtOnce) && self.counts(now, &lease, reign) {
+            return None;
+        }
+        let left = reign.date.until(now, lease.expiry);
+        let early = now < reign.opens() && !reign.config.rules.lack(Mutation::ResealEarly);
+        if !early && self.counts(now, &lease, reign) {
+            let order = Order { epoch: reign.config.epoch, seq: RESEALED };
+            let token = self.poller_token(
+                ask.kind,
+                ask.holder.as_str(),
+                PolledLease { order, amount, ..lease },
+                reign.config,
+            );
+            // The next request is the claim.
+            let kept = Kept { amount, order, token: &token, length: left, refresh_interval: SOON };
+            return Some(self.kept_to(now, kept));
+        }
+        let usual = self.terms.refresh_interval;
+        let refresh_interval = match early {
+            true => reign.opens().since(now).clamp(SOON, usual.max(SOON)),
+            false => usual.min((left / 2).max(SOON)),
+        };
+        // What is sticky counts whatever its holder's clock shows.
+        let lasts = if early { left > Duration::ZERO || self.is_sticky() } else { left > refresh_interval };
+        if !lasts || !early && self.is_better_off(now, ask, report, reign, amount) {
+            return None;
+        }
+        let length =
+            if reign.config.rules.lack(Mutation::EchoRenews) { self.terms.lease_length } else { left };
+        let kept = Kept { amount, order: lease.order, token: &has.token, length, refresh_interval };
+        Some(self.kept_to(now, kept))
+    }
+
+    /// The resealed lease with which the poller that is heard of for the first time claims, and how much of it.
+    pub(super) fn claimed_lease(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        reign: Reign<'_>,
+    ) -> Option<(PolledLease, Amount)> {
+        let has = report.has.as_ref().filter(|_| ask.incarnation.is_none())?;
+        let at_once = reign.config.rules.lack(Mutation::ClaimAtOnce);
+        let lease = PolledLease::read(&has.token).ok()?;
+        let is_resealed = lease.order.epoch == reign.config.epoch && lease.origin < reign.config.epoch;
+        let is_earlier = lease.order.epoch < reign.config.epoch && at_once && self.counts(now, &lease, reign);
+        if !(is_resealed || is_earlier) || now >= self.ledger.ghost_end() || reign.config.record.is_none() {
+            return None;
+        }
+        let lease = self.opened(ask, has, reign.config)?;
+        Some((lease, lease.amount.min(has.capacity)))
+    }
+
+    /// Charges what the poller at `slot` claims, out of what is known to be out.
+    pub(super) fn claim_lease(
+        &mut self,
+        slot: Slot,
+        lease: &PolledLease,
+        amount: Amount,
+        config: &NodeConfig,
+    ) {
+        let seq = u32::try_from(lease.order.seq).unwrap_or(u32::MAX);
+        let child = self.children.at_mut(slot);
+        child.claimed = true;
+        let taken = self.ledger.claim(&mut child.account, amount, seq);
+        self.claims.honoured += u64::from(amount > Amount::ZERO);
+        if config.claims == Claims::Deferred {
+            self.deferred.insert(slot, taken);
+        }
+    }
+
+    /// The token of a poller that says `lease`.
+    pub(super) fn poller_token(
+        &self,
+        kind: HolderKind,
+        name: &str,
+        lease: PolledLease,
+        config: &NodeConfig,
+    ) -> Vec<u8> {
+        match &config.keys {
+            Some(keys) => keys.poller_token(&self.poller(kind, name, config), lease),
+            None => lease.unsealed(),
+        }
+    }
+
+    /// The lease of an earlier leader of this node that a poller shows.
+    fn shown<'a>(
+        &mut self,
+        ask: &Ask,
+        report: &'a Report,
+        reign: Reign<'_>,
+    ) -> Option<(&'a Has, PolledLease)> {
+        let has =
+            report.has.as_ref().filter(|_| ask.incarnation.is_none() && reign.config.record.is_some())?;
+        has.order.filter(|order| order.epoch < reign.config.epoch)?;
+        // Its answer was lost: it has a charge of its own here.
+        if self.children.locate(holder(ask, report, reign.config.epoch)).is_some() {
+            return None;
+        }
+        let lease = self.opened(ask, has, reign.config)?;
+        if lease.order.epoch >= reign.config.epoch {
+            self.claims.doubt(Doubt::NotEarlier);
+            return None;
+        }
+        Some((has, lease))
+    }
+
+    /// What the token says that a poller shows, if it is believed.
+    fn opened(&mut self, ask: &Ask, has: &Has, config: &NodeConfig) -> Option<PolledLease> {
+        let opened = match &config.keys {
+            Some(keys) => keys.open_poller(&self.poller(ask.kind, ask.holder.as_str(), config), &has.token),
+            None if config.trust_claims => PolledLease::read(&has.token),
+            None => Err(Doubt::Missing),
+        };
+        opened.map_err(|doubt| self.claims.doubt(doubt)).ok()
+    }
+
+    /// Whether a lease of an earlier leader counted when that one stopped, and what is left of that counts still.
+    fn counts(&self, now: Time, lease: &PolledLease, reign: Reign<'_>) -> bool {
+        let Some(record) = &reign.config.record else { return false };
+        if lease.origin >= reign.config.epoch
+            || now >= self.ledger.ghost_end()
+            || self.ledger.ghost() == Amount::ZERO
+        {
+            return false;
+        }
+        match record.stops.get(&lease.origin) {
+            _ if reign.config.rules.lack(Mutation::EndUnchecked) => true,
+            Some(&stop) => lease.ends >= stop,
+            // It counts for as long as its holder cannot have been given up for dead.
+            None => self.is_sticky(),
+        }
+    }
+
+    /// Whether the poller would be granted more than `amount` as one of whom nothing is known. If not, nothing is kept of it.
+    fn is_better_off(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        reign: Reign<'_>,
+        amount: Amount,
+    ) -> bool {
+        let Some(slot) = self.hear(now, ask, report, reign) else { return false };
+        let granted = self.length(now, slot, reign).map(|_| {
+            let (target, most) = self.within_part(slot, self.target(now, slot));
+            self.ledger.reachable(&self.children.at(slot).account, target.min(most))
+        });
+        let wanted = amount.min(Amount::from_f64(self.children.at(slot).demands.wants()));
+        let better = granted.is_some_and(|granted| granted >= wanted);
+        if !better {
+            self.forget(slot);
+        }
+        better
+    }
+
+    fn is_sticky(&self) -> bool {
+        super::claim::counts_until_heard(&self.terms)
+    }
+
+    fn kept_to(&self, now: Time, kept: Kept<'_>) -> Reply {
+        let Kept { amount, order, token, length, refresh_interval } = kept;
+        let grant = Grant {
+            resource: self.id.clone(),
+            capacity: amount,
+            length,
+            refresh_interval,
+            order: Some(order),
+            basis: None,
+            token: token.to_vec(),
+            ack_wanted: false,
+            safe_leased: self.terms.reserves(),
+            safe_capacity: Some(self.safe_capacity()),
+            burst: self.terms.told_burst(),
+            sharing: Some(self.sharing()),
+            domains: None,
+        };
+        Reply { grant, retry: None, told: Told { seq: 0, length, at: now } }
+    }
+
+    fn poller<'a>(&'a self, kind: HolderKind, name: &'a str, config: &'a NodeConfig) -> Bearer<'a> {
+        Bearer { node: &config.name, kind, holder: name, incarnation: 0, resource: &self.id }
+    }
+}
+
+// === impl Child ===
+
+impl Child {
+    /// Which life of a poller it is.
+    pub(super) fn poller_life(&self) -> PollerLife {
+        PollerLife { epoch: self.born, session: self.session }
+    }
+}

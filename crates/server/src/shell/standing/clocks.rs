@@ -1,0 +1,85 @@
+//! What the clocks of leaders show: asked by a task that stands by, with the same question by which clients find them.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use lessor_client::shell::clock;
+use lessor_proto::message::Whereabouts;
+use lessor_proto::wire::DiscoveryRequest;
+use lessor_proto::wire::capacity_client::CapacityClient;
+use lessor_proto::{Drift, Time};
+use tonic::transport::{Channel, Endpoint};
+use tracing::debug;
+
+use crate::election::ClockBounds;
+
+/// How often a leader is asked. Its clock is known the better the later the last answer came.
+const PACE: Duration = Duration::from_secs(5);
+/// How long it has to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+type Question = Pin<Box<dyn Future<Output = Option<(Time, Whereabouts)>> + Send>>;
+
+/// The questions, and what is known by the answers.
+pub(super) struct Clocks {
+    bounds: ClockBounds,
+    drift: Drift,
+    leader: Option<CapacityClient<Channel>>,
+    next: Time,
+    question: Option<Question>,
+}
+
+// === impl Clocks ===
+
+impl Clocks {
+    pub(super) fn new(drift: Drift) -> Clocks {
+        Clocks { bounds: ClockBounds::default(), drift, leader: None, next: Time::MAX, question: None }
+    }
+
+    pub(super) fn bounds(&self) -> &ClockBounds {
+        &self.bounds
+    }
+
+    /// The leader is there from here on; absent: nobody is known to lead.
+    pub(super) fn follow(&mut self, address: Option<&str>) {
+        // What an answer is about stands in it, but the one to the last question may come too late to be of use.
+        self.question = None;
+        self.leader = address.and_then(|address| {
+            let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+            let endpoint = Endpoint::from_shared(uri).ok()?.timeout(PATIENCE).connect_timeout(PATIENCE);
+            Some(CapacityClient::new(endpoint.connect_lazy()))
+        });
+        self.next = clock::now();
+    }
+
+    /// Waits until there is something to do, and does it. May be dropped at any time.
+    pub(super) async fn go_on(&mut self) {
+        if let Some(question) = &mut self.question {
+            let answer = question.await;
+            self.question = None;
+            self.note(answer);
+            return;
+        }
+        let Some(leader) = self.leader.clone() else { return std::future::pending().await };
+        clock::sleep_until(self.next).await;
+        self.next = clock::now() + PACE;
+        self.question = Some(Box::pin(ask(leader)));
+    }
+
+    fn note(&mut self, answer: Option<(Time, Whereabouts)>) {
+        let Some((asked, whereabouts)) = answer else { return };
+        let Whereabouts { is_leader, epoch, clock, .. } = whereabouts;
+        if let (true, Some(epoch), Some(shown)) = (is_leader, epoch, clock) {
+            debug!(epoch, %asked, %shown, "clock of the leader");
+            self.bounds.note(epoch, asked, shown, self.drift);
+        }
+    }
+}
+
+/// When it was asked, and what the answer was.
+async fn ask(mut leader: CapacityClient<Channel>) -> Option<(Time, Whereabouts)> {
+    let asked = clock::now();
+    let answer = leader.discovery(DiscoveryRequest {}).await;
+    // One that does not answer is asked again.
+    Some((asked, Whereabouts::from_wire(answer.ok()?.into_inner())))
+}

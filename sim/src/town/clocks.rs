@@ -1,0 +1,81 @@
+//! What the clocks of leaders show: asked by the tasks that stand by, as in the body of a server.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+use lessor_proto::message::WallClock;
+use lessor_server::election::record::RecordRead;
+use lessor_server::node::Record;
+
+use super::{Event, Town};
+use crate::process::Party;
+
+/// A step of such a question.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ClockCall {
+    /// It is time to ask.
+    Due { births: u32 },
+    /// The question of a task has come.
+    Asked { by: u32, births: u32, asked: Time },
+    /// The answer has.
+    Told { births: u32, asked: Time, epoch: u64, shown: Time },
+}
+
+/// How often a leader is asked.
+const PACE: Duration = Duration::from_secs(5);
+/// The longest that a question or an answer is under way.
+const LONGEST: u64 = 300_000_000;
+
+// === impl Town ===
+
+impl Town {
+    /// A task begins to ask.
+    pub(super) fn begin_asking(&mut self, task: u32) {
+        let births = self.tasks[task as usize].births;
+        self.later(Duration::ZERO, Event::Clock(task, ClockCall::Due { births }));
+    }
+
+    pub(super) fn at_clock(&mut self, task: u32, call: ClockCall) {
+        let (now, global) = (self.local(Party::Task(task)), self.now);
+        let found = &mut self.tasks[task as usize];
+        match call {
+            ClockCall::Due { births } if births == found.births => {
+                let leader = found.knows.address.clone().filter(|_| found.reign.is_none());
+                let leader = leader.and_then(|address| self.address(&address));
+                if let Some(leader) = leader {
+                    let call = ClockCall::Asked { by: task, births, asked: now };
+                    self.under_way(leader, call);
+                }
+                self.later(PACE, Event::Clock(task, ClockCall::Due { births }));
+            }
+            ClockCall::Asked { by, births, asked } if found.acts(global) => {
+                let epoch = found.epoch().expect("a task that acts is in a reign");
+                self.under_way(by, ClockCall::Told { births, asked, epoch, shown: now });
+            }
+            ClockCall::Told { births, asked, epoch, shown } if births == found.births => {
+                found.clocks.note(epoch, asked, shown, self.rules.drift);
+            }
+            // Another process is there, or one that does not lead.
+            ClockCall::Due { .. } | ClockCall::Asked { .. } | ClockCall::Told { .. } => {}
+        }
+    }
+
+    /// When the leader of whose reign `read` tells has certainly stopped, as far as a task knows.
+    pub(super) fn with_stops(&self, task: u32, read: &RecordRead, record: Record) -> Record {
+        let (now, drift) = (self.local(Party::Task(task)), self.rules.drift);
+        let bounds = &self.tasks[task as usize].clocks;
+        let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, drift));
+        Record { stops: stop.into_iter().map(|stop| (read.epoch, stop)).collect(), ..record }
+    }
+
+    /// The date, which all wall clocks show.
+    pub(super) fn date(&self) -> WallClock {
+        WallClock { since_epoch: Duration::from_nanos(self.now.as_nanos()) }
+    }
+
+    /// It takes its time. No dice are thrown for it: all else is as it would be without.
+    fn under_way(&mut self, to: u32, call: ClockCall) {
+        let lag = self.now.as_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15) % LONGEST;
+        self.later(Duration::from_nanos(lag), Event::Clock(to, call));
+    }
+}

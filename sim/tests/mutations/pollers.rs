@@ -1,0 +1,205 @@
+//! Holders that poll as Doorman's clients, and what a successor does with the leases that they show.
+//!
+//! Capacity is 100, leases last 60 s, a leader that is cut off goes on for 4 s, and clocks are perfect.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
+use lessor_proto::{Amount, ClientId, Drift, Time};
+use lessor_server::node::{Node, NodeConfig, Record};
+use lessor_server::token::{Key, Keys};
+use lessor_sim::mutation::Mutation;
+
+use super::hall::{LEASE, repository, resource, units};
+
+const CAPACITY: u64 = 100;
+const AUTHORITY: u64 = 4;
+
+/// A client, and the lease that it adopted last.
+#[derive(Default)]
+struct Poller {
+    name: &'static str,
+    lease: Option<Grant>,
+    expiry: u64,
+}
+
+/// A request under way.
+struct Letter(Ask);
+
+fn second(second: u64) -> Time {
+    Time::ZERO + Duration::from_secs(second)
+}
+
+fn lead(without: Option<Mutation>, epoch: u64, since: u64, record: Record) -> Node {
+    let config = NodeConfig {
+        record: Some(record),
+        keys: Some(Keys::new(Key::new([7; 32]))),
+        drift: Drift::NONE,
+        rules: without.map(Mutation::node).unwrap_or_default(),
+        ..NodeConfig::new("root", epoch)
+    };
+    Node::new(second(since), config, repository(CAPACITY))
+}
+
+/// The second leader, which begins at `since`. The first one had stopped at `stop`, if that is known.
+fn successor(without: Option<Mutation>, since: u64, stop: Option<u64>) -> Node {
+    let record = Record {
+        marks: BTreeMap::from([(resource(), units(CAPACITY))]),
+        stops: stop.map(|stop| (1, second(stop))).into_iter().collect(),
+        longest_lease: LEASE,
+        authority: Duration::from_secs(AUTHORITY),
+        ..Record::default()
+    };
+    lead(without, 2, since, record)
+}
+
+// === impl Poller ===
+
+impl Poller {
+    fn new(name: &'static str) -> Poller {
+        Poller { name, ..Poller::default() }
+    }
+
+    fn letter(&self, wants: u64) -> Letter {
+        let band = Band { priority: 0, subclients: 1, wants: wants as f64 };
+        let has = self.lease.as_ref().map(|grant| Has {
+            capacity: grant.capacity,
+            order: grant.order,
+            token: grant.token.clone(),
+        });
+        let bands = [band].into_iter().collect::<Bands>();
+        let report = Report { resource: resource(), bands, has, held: None, domains: None };
+        Letter(Ask {
+            kind: HolderKind::Client,
+            holder: ClientId::new(self.name, 16).expect("a name"),
+            incarnation: None,
+            report_id: None,
+            target_epoch: None,
+            reports: vec![report],
+        })
+    }
+
+    /// Asks, and adopts the answer.
+    fn poll(&mut self, node: &mut Node, now: u64, wants: u64) {
+        let answer = node.ask(second(now), &self.letter(wants).0).expect("it is asked well");
+        if let Some(grant) = answer.grants.into_iter().next() {
+            self.expiry = (Duration::from_secs(now) + grant.length).as_secs();
+            self.lease = Some(grant);
+        }
+    }
+
+    fn believes(&self, now: u64) -> Amount {
+        self.lease.as_ref().filter(|_| now < self.expiry).map_or(Amount::ZERO, |lease| lease.capacity)
+    }
+}
+
+fn exceeded(now: u64, pollers: &[&Poller]) -> Option<String> {
+    let sum = pollers.iter().map(|it| it.believes(now)).fold(Amount::ZERO, Amount::saturating_add);
+    (sum > units(CAPACITY)).then(|| format!("{sum} of {CAPACITY} are believed at {now} s"))
+}
+
+/// Two share everything, and the first is answered with its lease again and again; the leases of the first leader end, and a
+/// newcomer comes. Whoever echoes keeps what it has until its end, and no longer.
+pub(crate) fn echoed_again(without: Option<Mutation>) -> Option<String> {
+    let (mut a, mut c) = (Poller::new("a"), Poller::new("c"));
+    let mut first = lead(without, 1, 0, Record::default());
+    a.poll(&mut first, 0, CAPACITY);
+    let mut next = successor(without, 10, None);
+    for now in [12, 20, 50] {
+        a.poll(&mut next, now, CAPACITY);
+        if a.believes(now) != units(CAPACITY) {
+            return Some(format!("{} is left at {now} s", a.believes(now)));
+        }
+    }
+    c.poll(&mut next, 75, CAPACITY);
+    exceeded(75, &[&a, &c])
+}
+
+/// The lease of the first has ended under the first leader, which has granted it again before it stopped. Shown to the
+/// second leader, it is nobody's claim.
+pub(crate) fn granted_again(without: Option<Mutation>) -> Option<String> {
+    let (mut a, mut b, mut c) = (Poller::new("a"), Poller::new("b"), Poller::new("c"));
+    let mut first = lead(without, 1, 0, Record::default());
+    a.poll(&mut first, 0, 60);
+    b.poll(&mut first, 1, CAPACITY);
+    // The key of the first leader has gone at 58, and it goes on until 62.
+    let mut next = successor(without, 58, Some(58 + AUTHORITY));
+    b.poll(&mut first, 61, CAPACITY);
+    if b.believes(61) != units(CAPACITY) {
+        return Some(format!("the other one has {}", b.believes(61)));
+    }
+    for (now, wants) in [(63, 60), (64, 60), (65, 0), (66, 0)] {
+        a.poll(&mut next, now, wants);
+    }
+    c.poll(&mut next, 67, CAPACITY);
+    exceeded(67, &[&a, &b, &c])
+}
+
+/// The first is answered by the second leader before the first one has stopped, and goes back to that one; its next request to the
+/// second leader is read late. What it gives back to the first leader is given to another there.
+pub(crate) fn back_and_forth(without: Option<Mutation>) -> Option<String> {
+    let (mut a, mut b, mut c) = (Poller::new("a"), Poller::new("b"), Poller::new("c"));
+    let mut first = lead(without, 1, 0, Record::default());
+    a.poll(&mut first, 0, 60);
+    b.poll(&mut first, 0, CAPACITY);
+    let mut next = successor(without, 10, Some(10 + AUTHORITY));
+    a.poll(&mut next, 11, 60);
+    let late = a.letter(60);
+    a.poll(&mut first, 12, 20);
+    a.poll(&mut first, 12, 20);
+    b.poll(&mut first, 13, CAPACITY);
+    if (a.believes(13), b.believes(13)) != (units(20), units(80)) {
+        return Some(format!("{} and {} under the first leader", a.believes(13), b.believes(13)));
+    }
+    // Its answer is not the one to the last request of the poller.
+    next.ask(second(15), &late.0).expect("it is asked well");
+    for now in 16..20 {
+        a.poll(&mut next, now, 20);
+    }
+    if a.believes(20) != units(20) {
+        return Some(format!("{} is left of 20", a.believes(20)));
+    }
+    c.poll(&mut next, 20, CAPACITY);
+    exceeded(20, &[&a, &b, &c])
+}
+
+/// A request is read long after it was sent, and shows a lease that was given back since, to be another's. That one keeps it.
+pub(crate) fn read_late(without: Option<Mutation>) -> Option<String> {
+    let (mut a, mut b) = (Poller::new("a"), Poller::new("b"));
+    let mut first = lead(without, 1, 0, Record::default());
+    a.poll(&mut first, 0, 60);
+    b.poll(&mut first, 0, CAPACITY);
+    let late = a.letter(60);
+    a.poll(&mut first, 1, 20);
+    a.poll(&mut first, 2, 20);
+    b.poll(&mut first, 3, CAPACITY);
+    let mut next = successor(without, 13, Some(13 + AUTHORITY));
+    next.ask(second(18), &late.0).expect("it is asked well");
+    for now in 19..22 {
+        a.poll(&mut next, now, 20);
+        b.poll(&mut next, now, 80);
+    }
+    let (a, b) = (a.believes(22), b.believes(22));
+    ((a, b) != (units(20), units(80))).then(|| format!("{a} is left of 20, and {b} of 80"))
+}
+
+/// The same of a token that says what nobody has granted: it is believed by nobody.
+pub(crate) fn forged(without: Option<Mutation>) -> Option<String> {
+    let (mut a, mut b) = (Poller::new("a"), Poller::new("b"));
+    let mut first = lead(without, 1, 0, Record::default());
+    a.poll(&mut first, 0, 10);
+    b.poll(&mut first, 0, CAPACITY);
+    let mut next = successor(without, 10, Some(10 + AUTHORITY));
+    if let Some(lease) = &mut a.lease {
+        lease.capacity = units(CAPACITY);
+    }
+    for now in 15..18 {
+        a.poll(&mut next, now, CAPACITY);
+        if a.believes(now) > units(10) {
+            return Some(format!("{} are believed that were 10", a.believes(now)));
+        }
+    }
+    b.poll(&mut next, 18, CAPACITY);
+    exceeded(18, &[&a, &b])
+}
