@@ -23,6 +23,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
+use crate::house::etcd::Etcd;
 use crate::house::{AGES, House, Outcome, repository_file, template};
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -196,4 +197,49 @@ async fn a_leaf_leases_out_what_a_server_of_doormans_leases_to_it_and_for_no_lon
         timeout(AGES, client.close()).await.unwrap();
     }
     leaf.stop().await;
+}
+
+/// Of two tasks of one node the one that leads dies, while clients poll in another language.
+#[tokio::test]
+async fn clients_that_echo_their_leases_keep_them_when_the_leader_dies() {
+    let Some((messages, sources)) = prepare().await else { return };
+    let Some(etcd) = Etcd::started().await else { return };
+    let key = messages.path().join("key");
+    std::fs::write(&key, "7f".repeat(32)).unwrap();
+    let (url, key) = (etcd.url(), key.to_str().unwrap().to_owned());
+    let flags = ["--node", "root", "--etcd", &url, "--token-key", &key];
+    let times = ["--ttl", "4s", "--authority", "1500ms", "--keep-alive", "300ms"];
+    let algorithm = "{kind: FAIR_SHARE, lease_length: 30, refresh_interval: 2, learning_mode_duration: 0}";
+    let config = template("shared", 300.0, algorithm);
+    let mut tasks = Vec::new();
+    for _ in 0..2 {
+        tasks.push(House::open_with(&config, &[&flags[..], &times].concat()).await);
+    }
+    let addresses: Vec<String> = tasks.iter().map(|task| task.address().to_string()).collect();
+
+    let script = sources.join("fail_over.py");
+    let mut child = Command::new(PYTHON)
+        .args([script.as_path(), messages.path()])
+        .arg(addresses.join(","))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let said = async |lines: &mut Lines<BufReader<ChildStdout>>| {
+        timeout(AGES * 2, lines.next_line()).await.unwrap().unwrap().expect("it says why on standard error")
+    };
+    let first = said(&mut lines).await;
+    let leader = addresses.iter().position(|address| first == format!("led by {address}"));
+    let leader = leader.unwrap_or_else(|| panic!("{first}, and not one of {addresses:?}"));
+    // Whoever may succeed it knows its clock: that is asked for as soon as somebody is known to lead.
+    tasks[leader].crash().await;
+    assert_eq!(said(&mut lines).await, "5 kept what they had");
+    assert!(timeout(AGES, child.wait()).await.unwrap().unwrap().success());
+
+    let other = &tasks[1 - leader];
+    assert_eq!(other.metric("lessor_claims_honoured_total").await, 5.0);
+    assert_eq!(other.metric("lessor_overcommitment{resource=\"shared\"}").await, 0.0);
+    tasks.swap_remove(1 - leader).stop().await;
 }
