@@ -20,6 +20,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use lessor_client::holding::Fallback;
 use lessor_client::session::Transport;
 use lessor_proto::Time;
 use lessor_server::repository::Kind;
@@ -27,7 +28,7 @@ use lessor_server::repository::Kind;
 pub use self::draw::plan;
 use crate::faults::{Mischief, Tally};
 use crate::oracle::Violation;
-use crate::plan::{Election, TownPlan, Way};
+use crate::plan::{Election, Lone, TownPlan, Way};
 use crate::town::{Counts, Town};
 
 /// What a swarm is like.
@@ -47,6 +48,10 @@ pub struct Options {
     pub without: Vec<Mischief>,
     /// Whether programs keep permits of gauges that have ended.
     pub overstays: bool,
+    /// What befalls servers that are alone.
+    pub lone: Lone,
+    /// What clients do whose leases have ended.
+    pub fallback: Fallback,
     /// Whether everybody must have its share when the faults are over; else a town ends with them.
     pub judged: bool,
     /// A rule of a mind that is broken on purpose.
@@ -102,6 +107,8 @@ impl Default for Options {
             faulty: Duration::from_secs(60),
             without: Vec::new(),
             overstays: false,
+            lone: Lone::default(),
+            fallback: Fallback::Pessimistic,
             judged: true,
             #[cfg(feature = "mutations")]
             mutation: None,

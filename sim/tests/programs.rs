@@ -8,7 +8,6 @@ use lessor_proto::Amount;
 use lessor_server::repository::Kind;
 use lessor_sim::faults::Faults;
 use lessor_sim::plan::{ResourcePlan, TownPlan};
-use lessor_sim::swarm::{Options, run};
 use lessor_sim::town::Town;
 
 /// So many clients of one place that want now this and now that of `resource`.

@@ -37,8 +37,11 @@ impl Town {
         let of_it = |holding: &&super::Holding| {
             holding.resource == resource && self.clients[holding.client as usize].lives()
         };
-        let demand =
-            |holding: &super::Holding| Demand { priority: holding.priority, weight: 1, wants: holding.wants };
+        let demand = |holding: &super::Holding| Demand {
+            priority: holding.priority,
+            weight: holding.weight,
+            wants: holding.wants,
+        };
         let live = || self.holdings.iter().filter(of_it);
         live().for_each(|holding| shares.insert(&demand(holding)));
         let target = |holding: &super::Holding| Target {
