@@ -10,6 +10,7 @@ mod books;
 mod calm;
 mod edges;
 mod hits;
+mod units;
 
 use std::any::Any;
 use std::fmt;

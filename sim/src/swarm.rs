@@ -23,7 +23,6 @@ use std::time::Duration;
 use lessor_client::holding::Fallback;
 use lessor_client::session::Transport;
 use lessor_proto::Time;
-use lessor_server::repository::Kind;
 
 pub use self::draw::plan;
 use crate::faults::{Mischief, Tally};
@@ -162,9 +161,9 @@ pub fn live(town: &mut Town, plan: &TownPlan, judged: bool) -> Result<(), Box<Vi
     let longest = plan.places.iter().map(|place| place.terms.lease_length).max().unwrap_or_default();
     let streams = plan.places.iter().all(|place| place.streams && place.transport == Transport::Stream)
         && plan.clients.iter().all(|client| client.way == Way::Stream);
-    // Units of a gauge go round.
-    let gauges = plan.resources.iter().any(|resource| resource.kind == Kind::Gauge);
-    if streams && !gauges {
+    if town.has_turns() {
+        town.judge_turns()?;
+    } else if streams {
         let before = town.counts();
         town.pass(longest * 2)?;
         town.judge_silence(&before)?;

@@ -137,6 +137,12 @@ impl Town {
             }
         }
         let holding = &mut self.holdings[hold as usize];
+        if micros == 0 && local < until {
+            // Units in use beyond it are used by leave of whoever granted this.
+            let nothing = |mail: &&Mail| mail.resource == Some(resource) && mail.micros == 0;
+            let found = self.oracle.mail.iter().filter(nothing).filter_map(|mail| mail.order).max();
+            holding.order = holding.order.max(found);
+        }
         holding.amount = micros;
         holding.until = until;
         if let (Some(order), Some((promised, most))) = (holding.order, holding.promised)

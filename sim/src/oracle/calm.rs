@@ -116,7 +116,10 @@ impl Town {
                 format!("clients have {had} of r{resource}, and {due} is due to them ({name} {policy:?} {capacity}):\n{}", table(&targets))
             });
         }
-        if found.kind == Kind::Gauge || !flat && found.policy != Policy::FairShare {
+        if found.kind == Kind::Gauge {
+            return self.judge_units(resource, &targets);
+        }
+        if !flat && found.policy != Policy::FairShare {
             return;
         }
         let misplaced: f64 =
@@ -132,7 +135,7 @@ impl Town {
     }
 }
 
-fn table(targets: &[Target]) -> String {
+pub(super) fn table(targets: &[Target]) -> String {
     let row = |target: &Target| {
         let Target { client, wants, priority, due, believed } = target;
         format!("  client {client:>3} wants {wants:>14.6} at {priority}: due {due:>14.6}, has {believed}\n")

@@ -41,7 +41,7 @@ impl Town {
         let stopped = |read: RecordRead| self.with_stops(task, &read, found(read.clone()));
         let read = record.map(stopped).unwrap_or_default();
         let config =
-            self.node_config(task, epoch, keeps_record, (!keeps_record || !is_first).then(|| read.clone()));
+            self.node_config(task, epoch, keeps_record, (keeps_record && !is_first).then(|| read.clone()));
         let now = self.local(party);
         let authority = if read.closed { Duration::ZERO } else { read.authority };
         let opens = now + self.rules.drift.stretch(authority);
