@@ -168,6 +168,8 @@ pub struct ResourcePlan {
     pub rotate: Option<Rotate>,
     /// Of a gauge: how long a turn lasts.
     pub quantum: Option<Duration>,
+    /// Of a rate: what may be saved up.
+    pub burst: Option<Duration>,
 }
 
 /// How long a message takes.
@@ -345,6 +347,7 @@ impl ResourcePlan {
             capacity: Amount::from_f64(capacity),
             rotate: None,
             quantum: None,
+            burst: None,
         }
     }
 }

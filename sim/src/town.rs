@@ -106,6 +106,7 @@ pub(crate) struct Resource {
     pub(crate) covered: bool,
     pub(crate) rotate: Option<Rotate>,
     pub(crate) quantum: Option<Duration>,
+    pub(crate) burst: Option<Duration>,
 }
 
 /// What has been sent.

@@ -86,6 +86,11 @@ impl Holding {
         (self.order, self.promised) = (None, None);
     }
 
+    /// It has a lease of nothing, and uses units beyond that by leave of whoever granted it.
+    pub(crate) fn goes_by(&mut self, order: Option<Order>) {
+        self.order = self.order.max(order);
+    }
+
     pub(crate) fn order(&self) -> Option<Order> {
         self.order
     }
@@ -137,12 +142,6 @@ impl Town {
             }
         }
         let holding = &mut self.holdings[hold as usize];
-        if micros == 0 && local < until {
-            // Units in use beyond it are used by leave of whoever granted this.
-            let nothing = |mail: &&Mail| mail.resource == Some(resource) && mail.micros == 0;
-            let found = self.oracle.mail.iter().filter(nothing).filter_map(|mail| mail.order).max();
-            holding.order = holding.order.max(found);
-        }
         holding.amount = micros;
         holding.until = until;
         if let (Some(order), Some((promised, most))) = (holding.order, holding.promised)

@@ -28,7 +28,11 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     let mut more = Dice::new(seed ^ 0x0dd5_e77e);
     options.without.iter().for_each(|&kind| faults.mischief[kind as usize] = None);
     let mut resources = resources(&mut dice);
-    resources.iter_mut().for_each(|resource| turns(&mut more, resource));
+    for resource in &mut resources {
+        turns(&mut more, resource);
+        let burst = more.chance(300).then(|| Duration::from_millis(more.between(1, 1_000)));
+        resource.burst = burst.filter(|_| resource.kind == Kind::Rate);
+    }
     let mut places = places(&mut dice, options, short);
     let mut record = Dice::new(seed ^ 0x7ec0_7d00);
     // Most leaders may go on for longer than the shortest leases last.
@@ -110,6 +114,7 @@ fn resources(dice: &mut Dice) -> Vec<ResourcePlan> {
             capacity: Amount::from_units(capacity),
             rotate: None,
             quantum: None,
+            burst: None,
         }
     };
     (0..count).map(one).collect()

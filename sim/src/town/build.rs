@@ -131,6 +131,7 @@ pub(crate) fn repository(
         learning,
         rotate: resource.rotate,
         quantum: resource.quantum,
+        burst: resource.burst,
         kind: resource.kind,
         policy: resource.policy,
         lease_length: terms.lease_length,
@@ -155,6 +156,7 @@ impl Resource {
             covered: true,
             rotate: plan.rotate,
             quantum: plan.quantum,
+            burst: plan.burst,
         }
     }
 }

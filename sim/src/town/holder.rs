@@ -171,6 +171,13 @@ impl Town {
                 self.adopt(hold, amount, change.allowance.until)
             }
         }
+        if amount == Amount::ZERO
+            && change.rung == Rung::Leased
+            && let Some(session) = self.clients[client as usize].mind.session()
+        {
+            let order = session.proof(&change.resource).map(|proof| proof.order);
+            self.holdings[hold as usize].goes_by(order);
+        }
         self.say_in_use(hold);
     }
 
