@@ -20,7 +20,7 @@ pub enum Mutation {
 /// A rule of the driver of a client, taken out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DriverMutation {
-    /// What is in use is read five times a second, and not when it is said.
+    /// What is in use is read five times a second, and not after each change.
     SampledUse,
     /// A limiter or a gauge hears of less only when more is allowed again.
     LessIsNotTold,

@@ -45,8 +45,6 @@ pub struct Options {
     pub faulty: Duration,
     /// What never goes wrong.
     pub without: Vec<Mischief>,
-    /// Whether programs keep permits of gauges that have ended.
-    pub overstays: bool,
     /// What befalls servers that are alone.
     pub lone: Lone,
     /// What clients do whose leases have ended.
@@ -105,7 +103,6 @@ impl Default for Options {
             polling: false,
             faulty: Duration::from_secs(60),
             without: Vec::new(),
-            overstays: false,
             lone: Lone::default(),
             fallback: Fallback::Pessimistic,
             judged: true,

@@ -41,8 +41,7 @@ fn holder(mutation: HolderMutation) -> Noticed {
         HolderMutation::NoFence => Both(6_000, fence::back_to_the_deposed), // 566: I8
         HolderMutation::HeldIsLease => Swarm(20),      // 0, 1, 2: I12
         HolderMutation::UnitsNotHeld => Swarm(50),     // 0, 1, 5: I9
-        // Nobody takes units between two steps of a driver in a town.
-        HolderMutation::UseReadBefore => Noticed::Story(units::taken_while_given_back),
+        HolderMutation::UseReadBefore => Both(100, units::taken_while_given_back),
     }
 }
 

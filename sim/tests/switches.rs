@@ -2,7 +2,6 @@
 //! shows that the oracle sees the break; whoever mends it turns its test round, and lets the swarm draw it.
 
 use lessor_client::holding::Fallback;
-use lessor_server::repository::Kind;
 use lessor_sim::plan::{Election, Lone, TownPlan};
 use lessor_sim::swarm::{Options, plan, run_one};
 
@@ -29,10 +28,6 @@ fn is_lone_tree(plan: &TownPlan) -> bool {
     plan.election == Election::Alone && plan.places.len() > 1
 }
 
-fn has_gauge(plan: &TownPlan) -> bool {
-    plan.resources.iter().any(|resource| resource.kind == Kind::Gauge)
-}
-
 #[test]
 fn a_server_below_others_that_begins_again_without_memory_is_seen_to_hand_out_twice() {
     check_is_seen(is_lone_tree, &lone(Lone { dies_below: true, ..Lone::default() }));
@@ -46,9 +41,4 @@ fn two_servers_of_one_name_are_seen_to_use_one_lease_twice() {
 #[test]
 fn clients_on_a_safe_capacity_that_nobody_has_reserved_are_seen() {
     check_is_seen(|_| true, &Options { fallback: Fallback::Safe, judged: false, ..Options::default() });
-}
-
-#[test]
-fn permits_that_come_to_life_again_with_the_next_lease_are_seen() {
-    check_is_seen(has_gauge, &Options { overstays: true, judged: false, ..Options::default() });
 }

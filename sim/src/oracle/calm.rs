@@ -116,6 +116,14 @@ impl Town {
                 format!("clients have {had} of r{resource}, and {due} is due to them ({name} {policy:?} {capacity}):\n{}", table(&targets))
             });
         }
+        if let Some((high, low)) = inverted(&targets).filter(|(high, low)| high.min(*low) > slack) {
+            self.oracle.fail(22, || {
+                format!(
+                    "{high} of r{resource} are missing above, and {low} are used below:\n{}",
+                    table(&targets)
+                )
+            });
+        }
         if found.kind == Kind::Gauge {
             return self.judge_units(resource, &targets);
         }
@@ -133,6 +141,17 @@ impl Town {
             });
         }
     }
+}
+
+/// What the greatest priority lacks that lacks anything that is due, and what all below it have.
+fn inverted(targets: &[Target]) -> Option<(f64, f64)> {
+    let lacks = |target: &Target| (target.due - target.believed.as_f64()).max(0.0);
+    let lacking = targets.iter().filter(|target| lacks(target) > 1e-6);
+    let priority = lacking.map(|target| target.priority).max()?;
+    let of = |target: &&Target| target.priority == priority;
+    let high = targets.iter().filter(of).map(lacks).sum();
+    let below = targets.iter().filter(|target| target.priority < priority);
+    Some((high, below.map(|target| target.believed.as_f64()).sum()))
 }
 
 pub(super) fn table(targets: &[Target]) -> String {

@@ -45,6 +45,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     }
     let tokens = record.chance(500);
     let claims = if record.chance(200) { Claims::Deferred } else { Claims::Freed };
+    let overstays = more.chance(300);
     let election = election(&mut record, authority, drift);
     if election == Election::Alone {
         // A server that knows nothing of those before it learns for as long as its own leases last.
@@ -68,7 +69,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
             }),
             longest_back_off: Duration::from_secs(dice.between(2, 10)),
             eager: dice.chance(800),
-            overstays: options.overstays,
+            overstays,
         },
         faults,
         watch: Watch::Close,

@@ -146,6 +146,7 @@ impl Town {
             let allowance = session.allowance(now, &self.resources[usize::from(holding.resource)].id);
             self.holdings[hold as usize].stance = Stance::Kept;
             self.allow(hold, now, allowance);
+            self.say_in_use(hold);
             self.drive_client(client);
         }
     }
@@ -162,9 +163,9 @@ impl Town {
         if change.rung == Rung::Waiting {
             self.holdings[hold as usize].begin_anew();
         }
-        if self.holdings[hold as usize].stance == Stance::Kept {
-            self.allow(hold, self.local(Party::Client(client)), change.allowance);
-        }
+        let now = self.local(Party::Client(client));
+        self.take_before(hold, now);
+        self.put_into_force(hold, now, change.allowance);
         match change.rung {
             Rung::Safe | Rung::Optimistic => self.fall_back(hold, amount, change.allowance.until),
             Rung::Waiting | Rung::Leased | Rung::Pessimistic => {
@@ -179,19 +180,6 @@ impl Town {
             self.holdings[hold as usize].goes_by(order);
         }
         self.say_in_use(hold);
-    }
-
-    /// Says what of a gauge is in use, as drivers do after each change.
-    fn say_in_use(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
-        let (client, in_use) = (holding.client, Amount::from_micros(holding.in_use));
-        let resource = &self.resources[usize::from(holding.resource)];
-        let now = self.local(Party::Client(client));
-        if resource.kind == Kind::Gauge
-            && let Some(session) = self.clients[client as usize].mind.session()
-        {
-            session.set_in_use(now, &resource.id, in_use);
-        }
     }
 }
 
