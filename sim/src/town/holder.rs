@@ -164,6 +164,9 @@ impl Town {
             self.holdings[hold as usize].begin_anew();
         }
         let now = self.local(Party::Client(client));
+        if self.says_before() {
+            self.say_in_use(hold);
+        }
         self.take_before(hold, now);
         self.put_into_force(hold, now, change.allowance);
         match change.rung {
@@ -179,7 +182,9 @@ impl Town {
             let order = session.proof(&change.resource).map(|proof| proof.order);
             self.holdings[hold as usize].goes_by(order);
         }
-        self.say_in_use(hold);
+        if !self.says_before() {
+            self.say_in_use(hold);
+        }
     }
 }
 

@@ -165,7 +165,6 @@ impl Town {
         let resource = &self.resources[usize::from(holding.resource)];
         let now = self.local(Party::Client(client));
         if resource.kind == Kind::Gauge
-            && !self.is_sampled()
             && let Some(session) = self.clients[client as usize].mind.session()
         {
             session.set_in_use(now, &resource.id, in_use);
@@ -240,8 +239,8 @@ impl Town {
         self.rules.mutation == Some(crate::mutation::Mutation::Driver(rule))
     }
 
-    fn is_sampled(&self) -> bool {
-        self.lacks(crate::mutation::DriverMutation::SampledUse)
+    pub(super) fn says_before(&self) -> bool {
+        self.lacks(crate::mutation::DriverMutation::UseSaidBefore)
     }
 
     fn tells_of(&self, hold: u32, allowance: Allowance) -> bool {
@@ -254,7 +253,7 @@ impl Town {
 #[cfg(not(feature = "mutations"))]
 #[expect(clippy::unused_self, reason = "the same calls with the feature and without")]
 impl Town {
-    const fn is_sampled(&self) -> bool {
+    pub(super) const fn says_before(&self) -> bool {
         false
     }
 
