@@ -12,12 +12,13 @@ mod mutations {
     pub(crate) mod hall;
     pub(crate) mod numbers;
     pub(crate) mod pollers;
+    pub(crate) mod safe;
     pub(crate) mod units;
 }
 
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence, numbers, pollers, units};
+use mutations::{claims, debt, fence, numbers, pollers, safe, units};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -42,6 +43,9 @@ fn holder(mutation: HolderMutation) -> Noticed {
         HolderMutation::HeldIsLease => Swarm(20),      // 0, 1, 2: I12
         HolderMutation::UnitsNotHeld => Swarm(50),     // 0, 1, 5: I9
         HolderMutation::UseReadBefore => Both(60, units::taken_while_given_back), // 1, 3, 6: I9
+        HolderMutation::DeadlineMoves => Noticed::Story(units::expired),
+        // Nothing is advised in a town.
+        HolderMutation::SafeAboveLease => Noticed::Story(safe::above_the_last_lease),
     }
 }
 

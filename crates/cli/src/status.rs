@@ -11,6 +11,7 @@ use hyper::body::Bytes;
 use hyper::{StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use lessor_proto::Amount;
 use serde::Deserialize;
 
 /// Shows what a server has leased out, and to whom.
@@ -207,7 +208,7 @@ impl Resource {
             "  leased {} of {}{unit}, wanted {}, {} client{}",
             short(self.leased),
             short(self.capacity),
-            short(self.wants),
+            wanted(self.wants),
             self.clients,
             if self.clients == 1 { "" } else { "s" }
         );
@@ -311,7 +312,7 @@ impl Holder {
         [
             format!("{}{superseded}", self.client),
             short(self.has),
-            short(self.wants),
+            wanted(self.wants),
             short(self.share),
             self.state.clone(),
             self.priority.to_string(),
@@ -320,6 +321,11 @@ impl Holder {
             format!("{:.1} s ago", self.heard_seconds_ago),
         ]
     }
+}
+
+/// As [`short`], unless it is as much as there can be: floors are asked for so.
+fn wanted(number: f64) -> String {
+    if number >= Amount::MAX.as_f64() { "all".to_owned() } else { short(number) }
 }
 
 /// Three digits after the point at most, and no zeros behind them.
@@ -340,6 +346,7 @@ mod tests {
         assert_eq!(short(60.0), "60");
         assert_eq!(short(69.690_721), "69.691");
         assert_eq!(short(1e300), "1.000e300");
+        assert_eq!((wanted(1.5), wanted(Amount::MAX.as_f64())), ("1.5".to_owned(), "all".to_owned()));
     }
 
     #[test]

@@ -129,6 +129,15 @@ impl Gauge {
         Gauge { inner: Arc::new(inner), waiting }
     }
 
+    /// A gauge without one of its rules, in tests.
+    #[cfg(feature = "mutations")]
+    #[must_use]
+    pub fn without(mutation: crate::mutation::Mutation) -> Gauge {
+        let gauge = Gauge::default();
+        gauge.inner.terms.set_broken(mutation == crate::mutation::Mutation::DeadlineMoves);
+        gauge
+    }
+
     /// Replaces what may be in flight: the whole units of the capacity.
     pub fn allow(&self, now: Time, allowance: Allowance) {
         let Allowance { capacity, until, .. } = allowance;

@@ -25,8 +25,8 @@ pub enum Kind {
 /// What to do when the lease has ended and no server has answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Fallback {
-    /// Keep to the floor where there is one, until its own lease ends; where there is none, to the safe capacity of the
-    /// last answer; to nothing if it gave none.
+    /// Keep to the floor where there is one, until its own lease ends. Where there is none, to nothing; or, where the operator
+    /// asks for it and nothing is reserved, to the safe capacity of the last answer, and to no more than the last lease gave.
     #[default]
     Safe,
     /// Use nothing.
@@ -55,7 +55,8 @@ pub enum Rung {
     Waiting,
     /// A lease that has not ended.
     Leased,
-    /// The lease has ended: the floor, whose lease has not, or the safe capacity that the server advised.
+    /// The lease has ended: the floor, whose lease has not, or the safe capacity that the server advised. A server that is
+    /// learning and grants nothing does not end it.
     Safe,
     /// The lease has ended: nothing is allowed.
     Pessimistic,
@@ -105,8 +106,10 @@ pub(crate) struct Holding {
     cover: Vec<Cover>,
     /// The highest order ever adopted.
     adopted: Option<Order>,
-    /// The safe capacity of the last answer, in units; -1 is without limit.
+    /// The safe capacity of the last answer, in units; -1 is without limit. No more of it is used than the last lease gave.
     safe_capacity: Option<f64>,
+    /// Whether that bounds it: not if the rule is taken out.
+    is_bounded: bool,
     /// How much to ask for of the floor, in units; absent: by the last answer there is none.
     floor: Option<f64>,
     /// What may be saved up, by the last answer.
@@ -133,6 +136,9 @@ struct Lease {
     end: Time,
     order: Option<Order>,
     token: Arc<[u8]>,
+    /// What the lease before it gave, which had ended, if this one does not take its place: a server that is learning grants
+    /// nothing by it.
+    outlived: Option<Amount>,
 }
 
 /// So much is counted until then, by our clock.
@@ -191,6 +197,7 @@ impl Holding {
             cover: Vec::new(),
             adopted: None,
             safe_capacity: None,
+            is_bounded: true,
             floor: None,
             burst: None,
             in_use: Amount::ZERO,
@@ -220,7 +227,10 @@ impl Holding {
             }
             Rung::Safe => self.safe_capacity.map_or(Allowance::NOTHING, |safe| {
                 let unlimited = (safe + 1.0).abs() < 1e-9;
-                self.saving(forever((!unlimited).then(|| Amount::from_f64(safe))))
+                let advice = (!unlimited).then(|| Amount::from_f64(safe));
+                let last = lease.map(|lease| lease.outlived.unwrap_or(lease.amount));
+                let bound = last.filter(|_| self.is_bounded);
+                self.saving(forever(advice.into_iter().chain(bound).min()))
             }),
         }
     }
@@ -232,7 +242,7 @@ impl Holding {
 
     pub(crate) fn rung(&self, now: Time) -> Rung {
         let Some(lease) = &self.lease else { return Rung::Waiting };
-        if now < lease.end {
+        if now < lease.end && lease.outlived.is_none() {
             return Rung::Leased;
         }
         match self.config.fallback {
@@ -336,7 +346,8 @@ impl Holding {
         if self.lease.is_none() {
             self.adopted = Some(order);
             self.cover = vec![Cover { amount, end, token: Arc::clone(&token) }];
-            self.lease = Some(Lease { amount: Amount::ZERO, end: Time::ZERO, order: Some(order), token });
+            let amount = Amount::ZERO;
+            self.lease = Some(Lease { amount, end: Time::ZERO, order: Some(order), token, outlived: None });
         }
     }
 
@@ -386,6 +397,7 @@ impl Holding {
         if end <= now {
             return Err(Fault::Ended);
         }
+        let outlived = self.outlived(now, &grant);
         self.adopted = grant.order.or(self.adopted);
         // Advice is for those who have no floor.
         self.safe_capacity = grant.safe_capacity.filter(|_| !grant.safe_leased);
@@ -402,8 +414,16 @@ impl Holding {
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
         let token: Arc<[u8]> = grant.token.into();
         self.add_cover(now, Cover { amount: grant.capacity, end, token: Arc::clone(&token) });
-        self.lease = Some(Lease { amount: grant.capacity, end, order: grant.order, token });
+        self.lease = Some(Lease { amount: grant.capacity, end, order: grant.order, token, outlived });
         Ok(())
+    }
+
+    /// What the last lease gave, which has ended, if `grant` does not take its place: a server that is learning does not know
+    /// what is out, and one who lives on what is safe goes on with that until the server does.
+    fn outlived(&self, now: Time, grant: &Grant) -> Option<Amount> {
+        let is_empty = grant.learning && grant.capacity == Amount::ZERO;
+        let lease = self.lease.as_ref().filter(|_| is_empty && self.config.fallback == Fallback::Safe)?;
+        lease.outlived.or((lease.end <= now).then_some(lease.amount))
     }
 
     /// What a report to the leader of `reign` shows, when it promises `promise`, with the token for it; nothing if that
@@ -489,6 +509,11 @@ impl Holding {
         if let Some(lease) = &mut self.lease {
             lease.amount = amount;
         }
+    }
+
+    /// Uses all of the safe capacity, also above the last lease: a rule taken out.
+    pub(crate) fn break_bound(&mut self) {
+        self.is_bounded = false;
     }
 
     /// Forgets what was adopted: a rule taken out.

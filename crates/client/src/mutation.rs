@@ -23,13 +23,17 @@ pub enum Mutation {
     UnitsNotHeld,
     /// Units of a gauge in use are read before the limit is lowered, and a report is built of that.
     UseReadBefore,
+    /// The deadline of a permit moves ahead with each lease, also after it has passed.
+    DeadlineMoves,
+    /// Safe capacity is used also where it is more than the last lease gave.
+    SafeAboveLease,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 8] = [
+    pub const ALL: [Mutation; 10] = [
         Mutation::NoOrder,
         Mutation::FromReceipt,
         Mutation::RenewAnyway,
@@ -38,6 +42,8 @@ impl Mutation {
         Mutation::HeldIsLease,
         Mutation::UnitsNotHeld,
         Mutation::UseReadBefore,
+        Mutation::DeadlineMoves,
+        Mutation::SafeAboveLease,
     ];
 }
 

@@ -101,6 +101,7 @@ impl Counter {
             token: Vec::new(),
             ack_wanted: false,
             safe_leased: false,
+            learning: false,
             safe_capacity: None,
             burst: None,
             sharing: None,

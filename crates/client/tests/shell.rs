@@ -6,6 +6,8 @@
 mod together;
 #[path = "shell/town.rs"]
 mod town;
+#[path = "shell/units.rs"]
+mod units;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

@@ -219,7 +219,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// `[epoch 2] [retry 1s] db 60 for 60s refresh 5s [seq 1] [basis 3] [safe 5] [ack] [floor] db2 …`: a grant without `seq` is one
+    /// `[epoch 2] [retry 1s] db 60 for 60s refresh 5s [seq 1] [basis 3] [safe 5] [ack] [floor] [learning] db2 …`: a grant without `seq` is one
     /// of Doorman's servers.
     fn answer(&mut self) -> Answer {
         let epoch = self.after("epoch").map(|epoch| epoch.parse().unwrap());
@@ -240,6 +240,7 @@ impl<'a> Words<'a> {
                 ack_wanted: self.0.next_if_eq(&"ack").is_some(),
                 safe_leased: self.0.next_if_eq(&"floor").is_some(),
                 burst: None,
+                learning: self.0.next_if_eq(&"learning").is_some(),
                 sharing: None,
                 domains: None,
             });

@@ -56,6 +56,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         token: Vec::new(),
         ack_wanted: seq > 1,
         safe_leased: false,
+        learning: false,
         safe_capacity: None,
         burst: None,
         sharing: None,

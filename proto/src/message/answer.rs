@@ -179,6 +179,7 @@ mod tests {
             ack_wanted: true,
             safe_leased: true,
             burst: Some(Duration::from_micros(2_500)),
+            learning: true,
             safe_capacity: Some(-1.0),
             sharing: None,
             domains: None,

@@ -44,6 +44,8 @@ pub struct Grant {
     pub ack_wanted: bool,
     /// A part of the capacity is reserved and leased apart, as [`ResourceId::floor`]: that is what to fall back to.
     pub safe_leased: bool,
+    /// The grantor does not know yet what is out: a grant of nothing does not end what is used without a lease.
+    pub learning: bool,
     /// What to fall back to when no server answers, in units: -1 is without limit. Where something is reserved, how much of
     /// that to ask for; absent: as much as there is.
     pub safe_capacity: Option<f64>,
@@ -147,6 +149,7 @@ impl Grant {
             token: lease.token.unwrap_or_default(),
             ack_wanted: lease.ack_wanted.unwrap_or(false),
             safe_leased: lease.safe_leased.unwrap_or(false),
+            learning: lease.learning.unwrap_or(false),
             safe_capacity,
             burst: lease.burst_us.map(Duration::from_micros),
             sharing: None,
@@ -190,6 +193,7 @@ impl Grant {
             generation: None,
             safe_leased: self.safe_leased.then_some(true),
             burst_us: self.burst.map(|burst| u64::try_from(burst.as_micros()).unwrap_or(u64::MAX)),
+            learning: self.learning.then_some(true),
         }
     }
 }

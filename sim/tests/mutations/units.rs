@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lessor_client::allowance::Allowance;
 use lessor_client::gauge::Gauge;
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::session::{Action, Session, SessionConfig};
@@ -20,6 +21,7 @@ fn grant(resource: &ResourceId, units: u64) -> Grant {
         token: Vec::new(),
         ack_wanted: false,
         safe_leased: false,
+        learning: false,
         safe_capacity: None,
         burst: None,
         sharing: None,
@@ -65,4 +67,19 @@ pub(crate) fn taken_while_given_back(without: Option<Mutation>) -> Option<String
     }
     assert!(given_back && permits.len() == 1, "units were taken, and a report was built");
     None
+}
+
+/// A lease has ended, safe capacity is used, and then there is another lease: the permit taken under the first one has ended.
+pub(crate) fn expired(without: Option<Mutation>) -> Option<String> {
+    let second = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    let gauge = without.and_then(Mutation::client).map_or_else(Gauge::default, Gauge::without);
+    let lease = |until| Allowance::new(Some(Amount::from_units(10)), second(until));
+    gauge.allow(second(0), lease(10));
+    let permit = gauge.try_acquire(10, || second(0)).expect("ten are leased");
+    gauge.allow(second(5), lease(15));
+    assert_eq!(permit.deadline(), Some(second(15)), "it was renewed");
+    gauge.allow(second(15), Allowance::forever(Amount::from_units(5)));
+    gauge.allow(second(20), lease(30));
+    let (deadline, is_expired) = (permit.deadline(), permit.is_expired_at(second(21)));
+    (deadline != Some(second(15)) || !is_expired).then(|| format!("it lasts until {deadline:?}"))
 }

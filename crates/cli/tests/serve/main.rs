@@ -15,6 +15,7 @@ mod limits;
 mod monitors;
 mod raw;
 mod reload;
+mod safe;
 mod strict;
 mod town;
 mod tree;

@@ -26,6 +26,9 @@ pub(super) struct Terms {
     /// All terms below this number are over, and somebody may have been told so.
     over: AtomicU32,
     watchers: Mutex<Watchers>,
+    /// One term goes on for ever: a rule taken out.
+    #[cfg(feature = "mutations")]
+    is_broken: std::sync::atomic::AtomicBool,
 }
 
 /// The term in which units are taken.
@@ -66,8 +69,9 @@ impl Terms {
         let (now, until) = (now.as_nanos(), until.as_nanos());
         let mut watchers = self.lock();
         let Tenure { number, until: before } = self.tenure();
-        let is_over = before <= now || self.over.load(Ordering::SeqCst) > number;
-        let sooner = match (is_over, (before == ENDLESS) != (until == ENDLESS)) {
+        let is_over = !self.is_broken() && (before <= now || self.over.load(Ordering::SeqCst) > number);
+        let is_other = !self.is_broken() && (before == ENDLESS) != (until == ENDLESS);
+        let sooner = match (is_over, is_other) {
             (true, _) if until <= now => false,
             (true, _) | (false, true) => {
                 // No mixture of the two is later than what is right: a term that is over has no end in the future.
@@ -107,7 +111,7 @@ impl Terms {
             return false;
         }
         let runs = || self.over.load(Ordering::SeqCst) <= tenure.number && now < self.until_of(tenure.number);
-        if runs() {
+        if runs() || self.is_broken() {
             return false;
         }
         let _watchers = self.lock();
@@ -117,6 +121,22 @@ impl Terms {
         }
         self.over.fetch_max(tenure.number.saturating_add(1), Ordering::SeqCst);
         true
+    }
+
+    #[cfg(feature = "mutations")]
+    pub(super) fn set_broken(&self, is_broken: bool) {
+        self.is_broken.store(is_broken, Ordering::SeqCst);
+    }
+
+    #[cfg(feature = "mutations")]
+    fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::SeqCst)
+    }
+
+    #[cfg(not(feature = "mutations"))]
+    #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
+    const fn is_broken(&self) -> bool {
+        false
     }
 
     /// A place to leave a waker in.

@@ -22,6 +22,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         token: vec![seq],
         ack_wanted: false,
         safe_leased: false,
+        learning: false,
         safe_capacity: None,
         burst: None,
         sharing: None,

@@ -144,6 +144,9 @@ impl Session {
         if self.config.breaks(Mutation::NoOrder) {
             holding.forget_order();
         }
+        if self.config.breaks(Mutation::SafeAboveLease) {
+            holding.break_bound();
+        }
         holding.adopt(now, grant, end)
     }
 

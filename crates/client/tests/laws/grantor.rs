@@ -96,6 +96,7 @@ impl Books {
             token: Vec::new(),
             ack_wanted,
             safe_leased: false,
+            learning: false,
             safe_capacity: None,
             burst: None,
             sharing: None,

@@ -22,7 +22,8 @@ pub struct Template {
     pub glob: Glob,
     /// How much there is of each such resource, for all clients together; with [`Policy::Static`] for each of them.
     pub capacity: Amount,
-    /// What a client falls back to.
+    /// What a client falls back to for which nothing is reserved; of ours, only one that is told an amount or that there is no
+    /// limit. Where something is reserved, how much of that it asks for.
     pub safe_capacity: SafeCapacity,
     /// For people. May be empty.
     pub description: String,
@@ -63,10 +64,10 @@ pub struct Template {
     pub domains: Option<Domains>,
 }
 
-/// What a client may use once its lease has ended and no server answers.
+/// What a client may use for ever, once its lease has ended and no server answers, and never more than that lease gave.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SafeCapacity {
-    /// The capacity divided by the number of clients.
+    /// The capacity divided by the number of clients, for those that draw no incarnation, as Doorman's; others stop.
     #[default]
     Dynamic,
     /// As much as it likes.

@@ -6,7 +6,7 @@ use lessor_algorithms::{Demand, Policy};
 use lessor_proto::message::{Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
-use super::child::Demands;
+use super::child::{Child, Demands};
 use super::slab::Slot;
 use super::streaming::Told;
 use super::{Reign, Resource};
@@ -151,6 +151,7 @@ impl Resource {
             token,
             ack_wanted: granted.ack_wanted,
             safe_leased: self.terms.reserves(),
+            learning: self.is_learning(now),
             safe_capacity: self.advice(slot),
             burst: self.terms.told_burst(),
             sharing: Some(self.sharing()),
@@ -200,14 +201,19 @@ impl Resource {
     /// What the child at `slot` is told to fall back to, in units. Where something is reserved that is a lease of its own, and
     /// those who know of it are told how much to ask for, if that is limited.
     fn advice(&self, slot: Slot) -> Option<f64> {
-        match self.terms.safe_capacity {
-            SafeCapacity::Dynamic | SafeCapacity::Unlimited
-                if self.terms.reserves() && self.children.at(slot).incarnated =>
-            {
-                None
-            }
-            _ => Some(self.safe_capacity()),
-        }
+        let child = self.children.at(slot);
+        let floor = match self.terms.safe_capacity {
+            SafeCapacity::Fixed(_) => self.terms.reserves(),
+            SafeCapacity::Dynamic | SafeCapacity::Unlimited => false,
+        };
+        (floor || self.is_advised(child)).then(|| self.safe_capacity())
+    }
+
+    /// Whether a child is told to fall back to what nothing is reserved for: our own only if the template says how much that
+    /// is; those who draw no incarnation always, as they expect it.
+    pub(super) fn is_advised(&self, child: &Child) -> bool {
+        let is_asked_for = self.terms.safe_capacity != SafeCapacity::Dynamic && !self.terms.reserves();
+        !child.incarnated || is_asked_for
     }
 
     /// What clients are told to fall back to, in units: -1 is without limit. It may be used for ever once they are cut

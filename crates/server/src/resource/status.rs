@@ -89,10 +89,7 @@ impl Resource {
     /// Who holds how much, with at most `holders` of them one by one: those with the most first, of the first `rank`.
     pub(crate) fn status(&self, now: Time, holders: usize, rank: usize) -> ResourceStatus {
         let safe = self.safe_capacity();
-        let advised = match self.terms.reserves() {
-            true => self.children.iter().filter(|child| !child.incarnated).count(),
-            false => self.children.len(),
-        };
+        let advised = self.children.iter().filter(|child| self.is_advised(child)).count();
         // Without a limit on the sum, what the template says.
         let configured = if self.template.is_some() { self.terms.shared() } else { Amount::ZERO };
         ResourceStatus {

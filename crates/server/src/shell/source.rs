@@ -5,7 +5,7 @@
 //! resources:
 //!   - identifier_glob: "db-*"        # a resource's own name comes before every glob, then globs in order
 //!     capacity: 500
-//!     safe_capacity: 5               # absent: capacity / number of clients; -1: no limit; 0: stop
+//!     safe_capacity: 5               # when cut off, with nothing reserved; absent: stop; -1: as much as the last lease gave
 //!     description: "orders database, queries per second"
 //!     kind: rate                     # rate (default) or gauge: things in flight, whole units
 //!     # rotate: fair                 # gauges only, when there are too few units: fair (default), sticky or none

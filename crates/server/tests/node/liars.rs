@@ -41,6 +41,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         token,
         ack_wanted: false,
         safe_leased: false,
+        learning: false,
         safe_capacity: None,
         burst: None,
         sharing: None,

@@ -1,5 +1,6 @@
 //! The node as its holders see it: stories in text, and laws under random holders.
 
+mod advice;
 mod claims;
 mod crowd;
 mod domains;

@@ -249,6 +249,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 token,
                 ack_wanted,
                 safe_leased: ack_wanted,
+                learning: ack_wanted,
                 safe_capacity,
                 // Clients are not told.
                 burst: ack_wanted.then_some(Duration::from_millis(50)),
