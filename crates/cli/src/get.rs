@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use lessor_client::gauge::Gauge;
-use lessor_client::holding::Rung;
+use lessor_client::holding::{Fallback, Rung};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::Transport;
 use lessor_client::shell::{LeaseView, clock};
@@ -73,12 +73,14 @@ impl Get {
             builder = builder.id(id);
         }
         let client = builder.connect().await?;
+        // Who asks once is gone before a floor is of use.
+        let fallback = if self.hold { Fallback::Safe } else { Fallback::Pessimistic };
         let outcome = if self.gauge {
             let opening = client.gauge(&self.resource).wants(self.wants).priority(self.priority);
-            self.follow(opening.open()?).await
+            self.follow(opening.fallback(fallback).open()?).await
         } else {
             let opening = client.rate(&self.resource).wants(self.wants).priority(self.priority);
-            self.follow(opening.open()?).await
+            self.follow(opening.fallback(fallback).open()?).await
         };
         client.close().await;
         outcome

@@ -51,7 +51,7 @@ fn grants_say_as_long_as_the_server_is_learning() {
     let mut town = Town::new(Template { learning: Duration::from_secs(60), ..template(100.0) }, 1);
     let grant = ask(&mut town, "web", Memory::Incarnated);
     assert_eq!((grant.capacity, grant.learning), (Amount::ZERO, true));
-    town.now = town.now + Duration::from_secs(70);
+    town.now += Duration::from_secs(70);
     let grant = ask(&mut town, "web", Memory::Incarnated);
     assert_eq!((grant.capacity, grant.learning), (Amount::from_units(40), false));
 }
