@@ -13,10 +13,10 @@ mod refusal;
 mod stream;
 
 pub use answer::{Answer, Leader, Whereabouts};
-pub use ask::{Ask, Band, Bands, Has, HolderKind, Release, Report};
+pub use ask::{Ask, Band, Bands, Has, HolderKind, Lasts, Release, Report};
 pub use domains::{
     DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES, sealed,
 };
-pub use grant::{Grant, Order, Sharing, WallClock};
+pub use grant::{Before, Grant, Order, Sharing, WallClock};
 pub use refusal::{Limits, Malformed, Refusal};
 pub use stream::{Down, Hello, StreamReport, Up, Welcome};

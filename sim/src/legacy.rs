@@ -117,7 +117,8 @@ impl Legacy {
             let found = self.leases.iter_mut().find(|lease| lease.resource == grant.resource);
             let lease = found.expect("a resource that was asked for");
             lease.end = sent + grant.length;
-            lease.has = Some(Has { capacity: grant.capacity, order: grant.order, token: grant.token });
+            lease.has =
+                Some(Has { capacity: grant.capacity, order: grant.order, token: grant.token, lasts: None });
             wait = wait.min(grant.refresh_interval);
         }
         self.due = sent + wait.max(PAUSE);

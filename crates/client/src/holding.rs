@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Band, Bands, Grant, Has, Order, Report};
+use lessor_proto::message::{Band, Bands, Grant, Has, Lasts, Order, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::allowance::Allowance;
@@ -134,6 +134,8 @@ struct Lease {
     /// What was granted, or less if less was promised since.
     amount: Amount,
     end: Time,
+    /// The length that it was granted for; zero if that is not known.
+    length: Duration,
     order: Option<Order>,
     token: Arc<[u8]>,
     /// What the lease before it gave, which had ended, if this one does not take its place: a server that is learning grants
@@ -346,8 +348,8 @@ impl Holding {
         if self.lease.is_none() {
             self.adopted = Some(order);
             self.cover = vec![Cover { amount, end, token: Arc::clone(&token) }];
-            let amount = Amount::ZERO;
-            self.lease = Some(Lease { amount, end: Time::ZERO, order: Some(order), token, outlived: None });
+            let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
+            self.lease = Some(Lease { amount, end, length, order: Some(order), token, outlived: None });
         }
     }
 
@@ -367,6 +369,7 @@ impl Holding {
     /// one who granted the lease is shown what that one may count, and promised less.
     pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, reign: Option<u64>) -> Report {
         let held = self.held(now);
+        let lasts = self.lasts(now);
         let counted = self.counted_before(now, held.max(self.in_use), reign);
         if self.in_use <= held {
             self.ack_wanted = false;
@@ -375,8 +378,10 @@ impl Holding {
         // An ended lease of Lessor's is still acknowledged, which lets the grantor stop counting it at once.
         let lease = self.lease.as_ref().filter(|lease| lease.order.is_some() || held > Amount::ZERO);
         let has = lease.map(|lease| {
+            // The one who granted it knows how long it lasts.
+            let lasts = lasts.filter(|_| counted.is_some());
             let (capacity, token) = counted.unwrap_or_else(|| (held, Arc::clone(&lease.token)));
-            Has { capacity, order: lease.order, token: token.to_vec() }
+            Has { capacity, order: lease.order, token: token.to_vec(), lasts }
         });
         let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
         self.counted = promise.unwrap_or_default();
@@ -414,7 +419,8 @@ impl Holding {
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
         let token: Arc<[u8]> = grant.token.into();
         self.add_cover(now, Cover { amount: grant.capacity, end, token: Arc::clone(&token) });
-        self.lease = Some(Lease { amount: grant.capacity, end, order: grant.order, token, outlived });
+        let (amount, length) = (grant.capacity, grant.length);
+        self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived });
         Ok(())
     }
 
@@ -445,6 +451,14 @@ impl Holding {
         self.cover.iter_mut().for_each(|cover| cover.amount = cover.amount.min(promise));
         self.prune_cover();
         succeeded.then(|| first.unwrap_or_default())
+    }
+
+    /// How long what is held or counted lasts, if anything is.
+    fn lasts(&self, now: Time) -> Option<Lasts> {
+        let ends = self.cover.iter().map(|cover| cover.end).chain(self.lease.as_ref().map(|lease| lease.end));
+        let remaining = ends.map(|end| end.since(now)).max().filter(|remaining| !remaining.is_zero())?;
+        let length = self.lease.as_ref().map_or(Duration::ZERO, |lease| lease.length);
+        Some(Lasts { length: length.max(remaining), remaining })
     }
 
     fn add_cover(&mut self, now: Time, cover: Cover) {

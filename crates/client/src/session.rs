@@ -152,6 +152,13 @@ impl Session {
         self.find(resource).ok().and_then(|place| self.entries[place].holding.proof())
     }
 
+    /// So much of `resource` may be in use under leaders of this node before the one that asks, until then, by what the node
+    /// above has charged for it; nothing if it did not say so.
+    #[must_use]
+    pub fn before(&self, resource: &ResourceId) -> Option<(Amount, Time)> {
+        self.find(resource).ok().and_then(|place| self.entries[place].before())
+    }
+
     /// Uses nothing of `resource` from here on; a release goes out if a server may count something.
     pub fn remove(&mut self, now: Time, resource: &ResourceId) {
         if let Ok(place) = self.find(resource)

@@ -106,6 +106,7 @@ impl Counter {
             burst: None,
             sharing: None,
             domains: None,
+            before: None,
         }
     }
 

@@ -243,6 +243,7 @@ impl<'a> Words<'a> {
                 learning: self.0.next_if_eq(&"learning").is_some(),
                 sharing: None,
                 domains: None,
+                before: None,
             });
         }
         answer

@@ -61,6 +61,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         burst: None,
         sharing: None,
         domains: None,
+        before: None,
     }
 }
 

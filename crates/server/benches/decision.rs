@@ -35,6 +35,7 @@ fn decision(criterion: &mut Criterion) {
                         capacity,
                         order: Some(order),
                         token: Vec::new(),
+                        lasts: None,
                     });
                     now += Duration::from_micros(1);
                     let answer = town.node.ask(now, &request).expect("a template covers it");

@@ -183,6 +183,7 @@ mod tests {
             safe_capacity: Some(-1.0),
             sharing: None,
             domains: None,
+            before: None,
         }
     }
 

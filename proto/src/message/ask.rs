@@ -5,6 +5,8 @@ pub(super) mod report;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use super::field;
@@ -78,6 +80,17 @@ pub struct Has {
     pub order: Option<Order>,
     /// The token that came with it; empty if none did.
     pub token: Vec<u8>,
+    /// How long it lasts, said to others than the one who granted it; absent: not said.
+    pub lasts: Option<Lasts>,
+}
+
+/// How long a lease lasts, as its holder tells it to another leader than the one who granted it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lasts {
+    /// The length that it was granted for.
+    pub length: Duration,
+    /// The time for which it may still be used; the length of those who do not say.
+    pub remaining: Duration,
 }
 
 /// A holder's promise that it uses nothing of these resources any more.

@@ -55,6 +55,17 @@ pub struct Grant {
     pub sharing: Option<Sharing>,
     /// What a domain may use of it, where the holder has shown that it has another version; told to clients.
     pub domains: Option<Arc<wire::DomainPolicies>>,
+    /// What earlier leaders of the node that is granted this may have left in use below it; told to nodes.
+    pub before: Option<Before>,
+}
+
+/// What a node may still use under leaders before the one that is granted a lease, as far as the node above charges for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Before {
+    /// The most that may be in use.
+    pub amount: Amount,
+    /// How long it may be, counted from when this was sent.
+    pub remaining: Duration,
 }
 
 /// How a grantor shares a resource, as it tells a node below.
@@ -137,6 +148,14 @@ impl Grant {
         if let Some(safe) = safe_capacity.filter(|safe| safe.is_nan()) {
             return Err(malformed("safe_capacity", format!("is {safe}")));
         }
+        let before = lease.before_capacity.zip(lease.before_ms);
+        if let Some((amount, _)) = before.filter(|(amount, _)| !amount.is_finite() || *amount < 0.0) {
+            return Err(malformed("gets.before_capacity", format!("is {amount}")));
+        }
+        let before = before.map(|(amount, millis)| Before {
+            amount: Amount::from_f64(amount),
+            remaining: Duration::from_millis(millis),
+        });
         // Doorman's clients take anything below 1 for "do not hammer me", and so do we.
         let refresh_seconds = lease.refresh_interval.unwrap_or(0).max(1).unsigned_abs();
         Ok(Grant {
@@ -154,6 +173,7 @@ impl Grant {
             burst: lease.burst_us.map(Duration::from_micros),
             sharing: None,
             domains: None,
+            before,
         })
     }
 
@@ -194,6 +214,10 @@ impl Grant {
             safe_leased: self.safe_leased.then_some(true),
             burst_us: self.burst.map(|burst| u64::try_from(burst.as_micros()).unwrap_or(u64::MAX)),
             learning: self.learning.then_some(true),
+            remaining_ms: None,
+            before_capacity: self.before.map(|before| before.amount.as_f64()),
+            // Rounded up: it must not end too early.
+            before_ms: self.before.map(|before| millis_up(before.remaining)),
         }
     }
 }
@@ -225,6 +249,10 @@ impl Sharing {
             learning_mode_duration: None,
         }
     }
+}
+
+fn millis_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 fn whole_seconds(duration: Duration) -> i64 {

@@ -107,6 +107,7 @@ impl Report {
             capacity: units(capacity),
             order: Some(Order { epoch, seq }),
             token: Vec::new(),
+            lasts: None,
         });
         let bands = [band].into_iter().collect::<Bands>();
         lessor_proto::message::Report {

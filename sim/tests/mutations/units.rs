@@ -26,6 +26,7 @@ fn grant(resource: &ResourceId, units: u64) -> Grant {
         burst: None,
         sharing: None,
         domains: None,
+        before: None,
     }
 }
 

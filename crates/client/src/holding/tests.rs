@@ -27,6 +27,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         burst: None,
         sharing: None,
         domains: None,
+        before: None,
     };
     holding.adopt(Time::ZERO, grant, second(end)).unwrap();
 }

@@ -117,6 +117,7 @@ impl Session {
         self.entries[place].exchange = None;
         let plan = plan.with(&grant);
         let basis = grant.basis.unwrap_or(exchange.id);
+        self.entries[place].take_before(now, &grant, self.config.drift);
         let policies = self.entries[place].take_policies(&grant);
         let adopted = self.end_of(now, &grant, basis).and_then(|end| {
             self.fence = self.fence.max(grant.order.map(|order| order.epoch));

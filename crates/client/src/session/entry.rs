@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Grant, HolderKind, Order, Report};
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Drift, ResourceId, Time};
 
 use super::{Change, Failure, Fault, SessionConfig};
 use crate::allowance::Allowance;
@@ -41,6 +41,8 @@ pub(super) struct Entry {
     pub(super) streamed: Streamed,
     /// What its domains may use; absent: all of it.
     domains: Option<Arc<Policies>>,
+    /// So much of what is granted to a node may be in use under leaders before this one, until then.
+    before: Option<(Amount, Time)>,
     /// What the program was told last.
     told: (Allowance, Rung, Option<Fault>, u32),
     /// How much the last change that was handed out allows.
@@ -98,6 +100,7 @@ impl Entry {
             refresh: None,
             streamed: Streamed::default(),
             domains: None,
+            before: None,
             told: (Allowance::NOTHING, Rung::Waiting, None, 0),
             allowed: Amount::ZERO,
             given_back: None,
@@ -306,6 +309,18 @@ impl Entry {
         let malformed = |bad| Failure::Malformed(format!("malformed answer: domains: {bad}"));
         self.domains = policies.map_err(malformed)?.map(Arc::new);
         Ok(())
+    }
+
+    /// Takes up what came with a grant of what earlier leaders of this node may have left in use, by our clock.
+    pub(super) fn take_before(&mut self, now: Time, grant: &Grant, drift: Drift) {
+        if let Some(before) = grant.before {
+            self.before = Some((before.amount, drift.grantor_end(now, before.remaining)));
+        }
+    }
+
+    /// What earlier leaders of this node may have left in use, and until when.
+    pub(super) fn before(&self) -> Option<(Amount, Time)> {
+        self.before
     }
 
     /// What its domains may use.

@@ -82,6 +82,7 @@ impl Session {
         }
         let length = grant.length;
         let pace = grant.refresh_interval.min(length / 3);
+        self.entries[place].take_before(now, &grant, self.config.drift);
         let policies = self.entries[place].take_policies(&grant);
         let adopted = self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, end));
         let spaced = self.spaced(now);

@@ -101,6 +101,7 @@ impl Books {
             burst: None,
             sharing: None,
             domains: None,
+            before: None,
         };
         Some((grant, seq))
     }

@@ -23,7 +23,12 @@ fn successor() -> Node {
 }
 
 fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>)>) -> Answer {
-    let has = has.map(|(units, order)| Has { capacity: Amount::from_units(units), order, token: Vec::new() });
+    let has = has.map(|(units, order)| Has {
+        capacity: Amount::from_units(units),
+        order,
+        token: Vec::new(),
+        lasts: None,
+    });
     let ask = Ask {
         kind: HolderKind::Client,
         holder: client(name),

@@ -148,6 +148,7 @@ impl Pool {
                 capacity: grant.capacity,
                 order: grant.order,
                 token: Vec::new(),
+                lasts: None,
             });
             let bands = Bands::from_vec(wanter.bands.clone());
             let ask = Ask {

@@ -148,8 +148,12 @@ impl Holder {
 
     fn ask(&self, now: Time, name: &str, words: &Words) -> Ask {
         let incarnated = self.memory == Memory::Incarnated;
-        let claim =
-            words.claims.map(|claims| Has { capacity: Amount::from_f64(claims), order: None, token: vec![] });
+        let claim = words.claims.map(|claims| Has {
+            capacity: Amount::from_f64(claims),
+            order: None,
+            token: vec![],
+            lasts: None,
+        });
         let has = claim
             .or_else(|| self.lease.as_ref().filter(|(_, end)| *end > now).map(|(grant, _)| self.has(grant)));
         Ask {
@@ -170,8 +174,10 @@ impl Holder {
 
     fn has(&self, grant: &Grant) -> Has {
         match self.memory {
-            Memory::Forgets => Has { capacity: grant.capacity, order: None, token: Vec::new() },
-            _ => Has { capacity: grant.capacity, order: grant.order, token: grant.token.clone() },
+            Memory::Forgets => Has { capacity: grant.capacity, order: None, token: Vec::new(), lasts: None },
+            _ => {
+                Has { capacity: grant.capacity, order: grant.order, token: grant.token.clone(), lasts: None }
+            }
         }
     }
 }

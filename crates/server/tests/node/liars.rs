@@ -46,6 +46,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         burst: None,
         sharing: None,
         domains: None,
+        before: None,
     };
     (grant, Time::ZERO + Duration::from_secs(60))
 }

@@ -118,6 +118,7 @@ impl Hall {
             capacity: grant.capacity,
             order: grant.order,
             token: grant.token.clone(),
+            lasts: None,
         });
         let reports = bands.map(|bands| Report { resource: resource(), bands, has, held, domains: None });
         let report = StreamReport {

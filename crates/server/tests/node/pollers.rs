@@ -76,8 +76,12 @@ impl Poller {
 
     /// What it asks for, showing `lease`.
     fn ask(&self, lease: Option<&Grant>) -> Ask {
-        let has =
-            |grant: &Grant| Has { capacity: grant.capacity, order: grant.order, token: grant.token.clone() };
+        let has = |grant: &Grant| Has {
+            capacity: grant.capacity,
+            order: grant.order,
+            token: grant.token.clone(),
+            lasts: None,
+        };
         Ask {
             kind: HolderKind::Client,
             holder: client(&self.name),
@@ -178,24 +182,6 @@ fn claims_are_freed_at_once() {
         street.step(now);
     }
     assert_eq!(street.pollers[5].believes(SUCCESSION + 59), Amount::from_units(50));
-}
-
-#[test]
-fn two_processes_of_one_id_are_two_through_a_fail_over() {
-    let mut street = Street::new(80.0);
-    // They have the same amount, and nothing tells them apart but their tokens.
-    street.pollers.iter_mut().for_each(|poller| poller.name = "copied".to_owned());
-    street.node = Node::new(Time::ZERO, config(1, Record::default()), repository(terms()));
-    street.pollers.iter_mut().for_each(|poller| (poller.lease, poller.next) = (None, 0));
-    (0..DEATH).for_each(|now| street.step(now));
-    // The first has claimed what it has before the others come.
-    street.pollers[0].next = SUCCESSION;
-    street.pollers[1..].iter_mut().for_each(|poller| poller.next = SUCCESSION + 12);
-    street.succeed(left(Some(SUCCESSION + 1 + AUTHORITY)));
-    assert_eq!(street.seconds_without(SUCCESSION + 100), [0; 5]);
-    let books = street.node.books(second(SUCCESSION + 99), &resource()).expect("somebody holds");
-    let charged: Vec<Amount> = books.children.iter().map(|child| child.charge).collect();
-    assert_eq!(charged, [Amount::from_units(60); 5]);
 }
 
 #[test]

@@ -177,6 +177,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             burst: None,
             sharing: None,
             domains: None,
+            before: None,
         };
         listener.lease = Some((grant, Time::MAX));
     }
@@ -213,6 +214,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             burst: None,
             sharing: None,
             domains: None,
+            before: None,
         }]),
     };
     hall.node.on_parent(hall.now, FromParent::Down { id: stream, down });

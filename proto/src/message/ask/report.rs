@@ -1,8 +1,10 @@
 //! What a report says of one resource, to and from the wire.
 
+use std::time::Duration;
+
 use smallvec::smallvec;
 
-use super::{Band, Has, Report, bands};
+use super::{Band, Has, Lasts, Report, bands};
 use crate::message::field::{self, Place};
 use crate::message::{Limits, Order, Refusal};
 use crate::{Amount, wire};
@@ -78,7 +80,11 @@ fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
         ));
     }
     let order = lease.epoch.zip(lease.seq).map(|(epoch, seq)| Order { epoch, seq });
-    Ok(Has { capacity: Amount::from_f64(capacity), order, token: lease.token.unwrap_or_default() })
+    let lasts = lease
+        .duration_ms
+        .map(Duration::from_millis)
+        .map(|length| Lasts { length, remaining: lease.remaining_ms.map_or(length, Duration::from_millis) });
+    Ok(Has { capacity: Amount::from_f64(capacity), order, token: lease.token.unwrap_or_default(), lasts })
 }
 
 // === impl Report ===
@@ -123,7 +129,13 @@ impl Has {
             epoch: self.order.map(|order| order.epoch),
             seq: self.order.map(|order| order.seq),
             token: (!self.token.is_empty()).then(|| self.token.clone()),
+            duration_ms: self.lasts.map(|lasts| millis(lasts.length)),
+            remaining_ms: self.lasts.map(|lasts| millis(lasts.remaining)),
             ..wire::Lease::default()
         }
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -166,6 +166,7 @@ fn an_ask_survives_the_wire() {
                 capacity: Amount::from_units(4),
                 order: Some(Order { epoch: 9, seq: 2 }),
                 token: vec![1, 2],
+                lasts: None,
             }),
             held: Some(Amount::from_units(3)),
             domains: Some(7),

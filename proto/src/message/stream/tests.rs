@@ -160,6 +160,7 @@ fn has() -> impl Strategy<Value = Has> {
         capacity,
         order,
         token,
+        lasts: None,
     })
 }
 
@@ -255,6 +256,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 burst: ack_wanted.then_some(Duration::from_millis(50)),
                 sharing: (to == HolderKind::Node).then_some(sharing),
                 domains: None,
+                before: None,
             }
         },
     )
