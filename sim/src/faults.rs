@@ -89,8 +89,6 @@ pub enum Mischief {
     Lease,
     /// A template is removed, and put back later.
     Template,
-    /// Another policy is configured.
-    Policy,
 }
 
 /// How often it did.
@@ -120,7 +118,7 @@ pub struct Tally {
 
 impl Mischief {
     /// All of them.
-    pub const ALL: [Mischief; 29] = [
+    pub const ALL: [Mischief; 28] = [
         Mischief::Break,
         Mischief::Silence,
         Mischief::Stall,
@@ -149,7 +147,6 @@ impl Mischief {
         Mischief::Capacity,
         Mischief::Lease,
         Mischief::Template,
-        Mischief::Policy,
     ];
 
     /// How it is called in reports.
@@ -184,7 +181,6 @@ impl Mischief {
             Mischief::Capacity => "capacity changed",
             Mischief::Lease => "lease length changed",
             Mischief::Template => "template removed",
-            Mischief::Policy => "policy changed",
         }
     }
 }

@@ -10,7 +10,6 @@ mod books;
 mod calm;
 mod edges;
 mod hits;
-mod units;
 
 use std::any::Any;
 use std::fmt;

@@ -4,12 +4,11 @@ mod check;
 
 use std::time::Duration;
 
-use lessor_client::holding::Fallback;
 use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
 use lessor_server::election::ElectionConfig;
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Policy, Rotate};
+use lessor_server::repository::{Kind, Policy};
 
 pub use self::check::BadPlan;
 use crate::faults::Faults;
@@ -42,10 +41,6 @@ pub struct TownPlan {
     pub claims: Claims,
     /// How places come by their leaders.
     pub election: Election,
-    /// What may befall servers that are alone.
-    pub lone: Lone,
-    /// What clients do that are cut off for longer than their leases last.
-    pub fallback: Fallback,
     /// When the first clients begin.
     pub clients_from: Duration,
     /// A rule of a mind that is broken on purpose.
@@ -81,15 +76,6 @@ pub enum Election {
     Alone,
     /// Their tasks stand for election at etcd.
     Etcd(EtcdPlan),
-}
-
-/// What may befall servers that are alone, which know nothing of those before them.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Lone {
-    /// Below others they die and begin again as well; the root does so anyway, and learns.
-    pub dies_below: bool,
-    /// Below others there are two processes of each name.
-    pub namesakes: bool,
 }
 
 /// The etcd of a town, and how tasks speak to it.
@@ -149,8 +135,6 @@ pub struct Hold {
     pub wants: f64,
     /// Greater is served first.
     pub priority: i64,
-    /// For how many it counts.
-    pub weight: u32,
 }
 
 /// One resource.
@@ -164,12 +148,6 @@ pub struct ResourcePlan {
     pub policy: Policy,
     /// How much there is of it.
     pub capacity: Amount,
-    /// Of a gauge: how its units are taken in turns.
-    pub rotate: Option<Rotate>,
-    /// Of a gauge: how long a turn lasts.
-    pub quantum: Option<Duration>,
-    /// Of a rate: what may be saved up.
-    pub burst: Option<Duration>,
 }
 
 /// How long a message takes.
@@ -236,7 +214,7 @@ impl TownPlan {
             place,
             link: Link::NEAR,
             way: Way::Stream,
-            holds: vec![Hold::new(0, wants)],
+            holds: vec![Hold { resource: 0, wants, priority: 0 }],
         };
         let seats = level.iter().flat_map(|&place| (0..clients).map(move |number| (place, number)));
         TownPlan {
@@ -251,8 +229,6 @@ impl TownPlan {
             tokens: true,
             claims: Claims::Freed,
             election: Election::Etcd(EtcdPlan::default()),
-            lone: Lone::default(),
-            fallback: Fallback::Pessimistic,
             clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]
             mutation: None,
@@ -324,16 +300,6 @@ impl Default for Terms {
     }
 }
 
-// === impl Hold ===
-
-impl Hold {
-    /// So much of a resource, as urgent as everybody's.
-    #[must_use]
-    pub fn new(resource: u16, wants: f64) -> Hold {
-        Hold { resource, wants, priority: 0, weight: 1 }
-    }
-}
-
 // === impl ResourcePlan ===
 
 impl ResourcePlan {
@@ -345,9 +311,6 @@ impl ResourcePlan {
             kind: Kind::Rate,
             policy: Policy::FairShare,
             capacity: Amount::from_f64(capacity),
-            rotate: None,
-            quantum: None,
-            burst: None,
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) enum Hit {
     Denied(Option<Duration>),
 }
 
-/// What a limiter may save up if nobody says how much.
+/// What a limiter may save up.
 pub(crate) const BURST: Duration = Limiter::DEFAULT_BURST;
 
 // === impl Program ===
@@ -168,12 +168,8 @@ impl Hits {
         self.allowance.capacity.unwrap_or(Amount::MAX).as_micros()
     }
 
-    /// What may be saved up under the allowance, in millionths: where that is less than a unit, one more.
+    /// What may be saved up under the allowance, in millionths.
     fn most(&self) -> u128 {
-        let unit = u128::from(Amount::MICROS_PER_UNIT);
-        match bucket::brought(self.rate(), self.allowance.burst.unwrap_or(BURST)) {
-            burst if burst < unit => burst + unit,
-            burst => burst,
-        }
+        bucket::brought(self.rate(), BURST) + u128::from(Amount::MICROS_PER_UNIT)
     }
 }

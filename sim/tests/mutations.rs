@@ -10,6 +10,7 @@ mod mutations {
     pub(crate) mod debt;
     pub(crate) mod fence;
     pub(crate) mod hall;
+    pub(crate) mod memory;
     pub(crate) mod numbers;
     pub(crate) mod pollers;
     pub(crate) mod safe;
@@ -18,7 +19,7 @@ mod mutations {
 
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence, numbers, pollers, safe, units};
+use mutations::{claims, debt, fence, memory, numbers, pollers, safe, units};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -73,6 +74,9 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::EndUnchecked => Noticed::Story(pollers::granted_again),
         GrantorMutation::ResealEarly => Noticed::Story(pollers::back_and_forth),
         GrantorMutation::ClaimAtOnce => Noticed::Story(pollers::read_late),
+        GrantorMutation::LearnAsConfigured => Noticed::Story(memory::shorter_leases),
+        GrantorMutation::TrustOldRecord => Noticed::Story(memory::an_old_record),
+        GrantorMutation::EmptyIsNothing => Noticed::Story(memory::an_empty_record),
         // Towns notice it about once in a thousand seeds (682: I5).
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
     }
@@ -85,13 +89,14 @@ fn election(mutation: ElectionMutation) -> Noticed {
         ElectionMutation::NoReadBack => Swarm(80),      // 3, 7, 8: I13
         ElectionMutation::NoGuard => Swarm(200),        // 7, 10, 19: I15
         ElectionMutation::NoOrder => Swarm(150),        // 2, 7, 15: I6
+        ElectionMutation::EpochOfRevision => Noticed::Story(memory::a_wiped_etcd),
     }
 }
 
 fn driver(mutation: DriverMutation) -> Noticed {
     match mutation {
-        DriverMutation::UseSaidBefore => Swarm(60), // 1, 3, 6: I9
-        DriverMutation::LessIsNotTold => Swarm(20), // 0, 2: I1; 1, 3: I9
+        DriverMutation::SampledUse => Swarm(120),   // 11, 13, 14: I9
+        DriverMutation::LessIsNotTold => Swarm(20), // 0: I9; 2, 3: I1; 4: I2
     }
 }
 
@@ -123,6 +128,7 @@ fn no_rule_of_an_election_can_be_left_out() {
         ElectionMutation::NoReadBack,
         ElectionMutation::NoGuard,
         ElectionMutation::NoOrder,
+        ElectionMutation::EpochOfRevision,
     ];
     for mutation in all {
         check(Mutation::Election(mutation), &election(mutation));

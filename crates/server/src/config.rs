@@ -87,6 +87,14 @@ pub struct Record {
     pub config_version: u64,
     /// It has resigned: it granted nothing after it wrote this, and nobody before it can.
     pub closed: bool,
+    /// The number of the last leader's reign; 0: not known.
+    pub epoch: u64,
+    /// How much is out of anything is not known: the record has been lost, or there has never been one. Marks say nothing; how
+    /// long leases last and how long leaders act is no less than here.
+    pub unknown: bool,
+    /// It is not certain that the last leader has stopped: nothing is believed of what holders show before all of it has
+    /// ended.
+    pub unsure: bool,
     /// For how long, at the least, nobody had been elected when this leader began, by its own clock. It need not wait again
     /// for what has ended meanwhile.
     pub vacant: Duration,
@@ -170,6 +178,21 @@ impl Record {
         let vacant = u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX);
         Time::from_nanos(over.as_nanos().saturating_sub(vacant))
     }
+}
+
+/// For how long a leader that begins without knowing what is out learns it by `template`, before it hands out anything else;
+/// zero if it is not to.
+pub(crate) fn learning(template: &Template, record: Option<&Record>, drift: Drift) -> Duration {
+    if template.learning.is_zero() {
+        return Duration::ZERO;
+    }
+    // Whatever is written there, a lease of a server with these very templates may last for so long.
+    let lease = template.lease_length;
+    let longest = record.map_or(lease, |record| {
+        let before = lease.max(record.longest_lease).max(record.longest_safe_lease);
+        before.saturating_add(record.authority)
+    });
+    drift.stretch(template.learning.max(longest))
 }
 
 // === impl Longest ===

@@ -63,7 +63,10 @@ mod reign;
 mod resigning;
 mod revoking;
 mod standing;
+pub mod state;
 mod writer;
+
+use std::time::Duration;
 
 use lessor_proto::Time;
 
@@ -191,6 +194,11 @@ impl Candidate {
             Phase::Leading(reign) => Some(reign.epoch()),
             _ => None,
         }
+    }
+
+    /// The date is this. It is asked for nothing but a number above all that holders have heard of.
+    pub fn set_date(&mut self, since_epoch: Duration) {
+        self.config.date = u64::try_from(since_epoch.as_millis()).unwrap_or(0);
     }
 
     /// How it was configured.

@@ -129,6 +129,12 @@ impl Ledger {
         }
     }
 
+    /// Counts no ghost any more: nothing is granted meanwhile to anybody who has not shown it.
+    pub fn exorcise(&mut self) {
+        self.total -= micros(std::mem::take(&mut self.ghost));
+        self.settle_debt();
+    }
+
     /// What may be out under earlier leaders and was not claimed.
     #[must_use]
     pub fn ghost(&self) -> Amount {
@@ -277,9 +283,10 @@ impl Ledger {
         self.change(account, |account| account.acknowledge(seq, held));
     }
 
-    /// Charges `claimed`, which the holder has from before the start, until `end`; as much of it as there is room for.
+    /// Charges `claimed`, which the holder has from before the start, until `end`; as much of it as there is room for, whatever the
+    /// ceiling: the record says meanwhile that it does not know.
     pub fn take_up(&mut self, account: &mut Account, claimed: Amount, end: Time) -> Amount {
-        let room = claimed.min(self.headroom());
+        let room = claimed.min(self.free());
         let cut = self.cut;
         self.change(account, |account| account.add(Entry { amount: room, end, seq: 0, cut }));
         room

@@ -49,6 +49,8 @@ pub struct Header {
     pub closed: bool,
     /// The newest configuration that was in force.
     pub config_version: u64,
+    /// More may be out than the marks say: the leader does not know yet what was before it.
+    pub unknown: bool,
 }
 
 /// What a mark has to allow for.
@@ -89,6 +91,8 @@ pub(crate) struct Marks {
     resigned: bool,
     /// A later configuration was in force than is now: nothing is granted.
     outdated: bool,
+    /// Of these more is out than their marks allow: it was shown by holders while that was not known.
+    beyond: BTreeSet<ResourceId>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,6 +122,8 @@ struct Heading {
     past: Vec<(Longest, Time)>,
     /// For how long the leader before may act unseen, and when it certainly does not.
     before: (Duration, Time),
+    /// Until then it is not known what is out from before.
+    unknown_until: Time,
 }
 
 /// What has come of a write.
@@ -164,6 +170,7 @@ impl Marks {
                 config_version: record.config_version,
                 past: past.to_vec(),
                 before: (if record.closed { Duration::ZERO } else { record.authority }, opens),
+                unknown_until: Time::ZERO,
             },
             due: BTreeSet::new(),
             due_at: since,
@@ -173,6 +180,7 @@ impl Marks {
             last_ticket: 0,
             resigned: false,
             outdated: false,
+            beyond: BTreeSet::new(),
         }
     }
 
@@ -211,6 +219,11 @@ impl Marks {
         }
     }
 
+    /// Before `until` it is not known what is out from before, if that is later than what was said so far.
+    pub(crate) fn learn_until(&mut self, until: Time) {
+        self.header.unknown_until = self.header.unknown_until.max(until);
+    }
+
     /// The version of a configuration that was in force and is later than the one that is now, if there is such a one.
     pub(crate) fn later_config(&self) -> Option<u64> {
         self.outdated.then_some(self.header.config_version)
@@ -221,6 +234,10 @@ impl Marks {
         let found = self.marks.get(id).copied();
         let Mark { most, least, falling, reign } = found.unwrap_or_default();
         let opening = self.header.written.is_none();
+        match need.out > least {
+            true => _ = self.beyond.insert(id.clone()),
+            false => _ = self.beyond.remove(id),
+        }
         let short = need.amount > least;
         if (need.is_felt || opening) && short && !self.due.contains(id) {
             self.due.insert(id.clone());
@@ -267,7 +284,7 @@ impl Marks {
                 values.entry(id).or_insert(mark.least);
             }
         }
-        let header = self.header.next(now, false);
+        let header = self.header.next(now, false, self.beyond.is_empty());
         self.due_at = Time::MAX;
         (!values.is_empty() || header.is_some()).then(|| self.write(values, header, proof))
     }
@@ -317,7 +334,7 @@ impl Marks {
         let values: BTreeMap<ResourceId, Amount> =
             self.marks.iter().map(|(id, mark)| (id.clone(), mark.least.min(need(id)))).collect();
         let closed = now >= self.header.before.1;
-        let header = self.header.next(now, closed).or(self.header.written);
+        let header = self.header.next(now, closed, self.beyond.is_empty()).or(self.header.written);
         self.write(values, header, proof)
     }
 
@@ -327,7 +344,8 @@ impl Marks {
             return None;
         }
         let falling = self.falling.first().map(|&(at, _)| at);
-        let changes = [falling, self.header.changes_at()].into_iter().flatten();
+        let learnt = self.header.learnt_at().filter(|_| self.beyond.is_empty());
+        let changes = [falling, self.header.changes_at(), learnt].into_iter().flatten();
         let at = changes.fold(self.due_at, Time::min);
         (at < Time::MAX).then(|| at.max(self.not_before))
     }
@@ -386,7 +404,7 @@ impl Header {
 
 impl Heading {
     /// What it should say at `now`, if it does not.
-    fn next(&mut self, now: Time, closed: bool) -> Option<Header> {
+    fn next(&mut self, now: Time, closed: bool, all_marked: bool) -> Option<Header> {
         self.past.retain(|&(_, until)| now < until);
         let longest = self.past.iter().fold(self.longest, |longest, &(past, _)| longest.max(past));
         let (authority, until) = self.before;
@@ -397,6 +415,7 @@ impl Heading {
             authority: self.authority.max(before),
             closed,
             config_version: self.config_version,
+            unknown: now < self.unknown_until || !all_marked,
         };
         (self.doubtful || self.written != Some(header)).then_some(header)
     }
@@ -408,6 +427,11 @@ impl Heading {
             let Longest { lease, safe_lease } = written.longest().min(header.longest());
             (written.longest_lease, written.longest_safe_lease) = (lease, safe_lease);
         }
+    }
+
+    /// When it is to say that the marks are all there is to know, if it says that they are not.
+    fn learnt_at(&self) -> Option<Time> {
+        self.written.filter(|written| written.unknown).map(|_| self.unknown_until)
     }
 
     /// Whether it does not allow what is to be granted.

@@ -61,13 +61,19 @@ pub enum Mutation {
     ResealEarly,
     /// A poller claims with the first request that shows a lease of an earlier leader.
     ClaimAtOnce,
+    /// A server that knows nothing learns for as long as is configured, whatever holders show.
+    LearnAsConfigured,
+    /// A leader that finds no record takes it that nothing is out.
+    EmptyIsNothing,
+    /// A record is believed though holders show that it is not the last.
+    TrustOldRecord,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 23] = [
+    pub const ALL: [Mutation; 26] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -91,6 +97,9 @@ impl Mutation {
         Mutation::EndUnchecked,
         Mutation::ResealEarly,
         Mutation::ClaimAtOnce,
+        Mutation::LearnAsConfigured,
+        Mutation::EmptyIsNothing,
+        Mutation::TrustOldRecord,
     ];
 }
 

@@ -15,17 +15,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Ask, HolderKind, Refusal, Release, Report, WallClock};
+use lessor_proto::message::{Answer, Ask, HolderKind, Order, Refusal, Release, Report, WallClock};
 use lessor_proto::{ClientId, ResourceId, Time};
 
-use crate::config::Longest;
 pub use crate::config::{Claims, NodeConfig, ParentConfig, Record};
+use crate::config::{Longest, learning};
 use crate::date::Date;
 pub use crate::marks::{Header, MarkWrite};
 use crate::marks::{Marks, Need};
+use crate::mutation::Mutation;
 use crate::repository::{Repository, Template};
 use crate::resource::shows_earlier;
 use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy};
+use crate::token::Bearer;
 
 pub use self::books::{Books, ChildBook};
 use self::parent::Above;
@@ -70,6 +72,17 @@ impl Node {
         let mut marks = config.marks.then(|| Marks::new(now, &config, longest(&repository, &config)));
         if let Some(marks) = &mut marks {
             marks.set_config_version(now, repository.version());
+            if let Some(record) = config.record.as_ref().filter(|record| record.unknown) {
+                let terms = repository.templates().iter().chain(&config.unknown_names);
+                let longest = |template: &Arc<Template>| {
+                    let floor = template.floor();
+                    let floor =
+                        floor.map_or(Duration::ZERO, |floor| learning(&floor, Some(record), config.drift));
+                    learning(template, Some(record), config.drift).max(floor)
+                };
+                let longest = terms.map(longest).max();
+                marks.learn_until(now + longest.unwrap_or_default());
+            }
         }
         Node {
             heartbeat: heartbeat(&repository),
@@ -217,6 +230,41 @@ impl Node {
         self.marks.as_ref().and_then(Marks::later_config)
     }
 
+    /// Whether a report shows that somebody led after the last whom the record knows of: it was restored, or is an old one.
+    fn shows_a_gap(&self, ask: &Ask, report: &Report) -> bool {
+        if self.config.rules.lack(Mutation::TrustOldRecord) {
+            return false;
+        }
+        let record = self.config.record.as_ref().filter(|record| !record.unknown && record.epoch > 0);
+        let (Some(record), Some(has)) = (record, &report.has) else { return false };
+        let between = |order: Order| order.epoch > record.epoch && order.epoch < self.config.epoch;
+        let Some(incarnation) = ask.incarnation.filter(|_| has.order.is_some_and(between)) else {
+            return false;
+        };
+        let Some(keys) = &self.config.keys else { return true };
+        let (node, kind, holder) = (&*self.config.name, ask.kind, ask.holder.as_str());
+        let bearer = Bearer { node, kind, holder, incarnation, resource: &report.resource };
+        keys.open(&bearer, &has.token).is_ok_and(|content| between(content.order))
+    }
+
+    /// The record does not tell what is out: that is learnt, as without one. Whatever it was, it ends no later than if it had
+    /// been granted up to the beginning of this reign.
+    fn distrust_record(&mut self, now: Time) {
+        let Some(record) = &mut self.config.record else { return };
+        record.unknown = true;
+        self.tally.records_distrusted += 1;
+        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
+        for id in ids {
+            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+            if let Some(resource) = self.resources.get_mut(&id) {
+                resource.advance(now);
+                resource.learn_anew(reign);
+            }
+            self.sync(now, &id);
+            self.book(&id);
+        }
+    }
+
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
         let reign = reign(&self.config, &self.marks, self.since, self.sessions + 1);
         let mut fresh = 0;
@@ -251,6 +299,9 @@ impl Node {
         let opens = self.opens();
         for report in &ask.reports {
             let id = &report.resource;
+            if self.shows_a_gap(ask, report) {
+                self.distrust_record(now);
+            }
             if now < opens && self.waits_to_claim(ask, report) {
                 retry = retry.into_iter().chain([opens.since(now).max(PROMPT)]).min();
                 continue;

@@ -42,7 +42,7 @@ use self::legacy::Crowd;
 use self::rotate::Rota;
 use self::streaming::Streaming;
 use self::supply::Supply;
-use crate::config::{Longest, NodeConfig};
+use crate::config::{Longest, NodeConfig, learning};
 use crate::date::Date;
 use crate::hub::Hub;
 use crate::ledger::Ledger;
@@ -103,6 +103,10 @@ pub struct Resource {
     deferred: BTreeMap<Slot, Amount>,
     /// What has become of claims since somebody last asked.
     claims: ClaimTally,
+    /// What earlier leaders of nodes below were charged for when the present ones were first heard of, and until when.
+    succeeded: BTreeMap<Slot, (Amount, Time)>,
+    /// What holders have shown to have of an earlier life of this node, of which it knows nothing, and until when.
+    shown: BTreeMap<Slot, (Amount, Time)>,
 }
 
 /// What stays the same for every report of one ask.
@@ -127,9 +131,11 @@ impl Resource {
         let leased = reign.config.parent.is_some() && template.policy.is_bounded();
         let limit = if leased { Some(Amount::ZERO) } else { limit(&template) };
         let mut ledger = Ledger::new(limit, reign.config.rules);
-        let (mut learning, mut supply) = (drift.stretch(template.learning), Supply::Configured);
+        let record = reign.config.record.as_ref();
+        let (mut learning, mut supply) = (learning(&template, record, drift), Supply::Configured);
         let mut longest = template.lease_length;
-        if let Some(record) = &reign.config.record {
+        let known = record.filter(|record| !record.unknown);
+        if let Some(record) = known {
             let out = record.marks.get(&id).copied().unwrap_or_default();
             let end = match reign.config.rules.lack(Mutation::ShortGhost) {
                 true => reign.since + record.longest().of(&id) / 2,
@@ -141,7 +147,8 @@ impl Resource {
             ledger.advance(now);
             longest = record.longest().of(&id);
         }
-        if leased || reign.config.marks || reign.config.record.is_some() {
+        let is_believed = reign.config.rules.lack(Mutation::EmptyIsNothing) && record.is_some();
+        if leased || known.is_some() || record.is_none() && reign.config.marks || is_believed {
             learning = Duration::ZERO;
         }
         if leased {
@@ -170,12 +177,27 @@ impl Resource {
             duplicates: 0,
             deferred: BTreeMap::new(),
             claims: ClaimTally::default(),
+            succeeded: BTreeMap::new(),
+            shown: BTreeMap::new(),
             terms: Arc::clone(&template),
             template: Some(template),
         };
         resource.share_part();
         resource.reshare();
         resource
+    }
+
+    /// What is out from before is not what the record says: it is learnt, and nobody gets anything else meanwhile.
+    pub(crate) fn learn_anew(&mut self, reign: Reign<'_>) {
+        if self.is_leased() {
+            return;
+        }
+        let learning = learning(&self.terms, reign.config.record.as_ref(), reign.config.drift);
+        self.learning_until = self.learning_until.max(reign.since + learning);
+        self.learned = false;
+        self.ledger.exorcise();
+        (self.unsettled, self.deferred) = (true, BTreeMap::new());
+        self.reshare();
     }
 
     /// Changes the template; absent: the repository does not cover the resource any more.
@@ -216,7 +238,7 @@ impl Resource {
     /// Whether the report would be taken, with nothing changed if not.
     pub(crate) fn admit(&self, ask: &Ask, report: &Report, reign: Reign<'_>) -> Result<(), Refusal> {
         legacy::admit(&self.terms, ask, reign.config)?;
-        let holder = holder(ask, report);
+        let holder = holder(ask, report, reign.config.epoch);
         let demands = Demands::from_bands(&report.bands);
         let bands = self.shares.bands()
             + demands.iter().filter(|demand| !self.shares.has_band(demand.priority)).count();
@@ -254,7 +276,7 @@ impl Resource {
     /// Takes a report; not that of a leader who has been succeeded.
     pub(crate) fn hear(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> Option<Slot> {
         self.touched = now;
-        let holder = holder(ask, report);
+        let holder = holder(ask, report, reign.config.epoch);
         let before = (self.ledger.total(), self.ledger.ghost());
         let slot = match self.children.locate(holder) {
             Some(slot) => {
@@ -380,7 +402,8 @@ impl Resource {
             grain: self.terms.grain(),
             limit,
             is_tight: self.is_leased() || self.terms.in_steps,
-            is_felt: lack > Amount::ZERO,
+            // What was shown while learning is charged at once: the record says meanwhile that it does not know.
+            is_felt: lack > Amount::ZERO || self.ledger.ceiling().is_some_and(|ceiling| out > ceiling),
             reign: None,
         }
     }
@@ -430,6 +453,11 @@ impl Resource {
     /// Whether those who listen are to be told what has changed for them.
     pub(crate) fn is_unsettled(&self, now: Time) -> bool {
         self.unsettled && self.next_look <= now
+    }
+
+    /// Until when what is out from before the start may still be in use, as far as is known.
+    pub(crate) fn learns_until(&self) -> Time {
+        self.learning_until
     }
 
     /// Whether what is out from before the start may still be in use.

@@ -37,11 +37,8 @@ impl Town {
         let of_it = |holding: &&super::Holding| {
             holding.resource == resource && self.clients[holding.client as usize].lives()
         };
-        let demand = |holding: &super::Holding| Demand {
-            priority: holding.priority,
-            weight: holding.weight,
-            wants: holding.wants,
-        };
+        let demand =
+            |holding: &super::Holding| Demand { priority: holding.priority, weight: 1, wants: holding.wants };
         let live = || self.holdings.iter().filter(of_it);
         live().for_each(|holding| shares.insert(&demand(holding)));
         let target = |holding: &super::Holding| Target {
@@ -116,18 +113,7 @@ impl Town {
                 format!("clients have {had} of r{resource}, and {due} is due to them ({name} {policy:?} {capacity}):\n{}", table(&targets))
             });
         }
-        if let Some((high, low)) = inverted(&targets).filter(|(high, low)| high.min(*low) > slack) {
-            self.oracle.fail(22, || {
-                format!(
-                    "{high} of r{resource} are missing above, and {low} are used below:\n{}",
-                    table(&targets)
-                )
-            });
-        }
-        if found.kind == Kind::Gauge {
-            return self.judge_units(resource, &targets);
-        }
-        if !flat && found.policy != Policy::FairShare {
+        if found.kind == Kind::Gauge || !flat && found.policy != Policy::FairShare {
             return;
         }
         let misplaced: f64 =
@@ -143,18 +129,7 @@ impl Town {
     }
 }
 
-/// What the greatest priority lacks that lacks anything that is due, and what all below it have.
-fn inverted(targets: &[Target]) -> Option<(f64, f64)> {
-    let lacks = |target: &Target| (target.due - target.believed.as_f64()).max(0.0);
-    let lacking = targets.iter().filter(|target| lacks(target) > 1e-6);
-    let priority = lacking.map(|target| target.priority).max()?;
-    let of = |target: &&Target| target.priority == priority;
-    let high = targets.iter().filter(of).map(lacks).sum();
-    let below = targets.iter().filter(|target| target.priority < priority);
-    Some((high, below.map(|target| target.believed.as_f64()).sum()))
-}
-
-pub(super) fn table(targets: &[Target]) -> String {
+fn table(targets: &[Target]) -> String {
     let row = |target: &Target| {
         let Target { client, wants, priority, due, believed } = target;
         format!("  client {client:>3} wants {wants:>14.6} at {priority}: due {due:>14.6}, has {believed}\n")

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::holding::Fallback;
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::repository::{BadTemplates, Field, Fraction, Glob, Repository, SafeCapacity, Template};
 
@@ -49,8 +48,6 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
             tokens: plan.tokens,
             claims: plan.claims,
             election: plan.election,
-            lone: plan.lone,
-            fallback: plan.fallback,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
         },
@@ -106,12 +103,7 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
 ///
 /// # Errors
 /// When the templates do not hold together.
-pub(crate) fn repository(
-    resources: &[Resource],
-    terms: Terms,
-    learning: Duration,
-    fallback: Fallback,
-) -> Result<Repository, BadTemplates> {
+pub(crate) fn repository(resources: &[Resource], terms: Terms) -> Result<Repository, BadTemplates> {
     let covered = resources.iter().filter(|resource| resource.covered && !resource.id.is_floor());
     let floor = |resource: &Resource| {
         let floor = resources.iter().find(|other| other.id == resource.id.floor());
@@ -124,14 +116,7 @@ pub(crate) fn repository(
     let template = |resource: &Resource| Template {
         safe_fraction: reserved(resource),
         safe_lease: Some(terms.lease_length * FLOOR_LEASES),
-        safe_capacity: match fallback {
-            Fallback::Safe => SafeCapacity::Dynamic,
-            Fallback::Pessimistic | Fallback::Optimistic => SafeCapacity::Fixed(Amount::ZERO),
-        },
-        learning,
-        rotate: resource.rotate,
-        quantum: resource.quantum,
-        burst: resource.burst,
+        safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
         kind: resource.kind,
         policy: resource.policy,
         lease_length: terms.lease_length,
@@ -154,9 +139,6 @@ impl Resource {
             policy: plan.policy,
             capacity: plan.capacity,
             covered: true,
-            rotate: plan.rotate,
-            quantum: plan.quantum,
-            burst: plan.burst,
         }
     }
 }
@@ -169,10 +151,10 @@ impl Town {
         let tasks = 0..self.tasks.len() as u32;
         match self.rules.election {
             Election::Alone => tasks
-                .filter(|&task| self.begins_alone(task))
+                .filter(|&task| self.tasks[task as usize].number == 0)
                 .collect::<Vec<_>>()
                 .into_iter()
-                .for_each(|task| self.begin_alone(task)),
+                .for_each(|task| self.begin_reign(task, 1, None)),
             Election::Etcd(_) => {
                 let clock = self.odd_clock(NODE_DATES);
                 let names = plan.places.iter().map(|place| place.name.clone());

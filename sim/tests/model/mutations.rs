@@ -9,9 +9,9 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorMutation::{
-    AckWithoutSeq, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, IncarnationFreesOld, InheritUnseen,
-    LeaderFreesOld, MarkLate, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck,
-    RenewInDebt, ShortCharge, ShortGhost, TrustAmount,
+    AckWithoutSeq, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EmptyIsNothing, IncarnationFreesOld,
+    InheritUnseen, LeaderFreesOld, LearnAsConfigured, MarkLate, NoDriftMargin, NoGhost, NoNestedEnd,
+    NoNodeGhost, NoPostCut, NoTokenCheck, RenewInDebt, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord,
 };
 use lessor_sim::mutation::HolderMutation::{
     FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, UnitsNotHeld,
@@ -52,7 +52,11 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 13] = [
+const NOT_NOTICED: [(Mutation, &str); 16] = [
+    (Grantor(TrustOldRecord), "unary, a succession"),
+    // Nobody begins without a record.
+    (Grantor(EmptyIsNothing), "unary, a succession"),
+    (Grantor(LearnAsConfigured), "unary, a succession"),
     // There are neither marks nor tokens, and no proofs.
     (Grantor(InheritUnseen), "a node between, with a successor"),
     (Grantor(MarkLate), "unary, a succession"),

@@ -27,6 +27,8 @@ pub struct ElectionConfig {
     pub drift: Drift,
     /// Which life of the task this is: a random number.
     pub nonce: u64,
+    /// The date, in milliseconds, as it was told last; see [`Candidate::set_date`](super::Candidate::set_date).
+    pub date: u64,
     /// All of them, except where a test shows what each is for.
     pub rules: Rules,
 }
@@ -83,6 +85,7 @@ impl ElectionConfig {
             call_timeout: Duration::from_secs(1),
             drift: Drift::DEFAULT,
             nonce,
+            date: 0,
             rules: Rules::default(),
         }
     }

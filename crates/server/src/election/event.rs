@@ -40,6 +40,6 @@ pub enum Event {
 pub struct Leader {
     /// Where.
     pub address: String,
-    /// The number of the reign.
-    pub epoch: u64,
+    /// At which its key was created. The number of its reign stands in its record only.
+    pub revision: u64,
 }

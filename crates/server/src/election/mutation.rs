@@ -22,6 +22,8 @@ pub enum Mutation {
     NoGuard,
     /// A write that was given up may be carried out after later ones.
     NoOrder,
+    /// The number of a reign is the revision of etcd.
+    EpochOfRevision,
 }
 
 // === impl Rules ===

@@ -11,7 +11,8 @@
 //! The second form is of a node that holds a lease from the one above: a later leader of it shows that lease there.
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
 //! the version of the form. Behind `longest_lease_ns` stands `longest_safe_lease_ns 3600000000000` where there are floors.
-//! `epoch` and `write` say whose write was the last, and which of them; every write puts them,
+//! At the end stands `unknown yes` while the leader does not know what was out before it. `epoch` and `write` say whose write was
+//! the last, and which of them; every write puts them,
 //! and comes right behind the one before it or not at all. `stop` is put with the write that closes a reign, and says what the
 //! clock of its leader showed then; beside another write it says nothing.
 
@@ -46,6 +47,8 @@ pub struct RecordRead {
     pub marks: BTreeMap<ResourceId, Amount>,
     /// For some of them, what shows that the node held a lease from the one above.
     pub proofs: BTreeMap<ResourceId, Proof>,
+    /// Whether more may be out than the marks say: whoever wrote last did not know what was before it.
+    pub unknown: bool,
 }
 
 /// What a leader lets be written. What it holds back in its own books must change before, or after it is written,
@@ -65,7 +68,7 @@ pub struct RecordWrite {
 }
 
 /// What holds for all resources.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Terms {
     /// No lease that is out, or will be, is longer.
     pub longest_lease: Duration,
@@ -75,6 +78,8 @@ pub struct Terms {
     pub authority: Duration,
     /// The configuration in force.
     pub config_version: u64,
+    /// Whether more may be out than the marks say.
+    pub unknown: bool,
 }
 
 /// A value that makes no sense.
@@ -126,10 +131,21 @@ pub(super) struct Holder {
 }
 
 const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_ns _] authority_ns _ closed yes|no \
-                      config_version _ (numbers for _)";
+                      config_version _ [unknown yes] (numbers for _)";
 const MARK: &str = "1 millionths _ [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
 const STOP: &str = "1 epoch _ write _ clock_ns _ (numbers for _)";
 const HOLDER: &str = "1 nonce _ address _";
+
+/// The number of a reign that begins at `date`, in milliseconds, after one of the number `last` by its record; 0 where nothing is
+/// known of one.
+///
+/// Holders keep to the highest number that they have heard of. Records are lost and restored, and a server may get another one
+/// or none, so the number goes by the date: it is above all before it, wherever they were written down, and above the last of
+/// this record also when the date was set back. The date decides who is listened to, and never how much is out.
+#[must_use]
+pub fn next_epoch(last: u64, date: u64) -> u64 {
+    last.saturating_add(1).max(date.saturating_mul(1 << 16))
+}
 
 // === impl Keys ===
 
@@ -187,7 +203,7 @@ impl RecordRead {
         match header {
             Some((Header { epoch, write, closed, terms }, mod_revision)) => {
                 let is_of_it = |stop: &Stop| closed && (stop.epoch, stop.write) == (epoch, write);
-                let Terms { longest_lease, longest_safe_lease, authority, config_version } = terms;
+                let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown } = terms;
                 let read = RecordRead {
                     epoch,
                     longest_lease,
@@ -198,6 +214,7 @@ impl RecordRead {
                     marks,
                     proofs,
                     longest_safe_lease,
+                    unknown,
                 };
                 Ok((read, mod_revision))
             }
@@ -216,13 +233,14 @@ impl RecordRead {
 
 impl Header {
     pub(super) fn encode(&self) -> String {
-        let Terms { longest_lease, longest_safe_lease, authority, config_version } = self.terms;
+        let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown } = self.terms;
+        let unknown = if unknown { " unknown yes" } else { "" };
         let floors = match longest_safe_lease.as_nanos() {
             0 => String::new(),
             nanos => format!(" longest_safe_lease_ns {nanos}"),
         };
         format!(
-            "1 epoch {} write {} longest_lease_ns {}{floors} authority_ns {} closed {} config_version {config_version}",
+            "1 epoch {} write {} longest_lease_ns {}{floors} authority_ns {} closed {} config_version {config_version}{unknown}",
             self.epoch,
             self.write,
             longest_lease.as_nanos(),
@@ -245,6 +263,7 @@ impl Header {
                     ),
                     authority: Duration::from_nanos(number(&mut words, "authority_ns")?),
                     config_version: 0,
+                    unknown: false,
                 },
                 closed: match after(&mut words, "closed")? {
                     "yes" => true,
@@ -253,8 +272,13 @@ impl Header {
                 },
             };
             let config_version = number(&mut words, "config_version")?;
+            let unknown = match words.next() {
+                None => false,
+                Some("unknown") => (words.next()? == "yes").then_some(true)?,
+                Some(_) => return None,
+            };
             let whole = words.next().is_none();
-            whole.then_some(Header { terms: Terms { config_version, ..header.terms }, ..header })
+            whole.then_some(Header { terms: Terms { config_version, unknown, ..header.terms }, ..header })
         };
         read().ok_or_else(|| bad(stored, HEADER))
     }
@@ -442,6 +466,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             epoch: u64, write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
+            unknown: bool,
             nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
             let terms = Terms {
@@ -449,6 +474,7 @@ mod tests {
                 longest_safe_lease: Duration::from_nanos(longest_safe_lease),
                 authority: Duration::from_nanos(authority),
                 config_version,
+                unknown,
             };
             let header = Header { epoch, write, closed, terms };
             prop_assert_eq!(Header::decode(&stored("k", &header.encode())).unwrap(), header);

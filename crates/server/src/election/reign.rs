@@ -23,7 +23,7 @@ use super::leg::Leg;
 use super::mutation::Mutation;
 use super::outbox::Outbox;
 use super::reader::Reader;
-use super::record::{Keys, RecordRead, RecordWrite, Terms};
+use super::record::{Keys, RecordRead, RecordWrite, Terms, next_epoch};
 use super::writer::{Writer, Wrote};
 
 /// The lease that a candidate has been granted.
@@ -38,6 +38,9 @@ pub(super) struct Lease {
 /// A reign, from the election on.
 #[derive(Clone, Debug)]
 pub(super) struct Reign {
+    /// At which the key was created.
+    revision: u64,
+    /// The number of the reign, once the record has been read.
     epoch: u64,
     lease: Lease,
     keep: Leg,
@@ -77,10 +80,11 @@ pub(super) enum End {
 // === impl Reign ===
 
 impl Reign {
-    /// The key was created with `lease` at revision `epoch`, and was known to be so by a call sent at `seen`.
-    pub(super) fn new(now: Time, epoch: u64, lease: Lease, seen: Time, config: &ElectionConfig) -> Reign {
+    /// The key was created with `lease` at `revision`, and was known to be so by a call sent at `seen`.
+    pub(super) fn new(now: Time, revision: u64, lease: Lease, seen: Time, config: &ElectionConfig) -> Reign {
         Reign {
-            epoch,
+            revision,
+            epoch: 0,
             lease,
             keep: Leg::new(lease.basis, config),
             look: Leg::new(seen, config),
@@ -225,7 +229,7 @@ impl Reign {
         let Some(call) = self.look.take(id) else { return Ok(()) };
         let failure = match result {
             Ok(Answer::Read { stored, .. }) => {
-                let is_ours = stored.as_ref().is_some_and(|stored| stored.create_revision == self.epoch);
+                let is_ours = stored.as_ref().is_some_and(|stored| stored.create_revision == self.revision);
                 if !is_ours && !config.rules.lack(Mutation::NoReadBack) {
                     return Err(End::Deposed);
                 }
@@ -257,7 +261,11 @@ impl Reign {
                     true => self.since,
                     false => config.drift.grantor_end(self.since, record.authority),
                 };
-                let writer = Writer::new(self.epoch, opening(&record, config), mod_revision);
+                let next = next_epoch(record.epoch, config.date);
+                self.epoch = if config.rules.lack(Mutation::EpochOfRevision) { 0 } else { next };
+                // Without a date it is as good as any.
+                self.epoch = self.epoch.max(self.revision);
+                let writer = Writer::new(self.revision, self.epoch, opening(&record, config), mod_revision);
                 self.stage = Stage::Opening { writer, record };
             }
             Stage::Opening { writer, record } if writer.awaits(id) => {
@@ -308,6 +316,8 @@ fn opening(record: &RecordRead, config: &ElectionConfig) -> Terms {
         longest_safe_lease: record.longest_safe_lease,
         authority: config.authority.max(before),
         config_version: record.config_version,
+        // Nobody has granted anything in a reign that has just begun, and nothing is known of before the first.
+        unknown: record.unknown || record.is_first(),
     }
 }
 

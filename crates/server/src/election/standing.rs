@@ -222,7 +222,7 @@ impl Candidate {
     /// Who leads by a key; nobody that could be asked if it is this address, where nobody leads.
     fn leader_of(&self, stored: &Stored) -> Option<Leader> {
         let address = Holder::decode(stored).ok()?.address;
-        (address != self.config.address).then_some(Leader { address, epoch: stored.create_revision })
+        (address != self.config.address).then_some(Leader { address, revision: stored.create_revision })
     }
 
     fn tell_leader(&mut self, leader: Option<Leader>) {

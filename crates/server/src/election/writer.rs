@@ -27,6 +27,8 @@ const BYTES: usize = 1 << 19;
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     queue: VecDeque<Item>,
+    /// At which the leader's key was created.
+    revision: u64,
     /// As it is in the record when everything up to the batch in hand has been written.
     header: Header,
     /// Of the header in the record.
@@ -72,10 +74,10 @@ pub(super) enum Wrote {
 
 impl Writer {
     /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`.
-    pub(super) fn new(epoch: u64, terms: Terms, mod_revision: u64) -> Writer {
+    pub(super) fn new(revision: u64, epoch: u64, terms: Terms, mod_revision: u64) -> Writer {
         let header = Header { epoch, write: 0, closed: false, terms };
         let (queue, batch, stopped) = (VecDeque::new(), None, None);
-        let mut writer = Writer { queue, header, mod_revision, batch, tickets: 0, stopped };
+        let mut writer = Writer { queue, revision, header, mod_revision, batch, tickets: 0, stopped };
         writer.push(RecordWrite { terms: Some(terms), ..RecordWrite::default() });
         writer
     }
@@ -159,7 +161,7 @@ impl Writer {
     }
 
     fn refused(&mut self, guard: Option<&Stored>, order: Option<&Stored>) -> Wrote {
-        if guard.is_none_or(|leader| leader.create_revision != self.header.epoch) {
+        if guard.is_none_or(|leader| leader.create_revision != self.revision) {
             return Wrote::Deposed;
         }
         let found = order.and_then(|stored| Some((Header::decode(stored).ok()?, stored.mod_revision)));
@@ -216,7 +218,7 @@ impl Writer {
             }
         }
         let mut txn = Txn {
-            guard: Guard { key: keys.leader.clone(), create_revision: self.header.epoch },
+            guard: Guard { key: keys.leader.clone(), create_revision: self.revision },
             order: Order { key: keys.reign.clone(), mod_revision: self.mod_revision },
             puts,
             deletes,
@@ -260,6 +262,7 @@ mod tests {
             longest_safe_lease: Duration::ZERO,
             authority: Duration::from_secs(4),
             config_version: 0,
+            unknown: false,
         }
     }
 
@@ -270,7 +273,7 @@ mod tests {
     #[test]
     fn batches_fit_into_a_transaction_and_a_ticket_is_done_with_its_last() {
         let (keys, config) = (Keys::new("p", "n"), ElectionConfig::new("n", "a", 1));
-        let (mut writer, mut out) = (Writer::new(7, terms(), 0), Outbox::new(Duration::from_secs(1)));
+        let (mut writer, mut out) = (Writer::new(7, 7, terms(), 0), Outbox::new(Duration::from_secs(1)));
         let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
         let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
         let ticket = writer.push(RecordWrite { marks, deletes, ..RecordWrite::default() });
@@ -292,7 +295,7 @@ mod tests {
     #[test]
     fn of_two_marks_in_one_batch_the_later_counts() {
         let (keys, config) = (Keys::new("p", "n"), ElectionConfig::new("n", "a", 1));
-        let mut writer = Writer::new(7, terms(), 0);
+        let mut writer = Writer::new(7, 7, terms(), 0);
         let one = |mark| RecordWrite {
             marks: [(resource(1), Amount::from_units(mark))].into(),
             ..RecordWrite::default()

@@ -63,10 +63,13 @@ impl Node {
         let Some(resource) = self.resources.get_mut(id) else { return };
         self.tally.claims.add(resource.take_claims());
         let need = Need { reign: reign_above(&self.parent, id), ..resource.need() };
-        if let Some(marks) = &mut self.marks
-            && !marks.note(now, id, need)
-        {
-            resource.forget_lack();
+        if let Some(marks) = &mut self.marks {
+            if self.config.record.as_ref().is_some_and(|record| record.unknown) {
+                marks.learn_until(resource.learns_until());
+            }
+            if !marks.note(now, id, need) {
+                resource.forget_lack();
+            }
         }
     }
 

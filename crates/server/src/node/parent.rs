@@ -79,8 +79,12 @@ impl Node {
     }
 
     fn take_up(&mut self, now: Time, change: &Change) {
+        let before = self.parent.as_ref().and_then(|above| above.session.before(&change.resource));
         if let Some(resource) = self.resources.get_mut(&change.resource) {
             resource.advance(now);
+            if let Some(before) = before.filter(|&(_, until)| now < until) {
+                resource.inherit(before, &self.config);
+            }
             resource.lease(change.allowance);
         }
         self.sync(now, &change.resource);

@@ -85,6 +85,8 @@ pub struct Tally {
     pub reloads: u64,
     /// Changes of the record that were asked for.
     pub mark_writes: u64,
+    /// Records that holders have shown not to be the last.
+    pub records_distrusted: u64,
     /// What has become of claims.
     pub claims: ClaimTally,
 }

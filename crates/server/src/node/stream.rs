@@ -257,6 +257,9 @@ impl Node {
 
     /// One report of a stream's holder.
     fn hear(&mut self, now: Time, peer: Peer, ask: &Ask, report: &Report) {
+        if self.shows_a_gap(ask, report) {
+            self.distrust_record(now);
+        }
         let resource = match self.resources.get_mut(&report.resource) {
             Some(resource) => resource,
             None => {

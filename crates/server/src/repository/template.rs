@@ -204,7 +204,7 @@ impl Template {
     /// have no part in it, because they cannot say that they have given one up.
     ///
     /// A server without memory learns for as long as floors may last that it knows nothing of, if it is to learn at all.
-    pub(super) fn floor(&self) -> Option<Template> {
+    pub(crate) fn floor(&self) -> Option<Template> {
         let learning = match self.learning {
             Duration::ZERO => Duration::ZERO,
             learning => learning.max(self.safe_lease()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_algorithms::{Demand, Policy};
-use lessor_proto::message::{Grant, Order, Sharing};
+use lessor_proto::message::{Before, Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
 use super::child::{Child, Demands};
@@ -51,6 +51,15 @@ impl Resource {
         let length = self.length(now, slot, reign)?;
         let (target, most) = self.within_part(slot, self.steady(slot, self.target(now, slot)));
         let config = reign.config;
+        if !self.shown.is_empty() {
+            let reachable = self.ledger.reachable(&self.children.at(slot).account, target.min(most));
+            if self.has_more(now, slot, reachable) {
+                return None;
+            }
+            self.shown.remove(&slot);
+        }
+        let before_this = self.succeeded.get(&slot).filter(|&&(_, until)| now < until);
+        let before_this = before_this.map(|&(amount, until)| Before { amount, remaining: until.since(now) });
         let (grain, before) = (self.terms.grain(), self.ledger.lent());
         let child = self.children.at_mut(slot);
         let seq = child.next_seq;
@@ -79,7 +88,8 @@ impl Resource {
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
         let domains = self.tell_of_domains(slot);
-        let grant = Grant { domains, ..self.grant(now, slot, length, granted, pace, reign) };
+        let grant = self.grant(now, slot, length, granted, pace, reign);
+        let grant = Grant { domains, before: before_this, ..grant };
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
@@ -156,6 +166,7 @@ impl Resource {
             burst: self.terms.told_burst(),
             sharing: Some(self.sharing()),
             domains: None,
+            before: None,
         }
     }
 

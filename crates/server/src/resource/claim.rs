@@ -6,6 +6,8 @@
 //!
 //! So claim those who say which life of theirs speaks, and which leader they speak to. Of others [`super::poller`] tells.
 
+use std::time::Duration;
+
 use lessor_proto::message::{Has, Report};
 use lessor_proto::{Amount, Time};
 
@@ -29,12 +31,21 @@ pub(super) fn counts_until_heard(terms: &Template) -> bool {
     matches!(terms.legacy, Legacy::Sticky { .. })
 }
 
+/// The longest time for which a lease is believed to last by what its holder says, who may say anything.
+const MOST_SHOWN: Duration = Duration::from_secs(3_600);
+
 // === impl Reign ===
 
 impl Reign<'_> {
     /// When claims open: no leader of an earlier reign acts any more.
     pub(crate) fn opens(&self) -> Time {
         self.config.record.as_ref().map_or(self.since, |record| record.opens(self.since, self.config.drift))
+    }
+
+    /// Whether nobody knows until when a leader before this one may grant out of what was out under it: there is no record, or
+    /// it does not tell.
+    fn is_unsure(&self) -> bool {
+        self.config.record.as_ref().is_none_or(|record| record.unsure)
     }
 }
 
@@ -49,11 +60,17 @@ impl Resource {
         }
         let held = held.unwrap_or(has.capacity);
         if self.is_learning(now) {
+            if now < reign.opens() {
+                return;
+            }
+            let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
+            let end = self.learning_until.max(reign.config.drift.grantor_end(now, remaining));
             let account = &mut self.children.at_mut(slot).account;
-            self.ledger.take_up(account, held, self.learning_until);
+            self.ledger.take_up(account, held, end);
             return;
         }
-        let ended = now >= self.ledger.ghost_end() || now < reign.opens();
+        // Without a record nobody knows how long a leader before may go on: what is out may be in use again below it.
+        let ended = now >= self.ledger.ghost_end() || now < reign.opens() || reign.is_unsure();
         // Those who draw no incarnation claim in two steps.
         let may_claim = self.children.at(slot).incarnated;
         if ended || has.order.is_none() || !may_claim {
@@ -75,6 +92,34 @@ impl Resource {
             self.deferred.insert(slot, taken);
         }
         self.acknowledge(slot, 0, held);
+    }
+
+    /// What a holder shows of an earlier reign says more than what it has: leases were granted for so long. While the server
+    /// learns it goes on for as long as others like it may last. A node that knows nothing of it leaves the holder what it
+    /// shows, which the node above charges to a leader before this one.
+    pub(super) fn look_at(&mut self, now: Time, slot: Slot, has: &Has, reign: Reign<'_>) {
+        let earlier =
+            has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < reign.config.epoch);
+        let Some(lasts) = has.lasts.filter(|_| earlier) else { return };
+        if self.is_learning(now) && !reign.config.rules.lack(Mutation::LearnAsConfigured) {
+            let authority = reign.config.record.as_ref().map_or(Duration::ZERO, |record| record.authority);
+            let length = lasts.length.min(MOST_SHOWN).saturating_add(authority);
+            let until = reign.config.drift.grantor_end(reign.since, length);
+            self.learning_until = self.learning_until.max(until);
+        }
+        let record = reign.config.record.as_ref();
+        let is_known = record.is_some_and(|record| !record.unknown && !record.unsure);
+        if !is_known && self.is_leased() || record.is_some_and(|record| record.unsure) {
+            let until = reign.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
+            self.shown.insert(slot, (has.capacity, until));
+        }
+    }
+
+    /// Whether the holder at `slot` has more from an earlier life of this node than `amount`, and for longer than until `now`:
+    /// it is not told of so little.
+    pub(super) fn has_more(&self, now: Time, slot: Slot, amount: Amount) -> bool {
+        let shown = self.shown.get(&slot).filter(|_| !self.children.at(slot).claimed);
+        shown.is_some_and(|&(shown, until)| now < until && amount < shown)
     }
 
     /// How much of a claim is believed.

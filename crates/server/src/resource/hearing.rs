@@ -16,10 +16,12 @@ impl Resource {
     /// charge.
     pub(super) fn succeed(&mut self, slot: Slot, life: Life<'_>, reign: Reign<'_>) -> bool {
         let Life::Reign(number) = life else { return true };
-        let Resource { children, ledger, streaming, .. } = self;
+        let Resource { children, ledger, streaming, succeeded, .. } = self;
         let child = children.at_mut(slot);
         if number > child.session {
+            let out = child.account.last_end().map(|end| (child.account.charge(), end));
             child.succeed(number);
+            succeeded.extend(out.map(|out| (slot, out)));
             streaming.remove(slot);
             if reign.config.rules.lack(Mutation::LeaderFreesOld) {
                 ledger.close(&mut child.account);
@@ -80,12 +82,12 @@ impl Resource {
             }
         }
         let claimed = self.claimed_lease(now, ask, report, reign);
-        let begun = PollerLife { epoch: reign.config.epoch, session: reign.session };
         let life = match holder.life {
             Life::Incarnation(session) | Life::Reign(session) => PollerLife { epoch: 0, session },
-            // Of a server that learns a life is known again when an answer was lost.
-            Life::Session(life) if self.is_learning(now) => life,
-            _ => claimed.map_or(begun, |(lease, _)| lease.life),
+            _ => claimed
+                .map_or(PollerLife { epoch: reign.config.epoch, session: reign.session }, |(lease, _)| {
+                    lease.life
+                }),
         };
         let mut child = Child::new(now, holder, life, Demands::from_bands(&report.bands));
         child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
@@ -100,6 +102,7 @@ impl Resource {
         }
         if let Some(has) = &report.has {
             let lent = self.ledger.lent();
+            self.look_at(now, slot, has, reign);
             match claimed {
                 Some((lease, amount)) => self.claim_lease(slot, &lease, amount, reign.config),
                 None => self.claim(now, slot, has, report.held, reign),
@@ -172,6 +175,8 @@ impl Resource {
         self.rota.spoil();
         self.stop_telling(slot);
         self.rota.leave(slot);
+        self.succeeded.remove(&slot);
+        self.shown.remove(&slot);
         let kept = self.deferred.remove(&slot).unwrap_or_default();
         let (mut child, before) = (self.children.remove(slot), self.ledger.lent());
         self.ledger.give_back(kept);
@@ -186,15 +191,14 @@ impl Resource {
     }
 }
 
-/// Who sends `report`, and which life of it. A token tells that under every leader: two processes of one id may show the
-/// same amount.
-pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report) -> Holder<'a> {
+/// Who sends `report`, and which life of it.
+pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, epoch: u64) -> Holder<'a> {
     let life = match (ask.incarnation, &report.has) {
         (Some(reign), _) if ask.kind == HolderKind::Node => Life::Reign(reign),
         (Some(incarnation), _) => Life::Incarnation(incarnation),
         (None, None) => Life::New,
         (None, Some(has)) => match (has.order, PolledLease::read(&has.token)) {
-            (Some(_), Ok(lease)) => Life::Session(lease.life),
+            (Some(order), Ok(lease)) if order.epoch == epoch => Life::Session(lease.life),
             _ => Life::Unnamed(has),
         },
     };

@@ -49,6 +49,10 @@ impl Resource {
         report: &Report,
         reign: Reign<'_>,
     ) -> Option<Reply> {
+        if reign.opens() <= now && reign.config.record.as_ref().is_some_and(|record| record.unknown) {
+            // What anybody shows is learnt.
+            return None;
+        }
         let (has, lease) = self.shown(ask, report, reign)?;
         let amount = lease.amount.min(has.capacity);
         if amount == Amount::ZERO {
@@ -150,7 +154,7 @@ impl Resource {
             report.has.as_ref().filter(|_| ask.incarnation.is_none() && reign.config.record.is_some())?;
         has.order.filter(|order| order.epoch < reign.config.epoch)?;
         // Its answer was lost: it has a charge of its own here.
-        if self.children.locate(holder(ask, report)).is_some() {
+        if self.children.locate(holder(ask, report, reign.config.epoch)).is_some() {
             return None;
         }
         let lease = self.opened(ask, has, reign.config)?;
@@ -231,6 +235,7 @@ impl Resource {
             burst: self.terms.told_burst(),
             sharing: Some(self.sharing()),
             domains: None,
+            before: None,
         };
         Reply { grant, retry: None, told: Told { seq: 0, length, at: now } }
     }

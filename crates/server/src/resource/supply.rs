@@ -13,6 +13,7 @@ use lessor_proto::{Amount, Drift, Time};
 
 use super::slab::Slot;
 use super::{Reign, Resource};
+use crate::config::NodeConfig;
 use crate::ledger::Ledger;
 
 /// The longest that a successor waits for claims.
@@ -81,6 +82,16 @@ impl Resource {
     /// Whether the capacity comes from the node above.
     pub(crate) fn is_leased(&self) -> bool {
         matches!(self.supply, Supply::Leased { .. })
+    }
+
+    /// Counts what leaders of this node before have left in use, as the node above says with its first grant to a leader that
+    /// has no record of it.
+    pub(crate) fn inherit(&mut self, before: (Amount, Time), config: &NodeConfig) {
+        let is_known = config.record.as_ref().is_some_and(|record| !record.unknown);
+        let (amount, end) = before;
+        if !is_known && self.is_leased() && self.ledger.total() == 0 && self.ledger.ghost_end() < end {
+            self.ledger.haunt(amount, end);
+        }
     }
 
     /// The node above allows this much from here on.

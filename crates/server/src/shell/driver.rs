@@ -41,6 +41,8 @@ pub struct Driver {
     /// Until when this task may act; absent: it is the only one.
     authority: Option<Arc<Authority>>,
     etcd_healthy: AtomicBool,
+    /// What is wrong with the state directory, if anything is; absent: there is none.
+    state: Mutex<Option<Option<String>>>,
     draining: AtomicBool,
     failed_reloads: AtomicU64,
     traffic: Traffic,
@@ -113,6 +115,7 @@ impl Driver {
             advertise,
             authority,
             etcd_healthy: AtomicBool::new(true),
+            state: Mutex::new(None),
             draining: AtomicBool::new(false),
             failed_reloads: AtomicU64::new(0),
             traffic: Traffic::default(),

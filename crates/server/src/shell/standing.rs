@@ -83,10 +83,10 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
         Event::Resumed => driver.resume(),
         Event::Deposed => driver.follow(Leader::default(), None),
         Event::Leader(leader) => {
-            let epoch = leader.as_ref().map(|leader| leader.epoch);
             let address = leader.map(|leader| leader.address);
             clocks.follow(address.as_deref());
-            driver.follow(Leader { address }, epoch)
+            // Which reign that is stands in its own record only.
+            driver.follow(Leader { address }, None)
         }
         Event::Faulty(_) => {
             driver.hear_of_etcd(false);
@@ -102,13 +102,14 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
 }
 
 /// What the leader of a reign wants to be written: in no other one, of which the driver may not have heard yet.
-fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
+pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
     let MarkWrite { puts, proofs, deletes, header, ticket: _ } = write;
     let terms = header.map(|header| Terms {
         longest_lease: header.longest_lease,
         longest_safe_lease: header.longest_safe_lease,
         authority: header.authority,
         config_version: header.config_version,
+        unknown: header.unknown,
     });
     RecordWrite { epoch: Some(epoch), terms, marks: puts, proofs, deletes }
 }

@@ -1,3 +1,4 @@
 //! A candidate as etcd sees it: stories in text. Elections under random faults are in the simulator's tests.
 
+mod line;
 mod stories;

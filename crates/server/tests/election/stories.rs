@@ -291,8 +291,13 @@ impl<'a> Words<'a> {
                 ("lease", length) => {
                     let (longest_lease, authority) = (duration(length), Duration::from_secs(4));
                     let longest_safe_lease = Duration::ZERO;
-                    write.terms =
-                        Some(Terms { longest_lease, longest_safe_lease, authority, config_version: 1 });
+                    write.terms = Some(Terms {
+                        longest_lease,
+                        longest_safe_lease,
+                        authority,
+                        config_version: 1,
+                        unknown: false,
+                    });
                 }
                 (_, "gone") => {
                     write.deletes.insert(resource);
@@ -373,7 +378,7 @@ fn text_of_call(call: &Call) -> String {
 fn text_of_event(event: &Event) -> String {
     match event {
         Event::Elected { epoch, record } => format!("* elected, {epoch}: {}", text_of_record(record)),
-        Event::Leader(Some(leader)) => format!("* {} leads, {}", leader.address, leader.epoch),
+        Event::Leader(Some(leader)) => format!("* {} leads, {}", leader.address, leader.revision),
         Event::Leader(None) => "* nobody leads".to_owned(),
         Event::Faulty(why) => format!("* faulty: {why}"),
         other => format!("* {}", format!("{other:?}").to_lowercase()),

@@ -72,9 +72,9 @@ impl Task {
     }
 
     /// Waits until it knows of a leader elsewhere.
-    pub(super) async fn follows(&mut self) -> (String, u64) {
+    pub(super) async fn follows(&mut self) -> String {
         match self.until(|event| matches!(event, Event::Leader(Some(_)))).await {
-            Event::Leader(Some(leader)) => (leader.address, leader.epoch),
+            Event::Leader(Some(leader)) => leader.address,
             other => panic!("{other:?} names no leader"),
         }
     }
@@ -96,8 +96,13 @@ pub(super) fn marks(marks: &[(&str, u64)]) -> RecordWrite {
 }
 
 pub(super) fn terms(longest_lease: Duration, config_version: u64) -> RecordWrite {
-    let terms =
-        Terms { longest_lease, longest_safe_lease: Duration::ZERO, authority: AUTHORITY, config_version };
+    let terms = Terms {
+        longest_lease,
+        longest_safe_lease: Duration::ZERO,
+        authority: AUTHORITY,
+        config_version,
+        unknown: false,
+    };
     RecordWrite { terms: Some(terms), ..RecordWrite::default() }
 }
 

@@ -1,9 +1,10 @@
 //! How a task comes to lead its node, and how that ends.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use lessor_proto::Time;
 use lessor_proto::message::Leader;
-use lessor_proto::{Drift, Time};
 use tokio::sync::mpsc;
 
 use super::{Driver, Unanswered, Upward};
@@ -37,7 +38,7 @@ impl Driver {
             let config = NodeConfig {
                 epoch,
                 marks: true,
-                record: (!record.is_first()).then(|| Record::of(record, now, bounds, self.config.drift)),
+                record: Some(Record::left(record, now, bounds, &self.config)),
                 ..self.config.clone()
             };
             if let Some(upward) = &house.upward {
@@ -78,6 +79,19 @@ impl Driver {
         self.authority.as_ref().map(|_| self.etcd_healthy.load(Ordering::Relaxed))
     }
 
+    /// What is wrong with the state directory, if anything is. Returns whether that is news.
+    pub(in crate::shell) fn hear_of_state(&self, fault: Option<String>) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = state.replace(fault.clone()).flatten();
+        before.is_some() != fault.is_some()
+    }
+
+    /// What is wrong with the state directory, if anything is; absent: there is none.
+    #[must_use]
+    pub fn state_fault(&self) -> Option<Option<String>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The leader of `epoch` asked for a write of the record, and it was made or was not.
     pub(in crate::shell) fn on_record(&self, epoch: u64, ticket: u64, done: bool) -> Result<(), Unanswered> {
         self.visit(|house, now| match &mut house.node {
@@ -96,9 +110,13 @@ impl Driver {
 // === impl Record ===
 
 impl Record {
-    /// What is read at `now`, after the key of whoever wrote it had gone.
-    fn of(read: RecordRead, now: Time, bounds: &ClockBounds, drift: Drift) -> Record {
-        let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, drift));
+    /// What was left, as it is read at `now`, after the key of whoever wrote it had gone. An empty record says nothing: it may have
+    /// been lost, with all that was out, and whoever wrote it may go on for as long as this task would.
+    fn left(read: RecordRead, now: Time, bounds: &ClockBounds, config: &NodeConfig) -> Record {
+        if read.is_first() {
+            return Record { unknown: true, authority: config.authority, ..Record::default() };
+        }
+        let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, config.drift));
         let stops = stop.into_iter().map(|stop| (read.epoch, stop)).collect();
         Record { stops, ..Record::from(read) }
     }
@@ -106,10 +124,11 @@ impl Record {
 
 impl From<RecordRead> for Record {
     fn from(read: RecordRead) -> Record {
+        let (unknown, epoch) = (read.unknown, read.epoch);
         let RecordRead { longest_lease, longest_safe_lease, authority, closed, .. } = read;
         let RecordRead { config_version, marks, proofs, .. } = read;
         let record =
             Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() };
-        Record { longest_safe_lease, ..record }
+        Record { longest_safe_lease, unknown, epoch, ..record }
     }
 }

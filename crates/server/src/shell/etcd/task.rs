@@ -123,7 +123,7 @@ impl Task {
             Event::Deposed => warn!("deposed"),
             Event::Resigned => info!("resigned"),
             Event::Leader(Some(leader)) => {
-                info!(address = %leader.address, epoch = leader.epoch, "another leads");
+                info!(address = %leader.address, revision = leader.revision, "another leads");
             }
             Event::Leader(None) => info!("nobody is known to lead"),
             Event::Written(_) => {}
@@ -159,6 +159,7 @@ impl Task {
         if let Err(Failure::Timeout | Failure::Unavailable(_)) = &result {
             self.endpoints.failed(endpoint);
         }
+        self.candidate.set_date(clock::wall().since_epoch);
         self.candidate.on_answer(clock::now(), id, result);
     }
 

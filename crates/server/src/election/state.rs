@@ -1,0 +1,290 @@
+//! The state of a server that is alone: the record that elected leaders keep in etcd, in one file.
+//!
+//! ```text
+//! lessor state 1
+//! boot 5f0c1d0e-3c1b-4f0a-9d57-1f6ad0f1a8b2 4026531834
+//! clock_ns 86400000000000
+//! state/root/reign<TAB>1 epoch 117309440000000 write 3 longest_lease_ns 60000000000 authority_ns 0 closed no config_version 2
+//! state/root/mark/orders<TAB>1 millionths 120000000
+//! blake3 1b0e…
+//! ```
+//!
+//! Keys and values are those of [`record`](super::record). The file is written as a whole, and the last line seals all
+//! before it, so that a part of one, or of two, is not taken for a record. `boot` says since which start of the machine
+//! its clock has gone on, and `clock_ns` what that clock showed: a server that reads both in the same start knows by its own
+//! clock how long ago everything was.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use lessor_proto::Time;
+
+use super::call::Stored;
+use super::record::{BadRecord, Header, Keys, RecordRead, RecordWrite, Terms, encode_mark, next_epoch};
+
+/// The record of one node in a file.
+#[derive(Clone, Debug)]
+pub struct State {
+    keys: Keys,
+    header: Header,
+    /// The marks, by key.
+    marks: BTreeMap<String, String>,
+}
+
+/// The clock of a machine, and since which start it has gone on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Clock {
+    /// The start of the machine; absent: it cannot be told from others.
+    pub boot: Option<String>,
+    /// What the clock showed.
+    pub at: Time,
+}
+
+/// Why a text is not the state of a node.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadState {
+    /// It is empty, cut off, or was changed.
+    #[error("it is damaged: {0}")]
+    Damaged(String),
+    /// It is that of another node.
+    #[error("it is of node {found:?}, and this is node {wanted:?}")]
+    Foreign {
+        /// Of that one.
+        found: String,
+        /// Of this one.
+        wanted: String,
+    },
+    /// A value in it makes no sense.
+    #[error("it is damaged: {0}")]
+    Record(#[from] BadRecord),
+}
+
+const TITLE: &str = "lessor state 1";
+const PREFIX: &str = "state";
+
+// === impl State ===
+
+impl State {
+    /// That of a node of which nothing is known, in its first reign: the date is `date`, in milliseconds.
+    #[must_use]
+    pub fn begin(node: &str, date: u64) -> State {
+        let mut state = State {
+            keys: Keys::new(PREFIX, node),
+            header: Header { epoch: 0, write: 0, closed: false, terms: Terms::default() },
+            marks: BTreeMap::new(),
+        };
+        state.header.terms.unknown = true;
+        state.succeed(date);
+        state
+    }
+
+    /// Another reign begins, above all that went before.
+    pub fn succeed(&mut self, date: u64) {
+        let epoch = next_epoch(self.header.epoch, date);
+        self.header = Header { epoch, write: 0, closed: false, ..self.header };
+    }
+
+    /// The number of its last reign.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.header.epoch
+    }
+
+    /// Changes it as a leader wants it changed.
+    pub fn apply(&mut self, write: &RecordWrite) {
+        self.header.write += 1;
+        self.header.terms = write.terms.unwrap_or(self.header.terms);
+        for (resource, &mark) in &write.marks {
+            let value = encode_mark(mark, write.proofs.get(resource));
+            self.marks.insert(self.keys.mark(resource), value);
+        }
+        for resource in &write.deletes {
+            self.marks.remove(&self.keys.mark(resource));
+        }
+    }
+
+    /// The leader grants nothing any more.
+    pub fn close(&mut self) {
+        self.header.closed = true;
+    }
+
+    /// What it says to who comes next.
+    ///
+    /// # Errors
+    /// When a value makes no sense.
+    pub fn read(&self) -> Result<RecordRead, BadRecord> {
+        let stored = |(key, value): (&String, &String)| Stored {
+            key: key.clone().into_bytes(),
+            value: value.clone().into_bytes(),
+            create_revision: 1,
+            mod_revision: 1,
+            lease: None,
+        };
+        let header = (self.keys.reign.clone(), self.header.encode());
+        let all = self.marks.iter().chain([(&header.0, &header.1)]);
+        Ok(RecordRead::decode(&self.keys, &all.map(stored).collect::<Vec<_>>())?.0)
+    }
+
+    /// As it stands in the file, when the clock shows this.
+    #[must_use]
+    pub fn encode(&self, clock: &Clock) -> String {
+        let boot = clock.boot.as_deref().unwrap_or("-");
+        let mut text = format!("{TITLE}\nboot {boot}\nclock_ns {}\n", clock.at.as_nanos());
+        let mut line = |key: &str, value: &str| writeln!(text, "{key}\t{value}").expect("text takes all");
+        line(&self.keys.reign, &self.header.encode());
+        self.marks.iter().for_each(|(key, value)| line(key, value));
+        let seal = blake3::hash(text.as_bytes());
+        text + &format!("blake3 {}\n", seal.to_hex())
+    }
+
+    /// What stands in the file of `node`, and when it was written.
+    ///
+    /// # Errors
+    /// When it is damaged, or of another node.
+    pub fn decode(text: &str, node: &str) -> Result<(State, Clock), BadState> {
+        let damaged = |what: &str| BadState::Damaged(what.to_owned());
+        let body = text.strip_suffix('\n').and_then(|text| text.rsplit_once('\n'));
+        let (body, seal) = body.ok_or_else(|| damaged("it is cut off"))?;
+        let body = format!("{body}\n");
+        let hash = blake3::hash(body.as_bytes()).to_hex();
+        if seal.strip_prefix("blake3 ") != Some(hash.as_str()) {
+            return Err(damaged(&format!("its last line is {seal:?}, and not \"blake3 {hash}\"")));
+        }
+        let mut lines = body.lines();
+        if lines.next() != Some(TITLE) {
+            return Err(damaged(&format!("it does not begin with {TITLE:?}")));
+        }
+        let mut after = |name: &str| lines.next().and_then(|line| line.strip_prefix(name));
+        let boot = after("boot ").ok_or_else(|| damaged("it has no boot"))?;
+        let at = after("clock_ns ").and_then(|nanos| nanos.parse().ok());
+        let at = Time::from_nanos(at.ok_or_else(|| damaged("it has no clock_ns"))?);
+        let clock = Clock { boot: (boot != "-").then(|| boot.to_owned()), at };
+        let mut state = State::begin(node, 0);
+        let pairs: Option<Vec<_>> = lines.map(|line| line.split_once('\t')).collect();
+        let pairs = pairs.ok_or_else(|| damaged("a line has no tab"))?;
+        let (key, value) = *pairs.first().ok_or_else(|| damaged("it has no record"))?;
+        if key != state.keys.reign {
+            let found = key.split('/').nth(1).unwrap_or(key).replace("%2F", "/").replace("%25", "%");
+            return Err(BadState::Foreign { found, wanted: node.to_owned() });
+        }
+        state.header = Header::decode(&Stored {
+            key: key.into(),
+            value: value.into(),
+            create_revision: 1,
+            mod_revision: 1,
+            lease: None,
+        })?;
+        state.marks = pairs[1..].iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+        state.read()?;
+        Ok((state, clock))
+    }
+}
+
+// === impl Clock ===
+
+impl Clock {
+    /// Whether this clock has gone on since `earlier` was read off it.
+    #[must_use]
+    pub fn has_gone_on_since(&self, earlier: &Clock) -> bool {
+        self.boot.is_some() && self.boot == earlier.boot && earlier.at <= self.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lessor_client::holding::Proof;
+    use lessor_proto::message::Order;
+    use lessor_proto::{Amount, ResourceId};
+
+    use super::*;
+
+    const DATE: u64 = 1_790_000_000_000;
+
+    fn resource(name: &str) -> ResourceId {
+        ResourceId::new(name, 256).unwrap()
+    }
+
+    fn clock(boot: &str, nanos: u64) -> Clock {
+        Clock { boot: Some(boot.to_owned()), at: Time::from_nanos(nanos) }
+    }
+
+    fn state() -> State {
+        let mut state = State::begin("a/b", DATE);
+        let proof = Proof { order: Order { epoch: 5, seq: 7 }, token: vec![5, 0xc1].into() };
+        state.apply(&RecordWrite {
+            terms: Some(Terms { longest_lease: Duration::from_secs(60), ..Terms::default() }),
+            marks: [
+                (resource("queries per second"), Amount::from_units(70)),
+                (resource("gone"), Amount::ZERO),
+            ]
+            .into(),
+            proofs: [(resource("queries per second"), proof)].into(),
+            ..RecordWrite::default()
+        });
+        state.apply(&RecordWrite { deletes: [resource("gone")].into(), ..RecordWrite::default() });
+        state
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (state, at) = (state(), clock("b1 4026531834", 77));
+        let (read, written) = State::decode(&state.encode(&at), "a/b").unwrap();
+        assert_eq!((written, read.epoch()), (at, DATE << 16));
+        let record = read.read().unwrap();
+        assert_eq!(record, state.read().unwrap());
+        assert_eq!(record.marks, [(resource("queries per second"), Amount::from_units(70))].into());
+        assert_eq!(
+            (record.longest_lease, record.closed, record.unknown),
+            (Duration::from_secs(60), false, false)
+        );
+        assert_eq!(record.proofs.len(), 1);
+    }
+
+    #[test]
+    fn a_reign_is_above_all_before_it_wherever_the_date_went() {
+        let mut state = state();
+        state.close();
+        assert!(state.read().unwrap().closed);
+        state.succeed(DATE + 5);
+        assert_eq!((state.epoch(), state.read().unwrap().closed), ((DATE + 5) << 16, false));
+        state.succeed(3);
+        assert_eq!(state.epoch(), ((DATE + 5) << 16) + 1, "the date was set back");
+    }
+
+    #[test]
+    fn nothing_is_known_of_before_the_first_reign() {
+        let record = State::begin("root", DATE).read().unwrap();
+        assert!(record.unknown && !record.is_first(), "{record:?}");
+    }
+
+    #[test]
+    fn a_file_that_was_touched_is_damaged_wherever_that_was() {
+        let text = state().encode(&clock("b", 1));
+        for at in 0..text.len() {
+            let mut touched = text.clone().into_bytes();
+            touched[at] ^= 1;
+            let touched = String::from_utf8(touched).unwrap();
+            assert!(State::decode(&touched, "a/b").is_err(), "byte {at}: {touched}");
+            assert!(State::decode(&text[..at], "a/b").is_err(), "{at} bytes of it");
+        }
+        let bad = State::decode("", "a/b").unwrap_err().to_string();
+        assert_eq!(bad, "it is damaged: it is cut off");
+    }
+
+    #[test]
+    fn a_file_of_another_node_is_told_by_its_name() {
+        let bad = State::decode(&state().encode(&clock("b", 1)), "root").unwrap_err();
+        assert_eq!(bad.to_string(), "it is of node \"a/b\", and this is node \"root\"");
+    }
+
+    #[test]
+    fn a_clock_has_gone_on_only_in_one_start_of_the_machine_and_never_back() {
+        let unknown = |nanos| Clock { boot: None, ..clock("", nanos) };
+        assert!(clock("a", 5).has_gone_on_since(&clock("a", 5)));
+        assert!(!clock("a", 4).has_gone_on_since(&clock("a", 5)));
+        assert!(!clock("b", 9).has_gone_on_since(&clock("a", 5)));
+        assert!(!unknown(9).has_gone_on_since(&unknown(5)));
+    }
+}

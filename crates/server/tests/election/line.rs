@@ -1,0 +1,90 @@
+//! The numbers of reigns: they rise for holders wherever the record is, and was.
+
+use std::time::Duration;
+
+use lessor_proto::Time;
+use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
+use lessor_server::election::record::{RecordRead, next_epoch};
+use lessor_server::election::{Candidate, ElectionConfig, Event};
+
+/// A task is elected at `date` by an etcd at `revision` that holds `reign`. Gives back the number of the reign, what it found,
+/// and what it wrote before it said so.
+fn elected(date: u64, revision: u64, reign: Option<&str>) -> (u64, RecordRead, String) {
+    let mut candidate = Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).unwrap();
+    candidate.set_date(Duration::from_millis(date));
+    let (mut now, mut written) = (Time::ZERO, String::new());
+    for _ in 0..100 {
+        while let Some(event) = candidate.next_event() {
+            if let Event::Elected { epoch, record } = event {
+                return (epoch, record, written);
+            }
+        }
+        match candidate.poll(now) {
+            Some(Action::Call { id, call }) => {
+                let answer = match call {
+                    Call::Read { .. } => Answer::Read { stored: None, revision },
+                    Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl },
+                    Call::Campaign { .. } => Answer::Won { revision },
+                    Call::ReadRecord { .. } => Answer::Record { stored: stored(reign), more: false },
+                    Call::Write(txn) => {
+                        written.clone_from(&txn.puts[0].1);
+                        Answer::Written { revision: revision + 1 }
+                    }
+                    Call::KeepAlive { .. } => Answer::KeptAlive { ttl: Duration::from_secs(10) },
+                    Call::Revoke { .. } => Answer::Revoked,
+                };
+                candidate.on_answer(now, id, Ok(answer));
+            }
+            Some(_) => {}
+            None => now = candidate.deadline(),
+        }
+    }
+    panic!("never elected");
+}
+
+fn stored(reign: Option<&str>) -> Vec<Stored> {
+    let stored = |value: &str| Stored {
+        key: b"lessor/root/reign".to_vec(),
+        value: value.into(),
+        create_revision: 3,
+        mod_revision: 9,
+        lease: None,
+    };
+    reign.map(stored).into_iter().collect()
+}
+
+const MONDAY: u64 = 1_790_000_000_000;
+const TUESDAY: u64 = MONDAY + 86_400_000;
+
+#[test]
+fn reigns_of_one_record_rise_wherever_the_date_goes() {
+    let (first, record, written) = elected(MONDAY, 2, None);
+    assert_eq!((first, record.is_first()), (next_epoch(0, MONDAY), true));
+    assert!(
+        written.starts_with(&format!("1 epoch {first} ")) && written.ends_with("unknown yes"),
+        "{written}"
+    );
+    for (date, wanted) in [(MONDAY - 1_000, first + 1), (TUESDAY, next_epoch(0, TUESDAY))] {
+        let (next, record, _) = elected(date, 12, Some(&written));
+        assert_eq!((next, record.epoch, record.unknown), (wanted, first, true));
+    }
+}
+
+#[test]
+fn an_etcd_that_was_wiped_or_restored_goes_on_above_all_before() {
+    let (before, _, written) = elected(MONDAY, 5_000_000, None);
+    for found in [None, Some(&*written)] {
+        let (after, ..) = elected(TUESDAY, 2, found);
+        assert!(after > before, "{found:?}");
+    }
+    // So does a server alone, before and after.
+    assert!(next_epoch(0, MONDAY - 1) < before && next_epoch(0, TUESDAY) > before);
+}
+
+#[test]
+fn a_record_whose_reigns_are_revisions_is_followed_by_the_date() {
+    let old = "1 epoch 7 write 2 longest_lease_ns 60 authority_ns 4 closed no config_version 3";
+    let (epoch, record, written) = elected(MONDAY, 12, Some(old));
+    assert_eq!((epoch, record.epoch, record.unknown), (next_epoch(0, MONDAY), 7, false));
+    assert!(written.ends_with("config_version 3"), "{written}");
+}

@@ -1,0 +1,156 @@
+//! A server that begins without knowing what is out, and what it hands out all the same.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
+use lessor_proto::{Amount, ClientId, Time};
+use lessor_server::election::call::{Action, Answer, Call, LeaseId};
+use lessor_server::election::{Candidate, ElectionConfig, Event};
+use lessor_server::node::{Node, NodeConfig, Record};
+use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
+use lessor_sim::mutation::Mutation;
+
+use super::hall::{resource, units};
+
+/// How long leases last, and how long is learnt by the configuration.
+const LEASE: Duration = Duration::from_secs(10);
+/// How long they lasted before.
+const EARLIER: Duration = Duration::from_secs(60);
+
+fn begin(without: Option<Mutation>, marks: bool, record: Option<Record>) -> Node {
+    begin_at(without, 2, marks, record)
+}
+
+fn begin_at(without: Option<Mutation>, epoch: u64, marks: bool, record: Option<Record>) -> Node {
+    let template = Template {
+        safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
+        lease_length: LEASE,
+        refresh_interval: Duration::from_secs(5),
+        learning: LEASE,
+        ..Template::new(Glob::new("*").expect("a glob"), units(10))
+    };
+    let repository = Repository::new(vec![template]).expect("it holds together");
+    let rules = without.map(Mutation::node).unwrap_or_default();
+    let config = NodeConfig { record, rules, marks, trust_claims: true, ..NodeConfig::new("root", epoch) };
+    Node::new(Time::ZERO, config, repository)
+}
+
+/// Asks for all there is, and writes whatever is to be written.
+fn ask(node: &mut Node, seconds: u64, name: &str, shown: Option<u64>) -> Amount {
+    ask_with(node, seconds, name, shown.map(|amount| (amount, Order { epoch: 1, seq: 1 })))
+}
+
+fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order)>) -> Amount {
+    let now = Time::ZERO + Duration::from_secs(seconds);
+    let has = shown.map(|(amount, order)| Has {
+        capacity: units(amount),
+        order: Some(order),
+        token: Vec::new(),
+        lasts: Some(Lasts { length: EARLIER, remaining: EARLIER }),
+    });
+    let mut granted = Amount::ZERO;
+    for id in 1..4 {
+        let wish = Band { priority: 0, subclients: 1, wants: 10.0 };
+        let resource = resource();
+        let report = Report {
+            resource,
+            bands: [wish].into_iter().collect(),
+            has: has.clone(),
+            held: None,
+            domains: None,
+        };
+        let ask = Ask {
+            kind: HolderKind::Client,
+            holder: ClientId::new(name, 16).expect("a name"),
+            incarnation: Some(1),
+            report_id: Some(seconds * 10 + id),
+            target_epoch: None,
+            reports: vec![report],
+        };
+        let answer = node.ask(now, &ask).expect("it is asked well");
+        granted = answer.grants.first().map_or(granted, |grant| grant.capacity);
+        let later = now + Duration::from_millis(10);
+        while let Some(write) = node.next_marks(later) {
+            node.on_marks(later, write.ticket, true);
+        }
+    }
+    granted
+}
+
+/// Before the start 10 were out, for up to a minute, 8 of them to somebody who is not heard of. When that is over as far as the
+/// configuration says, a newcomer asks for all there is.
+pub(crate) fn shorter_leases(without: Option<Mutation>) -> Option<String> {
+    let mut node = begin(without, false, None);
+    let shown = ask(&mut node, 1, "shows", Some(2));
+    assert_eq!(shown, units(2), "who shows a lease keeps it");
+    let early = ask(&mut node, 20, "newcomer", None);
+    let late = ask(&mut node, 90, "newcomer", None);
+    assert!(late > Amount::ZERO, "it is served when all of that is over");
+    (early > Amount::ZERO).then(|| format!("{early} of the 8 that are in use are granted to another"))
+}
+
+/// Before the start 10 were out to somebody who is not heard of yet, and the record has been lost. A newcomer asks for all there
+/// is.
+pub(crate) fn an_empty_record(without: Option<Mutation>) -> Option<String> {
+    let mut node = begin(without, true, Some(Record { unknown: true, ..Record::default() }));
+    let early = ask(&mut node, 1, "newcomer", None);
+    let late = ask(&mut node, 60, "newcomer", None);
+    assert!(late > Amount::ZERO, "it is served when all of that is over");
+    (early > Amount::ZERO).then(|| format!("{early} of the 10 that are in use are granted to another"))
+}
+
+/// The record says that 2 were out under reign 3; then somebody led who wrote elsewhere, and left 6 to one who shows them and 4
+/// to one who does not. When what the record knows of is over by its own account, a newcomer asks for all there is.
+pub(crate) fn an_old_record(without: Option<Mutation>) -> Option<String> {
+    let marks = [(resource(), units(2))].into();
+    let record = Record { epoch: 3, marks, longest_lease: LEASE, ..Record::default() };
+    let mut node = begin_at(without, 7, true, Some(record));
+    let order = Order { epoch: 5, seq: 1 };
+    let shown = ask_with(&mut node, 1, "shows", Some((6, order)));
+    assert!(shown >= units(6), "who shows a lease keeps it");
+    let early = shown.saturating_sub(units(6)).max(ask(&mut node, 2, "newcomer", None));
+    let late = ask(&mut node, 90, "newcomer", None);
+    assert!(late > Amount::ZERO, "it is served when all of that is over");
+    (early > Amount::ZERO).then(|| format!("{early} of the 4 that are in use are granted to another"))
+}
+
+/// A task is elected by an etcd, and another by one that was wiped since.
+pub(crate) fn a_wiped_etcd(without: Option<Mutation>) -> Option<String> {
+    let (before, after) =
+        (elected(without, 1_790_000_000_000, 5_000), elected(without, 1_790_000_060_000, 2));
+    (after <= before).then(|| format!("holders of reign {before} do not listen to reign {after}"))
+}
+
+/// The number of a reign that begins at `date` by an etcd at `revision` without a record.
+fn elected(without: Option<Mutation>, date: u64, revision: u64) -> u64 {
+    let rules = without.map(Mutation::election).unwrap_or_default();
+    let config = ElectionConfig { rules, ..ElectionConfig::new("root", "a:1", 7) };
+    let mut candidate = Candidate::new(Time::ZERO, config).expect("it can work");
+    candidate.set_date(Duration::from_millis(date));
+    let mut now = Time::ZERO;
+    for _ in 0..100 {
+        while let Some(event) = candidate.next_event() {
+            if let Event::Elected { epoch, .. } = event {
+                return epoch;
+            }
+        }
+        match candidate.poll(now) {
+            Some(Action::Call { id, call }) => candidate.on_answer(now, id, Ok(answer(call, revision))),
+            Some(_) => {}
+            None => now = candidate.deadline(),
+        }
+    }
+    panic!("never elected");
+}
+
+fn answer(call: Call, revision: u64) -> Answer {
+    match call {
+        Call::Read { .. } => Answer::Read { stored: None, revision },
+        Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl },
+        Call::Campaign { .. } => Answer::Won { revision },
+        Call::ReadRecord { .. } => Answer::Record { stored: Vec::new(), more: false },
+        Call::Write(_) => Answer::Written { revision: revision + 1 },
+        Call::KeepAlive { .. } => Answer::KeptAlive { ttl: Duration::from_secs(10) },
+        Call::Revoke { .. } => Answer::Revoked,
+    }
+}
