@@ -13,6 +13,7 @@ use hyper::http::uri::Authority;
 use lessor_client::session::Transport;
 use lessor_client::shell::clock;
 use lessor_proto::{Amount, ClientId};
+use lessor_server::election::record::next_epoch;
 use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
@@ -51,6 +52,10 @@ pub(crate) struct Serve {
     /// Grant resources that no template matches whatever is wanted, as Doorman does, instead of refusing them
     #[arg(long, env = "LESSOR_HONOUR_UNKNOWN")]
     honour_unknown: bool,
+    /// A directory in which a server without --etcd remembers what is out, so that after a crash holders keep what they have
+    /// and others get what was never out; without it, it learns what was out for a lease length. One process at a time
+    #[arg(long, env = "LESSOR_STATE_DIR", value_name = "DIR", conflicts_with = "etcd")]
+    state_dir: Option<PathBuf>,
     #[command(flatten)]
     tasks: Tasks,
     #[command(flatten)]
@@ -108,6 +113,7 @@ impl Serve {
             connections: self.limits.max_connections,
             streams: self.limits.max_streams,
             election: self.tasks.election()?,
+            state: self.state_dir.clone(),
             ..ServerOptions::new(self.listen)
         };
         let mut config = self.node_config();
@@ -219,9 +225,10 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A server alone has nobody to ask which reigns there have been: it goes by the date, in milliseconds.
+/// A server alone and without memory has nobody to ask which reigns there have been: it goes by the date, as those that are
+/// elected or remember do in their first.
 fn epoch() -> u64 {
-    u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX)
+    next_epoch(0, u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// A number that clients cannot know: the standard library draws one for each hasher.

@@ -12,10 +12,12 @@ pub mod metrics;
 mod parent;
 pub mod source;
 mod standing;
+pub mod state;
 mod stream;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,11 +25,12 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use self::door::Door;
 use self::driver::Driver;
 use self::etcd::{Election, EtcdOptions};
+use self::state::{StateDirectory, StateFault};
 use crate::election::ElectionConfig;
 use crate::node::NodeConfig;
 use crate::repository::Repository;
@@ -49,6 +52,9 @@ pub struct ServerOptions {
     pub streams: usize,
     /// How the task that leads the node is found; absent: this is the only one.
     pub election: Option<ElectionOptions>,
+    /// Where a server that is the only one of its node remembers what is out; absent: nowhere. Of no account where there is an
+    /// election.
+    pub state: Option<PathBuf>,
 }
 
 /// How one task of several is found to lead their node.
@@ -91,6 +97,9 @@ pub enum StartError {
     /// The task cannot stand for election.
     #[error("cannot stand for election")]
     Election(#[from] etcd::StartError),
+    /// The state directory is another's, or holds what would be out of date.
+    #[error(transparent)]
+    State(#[from] StateFault),
 }
 
 // === impl ServerOptions ===
@@ -107,6 +116,7 @@ impl ServerOptions {
             connections: 10_000,
             streams: 100_000,
             election: None,
+            state: None,
         }
     }
 }
@@ -164,7 +174,15 @@ impl Server {
         };
         let advertise = options.advertise.unwrap_or_else(|| address.to_string());
         let has_parent = config.parent.is_some();
-        let mut election = None;
+        let (mut election, mut memory, mut fault) = (None, None, None);
+        if let (None, Some(directory)) = (&options.election, &options.state) {
+            let opened = StateDirectory::open(directory, &config.name)?;
+            fault = opened.fault.map(|fault| fault.to_string());
+            if let Some((directory, record)) = opened.directory {
+                remember(&mut config, &directory, record);
+                memory = Some(directory);
+            }
+        }
         let driver = Arc::new(match options.election {
             None => Driver::new(config, repository, advertise, options.streams),
             Some(options_of_election) => {
@@ -175,6 +193,13 @@ impl Server {
                 Driver::standing(config, repository, advertise, options.streams, authority)
             }
         });
+        if options.state.is_some() {
+            if let Some(fault) = &fault {
+                let remembers = memory.is_some();
+                error!(%fault, remembers, "state directory fails: what was out before is not known");
+            }
+            driver.hear_of_state(fault);
+        }
         let (stop, stopped) = watch::channel(false);
         let places = Arc::new(Semaphore::new(options.connections));
 
@@ -189,6 +214,9 @@ impl Server {
         ];
         if let Some(election) = election {
             tasks.push(tokio::spawn(standing::stand(Arc::clone(&driver), election, stopped.clone())));
+        }
+        if let Some(directory) = memory {
+            tasks.push(tokio::spawn(state::keep(Arc::clone(&driver), directory, stopped.clone())));
         }
         if has_parent {
             tasks.push(tokio::spawn(parent::follow(Arc::clone(&driver), stopped.clone())));
@@ -250,6 +278,18 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// The node goes on from what stands in its state directory.
+fn remember(config: &mut NodeConfig, directory: &StateDirectory, record: crate::node::Record) {
+    config.epoch = directory.epoch();
+    (config.marks, config.record) = (true, Some(record));
+    // Whoever takes the directory next knows that this one has ended.
+    config.authority = Duration::ZERO;
+    if config.keys.is_none() {
+        config.keys = Some(directory.keys().clone());
+        config.trust_claims = false;
     }
 }
 

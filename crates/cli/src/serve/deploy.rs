@@ -144,6 +144,8 @@ fn the_image_is_built_with_the_rust_that_the_code_wants() {
 // === systemd ===
 
 const UNITS: [&str; 2] = ["lessor-root.service", "lessor-leaf.service"];
+/// A server that is the only one of its node.
+const ALONE: &str = "lessor.service";
 
 fn unit(name: &str) -> String {
     text(&format!("deploy/systemd/{name}")).replace("\\\n", "")
@@ -200,15 +202,31 @@ fn the_units_start_tasks_that_are_given_time_to_end() {
 }
 
 #[test]
+fn the_unit_of_a_server_that_is_alone_has_a_state_directory() {
+    let unit = unit(ALONE);
+    let crate::Command::Serve(serve) = parse(&words(&unit)[1..]) else { panic!("{unit}") };
+    let directory = Path::new("/var/lib").join(setting(&unit, "StateDirectory"));
+    assert_eq!(serve.state_dir.as_deref(), Some(&*directory));
+    assert_eq!((serve.node.as_str(), serve.tasks.election().unwrap().is_none()), ("root", true));
+    let waited_for = humantime::parse_duration(setting(&unit, "TimeoutStopSec")).unwrap();
+    assert!(waited_for > serve.drain);
+    // The start of the machine is read there.
+    assert!(!unit.contains("\nProcSubset="), "{unit}");
+}
+
+#[test]
 fn systemd_finds_nothing_wrong_with_the_units() {
     let directory = tempfile::tempdir().unwrap();
     let here = std::env::current_exe().unwrap();
-    let paths = UNITS.map(|name| {
-        let path = directory.path().join(name);
-        let text = text(&format!("deploy/systemd/{name}"));
-        std::fs::write(&path, text.replace("/usr/local/bin/lessor", here.to_str().unwrap())).unwrap();
-        path
-    });
+    let names = UNITS.into_iter().chain([ALONE]);
+    let paths: Vec<PathBuf> = names
+        .map(|name| {
+            let path = directory.path().join(name);
+            let text = text(&format!("deploy/systemd/{name}"));
+            std::fs::write(&path, text.replace("/usr/local/bin/lessor", here.to_str().unwrap())).unwrap();
+            path
+        })
+        .collect();
     let Ok(outcome) = Command::new("systemd-analyze").arg("verify").args(&paths).output() else {
         // Past the harness, which would show it only if the test failed.
         let _ = writeln!(std::io::stderr(), "SKIPPED: systemd-analyze is not installed (Debian: systemd)");

@@ -53,10 +53,10 @@ pub(super) struct Tasks {
     keep_alive: Duration,
     /// A file with the secret of all tasks of this node, 64 hexadecimal digits; the one before it, if it was changed, on
     /// the next line. Holders prove with it to a new leader what they have
-    #[arg(long, env = "LESSOR_TOKEN_KEY", value_name = "FILE", requires = "etcd")]
+    #[arg(long, env = "LESSOR_TOKEN_KEY", value_name = "FILE")]
     pub(super) token_key: Option<PathBuf>,
     /// When others get what holders give up of what they show to a new leader
-    #[arg(long, env = "LESSOR_CLAIMS", value_name = "WHEN", default_value = "at-once", requires = "etcd")]
+    #[arg(long, env = "LESSOR_CLAIMS", value_name = "WHEN", default_value = "at-once")]
     claims: WhenClaimed,
 }
 

@@ -136,7 +136,7 @@ impl Holder {
     }
 
     /// Takes the lease in the answer to the request sent then, and uses it for as long as anybody may.
-    fn adopt(&mut self, sent: Time, lease: Lease) {
+    pub(crate) fn adopt(&mut self, sent: Time, lease: Lease) {
         let length = Duration::from_millis(lease.duration_ms.expect("how long it lasts"));
         let date = Duration::from_secs(lease.expiry_time().unsigned_abs());
         // Who goes by the date, as Doorman's clients do, stops no later.

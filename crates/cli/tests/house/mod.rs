@@ -164,6 +164,12 @@ impl House {
         House::start(directory, config, &address.to_string(), flags).await
     }
 
+    /// The same with other flags.
+    pub(crate) async fn start_again_with(self, flags: &[&str]) -> House {
+        let flags = flags.iter().map(ToString::to_string).collect();
+        House { flags, ..self }.start_again().await
+    }
+
     /// Whether it has logged a message that begins so.
     pub(crate) fn has_logged(&self, message: &str) -> bool {
         let begins = |line: &String| line.contains(&format!("\"message\":\"{message}"));

@@ -74,7 +74,7 @@ async fn a_liar_who_comes_first_gets_no_more_than_there_is() {
 
 #[tokio::test]
 async fn clients_keep_their_leases_over_a_crash_and_newcomers_wait_until_all_are_known() {
-    let mut house = House::open(&everything(100.0, 30)).await;
+    let mut house = House::open(&everything(100.0, 8)).await;
     let mut server = house.capacity().await;
     let mut clients: Vec<Holder> = [(Nature::Echoes, 10.0), (Nature::Forgets, 200.0), (Nature::Knows, 200.0)]
         .into_iter()
@@ -89,8 +89,9 @@ async fn clients_keep_their_leases_over_a_crash_and_newcomers_wait_until_all_are
     assert_eq!(before, [10.0, 45.0, 45.0]);
 
     house.crash().await;
-    // It learns for longer than it takes to ask, and not for longer than one cares to wait.
-    house.configure(&learning(5));
+    // It learns for a lease length, though less than that is configured.
+    let algorithm = "{kind: FAIR_SHARE, lease_length: 8, refresh_interval: 1, learning_mode_duration: 1}";
+    house.configure(&template("*", 100.0, algorithm));
     let house = house.start_again().await;
     let mut server = house.capacity().await;
     let mut newcomer = Holder::new("newcomer", Nature::Knows, "db", 40.0);

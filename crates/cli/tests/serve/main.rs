@@ -12,6 +12,7 @@ mod domains;
 mod floors;
 mod learning;
 mod limits;
+mod memory;
 mod monitors;
 mod raw;
 mod reload;

@@ -79,6 +79,7 @@ async fn status(State(rooms): State<Rooms>, Query(asked): Query<StatusParameters
                 "leads": whereabouts.is_leader,
                 "authority_seconds": rooms.driver.authority_seconds(),
                 "ready": rooms.driver.is_ready(),
+                "state_fault": rooms.driver.state_fault().flatten(),
                 "failed_reloads": rooms.driver.failed_reloads(),
                 "status": status,
             }))

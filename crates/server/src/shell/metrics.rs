@@ -90,6 +90,10 @@ fn leadership(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Resu
         let help = "How long this task may go on leading without hearing more from etcd";
         gauge(encoder, "lessor_authority_seconds", help, seconds)?;
     }
+    if let Some(fault) = driver.state_fault() {
+        let help = "Whether what is out is remembered in the state directory";
+        gauge(encoder, "lessor_state_healthy", help, f64::from(u8::from(fault.is_none())))?;
+    }
     let Some(healthy) = driver.is_etcd_healthy() else { return Ok(()) };
     gauge(
         encoder,
@@ -122,6 +126,8 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     let tally = status.tally;
     counter(encoder, "lessor_asks", "Requests for capacity", tally.asks)?;
     counter(encoder, "lessor_asks_refused", "Requests for capacity that were refused", tally.refused)?;
+    let help = "Records that holders have shown to be out of date";
+    counter(encoder, "lessor_records_distrusted", help, tally.records_distrusted)?;
     counter(encoder, "lessor_asks_misdirected", "Requests meant for another reign", tally.misdirected)?;
     counter(encoder, "lessor_grants", "Leases given or renewed", tally.granted)?;
     counter(encoder, "lessor_releases", "Releases", tally.releases)?;

@@ -1,0 +1,132 @@
+use std::path::Path;
+
+use lessor_proto::{Amount, ResourceId};
+
+use super::*;
+
+fn opened(directory: &Path) -> Opened {
+    StateDirectory::open(directory, "root").unwrap()
+}
+
+fn fault(opened: &Opened) -> String {
+    opened.fault.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+fn mark(directory: &mut StateDirectory, units: u64) {
+    let marks = [(ResourceId::new("db", 256).unwrap(), Amount::from_units(units))].into();
+    directory.state.apply(&RecordWrite {
+        marks,
+        terms: Some(crate::election::record::Terms::default()),
+        ..RecordWrite::default()
+    });
+    directory.write().unwrap();
+}
+
+#[test]
+fn what_one_has_written_the_next_finds_and_reigns_above_it() {
+    let place = tempfile::tempdir().unwrap();
+    let (mut first, record) = opened(place.path()).directory.unwrap();
+    assert!(record.unknown, "nothing is known at first");
+    mark(&mut first, 70);
+    let (epoch, keys) = (first.epoch(), first.keys().clone());
+    drop(first);
+    let (next, record) = opened(place.path()).directory.unwrap();
+    assert!(next.epoch() > epoch);
+    assert_eq!(next.keys(), &keys);
+    assert_eq!(record.marks.values().collect::<Vec<_>>(), [&Amount::from_units(70)]);
+    assert!(!record.unknown && !record.unsure, "the machine has not been started again: {record:?}");
+}
+
+#[test]
+fn only_the_owner_may_read_the_key() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    drop(opened(place.path()));
+    let mode = std::fs::metadata(place.path().join("token.key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn after_another_start_of_the_machine_it_is_not_known_who_acts() {
+    let place = tempfile::tempdir().unwrap();
+    let (directory, _) = opened(place.path()).directory.unwrap();
+    let clock = Clock { boot: Some("another start".to_owned()), at: machine().at };
+    std::fs::write(place.path().join("state"), directory.state.encode(&clock)).unwrap();
+    drop(directory);
+    let (_, record) = opened(place.path()).directory.unwrap();
+    assert!(record.unsure);
+}
+
+#[test]
+fn a_directory_is_used_by_one_process() {
+    let place = tempfile::tempdir().unwrap();
+    let _first = opened(place.path());
+    let fault = StateDirectory::open(place.path(), "root").unwrap_err().to_string();
+    let place = place.path().display();
+    assert_eq!(fault, format!("state directory {place}: another process holds {place}/lock"));
+}
+
+#[test]
+fn a_damaged_record_is_told_of_and_another_is_begun() {
+    let place = tempfile::tempdir().unwrap();
+    let (mut first, _) = opened(place.path()).directory.unwrap();
+    mark(&mut first, 70);
+    drop(first);
+    let file = place.path().join("state");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, &text[..text.len() / 2]).unwrap();
+    let opened_again = opened(place.path());
+    let told = fault(&opened_again);
+    assert!(told.starts_with(&format!("state file {}: it is damaged", file.display())), "{told}");
+    let (_, record) = opened_again.directory.unwrap();
+    assert!(record.unknown && record.marks.is_empty(), "{record:?}");
+}
+
+#[test]
+fn a_record_of_another_node_is_told_of_and_left_alone() {
+    let place = tempfile::tempdir().unwrap();
+    drop(StateDirectory::open(place.path(), "leaf").unwrap());
+    let before = std::fs::read(place.path().join("state")).unwrap();
+    let opened = opened(place.path());
+    let file = place.path().join("state");
+    let wanted = format!("state file {}: it is of node \"leaf\", and this is node \"root\"", file.display());
+    assert_eq!(fault(&opened), wanted);
+    assert!(opened.directory.is_none());
+    assert_eq!(std::fs::read(file).unwrap(), before);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_told_of() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let opened = opened(&file.join("state"));
+    let told = fault(&opened);
+    assert!(told.starts_with(&format!("state directory: cannot make {}", file.display())), "{told}");
+    assert!(opened.directory.is_none());
+}
+
+/// Permissions do not stop those who run tests as root; a directory in the way stops everybody.
+#[test]
+fn a_record_that_cannot_be_kept_up_does_not_stay_behind() {
+    let place = tempfile::tempdir().unwrap();
+    drop(opened(place.path()));
+    std::fs::create_dir(place.path().join("state.new")).unwrap();
+    let told = fault(&opened(place.path()));
+    let file = place.path().join("state");
+    assert!(told.starts_with(&format!("state directory: cannot write {}", file.display())), "{told}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "", "it would be out of date");
+    std::fs::remove_dir(place.path().join("state.new")).unwrap();
+    let (_, record) = opened(place.path()).directory.unwrap();
+    assert!(record.unknown);
+}
+
+#[test]
+fn a_key_that_makes_no_sense_is_told_of() {
+    let place = tempfile::tempdir().unwrap();
+    let key = place.path().join("token.key");
+    std::fs::write(&key, "secret").unwrap();
+    let opened = opened(place.path());
+    assert_eq!(fault(&opened), format!("token key {}: wanted 64 hexadecimal digits", key.display()));
+    assert!(opened.directory.is_none());
+}
