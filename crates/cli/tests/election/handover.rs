@@ -72,7 +72,7 @@ async fn is_closed(mut reigns: WatchStream, epoch: f64) {
             }
             if written
                 .iter()
-                .any(|reign| reign.contains(&format!(" epoch {epoch} ")) && reign.contains(" closed yes "))
+                .any(|reign| reign.contains(&format!(" epoch {epoch:.0} ")) && reign.contains(" closed yes "))
             {
                 return;
             }
