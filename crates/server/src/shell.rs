@@ -198,7 +198,7 @@ impl Server {
                 let remembers = memory.is_some();
                 error!(%fault, remembers, "state directory fails: what was out before is not known");
             }
-            driver.hear_of_state(fault);
+            driver.hear_of_state(fault.as_deref());
         }
         let (stop, stopped) = watch::channel(false);
         let places = Arc::new(Semaphore::new(options.connections));

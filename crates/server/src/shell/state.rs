@@ -198,10 +198,10 @@ async fn written(
     });
     let (directory, outcome) = writing.await.expect("writing a file does not panic");
     let fault = outcome.err().map(|fault| fault.to_string());
-    if driver.hear_of_state(fault.clone()) {
+    if driver.hear_of_state(fault.as_deref()) {
         match &fault {
             Some(fault) => {
-                error!(%fault, "state directory fails: nothing is granted beyond what stands in it")
+                error!(%fault, "state directory fails: nothing is granted beyond what stands in it");
             }
             None => info!("state directory serves"),
         }

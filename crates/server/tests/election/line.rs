@@ -10,7 +10,8 @@ use lessor_server::election::{Candidate, ElectionConfig, Event};
 /// A task is elected at `date` by an etcd at `revision` that holds `reign`. Gives back the number of the reign, what it found,
 /// and what it wrote before it said so.
 fn elected(date: u64, revision: u64, reign: Option<&str>) -> (u64, RecordRead, String) {
-    let mut candidate = Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).unwrap();
+    let mut candidate =
+        Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).expect("it can work");
     candidate.set_date(Duration::from_millis(date));
     let (mut now, mut written) = (Time::ZERO, String::new());
     for _ in 0..100 {

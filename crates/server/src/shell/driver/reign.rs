@@ -80,9 +80,9 @@ impl Driver {
     }
 
     /// What is wrong with the state directory, if anything is. Returns whether that is news.
-    pub(in crate::shell) fn hear_of_state(&self, fault: Option<String>) -> bool {
+    pub(in crate::shell) fn hear_of_state(&self, fault: Option<&str>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = state.replace(fault.clone()).flatten();
+        let before = state.replace(fault.map(str::to_owned)).flatten();
         before.is_some() != fault.is_some()
     }
 

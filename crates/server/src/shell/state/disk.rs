@@ -131,7 +131,7 @@ mod tests {
             match done[..] {
                 [_, true] => assert!(texts.iter().all(|&text| text == "two"), "{left}: {texts:?}"),
                 [true, false] => {
-                    assert!(texts.iter().all(|text| ["one", "two"].contains(text)), "{left}: {texts:?}")
+                    assert!(texts.iter().all(|text| ["one", "two"].contains(text)), "{left}: {texts:?}");
                 }
                 _ => assert!(texts.iter().all(|&text| text == "one"), "{left}: {texts:?}"),
             }
