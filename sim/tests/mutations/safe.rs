@@ -31,6 +31,7 @@ pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> 
         burst: None,
         sharing: None,
         domains: None,
+        before: None,
     };
     for seconds in [0, 5, 11] {
         let now = Time::ZERO + Duration::from_secs(seconds);
