@@ -89,6 +89,8 @@ pub enum Mischief {
     Lease,
     /// A template is removed, and put back later.
     Template,
+    /// Another policy is configured.
+    Policy,
 }
 
 /// How often it did.
@@ -118,7 +120,7 @@ pub struct Tally {
 
 impl Mischief {
     /// All of them.
-    pub const ALL: [Mischief; 28] = [
+    pub const ALL: [Mischief; 29] = [
         Mischief::Break,
         Mischief::Silence,
         Mischief::Stall,
@@ -147,6 +149,7 @@ impl Mischief {
         Mischief::Capacity,
         Mischief::Lease,
         Mischief::Template,
+        Mischief::Policy,
     ];
 
     /// How it is called in reports.
@@ -181,6 +184,7 @@ impl Mischief {
             Mischief::Capacity => "capacity changed",
             Mischief::Lease => "lease length changed",
             Mischief::Template => "template removed",
+            Mischief::Policy => "policy changed",
         }
     }
 }

@@ -10,6 +10,7 @@ use lessor_client::holding::Rung;
 use lessor_client::session::{Action, Change};
 use lessor_proto::message::{Answer, Ask, Band, Bands, Has, HolderKind, Report};
 use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_server::repository::Legacy as Counts;
 
 /// One life of such a client.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ struct Lease {
     has: Option<Has>,
     end: Time,
     told: Allowance,
+    counts: Counts,
 }
 
 /// How long it waits after trouble, and the shortest time between two requests.
@@ -57,9 +59,10 @@ impl Legacy {
         }
     }
 
-    pub(crate) fn add(&mut self, resource: ResourceId, wants: f64, priority: i64) {
+    /// It goes on with what it has for as long as that counts.
+    pub(crate) fn add(&mut self, resource: ResourceId, wants: f64, priority: i64, counts: Counts) {
         let (has, end, told) = (None, Time::ZERO, Allowance::NOTHING);
-        self.leases.push(Lease { resource, priority, wants, has, end, told });
+        self.leases.push(Lease { resource, priority, wants, has, end, told, counts });
     }
 
     pub(crate) fn set_wants(&mut self, resource: &ResourceId, wants: f64) {
@@ -116,7 +119,7 @@ impl Legacy {
         for grant in answer.grants {
             let found = self.leases.iter_mut().find(|lease| lease.resource == grant.resource);
             let lease = found.expect("a resource that was asked for");
-            lease.end = sent + grant.length;
+            lease.end = sent + lease.counts.counted(grant.length);
             lease.has =
                 Some(Has { capacity: grant.capacity, order: grant.order, token: grant.token, lasts: None });
             wait = wait.min(grant.refresh_interval);

@@ -20,8 +20,8 @@ pub enum Mutation {
 /// A rule of the driver of a client, taken out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DriverMutation {
-    /// What is in use is read five times a second, and not when it is said.
-    SampledUse,
+    /// What is in use is said before a change is put into force, and not after.
+    UseSaidBefore,
     /// A limiter or a gauge hears of less only when more is allowed again.
     LessIsNotTold,
 }
@@ -30,7 +30,7 @@ pub enum DriverMutation {
 
 impl DriverMutation {
     /// All of them.
-    pub const ALL: [DriverMutation; 2] = [DriverMutation::SampledUse, DriverMutation::LessIsNotTold];
+    pub const ALL: [DriverMutation; 2] = [DriverMutation::UseSaidBefore, DriverMutation::LessIsNotTold];
 }
 
 // === impl Mutation ===

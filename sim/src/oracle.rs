@@ -10,12 +10,15 @@ mod books;
 mod calm;
 mod edges;
 mod hits;
+mod units;
 
 use std::any::Any;
 use std::fmt;
+use std::time::Duration;
 
 use lessor_proto::Time;
 use lessor_proto::message::Order;
+use lessor_server::repository::Kind;
 
 use crate::clock::Clock;
 use crate::plan::{PlacePlan, Watch};
@@ -89,6 +92,9 @@ struct Limit {
     past: Vec<(u64, Time)>,
 }
 
+/// No town is without an event for so long.
+const LINGERS: Duration = Duration::from_secs(5);
+
 // === impl Oracle ===
 
 impl Oracle {
@@ -159,6 +165,12 @@ impl Oracle {
 // === impl Limit ===
 
 impl Limit {
+    /// What there was before a cut is in use still.
+    fn linger(&mut self, now: Time) {
+        let later = now + LINGERS;
+        self.past.iter_mut().for_each(|(_, until)| *until = later.max(*until));
+    }
+
     /// The most that may be in use at `now`.
     fn at(&mut self, now: Time) -> u64 {
         self.past.retain(|(_, until)| *until > now);
@@ -210,6 +222,10 @@ impl Town {
         let now = self.now;
         let Oracle { totals, limits, broken, .. } = &mut self.oracle;
         for (index, (total, limit)) in totals.iter().zip(limits).enumerate() {
+            if self.resources[index].kind == Kind::Gauge && *total > u128::from(limit.now) {
+                // Units that were recalled may be used as long as their lease is renewed; nothing is granted meanwhile (I5).
+                limit.linger(now);
+            }
             let bounded = self.resources[index].policy.is_bounded();
             if bounded && *total > u128::from(limit.now) && *total > u128::from(limit.at(now)) {
                 let most = limit.at(now);

@@ -86,6 +86,8 @@ pub(crate) struct Reign {
     pub(crate) opens: Time,
     /// When nothing of earlier reigns is in use any more, likewise.
     pub(crate) ghost_end: Time,
+    /// It knows nothing of those before it, and learns from holders what they have.
+    pub(crate) learns: bool,
     /// What it lets be written: how the candidate calls it, and how the node does.
     pub(crate) writing: Option<(Ticket, u64)>,
 }

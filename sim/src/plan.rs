@@ -4,11 +4,12 @@ mod check;
 
 use std::time::Duration;
 
+use lessor_client::holding::Fallback;
 use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
 use lessor_server::election::ElectionConfig;
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Policy};
+use lessor_server::repository::{Kind, Legacy, Policy, Rotate};
 
 pub use self::check::BadPlan;
 use crate::faults::Faults;
@@ -41,6 +42,10 @@ pub struct TownPlan {
     pub claims: Claims,
     /// How places come by their leaders.
     pub election: Election,
+    /// What may befall servers that are alone.
+    pub lone: Lone,
+    /// What clients do that are cut off for longer than their leases last.
+    pub fallback: Fallback,
     /// When the first clients begin.
     pub clients_from: Duration,
     /// A rule of a mind that is broken on purpose.
@@ -76,6 +81,17 @@ pub enum Election {
     Alone,
     /// Their tasks stand for election at etcd.
     Etcd(EtcdPlan),
+}
+
+/// What may befall servers that are alone, which know nothing of those before them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Lone {
+    /// Below others they die and begin again as well; the root does so anyway, and learns.
+    pub dies_below: bool,
+    /// Below others there are two processes of each name.
+    pub namesakes: bool,
+    /// Capacities are cut, also while a root is away: what it learns is charged up to what there is then.
+    pub cuts: bool,
 }
 
 /// The etcd of a town, and how tasks speak to it.
@@ -135,6 +151,8 @@ pub struct Hold {
     pub wants: f64,
     /// Greater is served first.
     pub priority: i64,
+    /// For how many it counts.
+    pub weight: u32,
 }
 
 /// One resource.
@@ -148,6 +166,14 @@ pub struct ResourcePlan {
     pub policy: Policy,
     /// How much there is of it.
     pub capacity: Amount,
+    /// Of a gauge: how its units are taken in turns.
+    pub rotate: Option<Rotate>,
+    /// Of a gauge: how long a turn lasts.
+    pub quantum: Option<Duration>,
+    /// Of a rate: what may be saved up.
+    pub burst: Option<Duration>,
+    /// What becomes of clients of Doorman's. Where their leases count until they are heard of, they go on for as long.
+    pub legacy: Legacy,
 }
 
 /// How long a message takes.
@@ -214,7 +240,7 @@ impl TownPlan {
             place,
             link: Link::NEAR,
             way: Way::Stream,
-            holds: vec![Hold { resource: 0, wants, priority: 0 }],
+            holds: vec![Hold::new(0, wants)],
         };
         let seats = level.iter().flat_map(|&place| (0..clients).map(move |number| (place, number)));
         TownPlan {
@@ -229,6 +255,8 @@ impl TownPlan {
             tokens: true,
             claims: Claims::Freed,
             election: Election::Etcd(EtcdPlan::default()),
+            lone: Lone::default(),
+            fallback: Fallback::Pessimistic,
             clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]
             mutation: None,
@@ -300,6 +328,16 @@ impl Default for Terms {
     }
 }
 
+// === impl Hold ===
+
+impl Hold {
+    /// So much of a resource, as urgent as everybody's.
+    #[must_use]
+    pub fn new(resource: u16, wants: f64) -> Hold {
+        Hold { resource, wants, priority: 0, weight: 1 }
+    }
+}
+
 // === impl ResourcePlan ===
 
 impl ResourcePlan {
@@ -311,6 +349,10 @@ impl ResourcePlan {
             kind: Kind::Rate,
             policy: Policy::FairShare,
             capacity: Amount::from_f64(capacity),
+            rotate: None,
+            quantum: None,
+            burst: None,
+            legacy: Legacy::default(),
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) enum Hit {
     Denied(Option<Duration>),
 }
 
-/// What a limiter may save up.
+/// What a limiter may save up if nobody says how much.
 pub(crate) const BURST: Duration = Limiter::DEFAULT_BURST;
 
 // === impl Program ===
@@ -168,8 +168,11 @@ impl Hits {
         self.allowance.capacity.unwrap_or(Amount::MAX).as_micros()
     }
 
-    /// What may be saved up under the allowance, in millionths.
+    /// What may be saved up under the allowance, in millionths: where that is less than a unit, one more.
     fn most(&self) -> u128 {
-        bucket::brought(self.rate(), BURST) + u128::from(Amount::MICROS_PER_UNIT)
+        let unit = u128::from(Amount::MICROS_PER_UNIT);
+        let burst = bucket::brought(self.rate(), self.allowance.burst.unwrap_or(BURST));
+        // A little less than a unit is rounded up to one here, and down by the limiter.
+        if burst <= unit { burst + unit } else { burst }
     }
 }

@@ -103,6 +103,8 @@ pub(crate) enum What {
     Capacity,
     /// lease length
     Lease,
+    /// resource, whether it is shared fairly
+    Policy,
     /// stream, who hears
     Breaks,
     /// stream, until when
@@ -247,6 +249,7 @@ impl fmt::Display for Said<'_> {
             What::Cut => write!(f, "is cut off until {} (directions {y})", time(x)),
             What::Capacity => write!(f, "has {} of r{x} in all", amount(y)),
             What::Lease => write!(f, "grants for {} s", time(x)),
+            What::Policy => write!(f, "shares r{x} {}", if y == 1 { "fairly" } else { "in proportion" }),
             What::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             What::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             What::InUse => write!(f, "uses {} of r{x}", amount(y)),

@@ -20,14 +20,14 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use lessor_client::holding::Fallback;
 use lessor_client::session::Transport;
 use lessor_proto::Time;
-use lessor_server::repository::Kind;
 
 pub use self::draw::plan;
 use crate::faults::{Mischief, Tally};
 use crate::oracle::Violation;
-use crate::plan::{Election, TownPlan, Way};
+use crate::plan::{Election, Lone, TownPlan, Way};
 use crate::town::{Counts, Town};
 
 /// What a swarm is like.
@@ -45,8 +45,12 @@ pub struct Options {
     pub faulty: Duration,
     /// What never goes wrong.
     pub without: Vec<Mischief>,
-    /// Whether programs keep permits of gauges that have ended.
-    pub overstays: bool,
+    /// What befalls servers that are alone.
+    pub lone: Lone,
+    /// Whether there are clients of Doorman's that go on while what they have counts.
+    pub sticky: bool,
+    /// What clients do whose leases have ended.
+    pub fallback: Fallback,
     /// Whether everybody must have its share when the faults are over; else a town ends with them.
     pub judged: bool,
     /// A rule of a mind that is broken on purpose.
@@ -101,7 +105,9 @@ impl Default for Options {
             polling: false,
             faulty: Duration::from_secs(60),
             without: Vec::new(),
-            overstays: false,
+            lone: Lone::default(),
+            sticky: false,
+            fallback: Fallback::Pessimistic,
             judged: true,
             #[cfg(feature = "mutations")]
             mutation: None,
@@ -155,9 +161,9 @@ pub fn live(town: &mut Town, plan: &TownPlan, judged: bool) -> Result<(), Box<Vi
     let longest = plan.places.iter().map(|place| place.terms.lease_length).max().unwrap_or_default();
     let streams = plan.places.iter().all(|place| place.streams && place.transport == Transport::Stream)
         && plan.clients.iter().all(|client| client.way == Way::Stream);
-    // Units of a gauge go round.
-    let gauges = plan.resources.iter().any(|resource| resource.kind == Kind::Gauge);
-    if streams && !gauges {
+    if town.has_turns() {
+        town.judge_turns()?;
+    } else if streams {
         let before = town.counts();
         town.pass(longest * 2)?;
         town.judge_silence(&before)?;

@@ -22,9 +22,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::holding::Fallback;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Policy, Repository};
+use lessor_server::repository::{Kind, Legacy, Policy, Repository, Rotate};
 
 use crate::agenda::Agenda;
 use crate::client::Client;
@@ -32,7 +33,7 @@ use crate::dice::Dice;
 use crate::faults::{Faults, Mischief, Tally};
 use crate::oracle::{Holding, Oracle, Violation};
 use crate::place::{Place, Task};
-use crate::plan::{Election, Manners, TownPlan, Watch};
+use crate::plan::{Election, Lone, Manners, TownPlan, Watch};
 use crate::process::Party;
 use crate::program::Program;
 use crate::story::{Line, Story, What, Who};
@@ -87,6 +88,8 @@ pub(crate) struct Rules {
     pub(crate) tokens: bool,
     pub(crate) claims: Claims,
     pub(crate) election: Election,
+    pub(crate) lone: Lone,
+    pub(crate) fallback: Fallback,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,
 }
@@ -101,6 +104,10 @@ pub(crate) struct Resource {
     pub(crate) capacity: Amount,
     /// Whether a template covers it.
     pub(crate) covered: bool,
+    pub(crate) rotate: Option<Rotate>,
+    pub(crate) quantum: Option<Duration>,
+    pub(crate) burst: Option<Duration>,
+    pub(crate) legacy: Legacy,
 }
 
 /// What has been sent.
@@ -326,8 +333,12 @@ impl Town {
     }
 
     pub(crate) fn repository(&self, place: u32) -> Repository {
-        let terms = self.places[place as usize].terms;
-        repository(&self.resources, terms).expect("templates that hold together")
+        let found = &self.places[place as usize];
+        // Nobody writes down for a root that is alone what may be out when it begins.
+        let learns = self.rules.election == Election::Alone && found.parent.is_none();
+        let learning = if learns { found.longest_lease } else { Duration::ZERO };
+        repository(&self.resources, found.terms, learning, self.rules.fallback)
+            .expect("templates that hold together")
     }
 
     /// One of the kinds of mischief, and when it comes next.

@@ -16,7 +16,7 @@ fn plan() -> TownPlan {
     let mut plan = TownPlan::tree(&[2], 3, 80.0, 1_000.0);
     plan.resources.push(ResourcePlan::rate("db|safe", 20.0));
     for client in &mut plan.clients {
-        client.holds.push(Hold { resource: 1, wants: 1e9, priority: 0 });
+        client.holds.push(Hold::new(1, 1e9));
     }
     plan
 }

@@ -40,9 +40,10 @@ fn holder(mutation: HolderMutation) -> Noticed {
         HolderMutation::FromReceipt => Swarm(20),      // 0: I11; 1, 2: I7
         HolderMutation::RenewAnyway => Swarm(10_000),  // 495, 1151: I4
         HolderMutation::KeepAfterPromise => Swarm(20), // 0, 1, 2: I9
-        HolderMutation::NoFence => Both(6_000, fence::back_to_the_deposed), // 566: I8
-        HolderMutation::HeldIsLease => Swarm(20),      // 0, 1, 2: I12
-        HolderMutation::UnitsNotHeld => Swarm(50),     // 0, 1, 5: I9
+        // Towns notice it about once in a thousand seeds (1946: I1; 2467: I4).
+        HolderMutation::NoFence => Noticed::Story(fence::back_to_the_deposed),
+        HolderMutation::HeldIsLease => Swarm(20),  // 0, 1, 2: I12
+        HolderMutation::UnitsNotHeld => Swarm(50), // 0, 1, 5: I9
         HolderMutation::UseReadBefore => Both(60, units::taken_while_given_back), // 1, 3, 6: I9
         HolderMutation::DeadlineMoves => Noticed::Story(units::expired),
         // Nothing is advised in a town.
@@ -95,8 +96,8 @@ fn election(mutation: ElectionMutation) -> Noticed {
 
 fn driver(mutation: DriverMutation) -> Noticed {
     match mutation {
-        DriverMutation::SampledUse => Swarm(120),   // 11, 13, 14: I9
-        DriverMutation::LessIsNotTold => Swarm(20), // 0: I9; 2, 3: I1; 4: I2
+        DriverMutation::UseSaidBefore => Swarm(60), // 1, 3, 6: I9
+        DriverMutation::LessIsNotTold => Swarm(20), // 0, 2: I1; 1, 3: I9
     }
 }
 

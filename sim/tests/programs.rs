@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use lessor_proto::Amount;
 use lessor_server::repository::Kind;
-use lessor_sim::faults::Faults;
-use lessor_sim::plan::{ResourcePlan, TownPlan};
-use lessor_sim::swarm::{Options, run};
+use lessor_sim::faults::{Faults, Mischief};
+use lessor_sim::plan::{ResourcePlan, Terms, TownPlan};
 use lessor_sim::town::Town;
 
 /// So many clients of one place that want now this and now that of `resource`.
@@ -45,10 +44,21 @@ fn units_are_in_use_across_recalls_and_all_of_them_fit() {
     assert!(recalled > 10, "units outlast a recall in {recalled} of 600 looks");
 }
 
-/// A permit whose lease has ended must not come to life with the next lease.
+/// A permit whose lease has ended must not come to life with the next lease, whatever is done under it.
 #[test]
 fn permits_that_have_ended_stay_so() {
-    let options = Options { overstays: true, judged: false, ..Options::default() };
-    let report = run(0..30, &options);
-    assert!(report.violations.is_empty(), "{report}");
+    let gauge = || ResourcePlan { kind: Kind::Gauge, ..ResourcePlan::rate("licences", 10.0) };
+    let mut cut_off = 0;
+    for seed in 0..5 {
+        let mut plan = restless(5, gauge());
+        plan.manners.overstays = true;
+        plan.places[0].terms =
+            Terms { lease_length: Duration::from_secs(3), refresh_interval: Duration::from_secs(1) };
+        plan.faults.mischief[Mischief::CutClient as usize] = Some(Duration::from_secs(3));
+        plan.faults.spell = Duration::from_secs(6);
+        let mut town = Town::new(seed, &plan);
+        town.pass(Duration::from_secs(60)).unwrap();
+        cut_off += town.tally().mischief[Mischief::CutClient as usize];
+    }
+    assert!(cut_off > 20, "{cut_off}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_proto::Drift;
 use lessor_sim::plan::{BadPlan, Election, EtcdPlan, TownPlan};
-use lessor_sim::swarm::{Options, plan, run, run_one};
+use lessor_sim::swarm::{Options, plan, run};
 
 /// No further town is begun after so many events; fewer where nothing is optimised.
 const EVENTS: u64 = if cfg!(debug_assertions) { 300_000 } else { 6_000_000 };
@@ -48,10 +48,4 @@ fn a_town_whose_leaders_would_outlive_their_keys_cannot_work() {
     assert!(plan.check().is_ok());
     plan.places[0].parent = Some(0);
     assert!(matches!(plan.check(), Err(BadPlan::Reference { .. })));
-}
-
-#[test]
-fn everybody_has_its_share_in_a_town_where_a_node_was_forgotten_and_its_oldest_report_came_first() {
-    let run = run_one(2_003_468, &Options::default());
-    assert!(run.violation.is_none(), "{:?}", run.violation);
 }

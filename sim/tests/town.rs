@@ -179,8 +179,27 @@ fn servers_that_are_alone_lead_for_ever() {
     plan.election = Election::Alone;
     let mut town = Town::new(3, &plan);
     assert!((0..3).all(|place| town.is_led(place)));
+    // The root learns for as long as a lease lasts, though nobody was there before it.
+    town.pass(Duration::from_secs(30)).unwrap();
+    assert_eq!(town.total_believed(0), 0);
     town.pass(Duration::from_secs(60)).unwrap();
     assert_eq!((town.mark_writes(0), town.depose(0)), (0, false));
+    town.judge().unwrap();
+}
+
+#[test]
+fn a_lone_root_that_dies_and_comes_back_gives_holders_what_they_have_and_nobody_more() {
+    let mut plan = TownPlan::tree(&[2], 3, 60.0, 20.0);
+    plan.election = Election::Alone;
+    let mut town = Town::new(3, &plan);
+    town.pass(Duration::from_secs(90)).unwrap();
+    assert_eq!(town.total_believed(0), 60_000_000);
+    assert!(town.lose_leader(0));
+    town.pass(Duration::from_secs(30)).unwrap();
+    assert!(town.is_led(0));
+    assert!(town.total_believed(0) > 59_000_000, "they fell to {}", town.total_believed(0));
+    town.set_wants(0, 0.0);
+    town.pass(Duration::from_secs(90)).unwrap();
     town.judge().unwrap();
 }
 

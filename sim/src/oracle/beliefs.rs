@@ -17,6 +17,7 @@ pub(crate) struct Holding {
     pub(crate) client: u32,
     pub(crate) resource: u16,
     pub(crate) priority: i64,
+    pub(crate) weight: u32,
     pub(crate) wants: f64,
     /// In millionths.
     pub(crate) amount: u64,
@@ -55,6 +56,7 @@ impl Holding {
             client,
             resource: hold.resource,
             priority: hold.priority,
+            weight: hold.weight,
             wants: hold.wants,
             amount: 0,
             until: Time::ZERO,
@@ -82,6 +84,11 @@ impl Holding {
     /// It was dropped: whatever is adopted after that begins anew.
     pub(crate) fn begin_anew(&mut self) {
         (self.order, self.promised) = (None, None);
+    }
+
+    /// It has a lease of nothing, and uses units beyond that by leave of whoever granted it.
+    pub(crate) fn goes_by(&mut self, order: Option<Order>) {
+        self.order = self.order.max(order);
     }
 
     pub(crate) fn order(&self) -> Option<Order> {
@@ -150,6 +157,22 @@ impl Town {
         if gained && matches!(self.rules.watch, Watch::Close) {
             self.check_adopted(hold);
         }
+    }
+
+    /// A client whose lease has ended goes by what it was advised, or goes on.
+    pub(crate) fn fall_back(&mut self, hold: u32, amount: Amount, until: Time) {
+        let holding = &mut self.holdings[hold as usize];
+        (holding.amount, holding.until) = (amount.as_micros(), until);
+        let (client, resource) = (holding.client, holding.resource);
+        self.note(
+            Party::Client(client).who(),
+            What::MayUse,
+            [amount.as_micros(), until.as_nanos(), resource.into()],
+        );
+        self.recount(hold);
+        let amount = Amount::from_micros(self.holdings[hold as usize].counted);
+        let total = self.oracle.totals[usize::from(resource)];
+        self.news.push(News { client, resource, amount, total });
     }
 
     /// Brings what is counted of a holding up to date, and sees to it that it is looked at when it ends.

@@ -228,7 +228,8 @@ impl Town {
             self.check_mark(task, resource, books.total);
         }
         let below = self.oracle.below[self.oracle.at(place, resource)];
-        if is_head && self.places[place as usize].parent.is_none() && below > books.total {
+        let knows = is_head && !self.is_learning(task);
+        if knows && self.places[place as usize].parent.is_none() && below > books.total {
             self.oracle.fail(2, || {
                 format!("clients believe {below} of r{resource}, and {} is in the books", books.total)
             });
@@ -268,7 +269,8 @@ impl Town {
         let below = self.oracle.below[self.oracle.at(place, resource)];
         let read = self.tasks[task as usize].reign.as_ref().map(|reign| &reign.read);
         let haunted = self.is_haunted(task) && read.is_some_and(|read| read.marks.contains_key(id));
-        if read.is_some() && self.places[place as usize].parent.is_none() && below > 0 && !haunted {
+        let knows = read.is_some() && !self.is_learning(task);
+        if knows && self.places[place as usize].parent.is_none() && below > 0 && !haunted {
             self.oracle.fail(2, || format!("clients believe {below} of r{resource}, and there are no books"));
         }
     }

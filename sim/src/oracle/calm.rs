@@ -2,9 +2,10 @@
 
 use lessor_algorithms::{Demand, Policy, Shares};
 use lessor_proto::Amount;
-use lessor_server::repository::Kind;
+use lessor_server::repository::{Kind, Legacy};
 
 use super::Violation;
+use crate::plan::Way;
 use crate::town::{Counts, Town};
 
 /// What a client should have of a resource, and has.
@@ -35,10 +36,14 @@ impl Town {
         let capacity = if found.covered { found.capacity.as_f64() } else { 0.0 };
         let mut shares = Shares::new(found.policy, capacity);
         let of_it = |holding: &&super::Holding| {
-            holding.resource == resource && self.clients[holding.client as usize].lives()
+            let client = &self.clients[holding.client as usize];
+            holding.resource == resource && client.lives() && !self.is_denied(holding.client)
         };
-        let demand =
-            |holding: &super::Holding| Demand { priority: holding.priority, weight: 1, wants: holding.wants };
+        let demand = |holding: &super::Holding| Demand {
+            priority: holding.priority,
+            weight: holding.weight,
+            wants: holding.wants,
+        };
         let live = || self.holdings.iter().filter(of_it);
         live().for_each(|holding| shares.insert(&demand(holding)));
         let target = |holding: &super::Holding| Target {
@@ -49,6 +54,14 @@ impl Town {
             believed: Amount::from_micros(holding.counted),
         };
         live().map(target).collect()
+    }
+
+    /// Whether what a client asks for is refused, as it is one of Doorman's.
+    fn is_denied(&self, client: u32) -> bool {
+        let found = &self.clients[client as usize];
+        let mut held = found.holds.clone().map(|hold| self.holdings[hold as usize].resource);
+        let denies = |resource: u16| self.resources[usize::from(resource)].legacy == Legacy::Deny;
+        found.way == Way::Legacy && held.any(denies)
     }
 
     /// Every place is led, as all its tasks know, and everybody has what is due to it, up to what the grid blurs.
@@ -113,7 +126,18 @@ impl Town {
                 format!("clients have {had} of r{resource}, and {due} is due to them ({name} {policy:?} {capacity}):\n{}", table(&targets))
             });
         }
-        if found.kind == Kind::Gauge || !flat && found.policy != Policy::FairShare {
+        if let Some((high, low)) = inverted(&targets).filter(|(high, low)| high.min(*low) > slack) {
+            self.oracle.fail(22, || {
+                format!(
+                    "{high} of r{resource} are missing above, and {low} are used below:\n{}",
+                    table(&targets)
+                )
+            });
+        }
+        if found.kind == Kind::Gauge {
+            return self.judge_units(resource, &targets);
+        }
+        if !flat && found.policy != Policy::FairShare {
             return;
         }
         let misplaced: f64 =
@@ -129,7 +153,18 @@ impl Town {
     }
 }
 
-fn table(targets: &[Target]) -> String {
+/// What the greatest priority lacks that lacks anything that is due, and what all below it have.
+fn inverted(targets: &[Target]) -> Option<(f64, f64)> {
+    let lacks = |target: &Target| (target.due - target.believed.as_f64()).max(0.0);
+    let lacking = targets.iter().filter(|target| lacks(target) > 1e-6);
+    let priority = lacking.map(|target| target.priority).max()?;
+    let of = |target: &&Target| target.priority == priority;
+    let high = targets.iter().filter(of).map(lacks).sum();
+    let below = targets.iter().filter(|target| target.priority < priority);
+    Some((high, below.map(|target| target.believed.as_f64()).sum()))
+}
+
+pub(super) fn table(targets: &[Target]) -> String {
     let row = |target: &Target| {
         let Target { client, wants, priority, due, believed } = target;
         format!("  client {client:>3} wants {wants:>14.6} at {priority}: due {due:>14.6}, has {believed}\n")

@@ -17,6 +17,9 @@ impl Town {
             self.check_lease(task, parent, resource);
         }
         let Some(head) = self.places[parent as usize].head else { return };
+        if self.is_learning(head) {
+            return;
+        }
         let books = self.books_of(head, resource);
         let id = &self.resources[usize::from(resource)].id;
         let read = self.tasks[head as usize].reign.as_ref().map(|reign| &reign.read);

@@ -18,8 +18,8 @@ pub(super) struct Flow {
 // === impl Town ===
 
 impl Town {
-    /// So many hits of a resource were let through. Of each holder a unit and the burst may be saved up, and clocks may run
-    /// fast.
+    /// So many hits of a resource were let through. Each holder may save up the burst of what it has, and a unit where that
+    /// is less; and clocks may run fast.
     pub(crate) fn watch_hits(&mut self, resource: u16, hits: u64) {
         let (index, now) = (usize::from(resource), self.now);
         if !self.resources[index].policy.is_bounded() {
@@ -32,7 +32,9 @@ impl Town {
         let second = self.rules.drift.stretch(std::time::Duration::from_secs(1));
         let rate = u64::try_from(brought(most, second)).unwrap_or(u64::MAX);
         flow.due.fill(now, now, rate);
-        flow.due.limit(brought(rate, BURST) + holders * u128::from(Amount::MICROS_PER_UNIT));
+        // Those who have not been told of another go by the usual one.
+        let burst = self.resources[index].burst.unwrap_or(BURST).max(BURST);
+        flow.due.limit(brought(rate, burst) + holders * u128::from(Amount::MICROS_PER_UNIT));
         if !flow.due.take(hits) {
             self.oracle.fail(1, || {
                 format!(

@@ -66,7 +66,7 @@ impl TownPlan {
 
     fn check_place(&self, plan: &PlacePlan, resources: &[Resource]) -> Result<(), BadPlan> {
         let place = plan.name.clone();
-        if let Err(problem) = repository(resources, plan.terms) {
+        if let Err(problem) = repository(resources, plan.terms, plan.terms.lease_length, self.fallback) {
             return Err(BadPlan::Templates { place, problem });
         }
         let Election::Etcd(etcd) = self.election else { return Ok(()) };

@@ -16,11 +16,14 @@ use lessor_proto::{Drift, Time};
 use lessor_server::node::Claims;
 
 use super::Mode;
+use lessor_client::holding::Fallback;
+
 use crate::faults::Faults;
 use crate::measure::{Level, Recorder, Recording};
 use crate::oracle::Violation;
 use crate::plan::{
-    ClientPlan, Election, EtcdPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way,
+    ClientPlan, Election, EtcdPlan, Hold, Link, Lone, Manners, PlacePlan, ResourcePlan, Terms, TownPlan,
+    Watch, Way,
 };
 use crate::town::{News, Observer, Town};
 use crate::workload::{Mishap, MishapEvent, Workload};
@@ -184,9 +187,11 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
         place: client.job as u32,
         link,
         way: if streaming { Way::Stream } else { Way::Poll },
-        holds: vec![Hold { resource: RESOURCE, wants: 0.0, priority: 0 }],
+        holds: vec![Hold::new(RESOURCE, 0.0)],
     });
     TownPlan {
+        lone: Lone::default(),
+        fallback: Fallback::Pessimistic,
         places: places.collect(),
         clients: clients.collect(),
         resources: vec![ResourcePlan::rate("capacity", plan.capacity)],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Policy};
+use lessor_server::repository::{Kind, Legacy, Policy, Rotate};
 
 use super::Options;
 use crate::dice::Dice;
@@ -25,14 +25,46 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         // The bias of section 13: a fifth of all messages later than a lease lasts.
         (faults.slow, faults.slow_mean) = (200, Duration::from_secs(2));
     }
+    let mut more = Dice::new(seed ^ 0x0dd5_e77e);
     options.without.iter().for_each(|&kind| faults.mischief[kind as usize] = None);
-    let resources = resources(&mut dice);
+    let mut resources = resources(&mut dice);
     let mut places = places(&mut dice, options, short);
+    let flat = places.len() == 1;
+    for resource in &mut resources {
+        turns(&mut more, resource);
+        let burst = more.chance(300).then(|| Duration::from_millis(more.between(1, 1_000)));
+        resource.legacy = match more.below(10) {
+            0 => Legacy::Deny,
+            // Below another node that is refused.
+            1..=3 if options.sticky && flat && resource.kind == Kind::Rate => {
+                Legacy::Sticky { hold: Duration::from_secs(more.between(60, 90)) }
+            }
+            _ => Legacy::Expire,
+        };
+        resource.burst = burst.filter(|_| resource.kind == Kind::Rate);
+    }
     let mut record = Dice::new(seed ^ 0x7ec0_7d00);
     // Most leaders may go on for longer than the shortest leases last.
     let authority = Duration::from_millis(record.between(1_000, 3_000));
     places.iter_mut().for_each(|place| place.authority = authority);
-    let clients = clients(&mut dice, options, short, &places, &resources);
+    let mut clients = clients(&mut dice, options, short, &places, &resources);
+    let ours = clients.iter_mut().filter(|client| client.way != Way::Legacy);
+    for hold in ours.flat_map(|client| &mut client.holds) {
+        hold.weight = if more.chance(200) { more.between(2, 5) as u32 } else { 1 };
+    }
+    let tokens = record.chance(500);
+    let claims = if record.chance(200) { Claims::Deferred } else { Claims::Freed };
+    let overstays = more.chance(300);
+    let election = election(&mut record, authority, drift);
+    if election == Election::Alone {
+        // A server that knows nothing of those before it learns for as long as its own leases last.
+        faults.mischief[Mischief::Lease as usize] = None;
+        if !options.lone.cuts {
+            // And it charges no more than there is by its own configuration.
+            faults.mischief[Mischief::Capacity as usize] = None;
+            faults.mischief[Mischief::Template as usize] = None;
+        }
+    }
     faults.mischief[Mischief::Twin as usize] =
         faults.mischief[Mischief::Twin as usize].map(|every| every.max(Duration::from_secs(8)));
     TownPlan {
@@ -51,13 +83,15 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
             }),
             longest_back_off: Duration::from_secs(dice.between(2, 10)),
             eager: dice.chance(800),
-            overstays: options.overstays,
+            overstays,
         },
         faults,
         watch: Watch::Close,
-        tokens: record.chance(500),
-        claims: if record.chance(200) { Claims::Deferred } else { Claims::Freed },
-        election: election(&mut record, authority, drift),
+        tokens,
+        claims,
+        election,
+        lone: options.lone,
+        fallback: options.fallback,
         clients_from: Duration::ZERO,
         #[cfg(feature = "mutations")]
         mutation: options.mutation,
@@ -93,9 +127,22 @@ fn resources(dice: &mut Dice) -> Vec<ResourcePlan> {
             kind: if gauge { Kind::Gauge } else { Kind::Rate },
             policy: if dice.chance(850) { Policy::FairShare } else { Policy::ProportionalShare },
             capacity: Amount::from_units(capacity),
+            rotate: None,
+            quantum: None,
+            burst: None,
+            legacy: Legacy::default(),
         }
     };
     (0..count).map(one).collect()
+}
+
+/// How the units of a gauge are taken in turns: mostly as nobody has said.
+fn turns(dice: &mut Dice, resource: &mut ResourcePlan) {
+    let rotate = [None, Some(Rotate::Fair), Some(Rotate::Sticky), Some(Rotate::None)][dice.index(4)];
+    let quantum = dice.chance(400).then(|| Duration::from_millis(dice.between(100, 1_000)));
+    if resource.kind == Kind::Gauge {
+        (resource.rotate, resource.quantum) = (rotate, quantum.filter(|_| rotate != Some(Rotate::None)));
+    }
 }
 
 fn places(dice: &mut Dice, options: &Options, short: bool) -> Vec<PlacePlan> {
@@ -184,7 +231,7 @@ fn holds(dice: &mut Dice, resources: &[ResourcePlan]) -> Vec<Hold> {
         if holds.is_empty() && index + 1 == resources.len() || dice.chance(800) {
             let wants = (resource.capacity.as_f64() * dice.fraction() / 4.0).ceil();
             let priority = if dice.chance(200) { 1 } else { 0 };
-            holds.push(Hold { resource: index as u16, wants, priority });
+            holds.push(Hold { priority, ..Hold::new(index as u16, wants) });
         }
     }
     holds

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::holding::Fallback;
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::repository::{BadTemplates, Field, Fraction, Glob, Repository, SafeCapacity, Template};
 
@@ -48,6 +49,8 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
             tokens: plan.tokens,
             claims: plan.claims,
             election: plan.election,
+            lone: plan.lone,
+            fallback: plan.fallback,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
         },
@@ -103,7 +106,12 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
 ///
 /// # Errors
 /// When the templates do not hold together.
-pub(crate) fn repository(resources: &[Resource], terms: Terms) -> Result<Repository, BadTemplates> {
+pub(crate) fn repository(
+    resources: &[Resource],
+    terms: Terms,
+    learning: Duration,
+    fallback: Fallback,
+) -> Result<Repository, BadTemplates> {
     let covered = resources.iter().filter(|resource| resource.covered && !resource.id.is_floor());
     let floor = |resource: &Resource| {
         let floor = resources.iter().find(|other| other.id == resource.id.floor());
@@ -116,7 +124,15 @@ pub(crate) fn repository(resources: &[Resource], terms: Terms) -> Result<Reposit
     let template = |resource: &Resource| Template {
         safe_fraction: reserved(resource),
         safe_lease: Some(terms.lease_length * FLOOR_LEASES),
-        safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
+        safe_capacity: match fallback {
+            Fallback::Safe => SafeCapacity::Dynamic,
+            Fallback::Pessimistic | Fallback::Optimistic => SafeCapacity::Fixed(Amount::ZERO),
+        },
+        learning,
+        rotate: resource.rotate,
+        quantum: resource.quantum,
+        burst: resource.burst,
+        legacy: resource.legacy,
         kind: resource.kind,
         policy: resource.policy,
         lease_length: terms.lease_length,
@@ -139,6 +155,10 @@ impl Resource {
             policy: plan.policy,
             capacity: plan.capacity,
             covered: true,
+            rotate: plan.rotate,
+            quantum: plan.quantum,
+            burst: plan.burst,
+            legacy: plan.legacy,
         }
     }
 }
@@ -151,10 +171,10 @@ impl Town {
         let tasks = 0..self.tasks.len() as u32;
         match self.rules.election {
             Election::Alone => tasks
-                .filter(|&task| self.tasks[task as usize].number == 0)
+                .filter(|&task| self.begins_alone(task))
                 .collect::<Vec<_>>()
                 .into_iter()
-                .for_each(|task| self.begin_reign(task, 1, None)),
+                .for_each(|task| self.begin_alone(task)),
             Election::Etcd(_) => {
                 let clock = self.odd_clock(NODE_DATES);
                 let names = plan.places.iter().map(|place| place.name.clone());
@@ -166,6 +186,12 @@ impl Town {
                 }
             }
         }
+    }
+
+    /// How long what is granted for `length` may count, of any resource.
+    fn longest_counted(&self, length: Duration) -> Duration {
+        let counted = self.resources.iter().map(|resource| resource.legacy.counted(length));
+        counted.max().unwrap_or(length)
     }
 
     fn settle(&mut self, plan: &PlacePlan) {
@@ -187,7 +213,7 @@ impl Town {
             transport: plan.transport,
             streams: plan.streams,
             terms: plan.terms,
-            longest_lease: plan.terms.lease_length,
+            longest_lease: self.longest_counted(plan.terms.lease_length),
             tasks: first..self.tasks.len() as u32,
             head: None,
             epoch: 0,

@@ -21,7 +21,7 @@ use crate::story::What;
 impl Town {
     /// The process of a task begins, unless there is one.
     pub(super) fn begin_task(&mut self, task: u32) {
-        let Election::Etcd(etcd) = self.rules.election else { return };
+        let Election::Etcd(etcd) = self.rules.election else { return self.begin_alone(task) };
         let nonce = self.dice.number();
         let (found, drift) = (&self.tasks[task as usize], self.rules.drift);
         if found.candidate.is_some() {
@@ -44,6 +44,32 @@ impl Town {
         self.note(Party::Task(task).who(), What::Begins, [births.into(), nonce, 0]);
         self.begin_asking(task);
         self.drive_task(task);
+    }
+
+    /// Whether a task is there when servers are alone: the first of each place, and of some a second one of the same name.
+    pub(super) fn begins_alone(&self, task: u32) -> bool {
+        let found = &self.tasks[task as usize];
+        let below = self.places[found.place as usize].parent.is_some();
+        found.number == 0 || found.number == 1 && below && self.rules.lone.namesakes
+    }
+
+    /// A server that is alone begins, and leads at once: after those of its place that have led before.
+    pub(super) fn begin_alone(&mut self, task: u32) {
+        let place = self.tasks[task as usize].place;
+        if self.tasks[task as usize].reign.is_none() {
+            let epoch = self.places[place as usize].epoch + 1;
+            self.begin_reign(task, epoch, None);
+        }
+    }
+
+    /// Whether a task can die: it is there, and if it is alone, what it knew can be learned.
+    pub(super) fn is_mortal(&self, task: u32) -> bool {
+        let found = &self.tasks[task as usize];
+        let is_root = self.places[found.place as usize].parent.is_none();
+        match self.rules.election {
+            Election::Alone => found.reign.is_some() && (is_root || self.rules.lone.dies_below),
+            Election::Etcd(_) => found.candidate.is_some(),
+        }
     }
 
     /// The process of a task is gone, with all it knew. Those connected hear of it, or not.

@@ -1,6 +1,6 @@
 //! Holders: clients and the upper halves of nodes. What they do, what reaches them, and what clients come to believe.
 
-use lessor_client::holding::{Fallback, HoldingConfig, Kind as Counting, Rung, Surplus};
+use lessor_client::holding::{HoldingConfig, Kind as Counting, Rung, Surplus};
 use lessor_client::session::{Action, Change, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Band, Bands, Report, Up};
 use lessor_proto::{Amount, Time};
@@ -10,7 +10,7 @@ use lessor_server::repository::Kind;
 use super::{ENDLESS, ToHolder, ToNode, Town};
 use crate::client::Mind;
 use crate::legacy::Legacy;
-use crate::oracle::Stance;
+use crate::oracle::{Holding, Stance};
 use crate::plan::Way;
 use crate::process::{Party, Sender};
 use crate::story::What;
@@ -33,8 +33,8 @@ impl Town {
         let mind = if found.way == Way::Legacy {
             let mut legacy = Legacy::new(now, found.id.clone(), servers, rules.manners.timeout);
             for hold in holds {
-                let id = self.resources[usize::from(hold.resource)].id.clone();
-                legacy.add(id, hold.wants, hold.priority);
+                let resource = &self.resources[usize::from(hold.resource)];
+                legacy.add(resource.id.clone(), hold.wants, hold.priority, resource.legacy);
             }
             Mind::Legacy(Box::new(legacy))
         } else {
@@ -55,7 +55,7 @@ impl Town {
             let mut session = Session::new(config);
             for hold in holds {
                 let resource = &self.resources[usize::from(hold.resource)];
-                let config = holding_config(resource.kind, hold.wants, hold.priority);
+                let config = self.holding_config(resource.kind, hold);
                 session.add(now, resource.id.clone(), config);
             }
             Mind::Ours(Box::new(session))
@@ -122,10 +122,11 @@ impl Town {
         let (client, resource) = (holding.client, holding.resource);
         self.note(Party::Client(client).who(), What::Wants, [wants.to_bits(), resource.into(), 0]);
         let now = self.local(Party::Client(client));
+        let bands = bands(&self.holdings[hold as usize]);
         let id = &self.resources[usize::from(resource)].id;
         match &mut self.clients[client as usize].mind {
             Mind::Nobody => {}
-            Mind::Ours(session) => session.set_wants(now, id, wants),
+            Mind::Ours(session) => session.set_bands(now, id, bands),
             Mind::Legacy(legacy) => legacy.set_wants(id, wants),
         }
     }
@@ -136,15 +137,16 @@ impl Town {
         if self.process(Party::Client(holding.client)).life != life {
             return;
         }
-        let (client, wants, priority) = (holding.client, holding.wants, holding.priority);
+        let client = holding.client;
         let resource = &self.resources[usize::from(holding.resource)];
-        let (id, config) = (resource.id.clone(), holding_config(resource.kind, wants, priority));
+        let (id, config) = (resource.id.clone(), self.holding_config(resource.kind, holding));
         let now = self.local(Party::Client(client));
         if let Some(session) = self.clients[client as usize].mind.session() {
             session.add(now, id, config);
             let allowance = session.allowance(now, &self.resources[usize::from(holding.resource)].id);
             self.holdings[hold as usize].stance = Stance::Kept;
             self.allow(hold, now, allowance);
+            self.say_in_use(hold);
             self.drive_client(client);
         }
     }
@@ -161,38 +163,48 @@ impl Town {
         if change.rung == Rung::Waiting {
             self.holdings[hold as usize].begin_anew();
         }
-        if self.holdings[hold as usize].stance == Stance::Kept {
-            self.allow(hold, self.local(Party::Client(client)), change.allowance);
-        }
-        self.adopt(hold, amount, change.allowance.until);
-        self.say_in_use(hold);
-    }
-
-    /// Says what of a gauge is in use, as drivers do after each change.
-    fn say_in_use(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
-        let (client, in_use) = (holding.client, Amount::from_micros(holding.in_use));
-        let resource = &self.resources[usize::from(holding.resource)];
         let now = self.local(Party::Client(client));
-        if resource.kind == Kind::Gauge
+        if self.says_before() {
+            self.say_in_use(hold);
+        }
+        self.take_before(hold, now);
+        self.put_into_force(hold, now, change.allowance);
+        match change.rung {
+            Rung::Safe | Rung::Optimistic => self.fall_back(hold, amount, change.allowance.until),
+            Rung::Waiting | Rung::Leased | Rung::Pessimistic => {
+                self.adopt(hold, amount, change.allowance.until);
+            }
+        }
+        if amount == Amount::ZERO
+            && change.rung == Rung::Leased
             && let Some(session) = self.clients[client as usize].mind.session()
         {
-            session.set_in_use(now, &resource.id, in_use);
+            let order = session.proof(&change.resource).map(|proof| proof.order);
+            self.holdings[hold as usize].goes_by(order);
+        }
+        if !self.says_before() {
+            self.say_in_use(hold);
         }
     }
 }
 
-fn holding_config(kind: Kind, wants: f64, priority: i64) -> HoldingConfig {
-    HoldingConfig {
-        kind: match kind {
-            Kind::Rate => Counting::Rate,
-            Kind::Gauge => Counting::Gauge,
-        },
-        bands: Bands::from_elem(Band { priority, subclients: 1, wants }, 1),
-        // Nothing is reserved for other rungs, so only this one keeps to the law.
-        fallback: Fallback::Pessimistic,
-        surplus: Surplus::Return,
+impl Town {
+    fn holding_config(&self, kind: Kind, holding: &Holding) -> HoldingConfig {
+        HoldingConfig {
+            kind: match kind {
+                Kind::Rate => Counting::Rate,
+                Kind::Gauge => Counting::Gauge,
+            },
+            bands: bands(holding),
+            fallback: self.rules.fallback,
+            surplus: Surplus::Return,
+        }
     }
+}
+
+fn bands(holding: &Holding) -> Bands {
+    let Holding { priority, weight, wants, .. } = *holding;
+    Bands::from_elem(Band { priority, subclients: weight, wants }, 1)
 }
 
 // === what holders do ===

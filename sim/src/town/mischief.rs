@@ -67,6 +67,7 @@ impl Town {
             Mischief::Capacity => self.change_capacity(),
             Mischief::Lease => self.change_lease(),
             Mischief::Template => self.remove_template(),
+            Mischief::Policy => self.change_policy(),
         }
     }
 
@@ -193,7 +194,7 @@ impl Town {
         let (place, way) = (found.place, found.way);
         let hold = |hold: u32| {
             let held = &self.holdings[hold as usize];
-            Hold { resource: held.resource, wants: held.wants, priority: held.priority }
+            Hold { resource: held.resource, wants: held.wants, priority: held.priority, weight: held.weight }
         };
         let holds = found.holds.clone().map(hold).collect();
         let link = self.link(client);

@@ -36,21 +36,25 @@ impl Town {
         let address = self.tasks[task as usize].address.to_string();
         self.end_reign(task, &Farewell::Redirect(Leader { address: Some(address.clone()) }));
         let keeps_record = record.is_some();
+        let learns = !keeps_record && epoch > 1;
         let (is_first, before) = record.as_ref().map_or((true, 0), |it| (it.is_first(), it.epoch));
         let stopped = |read: RecordRead| self.with_stops(task, &read, found(read.clone()));
         let read = record.map(stopped).unwrap_or_default();
         let config =
-            self.node_config(task, epoch, keeps_record, (!keeps_record || !is_first).then(|| read.clone()));
-        let (now, place) = (self.local(party), self.tasks[task as usize].place);
+            self.node_config(task, epoch, keeps_record, (keeps_record && !is_first).then(|| read.clone()));
+        let now = self.local(party);
         let authority = if read.closed { Duration::ZERO } else { read.authority };
         let opens = now + self.rules.drift.stretch(authority);
-        let ghost_end =
-            now + self.rules.drift.stretch(authority + read.longest_lease.max(read.longest_safe_lease));
+        let (place, longest) =
+            (self.tasks[task as usize].place, read.longest_lease.max(read.longest_safe_lease));
+        let unknown = if learns { self.places[place as usize].longest_lease } else { Duration::ZERO };
+        let ghost_end = now + self.rules.drift.stretch(authority + longest.max(unknown));
         let node = Node::new(now, config, self.repository(place));
         self.note(party.who(), What::Leads, [epoch, before, read.closed.into()]);
         let peers = std::collections::BTreeMap::new();
         let found = &mut self.tasks[task as usize];
-        found.reign = Some(Box::new(Reign { node, epoch, peers, read, opens, ghost_end, writing: None }));
+        found.reign =
+            Some(Box::new(Reign { node, epoch, peers, read, opens, ghost_end, learns, writing: None }));
         (found.up, found.knows.address) = (true, Some(address));
         found.process.life += 1;
         let life = found.process.life;
@@ -211,6 +215,11 @@ impl Town {
             let at = self.dice.time(Duration::ZERO, Duration::from_secs(1));
             self.later(at, Event::Reload(task));
         }
+    }
+
+    /// Whether a task does not know what is out under the reigns before its own, and learns it.
+    pub(crate) fn is_learning(&self, task: u32) -> bool {
+        self.is_haunted(task) && self.tasks[task as usize].reign.as_ref().is_some_and(|reign| reign.learns)
     }
 
     /// Whether something may be out under the reigns before that of a task. Nodes cut time into ticks of 67 ms.

@@ -13,8 +13,8 @@ use crate::process::Party;
 use crate::program::{Hit, Program};
 use crate::story::What;
 
-/// How often a driver without its rule looks at what is in use, in nanoseconds.
-const SAMPLE: u64 = 200_000_000;
+/// How often a driver looks at what is in use, in nanoseconds, when nothing else happens.
+const LOOK: u64 = 200_000_000;
 /// Hits that a program tries in a row, at the most.
 const ROW: u32 = 6;
 /// Hits at one moment, where nothing is limited.
@@ -134,11 +134,50 @@ impl Town {
         self.note_use(hold);
     }
 
-    /// The program lets go of a holding: nothing is allowed, and it is given back when nothing is in use.
+    /// What the client hears of a holding is put into force: nothing more is given out of one that the program has let go of.
+    pub(super) fn put_into_force(&mut self, hold: u32, now: Time, allowance: Allowance) {
+        match self.holdings[hold as usize].stance {
+            Stance::Kept => self.allow(hold, now, allowance),
+            Stance::Leaving => {
+                self.allow(hold, now, Allowance { capacity: Some(Amount::ZERO), ..allowance });
+            }
+            Stance::Gone => {}
+        }
+    }
+
+    /// Another thread of the program is faster than the driver, and takes units just before a change is put into force.
+    pub(super) fn take_before(&mut self, hold: u32, local: Time) {
+        if !self.faulty() || !matches!(self.programs[hold as usize], Some(Program::Units(_))) {
+            return;
+        }
+        let (number, length) = (self.dice.below(4), self.dice.exponential(Duration::from_secs(2)));
+        if let Some(program) = self.programs[hold as usize].as_mut().filter(|_| number > 0) {
+            let begun = program.begin(local, u32::MAX >> (number * 8), self.now + length);
+            self.counts.operations += u64::from(begun);
+            self.note_use(hold);
+        }
+    }
+
+    /// Says what of a gauge is in use, as drivers do after each change that they have put into force.
+    pub(super) fn say_in_use(&mut self, hold: u32) {
+        let holding = &self.holdings[hold as usize];
+        let (client, in_use) = (holding.client, Amount::from_micros(holding.in_use));
+        let resource = &self.resources[usize::from(holding.resource)];
+        let now = self.local(Party::Client(client));
+        if resource.kind == Kind::Gauge
+            && let Some(session) = self.clients[client as usize].mind.session()
+        {
+            session.set_in_use(now, &resource.id, in_use);
+        }
+    }
+
+    /// The program lets go of a holding: nothing is allowed, and it is given back when nothing is in use. Permits that are
+    /// out last as long as the lease.
     pub(super) fn give_up(&mut self, hold: u32, now: Time) {
-        self.holdings[hold as usize].stance = Stance::Leaving;
-        self.allow(hold, now, Allowance::NOTHING);
-        self.stop_overdue(hold);
+        let holding = &mut self.holdings[hold as usize];
+        holding.stance = Stance::Leaving;
+        let until = holding.until;
+        self.allow(hold, now, Allowance { until, ..Allowance::NOTHING });
         self.clients[self.holdings[hold as usize].client as usize].next_look = now;
     }
 
@@ -160,11 +199,7 @@ impl Town {
         let party = Party::Client(client);
         self.note(party.who(), What::InUse, [resource.into(), in_use.as_micros(), 0]);
         let local = self.local(party);
-        // The driver reads it when the next thing is said, which comes to the same.
-        let look = match self.is_sampled() {
-            true => Time::from_nanos((local.as_nanos() / SAMPLE + 1) * SAMPLE),
-            false => local,
-        };
+        let look = Time::from_nanos((local.as_nanos() / LOOK + 1) * LOOK);
         let found = &mut self.clients[client as usize];
         found.next_look = found.next_look.min(look);
         self.wake_at(party, look);
@@ -204,8 +239,8 @@ impl Town {
         self.rules.mutation == Some(crate::mutation::Mutation::Driver(rule))
     }
 
-    fn is_sampled(&self) -> bool {
-        self.lacks(crate::mutation::DriverMutation::SampledUse)
+    pub(super) fn says_before(&self) -> bool {
+        self.lacks(crate::mutation::DriverMutation::UseSaidBefore)
     }
 
     fn tells_of(&self, hold: u32, allowance: Allowance) -> bool {
@@ -218,7 +253,7 @@ impl Town {
 #[cfg(not(feature = "mutations"))]
 #[expect(clippy::unused_self, reason = "the same calls with the feature and without")]
 impl Town {
-    const fn is_sampled(&self) -> bool {
+    pub(super) const fn says_before(&self) -> bool {
         false
     }
 

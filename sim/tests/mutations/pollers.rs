@@ -180,9 +180,12 @@ pub(crate) fn read_late(without: Option<Mutation>) -> Option<String> {
     for now in 19..22 {
         a.poll(&mut next, now, 20);
         b.poll(&mut next, now, 80);
+        let (a, b) = (a.believes(now), b.believes(now));
+        if (a, b) != (units(20), units(80)) {
+            return Some(format!("{a} is left of 20, and {b} of 80"));
+        }
     }
-    let (a, b) = (a.believes(22), b.believes(22));
-    ((a, b) != (units(20), units(80))).then(|| format!("{a} is left of 20, and {b} of 80"))
+    None
 }
 
 /// The same of a token that says what nobody has granted: it is believed by nobody.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
-use lessor_server::repository::Kind;
+use lessor_server::repository::{Kind, Policy};
 
 use crate::story::{What, Who};
 use crate::town::{Event, Town};
@@ -36,6 +36,20 @@ impl Town {
         let nanos = Time::ZERO + found.terms.lease_length;
         self.note(Who::Place(place), What::Lease, [nanos.as_nanos(), 0, 0]);
         self.tell_configuration(place);
+        true
+    }
+
+    /// What is shared fairly is shared in proportion from here on, or the other way round.
+    pub(super) fn change_policy(&mut self) -> bool {
+        let index = self.dice.index(self.resources.len());
+        let resource = &mut self.resources[index];
+        resource.policy = match resource.policy {
+            Policy::FairShare => Policy::ProportionalShare,
+            _ => Policy::FairShare,
+        };
+        let number = u64::from(resource.policy == Policy::FairShare);
+        self.note(Who::Town, What::Policy, [index as u64, number, 0]);
+        self.spread_configuration();
         true
     }
 

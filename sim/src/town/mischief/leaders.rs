@@ -11,7 +11,7 @@ impl Town {
     pub(super) fn overthrow(&mut self, task: u32) -> bool {
         let said = self.dice.chance(500);
         let back = self.spell();
-        if self.tasks[task as usize].candidate.is_none() {
+        if !self.is_mortal(task) {
             return false;
         }
         self.crash_task(task, said);
