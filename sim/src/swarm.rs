@@ -20,7 +20,6 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use lessor_client::holding::Fallback;
 use lessor_client::session::Transport;
 use lessor_proto::Time;
 
@@ -49,8 +48,6 @@ pub struct Options {
     pub lone: Lone,
     /// Whether there are clients of Doorman's that go on while what they have counts.
     pub sticky: bool,
-    /// What clients do whose leases have ended.
-    pub fallback: Fallback,
     /// Whether everybody must have its share when the faults are over; else a town ends with them.
     pub judged: bool,
     /// A rule of a mind that is broken on purpose.
@@ -107,7 +104,6 @@ impl Default for Options {
             without: Vec::new(),
             lone: Lone::default(),
             sticky: false,
-            fallback: Fallback::Pessimistic,
             judged: true,
             #[cfg(feature = "mutations")]
             mutation: None,

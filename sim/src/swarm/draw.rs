@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lessor_client::holding::Fallback;
 use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
 use lessor_server::node::Claims;
@@ -55,6 +56,8 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     let tokens = record.chance(500);
     let claims = if record.chance(200) { Claims::Deferred } else { Claims::Freed };
     let overstays = more.chance(300);
+    // Where nothing is reserved, both come to nothing.
+    let fallback = if more.chance(500) { Fallback::Safe } else { Fallback::Pessimistic };
     let election = election(&mut record, authority, drift);
     if election == Election::Alone {
         // A server that knows nothing of those before it learns for as long as its own leases last.
@@ -91,7 +94,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         claims,
         election,
         lone: options.lone,
-        fallback: options.fallback,
+        fallback,
         clients_from: Duration::ZERO,
         #[cfg(feature = "mutations")]
         mutation: options.mutation,
