@@ -86,8 +86,6 @@ pub enum Election {
 /// What may befall servers that are alone, which know nothing of those before them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Lone {
-    /// Below others they die and begin again as well; the root does so anyway, and learns.
-    pub dies_below: bool,
     /// Below others there are two processes of each name.
     pub namesakes: bool,
     /// Capacities are cut, also while a root is away: what it learns is charged up to what there is then.

@@ -313,7 +313,9 @@ impl Town {
         };
         let claimed = seen.ghost.saturating_sub(ghost);
         (seen.epoch, seen.ghost) = (epoch, ghost);
-        if grew || acted && ghost > 0 && !haunted {
+        // Who has no record is told what may be out by the node above.
+        let told = self.is_learning(task);
+        if grew && !told || acted && ghost > 0 && !haunted {
             self.oracle.fail(14, || {
                 format!("task {task} has a ghost of {} of r{resource} (grew: {grew})", books.ghost)
             });

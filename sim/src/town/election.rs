@@ -62,12 +62,11 @@ impl Town {
         }
     }
 
-    /// Whether a task can die: it is there, and if it is alone, what it knew can be learned.
+    /// Whether a task is there, and can die.
     pub(super) fn is_mortal(&self, task: u32) -> bool {
         let found = &self.tasks[task as usize];
-        let is_root = self.places[found.place as usize].parent.is_none();
         match self.rules.election {
-            Election::Alone => found.reign.is_some() && (is_root || self.rules.lone.dies_below),
+            Election::Alone => found.reign.is_some(),
             Election::Etcd(_) => found.candidate.is_some(),
         }
     }

@@ -45,9 +45,11 @@ impl Town {
         let now = self.local(party);
         let authority = if read.closed { Duration::ZERO } else { read.authority };
         let opens = now + self.rules.drift.stretch(authority);
-        let (place, longest) =
-            (self.tasks[task as usize].place, read.longest_lease.max(read.longest_safe_lease));
-        let unknown = if learns { self.places[place as usize].longest_lease } else { Duration::ZERO };
+        let place = self.tasks[task as usize].place;
+        let longest = read.longest_lease.max(read.longest_safe_lease);
+        // What the node above counts may be out for as long as its own leases last.
+        let longest_of_all = self.places.iter().map(|place| place.longest_lease).max().unwrap_or_default();
+        let unknown = if learns { self.rules.drift.stretch(longest_of_all) } else { Duration::ZERO };
         let ghost_end = now + self.rules.drift.stretch(authority + longest.max(unknown));
         let node = Node::new(now, config, self.repository(place));
         self.note(party.who(), What::Leads, [epoch, before, read.closed.into()]);
