@@ -1,7 +1,5 @@
 //! Programs behind clients: what limiters and gauges let through, counted by itself.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::time::Duration;
 
 use lessor_proto::Amount;

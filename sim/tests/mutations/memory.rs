@@ -135,7 +135,7 @@ fn elected(without: Option<Mutation>, date: u64, revision: u64) -> u64 {
             }
         }
         match candidate.poll(now) {
-            Some(Action::Call { id, call }) => candidate.on_answer(now, id, Ok(answer(call, revision))),
+            Some(Action::Call { id, call }) => candidate.on_answer(now, id, Ok(answer(&call, revision))),
             Some(_) => {}
             None => now = candidate.deadline(),
         }
@@ -143,10 +143,10 @@ fn elected(without: Option<Mutation>, date: u64, revision: u64) -> u64 {
     panic!("never elected");
 }
 
-fn answer(call: Call, revision: u64) -> Answer {
+fn answer(call: &Call, revision: u64) -> Answer {
     match call {
         Call::Read { .. } => Answer::Read { stored: None, revision },
-        Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl },
+        Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl: *ttl },
         Call::Campaign { .. } => Answer::Won { revision },
         Call::ReadRecord { .. } => Answer::Record { stored: Vec::new(), more: false },
         Call::Write(_) => Answer::Written { revision: revision + 1 },
