@@ -17,6 +17,7 @@ use std::time::Duration;
 use lessor_client::limiter::Limiter;
 use lessor_client::{Client, Resource};
 use lessor_proto::Amount;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -199,9 +200,27 @@ async fn a_leaf_leases_out_what_a_server_of_doormans_leases_to_it_and_for_no_lon
     leaf.stop().await;
 }
 
-/// Of two tasks of one node the one that leads dies, while clients poll in another language.
 #[tokio::test]
 async fn clients_that_echo_their_leases_keep_them_when_the_leader_dies() {
+    fail_over(End::Crash).await;
+}
+
+#[tokio::test]
+async fn clients_that_echo_their_leases_keep_them_when_the_leader_resigns() {
+    fail_over(End::Resignation).await;
+}
+
+/// How a leader ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Whoever may succeed it knows its clock: that is asked for as soon as somebody is known to lead.
+    Crash,
+    /// It leaves behind what its clock showed.
+    Resignation,
+}
+
+/// Of two tasks of one node the one that leads ends, while clients poll in another language.
+async fn fail_over(end: End) {
     let Some((messages, sources)) = prepare().await else { return };
     let Some(etcd) = Etcd::started().await else { return };
     let key = messages.path().join("key");
@@ -233,8 +252,13 @@ async fn clients_that_echo_their_leases_keep_them_when_the_leader_dies() {
     let first = said(&mut lines).await;
     let leader = addresses.iter().position(|address| first == format!("led by {address}"));
     let leader = leader.unwrap_or_else(|| panic!("{first}, and not one of {addresses:?}"));
-    // Whoever may succeed it knows its clock: that is asked for as soon as somebody is known to lead.
-    tasks[leader].crash().await;
+    match end {
+        End::Crash => tasks[leader].crash().await,
+        End::Resignation => {
+            tasks[leader].signal(Signal::TERM);
+            assert!(tasks[leader].ended().await.success());
+        }
+    }
     assert_eq!(said(&mut lines).await, "5 kept what they had");
     assert!(timeout(AGES, child.wait()).await.unwrap().unwrap().success());
 

@@ -238,7 +238,7 @@ impl Resource {
     /// Whether the report would be taken, with nothing changed if not.
     pub(crate) fn admit(&self, ask: &Ask, report: &Report, reign: Reign<'_>) -> Result<(), Refusal> {
         legacy::admit(&self.terms, ask, reign.config)?;
-        let holder = holder(ask, report, reign.config.epoch);
+        let holder = holder(ask, report);
         let demands = Demands::from_bands(&report.bands);
         let bands = self.shares.bands()
             + demands.iter().filter(|demand| !self.shares.has_band(demand.priority)).count();
@@ -276,7 +276,7 @@ impl Resource {
     /// Takes a report; not that of a leader who has been succeeded.
     pub(crate) fn hear(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> Option<Slot> {
         self.touched = now;
-        let holder = holder(ask, report, reign.config.epoch);
+        let holder = holder(ask, report);
         let before = (self.ledger.total(), self.ledger.ghost());
         let slot = match self.children.locate(holder) {
             Some(slot) => {

@@ -29,9 +29,9 @@ pub(crate) enum Life<'a> {
     /// The leader of a node in its reign of that number. All leaders of a node are one holder: the next one takes over
     /// what the one before had.
     Reign(u64),
-    /// The session in the token that Doorman's clients echo without knowing.
+    /// The life in the token that Doorman's clients echo without knowing.
     Session(PollerLife),
-    /// A lease without a token of this reign: the client forgets what it does not know, or comes from elsewhere.
+    /// A lease without a token of ours: the client forgets what it does not know, or comes from elsewhere.
     Unnamed(&'a Has),
     /// No lease: a life that has just begun.
     New,

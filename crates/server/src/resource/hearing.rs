@@ -82,12 +82,12 @@ impl Resource {
             }
         }
         let claimed = self.claimed_lease(now, ask, report, reign);
+        let begun = PollerLife { epoch: reign.config.epoch, session: reign.session };
         let life = match holder.life {
             Life::Incarnation(session) | Life::Reign(session) => PollerLife { epoch: 0, session },
-            _ => claimed
-                .map_or(PollerLife { epoch: reign.config.epoch, session: reign.session }, |(lease, _)| {
-                    lease.life
-                }),
+            // Of a server that learns a life is known again when an answer was lost.
+            Life::Session(life) if self.is_learning(now) => life,
+            _ => claimed.map_or(begun, |(lease, _)| lease.life),
         };
         let mut child = Child::new(now, holder, life, Demands::from_bands(&report.bands));
         child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
@@ -191,14 +191,15 @@ impl Resource {
     }
 }
 
-/// Who sends `report`, and which life of it.
-pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, epoch: u64) -> Holder<'a> {
+/// Who sends `report`, and which life of it. A token tells that under every leader: two processes of one id may show the
+/// same amount.
+pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report) -> Holder<'a> {
     let life = match (ask.incarnation, &report.has) {
         (Some(reign), _) if ask.kind == HolderKind::Node => Life::Reign(reign),
         (Some(incarnation), _) => Life::Incarnation(incarnation),
         (None, None) => Life::New,
         (None, Some(has)) => match (has.order, PolledLease::read(&has.token)) {
-            (Some(order), Ok(lease)) if order.epoch == epoch => Life::Session(lease.life),
+            (Some(_), Ok(lease)) => Life::Session(lease.life),
             _ => Life::Unnamed(has),
         },
     };

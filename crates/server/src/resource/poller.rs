@@ -154,7 +154,7 @@ impl Resource {
             report.has.as_ref().filter(|_| ask.incarnation.is_none() && reign.config.record.is_some())?;
         has.order.filter(|order| order.epoch < reign.config.epoch)?;
         // Its answer was lost: it has a charge of its own here.
-        if self.children.locate(holder(ask, report, reign.config.epoch)).is_some() {
+        if self.children.locate(holder(ask, report)).is_some() {
             return None;
         }
         let lease = self.opened(ask, has, reign.config)?;

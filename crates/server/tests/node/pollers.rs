@@ -185,6 +185,24 @@ fn claims_are_freed_at_once() {
 }
 
 #[test]
+fn two_processes_of_one_id_are_two_through_a_fail_over() {
+    let mut street = Street::new(80.0);
+    // They have the same amount, and nothing tells them apart but their tokens.
+    street.pollers.iter_mut().for_each(|poller| poller.name = "copied".to_owned());
+    street.node = Node::new(Time::ZERO, config(1, Record::default()), repository(terms()));
+    street.pollers.iter_mut().for_each(|poller| (poller.lease, poller.next) = (None, 0));
+    (0..DEATH).for_each(|now| street.step(now));
+    // The first has claimed what it has before the others come.
+    street.pollers[0].next = SUCCESSION;
+    street.pollers[1..].iter_mut().for_each(|poller| poller.next = SUCCESSION + 12);
+    street.succeed(left(Some(SUCCESSION + 1 + AUTHORITY)));
+    assert_eq!(street.seconds_without(SUCCESSION + 100), [0; 5]);
+    let books = street.node.books(second(SUCCESSION + 99), &resource()).expect("somebody holds");
+    let charged: Vec<Amount> = books.children.iter().map(|child| child.charge).collect();
+    assert_eq!(charged, [Amount::from_units(60); 5]);
+}
+
+#[test]
 fn where_nobody_knows_when_the_leader_stopped_a_lease_is_kept_until_its_end() {
     let mut street = Street::new(80.0);
     let ends: Vec<u64> = street.pollers.iter().map(|poller| poller.expiry).collect();
