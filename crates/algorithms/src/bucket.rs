@@ -16,6 +16,10 @@
 //! that comes in. So it holds nothing as long as it owes anything, and what it gave and what was spent besides are together
 //! never more than came in, and what it owes.
 //!
+//! A bucket may *lapse*: instead of being full, it loses a whole unit when it would run over, and keeps the fraction. With a
+//! capacity of a unit and what comes in within a while, each unit is there for that while and then gone, and the moments at
+//! which units come in do not move, whether they are taken or not: they are *due* at equal intervals from one of them.
+//!
 //! Somebody else can keep the bucket for a while: from what it holds, when that was counted, its rate and its capacity
 //! all that follows can be computed elsewhere, and in the end the bucket is *charged* with what was spent there.
 
@@ -46,6 +50,8 @@ pub struct Bucket {
     at: u64,
     /// From when on nothing is added.
     end: u64,
+    /// Whole units are lost where it would run over.
+    lapses: bool,
 }
 
 // === impl Bucket ===
@@ -54,7 +60,7 @@ impl Bucket {
     /// A bucket without content and without inflow.
     #[must_use]
     pub const fn empty() -> Bucket {
-        Bucket { rate: 0, capacity: 0, level: 0, owed: 0, aside: 0, at: 0, end: 0 }
+        Bucket { rate: 0, capacity: 0, level: 0, owed: 0, aside: 0, at: 0, end: 0, lapses: false }
     }
 
     /// From `now` until `end` brings `rate_micros` millionths of a unit a second, up to `capacity_micros` millionths.
@@ -75,6 +81,38 @@ impl Bucket {
     pub fn set_capacity(&mut self, capacity_micros: u64) {
         self.capacity = u128::from(capacity_micros) * MICRO;
         self.level = self.level.min(self.brim());
+    }
+
+    /// Whether it loses whole units where it would run over.
+    pub fn set_lapsing(&mut self, lapses: bool) {
+        self.lapses = lapses;
+    }
+
+    /// A unit is due at that moment, and one every so long before and after, as the rate says: what is in is what has come
+    /// in of the next one. If one was taken that may not have been due, `skip` the next.
+    pub fn set_due(&mut self, due: u64, skip: bool) {
+        if self.rate == 0 {
+            return;
+        }
+        let rate = u128::from(self.rate);
+        let missing = match due.checked_sub(self.at) {
+            Some(ahead) => u128::from(ahead) * rate % UNIT,
+            None => (UNIT - u128::from(self.at - due) * rate % UNIT) % UNIT,
+        };
+        let level = (UNIT - missing) % UNIT;
+        (self.level, self.owed) = if skip { (0, UNIT - level) } else { (level, 0) };
+        self.level = self.level.min(self.brim());
+    }
+
+    /// Whether a unit is due about then, give or take half of what the capacity is above a unit.
+    #[must_use]
+    pub fn is_due_about(&self, due: u64) -> bool {
+        let mut other = self.clone();
+        other.aside = 0;
+        other.set_due(due, false);
+        let mine = (self.level + UNIT - self.owed.min(UNIT)) % UNIT;
+        let apart = mine.abs_diff(other.level % UNIT);
+        apart.min(UNIT - apart) <= self.capacity.saturating_sub(UNIT) / 2
     }
 
     /// So many tokens are out and not known to be spent. Their number may fall without notice; where it rises, they
@@ -194,7 +232,10 @@ impl Bucket {
     fn add(&mut self, grains: u128) {
         let paid = grains.min(self.owed);
         self.owed -= paid;
-        self.level = self.level.saturating_add(grains - paid).min(self.brim());
+        let level = self.level.saturating_add(grains - paid);
+        let over = level.saturating_sub(self.brim());
+        let lost = if self.lapses { over.div_ceil(UNIT) * UNIT } else { over };
+        self.level = level.saturating_sub(lost);
     }
 
     /// How high the level may rise.

@@ -240,3 +240,44 @@ proptest! {
         prop_assert!(bucket.tokens() >= tokens);
     }
 }
+
+/// A bucket of so many millionths a second that lapses after `nanos`, with a unit due at that moment.
+fn lapsing(rate: u64, nanos: u64, due: u64) -> Bucket {
+    let mut bucket = Bucket::empty();
+    let burst = u128::from(rate) * u128::from(nanos) / 1_000_000_000;
+    bucket.set(0, rate, 1_000_000 + u64::try_from(burst).unwrap(), u64::MAX);
+    bucket.set_lapsing(true);
+    bucket.set_due(due, false);
+    bucket
+}
+
+#[test]
+fn what_lapses_is_there_for_a_while_at_equal_intervals_however_late_somebody_looks() {
+    const BURST: u64 = 50_000_000;
+    for due in [0, 1, 3 * SECOND, 17 * SECOND, 10 * SECOND - 1] {
+        for step in [1_000_000, 37_000_000, 999_000_000, 23_456_789_012] {
+            let mut bucket = lapsing(100_000, BURST, due);
+            let mut now = 20 * SECOND;
+            for _ in 0..200 {
+                now += step;
+                bucket.refill(now);
+                let since = (now + 100 * SECOND - due) % (10 * SECOND);
+                assert_eq!(bucket.tokens(), u64::from(since <= BURST), "due at {due}, {now}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_due_moment_that_moves_brings_nothing_before_its_time() {
+    let mut bucket = lapsing(100_000, 50_000_000, 10 * SECOND);
+    bucket.refill(10 * SECOND);
+    assert!(bucket.take(1));
+    assert!(bucket.is_due_about(20 * SECOND + 20_000_000) && bucket.is_due_about(10 * SECOND - 20_000_000));
+    assert!(!bucket.is_due_about(11 * SECOND));
+    bucket.set_due(11 * SECOND, true);
+    for (now, tokens) in [(11, 0), (20, 0), (21, 1), (30, 0), (31, 1)] {
+        bucket.refill(now * SECOND);
+        assert_eq!(bucket.tokens(), tokens, "at {now} s");
+    }
+}
