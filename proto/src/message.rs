@@ -19,4 +19,4 @@ pub use domains::{
 };
 pub use grant::{Before, Grant, Order, Sharing, WallClock};
 pub use refusal::{Limits, Malformed, Refusal};
-pub use stream::{Down, Hello, StreamReport, Up, Welcome};
+pub use stream::{Down, Hello, StreamReport, UnitsAsked, Up, Welcome};

@@ -51,6 +51,9 @@ pub struct Grant {
     pub safe_capacity: Option<f64>,
     /// Of a rate: what the holder may save up, as the time in which the capacity brings it; absent: the holder chooses.
     pub burst: Option<Duration>,
+    /// Of a rate that brings less than a unit in the burst: when one is due, from the basis on, and then at equal intervals;
+    /// on a stream units are asked for instead. Absent: one may be saved up.
+    pub due: Option<Duration>,
     /// How the resource is shared; told to nodes.
     pub sharing: Option<Sharing>,
     /// What a domain may use of it, where the holder has shown that it has another version; told to clients.
@@ -171,6 +174,7 @@ impl Grant {
             learning: lease.learning.unwrap_or(false),
             safe_capacity,
             burst: lease.burst_us.map(Duration::from_micros),
+            due: lease.due_us.map(Duration::from_micros),
             sharing: None,
             domains: None,
             before,
@@ -212,7 +216,8 @@ impl Grant {
             ack_wanted: self.ack_wanted.then_some(true),
             generation: None,
             safe_leased: self.safe_leased.then_some(true),
-            burst_us: self.burst.map(|burst| u64::try_from(burst.as_micros()).unwrap_or(u64::MAX)),
+            burst_us: self.burst.map(whole_micros),
+            due_us: self.due.map(whole_micros),
             learning: self.learning.then_some(true),
             remaining_ms: None,
             before_capacity: self.before.map(|before| before.amount.as_f64()),
@@ -253,6 +258,10 @@ impl Sharing {
 
 fn millis_up(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+fn whole_micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn whole_seconds(duration: Duration) -> i64 {

@@ -31,6 +31,8 @@ pub enum Up {
     },
     /// What domains have done here.
     Domains(Box<DomainReport>),
+    /// I ask for units of this, of which I have too little to save one up.
+    Units(UnitsAsked),
     /// I use nothing any more, and this is the end.
     Bye,
 }
@@ -44,6 +46,17 @@ pub struct Hello {
     pub holder: ClientId,
     /// Which life of it.
     pub incarnation: u64,
+}
+
+/// Units asked for one by one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnitsAsked {
+    /// Of what.
+    pub resource: ResourceId,
+    /// So many in all, from the beginning of the stream on, those that were sent among them.
+    pub asked: u64,
+    /// Some may be used so late after this was said; absent: each when it arrives, or never.
+    pub keep: Option<Duration>,
 }
 
 /// A report on a stream. Resources that it does not speak of are as they were.
@@ -88,6 +101,13 @@ pub enum Down {
     },
     /// What domains have done elsewhere.
     Domains(Box<DomainNews>),
+    /// So many units more may be used of this, at once.
+    Units {
+        /// Of what.
+        resource: ResourceId,
+        /// How many.
+        units: u32,
+    },
     /// Not I: ask there.
     Redirect(Leader),
 }

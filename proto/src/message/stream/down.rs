@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use crate::message::refusal::Malformed;
 use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, WallClock, Welcome};
+use crate::name::{BadName, ResourceId};
 use crate::wire;
 use crate::wire::session_down::Message;
+
+/// Bytes in the name of a resource: servers may be configured for longer ones than they are by default.
+const LONGEST_NAME: usize = 4096;
 
 // === impl Down ===
 
@@ -33,6 +37,9 @@ impl Down {
                 Message::Refused(wire::Refused { report_id: *id, code: None, reason: Some(why.clone()) })
             }
             Down::Domains(news) => Message::Domains(news.to_wire()),
+            Down::Units { resource, units } => {
+                Message::Units(wire::Units { resource_id: resource.to_string(), units: *units })
+            }
             Down::Redirect(leader) => Message::Redirect(leader.to_wire()),
         };
         wire::SessionDown { message: Some(message) }
@@ -59,6 +66,16 @@ impl Down {
                 Down::Refused { id: report_id, why: reason.unwrap_or_default() }
             }
             Message::Domains(news) => Down::Domains(Box::new(DomainNews::from_wire(news)?)),
+            Message::Units(wire::Units { resource_id, units }) => {
+                let malformed = |bad: BadName| Malformed {
+                    field: "units.resource_id".to_owned(),
+                    found: bad.to_string(),
+                };
+                Down::Units {
+                    resource: ResourceId::new(resource_id, LONGEST_NAME).map_err(malformed)?,
+                    units,
+                }
+            }
             Message::Redirect(leader) => Down::Redirect(Leader::from_wire(leader)),
         })
     }

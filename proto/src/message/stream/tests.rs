@@ -120,6 +120,28 @@ fn a_release_says_which() {
 }
 
 #[test]
+fn units_are_asked_for_and_sent() {
+    let check_units = |request, wanted: &str| {
+        check(Message::Units(request), Some(HolderKind::Client), wanted);
+    };
+    let request = wire::UnitsRequest { resource_id: Some("db".into()), asked: Some(7), keep_ms: Some(40) };
+    check_units(request.clone(), "accepted");
+    check_units(
+        wire::UnitsRequest { asked: None, ..request },
+        "units.asked: is missing; wanted how many units are asked for in all",
+    );
+    let resource = || ResourceId::new("db", 256).unwrap();
+    for keep in [None, Some(Duration::from_millis(40))] {
+        let up = Up::Units(UnitsAsked { resource: resource(), asked: 7, keep });
+        let back =
+            Up::from_wire(up.to_wire(HolderKind::Client), &Limits::default(), Some(HolderKind::Client));
+        assert_eq!(back.unwrap(), up);
+    }
+    let down = Down::Units { resource: resource(), units: 3 };
+    assert_eq!(Down::from_wire(down.to_wire(HolderKind::Client, NOON), NOON), Ok(down));
+}
+
+#[test]
 fn what_a_grantor_cannot_mean_is_malformed() {
     let read = |message| Down::from_wire(wire::SessionDown { message }, NOON).unwrap_err().to_string();
     assert_eq!(read(None), "malformed answer: message: is missing, or of a kind that is not known");
@@ -253,6 +275,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 learning: ack_wanted,
                 safe_capacity,
                 // Clients are not told.
+                due: ack_wanted.then_some(Duration::from_secs(7)),
                 burst: ack_wanted.then_some(Duration::from_millis(50)),
                 sharing: (to == HolderKind::Node).then_some(sharing),
                 domains: None,

@@ -1,8 +1,10 @@
 //! What a holder says on a stream, to and from the wire.
 
+use std::time::Duration;
+
 use crate::message::ask::report;
 use crate::message::refusal::{Limits, Refusal};
-use crate::message::{DomainReport, Hello, HolderKind, Report, StreamReport, Up, field};
+use crate::message::{DomainReport, Hello, HolderKind, Report, StreamReport, UnitsAsked, Up, field};
 use crate::wire;
 use crate::wire::session_up_request::Message;
 
@@ -33,6 +35,7 @@ impl Up {
             Message::Report(report) => StreamReport::from_wire(report, limits, kind).map(Up::Report),
             Message::Release(release) => release_from_wire(release, limits),
             Message::Bye(wire::ByeRequest {}) => Ok(Up::Bye),
+            Message::Units(units) => UnitsAsked::from_wire(units, limits).map(Up::Units),
             Message::Domains(report) => {
                 DomainReport::from_wire(report, limits).map(|report| Up::Domains(Box::new(report)))
             }
@@ -51,6 +54,7 @@ impl Up {
             }),
             Up::Bye => Message::Bye(wire::ByeRequest {}),
             Up::Domains(report) => Message::Domains(report.to_wire()),
+            Up::Units(units) => Message::Units(units.to_wire()),
         };
         wire::SessionUpRequest { message: Some(message) }
     }
@@ -63,6 +67,7 @@ fn out_of_turn(message: &Message, wanted: &str) -> Refusal {
         Message::Release(_) => "is a release",
         Message::Bye(_) => "is a bye",
         Message::Domains(_) => "is of domains",
+        Message::Units(_) => "is of units",
     };
     Refusal::invalid("message", found, wanted)
 }
@@ -75,6 +80,28 @@ fn release_from_wire(release: wire::StreamReleaseRequest, limits: &Limits) -> Re
     let resources = ids
         .map(|(index, name)| field::resource(|| format!("release.resource_id[{index}]"), Some(name), limits));
     Ok(Up::Release { id, resources: resources.collect::<Result<_, _>>()? })
+}
+
+// === impl UnitsAsked ===
+
+impl UnitsAsked {
+    fn from_wire(request: wire::UnitsRequest, limits: &Limits) -> Result<UnitsAsked, Refusal> {
+        let wanted = "how many units are asked for in all";
+        Ok(UnitsAsked {
+            resource: field::resource(|| "units.resource_id".to_owned(), request.resource_id, limits)?,
+            asked: request.asked.ok_or_else(|| Refusal::missing("units.asked", wanted))?,
+            keep: request.keep_ms.map(|millis| Duration::from_millis(millis.into())),
+        })
+    }
+
+    fn to_wire(&self) -> wire::UnitsRequest {
+        let millis = |keep: Duration| u32::try_from(keep.as_millis()).unwrap_or(u32::MAX);
+        wire::UnitsRequest {
+            resource_id: Some(self.resource.to_string()),
+            asked: Some(self.asked),
+            keep_ms: self.keep.map(millis),
+        }
+    }
 }
 
 // === impl Hello ===
