@@ -14,6 +14,12 @@ pub struct Allowance {
     pub until: Time,
     /// Of a rate: what may be saved up, as the time in which the capacity brings it; absent: it was not said.
     pub burst: Option<Duration>,
+    /// Of a rate that brings less than a unit in the burst, where it is a part of what all share: one is due at that moment,
+    /// and then at equal intervals, each to be taken within the burst. Those of others are due at other moments, so that they
+    /// cannot all be spent at once, as they could if each were saved up.
+    pub due: Option<Time>,
+    /// Of a rate: so much of the capacity does not come in by itself: the grantor is asked for each unit.
+    pub asked: Amount,
 }
 
 // === impl Allowance ===
@@ -25,14 +31,20 @@ impl Allowance {
     /// So much until then.
     #[must_use]
     pub const fn new(capacity: Option<Amount>, until: Time) -> Allowance {
-        Allowance { capacity, until, burst: None }
+        Allowance { capacity, until, burst: None, due: None, asked: Amount::ZERO }
     }
 
     /// This and `other` together, as long as both last.
     #[must_use]
     pub fn and(self, other: Allowance) -> Allowance {
         let capacity = self.capacity.zip(other.capacity).map(|(one, other)| one.saturating_add(other));
-        Allowance { capacity, until: self.until.min(other.until), burst: self.burst.or(other.burst) }
+        Allowance {
+            capacity,
+            until: self.until.min(other.until),
+            burst: self.burst.or(other.burst),
+            due: self.due.or(other.due),
+            asked: self.asked.saturating_add(other.asked),
+        }
     }
 
     /// So much for ever.

@@ -114,6 +114,8 @@ pub(crate) struct Holding {
     floor: Option<f64>,
     /// What may be saved up, by the last answer.
     burst: Option<Duration>,
+    /// When a unit is due, by the last grant that was adopted, of a lease that is too small to save one up.
+    due: Option<Time>,
     /// What cannot be given up at this moment: units in use of a gauge, what a node has handed out. No less than that, since
     /// the program was last allowed less.
     in_use: Amount,
@@ -202,6 +204,7 @@ impl Holding {
             is_bounded: true,
             floor: None,
             burst: None,
+            due: None,
             in_use: Amount::ZERO,
             reported: None,
             ack_wanted: false,
@@ -239,7 +242,17 @@ impl Holding {
 
     /// With what the grantor said of saving up.
     fn saving(&self, allowance: Allowance) -> Allowance {
-        Allowance { burst: self.burst, ..allowance }
+        Allowance { burst: self.burst, due: self.due, ..allowance }
+    }
+
+    /// Whether units are asked for, where there is somebody to ask: the lease is too small to save one up, by its grantor.
+    pub(crate) fn is_small(&self) -> bool {
+        self.due.is_some()
+    }
+
+    /// A unit of the lease that was just adopted is due then.
+    pub(crate) fn set_due(&mut self, due: Option<Time>) {
+        self.due = due;
     }
 
     pub(crate) fn rung(&self, now: Time) -> Rung {

@@ -34,6 +34,16 @@
 //! admission). They end when the driver says [`Allowance::NOTHING`] at the end of the lease; should the driver be late,
 //! what can still be spent is what was in the shards, at most half of the burst.
 //!
+//! # Small rates
+//!
+//! Where the burst is less than a unit and the rate is a part of what all share, nothing is saved up, as all together could
+//! spend what each has saved in one instant. The allowance says how units are had instead: one is [due](Allowance::due) at
+//! equal intervals, to be taken within the burst, by this one at other moments than by others; or each is
+//! [asked for](Allowance::asked). What to ask for is the limiter's [wish](Limiter::wish): whoever has made it
+//! [is woken](Limiter::call) when that is news, and [brings](Limiter::bring) what was sent. Who waits has it in order. Who
+//! does not wait is denied, and finds a unit at the next attempt, about a round trip later. A limiter by itself, whose rate is
+//! nobody else's, saves one unit up.
+//!
 //! # Costs that are known afterwards
 //!
 //! What turns out to have cost more than was granted is [charged](Limiter::charge): the bucket owes it, so that over any
@@ -64,6 +74,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
@@ -72,6 +83,7 @@ use self::central::{Burst, Central};
 pub(crate) use self::hold::Hold;
 use self::meter::{Answer, Meter};
 use self::shards::Shards;
+pub use self::units::Wish;
 pub use crate::allowance::Allowance;
 pub use crate::waiting::{Clock, Refused, Waiting};
 
@@ -81,6 +93,7 @@ mod meter;
 mod shards;
 #[cfg(test)]
 mod tests;
+mod units;
 mod wait;
 
 /// Grants permits within an allowance. Shared by reference, usually in an [`Arc`](std::sync::Arc).
@@ -226,6 +239,7 @@ impl Limiter {
         let mut central = self.take_over();
         let ready = central.room(1, u32::MAX, now, &self.shards);
         self.publish(&central, now);
+        ring(central);
         ready
     }
 
@@ -244,6 +258,23 @@ impl Limiter {
         let mut central = self.take_over();
         central.charge_late(n, now, &self.shards);
         self.publish(&central, now);
+    }
+
+    /// Is woken whenever it has something to [ask for](Limiter::wish) that was not looked at.
+    pub fn call(&self, bell: Waker) {
+        self.lock().call(bell);
+    }
+
+    /// What to ask the grantor for, where units are had so ([`Allowance::asked`]). It holds until the next such question.
+    pub fn wish(&self, now: Time) -> Option<Wish> {
+        self.lock().wish(now)
+    }
+
+    /// The grantor has sent so many units. Those who wait have them first.
+    pub fn bring(&self, n: u32, now: Time) {
+        let mut central = self.take_over();
+        central.bring(n, now);
+        self.settle(central, now);
     }
 
     /// What was asked for and granted so far. It takes the central lock, so it is for now and then, not for every
@@ -283,6 +314,7 @@ impl Limiter {
         self.stop_meter(&mut central);
         let drawn = central.draw(n, now, &self.shards);
         self.publish(&central, now);
+        ring(central);
         drawn
     }
 
@@ -302,7 +334,7 @@ impl Limiter {
     fn settle(&self, mut central: MutexGuard<'_, Central>, now: Time) {
         self.publish(&central, now);
         let waker = central.head_waker();
-        drop(central);
+        ring(central);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -341,6 +373,15 @@ impl Limiter {
 impl Default for Limiter {
     fn default() -> Limiter {
         Limiter::saving(Burst::Time(None))
+    }
+}
+
+/// Lets go of the lock, and says that there is something to ask for if there is.
+fn ring(mut central: MutexGuard<'_, Central>) {
+    let bell = central.take_bell();
+    drop(central);
+    if let Some(bell) = bell {
+        bell.wake();
     }
 }
 

@@ -25,6 +25,7 @@ mod sent;
 mod spread;
 mod stream;
 mod telling;
+mod units;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

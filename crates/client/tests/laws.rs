@@ -104,6 +104,7 @@ impl Counter {
             learning: false,
             safe_capacity: None,
             burst: None,
+            due: None,
             sharing: None,
             domains: None,
             before: None,

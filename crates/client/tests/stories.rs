@@ -241,6 +241,7 @@ impl<'a> Words<'a> {
                 safe_leased: self.0.next_if_eq(&"floor").is_some(),
                 burst: None,
                 learning: self.0.next_if_eq(&"learning").is_some(),
+                due: None,
                 sharing: None,
                 domains: None,
                 before: None,
@@ -286,7 +287,7 @@ fn text_of_up(up: &Up) -> String {
             format!("{kind} {}{colon}{reports}", report.id)
         }
         Up::Release { id, resources } => format!("release {id}: {resources:?}"),
-        Up::Domains(_) => panic!("nobody tells of domains"),
+        Up::Domains(_) | Up::Units(_) => panic!("nobody tells of domains, nor asks for units"),
         Up::Bye => "bye".to_owned(),
     }
 }

@@ -59,6 +59,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         learning: false,
         safe_capacity: None,
         burst: None,
+        due: None,
         sharing: None,
         domains: None,
         before: None,

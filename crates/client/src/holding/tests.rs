@@ -25,6 +25,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         learning: false,
         safe_capacity: None,
         burst: None,
+        due: None,
         sharing: None,
         domains: None,
         before: None,

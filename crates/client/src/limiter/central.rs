@@ -8,6 +8,7 @@ use lessor_proto::{Amount, Time};
 
 use super::meter::Terms;
 use super::shards::{SHARDS, Shards};
+use super::units::{Units, Wish};
 use super::{Denied, Limiter, Usage};
 use crate::allowance::Allowance;
 use crate::waiting::{Queue, Refused, Step, Ticket, Waiting};
@@ -50,6 +51,10 @@ pub(super) struct Central {
     lent: u64,
     /// Tokens that left the bucket and did not come back, without those that were metered.
     drawn: u64,
+    /// Units are due at equal intervals, and none is saved up.
+    is_phased: bool,
+    /// What the grantor is asked for unit by unit, and what came of that.
+    units: Units,
     /// Units whose waiters were refused or went away.
     given_up: u64,
     queue: Queue,
@@ -68,6 +73,8 @@ impl Central {
             share: 0,
             lent: 0,
             drawn: 0,
+            is_phased: false,
+            units: Units::new(),
             given_up: 0,
             queue: Queue::new(),
         }
@@ -81,7 +88,9 @@ impl Central {
         } else {
             self.void(shards);
         }
-        let rate = allowance.capacity.unwrap_or(Amount::ZERO).as_micros();
+        let capacity = allowance.capacity.unwrap_or(Amount::ZERO);
+        let rate = capacity.saturating_sub(allowance.asked).as_micros();
+        let flowed = self.bucket.rate_micros() > 0;
         self.unlimited = allowance.capacity.is_none();
         self.until = allowance.until;
         self.burst_micros = self.burst.micros(rate, allowance.burst);
@@ -90,8 +99,48 @@ impl Central {
             // What lies in shards could be spent a little after the end.
             Burst::Parts(_) => 0,
         };
+        let due = allowance.due.filter(|_| self.burst.is_small(rate, allowance.burst));
+        self.units.ask(allowance.asked > Amount::ZERO);
+        let (before, was_phased) = (self.bucket.rate_micros(), self.is_phased);
+        self.is_phased = due.is_some();
+        self.bucket.set_lapsing(false);
         self.bucket.set(now.as_nanos(), rate, self.brim_micros(), allowance.until.as_nanos());
-        self.bucket.let_off(MOST_OWED_NANOS);
+        if let Some(due) = due {
+            // What says the same as before is only told a little earlier or later.
+            if !(was_phased && before == rate && self.bucket.is_due_about(due.as_nanos())) {
+                self.bucket.set_due(due.as_nanos(), flowed);
+            }
+        } else {
+            self.bucket.let_off(MOST_OWED_NANOS);
+        }
+        self.lapse();
+    }
+
+    /// What is not taken in time is lost, unless somebody waits for it.
+    fn lapse(&mut self) {
+        self.bucket.set_lapsing(self.is_phased && self.queue.is_empty());
+    }
+
+    /// The grantor has sent so many units. Who waits for them is to be woken.
+    pub(super) fn bring(&mut self, n: u32, now: Time) {
+        let waited = self.queue.units();
+        self.units.bring(n, now, waited);
+    }
+
+    /// What the grantor is to be asked for, if that is how units are had.
+    pub(super) fn wish(&mut self, now: Time) -> Option<Wish> {
+        let waited = if self.is_open(now) { self.queue.units() } else { 0 };
+        self.units.wish(now, waited)
+    }
+
+    /// Whether there is something to ask for that was not looked at.
+    pub(super) fn take_bell(&mut self) -> Option<Waker> {
+        self.units.take_bell(self.queue.units())
+    }
+
+    /// Is woken when there is something to ask for.
+    pub(super) fn call(&mut self, bell: Waker) {
+        self.units.call(bell);
     }
 
     /// Takes units that were spent without being taken, whether they are there or not. Without a lease they are lost.
@@ -113,12 +162,25 @@ impl Central {
             self.void(shards);
             return Err(Denied::NothingLeased);
         }
-        self.bucket.refill(now.as_nanos());
-        if !self.queue.is_empty() || !self.take(n, shards) {
-            return Err(self.denial(n, now));
+        if !self.fetch(n, now, shards) {
+            return Err(self.deny(n, now));
         }
-        self.lend(shards);
+        self.units.granted(now);
         Ok(())
+    }
+
+    /// The same, for who will wait otherwise: whether they were there.
+    pub(super) fn fetch(&mut self, n: u32, now: Time, shards: &Shards) -> bool {
+        if !self.is_open(now) {
+            self.void(shards);
+            return false;
+        }
+        self.refill(now);
+        let is_taken = self.queue.is_empty() && self.take(n, shards);
+        if is_taken {
+            self.lend(shards);
+        }
+        is_taken
     }
 
     /// Units that can be taken at once, up to `most`; denied if that is less than `least`.
@@ -127,9 +189,9 @@ impl Central {
             self.void(shards);
             return Err(Denied::NothingLeased);
         }
-        self.bucket.refill(now.as_nanos());
+        self.refill(now);
         if !self.queue.is_empty() {
-            return Err(self.denial(least, now));
+            return Err(self.deny(least, now));
         }
         if self.unlimited {
             return Ok(most);
@@ -137,9 +199,25 @@ impl Central {
         if self.bucket.tokens() < u64::from(most) {
             self.collect(shards);
         }
-        match u32::try_from(self.bucket.tokens()).unwrap_or(u32::MAX).min(most) {
-            there if there < least => Err(self.denial(least, now)),
+        let there = self.bucket.tokens().saturating_add(self.units.there().into());
+        match u32::try_from(there).unwrap_or(u32::MAX).min(most) {
+            there if there < least => Err(self.deny(least, now)),
             there => Ok(there),
+        }
+    }
+
+    /// Adds what came in, and drops units that were not taken in time.
+    fn refill(&mut self, now: Time) {
+        self.bucket.refill(now.as_nanos());
+        self.units.drop_stale(now, self.queue.units());
+    }
+
+    /// Why not, and a wish for the next time where units are asked for.
+    fn deny(&mut self, n: u32, now: Time) -> Denied {
+        match self.units.try_later(n, now) {
+            Some(retry_after) if n == 1 => Denied::Spent { retry_after },
+            Some(_) if self.bucket.rate_micros() == 0 => Denied::AboveBurst { n, burst: 1 },
+            _ => self.denial(n, now),
         }
     }
 
@@ -160,6 +238,7 @@ impl Central {
         } else {
             let ticket = self.queue.join(n);
             self.bucket.set_capacity(self.brim_micros());
+            self.lapse();
             return Ok(ticket);
         };
         self.given_up += u64::from(n);
@@ -171,14 +250,16 @@ impl Central {
         if !self.is_open(now) {
             self.void(shards);
         } else if let Some(n) = self.queue.units_at_head(ticket) {
-            self.bucket.refill(now.as_nanos());
+            self.refill(now);
             if self.take(n, shards) {
                 self.queue.leave(ticket);
                 self.bucket.set_capacity(self.brim_micros());
+                self.lapse();
                 return Step::Granted(());
             }
             self.queue.park(ticket, waker);
-            return Step::Wait(self.bucket.available_at(u64::from(n)).map(Time::from_nanos));
+            let missing = n.saturating_sub(self.units.there());
+            return Step::Wait(self.bucket.available_at(u64::from(missing)).map(Time::from_nanos));
         }
         self.queue.park(ticket, waker);
         Step::Wait(None)
@@ -188,6 +269,7 @@ impl Central {
     pub(super) fn leave(&mut self, ticket: Ticket) {
         self.given_up += self.queue.leave(ticket).map_or(0, u64::from);
         self.bucket.set_capacity(self.brim_micros());
+        self.lapse();
     }
 
     pub(super) fn head_waker(&mut self) -> Option<Waker> {
@@ -200,6 +282,9 @@ impl Central {
             None
         } else if self.unlimited || (self.queue.is_empty() && (self.lent > 0 || self.bucket.tokens() > 0)) {
             Some(Time::ZERO)
+        } else if self.units.is_asking() {
+            // Whoever comes is to be asked for.
+            Some(self.units.asked_until().min(self.due(1).unwrap_or(Time::MAX)))
         } else {
             self.due(1)
         }
@@ -209,6 +294,7 @@ impl Central {
     /// is owed, there is nothing to meter.
     pub(super) fn terms(&self, now: Time) -> Option<Terms> {
         let low = self.share == 0 && !self.unlimited && self.queue.is_empty() && self.is_open(now);
+        let low = low && !self.is_phased && !self.units.is_asking();
         if low && !self.bucket.is_indebted() { Terms::of(&self.bucket, self.until) } else { None }
     }
 
@@ -228,13 +314,15 @@ impl Central {
     }
 
     fn take(&mut self, n: u32, shards: &Shards) -> bool {
-        let n = u64::from(n);
-        if !self.unlimited && !self.bucket.take(n) {
+        let sent = if self.unlimited { 0 } else { n.min(self.units.there()) };
+        let (n, rest) = (u64::from(n), u64::from(n - sent));
+        if !self.unlimited && !self.bucket.take(rest) {
             self.collect(shards);
-            if !self.bucket.take(n) {
+            if !self.bucket.take(rest) {
                 return false;
             }
         }
+        self.units.take(sent);
         self.drawn += n;
         true
     }
@@ -261,6 +349,7 @@ impl Central {
 
     /// The lease has ended: what the shards hold is void.
     fn void(&mut self, shards: &Shards) {
+        self.units.ask(false);
         self.recall(shards);
     }
 
@@ -303,6 +392,14 @@ impl Central {
 // === impl Burst ===
 
 impl Burst {
+    /// Whether that rate brings less than a unit in the burst.
+    fn is_small(self, rate: u64, said: Option<Duration>) -> bool {
+        match self {
+            Burst::Time(own) => rate > 0 && brings(rate, agreed(own, said)) < Amount::MICROS_PER_UNIT,
+            Burst::Parts(_) => false,
+        }
+    }
+
     /// In millionths of a unit, where the grantor `said` so much; nothing without a rate.
     fn micros(self, rate: u64, said: Option<Duration>) -> u64 {
         match self {

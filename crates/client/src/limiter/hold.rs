@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use lessor_proto::Time;
 
 use super::central::Central;
-use super::{Denied, Limiter};
+use super::{Denied, Limiter, ring};
 
 /// The bucket of a limiter under its lock: what there is room for can be taken, and nothing has to be given back. Meanwhile
 /// others are served from their shards alone. Nothing else is locked under it but other limiters, in the order of their
@@ -13,7 +13,8 @@ use super::{Denied, Limiter};
 #[derive(Debug)]
 pub(crate) struct Hold<'a> {
     limiter: &'a Limiter,
-    central: MutexGuard<'a, Central>,
+    /// Present until it is dropped.
+    central: Option<MutexGuard<'a, Central>>,
     now: Time,
 }
 
@@ -22,7 +23,7 @@ pub(crate) struct Hold<'a> {
 impl Limiter {
     /// Holds it still until that is dropped.
     pub(crate) fn hold(&self, now: Time) -> Hold<'_> {
-        Hold { limiter: self, central: self.take_over(), now }
+        Hold { limiter: self, central: Some(self.take_over()), now }
     }
 
     /// By which several are put in order.
@@ -39,7 +40,11 @@ impl Hold<'_> {
     /// # Errors
     /// If that is less than `least`; which then counts as denied.
     pub(crate) fn room(&mut self, least: u32, most: u32) -> Result<u32, Denied> {
-        let room = self.central.room(least, most, self.now, &self.limiter.shards);
+        let now = self.now;
+        let room = match &mut self.central {
+            Some(central) => central.room(least, most, now, &self.limiter.shards),
+            None => unreachable!("it is held until it is dropped"),
+        };
         if room.is_err() {
             self.limiter.shards.count_denied(least);
         }
@@ -48,7 +53,9 @@ impl Hold<'_> {
 
     /// Takes units for which there is room.
     pub(crate) fn take(&mut self, n: u32) {
-        self.central.spend(n, &self.limiter.shards);
+        if let Some(central) = &mut self.central {
+            central.spend(n, &self.limiter.shards);
+        }
     }
 
     /// Units that were wanted as well and were not there.
@@ -59,6 +66,9 @@ impl Hold<'_> {
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        self.limiter.publish(&self.central, self.now);
+        if let Some(central) = self.central.take() {
+            self.limiter.publish(&central, self.now);
+            ring(central);
+        }
     }
 }

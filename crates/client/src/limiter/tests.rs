@@ -4,6 +4,7 @@ use lessor_proto::Amount;
 use proptest::prelude::*;
 
 use super::shards::sit;
+use super::units::Wish;
 use super::*;
 use crate::waiting::fake::{FakeClock, Tasks};
 
@@ -397,6 +398,134 @@ proptest! {
             prop_assert_eq!(u128::from(granted), u128::from(micros) * u128::from(now) / UNIT);
         }
         prop_assert_eq!(limiter.usage().granted, granted);
+    }
+}
+
+/// A rate of so many millionths a second of which a unit is due at that moment.
+fn phased(micros: u64, due: u64) -> Allowance {
+    Allowance { due: Some(at(due)), ..rate(micros, u64::MAX) }
+}
+
+#[test]
+fn a_small_rate_has_a_unit_when_it_is_due_and_saves_none_up() {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, phased(100_000, 4 * SECOND));
+    let retry_after = Duration::from_millis(100);
+    assert_eq!(limiter.try_acquire(1, || at(3_900 * MILLI)), Err(Denied::Spent { retry_after }));
+    assert_eq!(drain(&limiter, 4 * SECOND), 1);
+    assert_eq!(drain(&limiter, 14 * SECOND - 1), 0);
+    assert_eq!(drain(&limiter, 14 * SECOND + 49 * MILLI), 1, "late, but within the burst");
+    assert_eq!(drain(&limiter, 24 * SECOND + 51 * MILLI), 0, "too late");
+    assert_eq!(drain(&limiter, 34 * SECOND - 1), 0);
+    assert_eq!(drain(&limiter, 1_004 * SECOND), 1, "after a long time as well");
+    // The same said again with a little jitter moves nothing, and another moment brings none before its time.
+    limiter.allow(at(1_005 * SECOND), phased(100_000, 1_014 * SECOND - 20 * MILLI));
+    assert_eq!(drain(&limiter, 1_014 * SECOND - 1), 0);
+    assert_eq!(drain(&limiter, 1_014 * SECOND), 1);
+    limiter.allow(at(1_015 * SECOND), phased(100_000, 1_016 * SECOND));
+    assert_eq!(drain(&limiter, 1_016 * SECOND), 0);
+    assert_eq!(drain(&limiter, 1_026 * SECOND), 1);
+}
+
+#[test]
+fn who_waits_at_a_small_rate_waits_until_a_unit_is_due() {
+    let (limiter, clock) = (Limiter::default(), FakeClock::default());
+    limiter.allow(Time::ZERO, phased(500_000, SECOND));
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    tasks.pass(Duration::from_millis(999));
+    assert_eq!(tasks.finished(), []);
+    tasks.pass(Duration::from_millis(1));
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+    tasks.pass(Duration::from_millis(1_999));
+    assert_eq!(tasks.finished(), []);
+    tasks.pass(Duration::from_millis(1));
+    assert_eq!(tasks.finished(), [(1, Ok(()))]);
+}
+
+/// A limiter that has to ask for all it has, so many millionths a second.
+fn asking(micros: u64) -> Limiter {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, Allowance { asked: Amount::from_micros(micros), ..rate(micros, u64::MAX) });
+    limiter
+}
+
+#[test]
+fn who_waits_is_asked_for_and_has_what_is_sent() {
+    let (limiter, clock) = (asking(100_000), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    tasks.pass(Duration::from_secs(100));
+    assert_eq!(
+        limiter.wish(clock.now()),
+        Some(Wish::default()),
+        "nothing is asked for in advance, nor saved up"
+    );
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    let last = tasks.spawn(limiter.acquire_by(&clock, 2));
+    assert_eq!(limiter.wish(clock.now()), Some(Wish { missing: 3, keep: None }));
+    limiter.bring(2, clock.now());
+    tasks.run();
+    assert_eq!(tasks.finished(), [(0, Ok(()))]);
+    assert_eq!(limiter.wish(clock.now()), Some(Wish { missing: 1, keep: None }));
+    tasks.cancel(last);
+    assert_eq!(limiter.wish(clock.now()), Some(Wish::default()));
+    assert_eq!(drain(&limiter, clock.now().as_nanos()), 0, "what nobody waits for any more is lost");
+}
+
+#[test]
+fn who_does_not_wait_is_denied_and_finds_a_unit_a_round_trip_later() {
+    let limiter = asking(100_000);
+    let retry_after = Duration::from_millis(20);
+    for _ in 0..3 {
+        assert_eq!(limiter.try_acquire(1, || at(SECOND)), Err(Denied::Spent { retry_after }));
+    }
+    let keep = Some(Duration::from_millis(40));
+    assert_eq!(limiter.wish(at(SECOND)), Some(Wish { missing: 1, keep }), "one for all who come at once");
+    limiter.bring(1, at(SECOND + 20 * MILLI));
+    assert_eq!(limiter.wish(at(SECOND + 20 * MILLI)), Some(Wish::default()));
+    assert_eq!(drain(&limiter, SECOND + 39 * MILLI), 1);
+    // Another was asked for, and what is fetched too late is gone.
+    limiter.bring(1, at(SECOND + 59 * MILLI));
+    assert!(limiter.try_acquire(1, || at(SECOND + 120 * MILLI)).is_err());
+    assert!(matches!(limiter.try_acquire(2, || at(2 * SECOND)), Err(Denied::AboveBurst { n: 2, burst: 1 })));
+}
+
+#[test]
+fn who_comes_often_without_waiting_is_denied_twice_and_then_finds_a_unit_each_time() {
+    let limiter = asking(5_000_000);
+    let granted = |step: u64| {
+        let now = at(step * 200 * MILLI);
+        let granted = limiter.try_acquire(1, || now).is_ok();
+        let wish = limiter.wish(now).unwrap();
+        limiter.bring(wish.missing, now + Duration::from_millis(20));
+        granted
+    };
+    let outcomes: Vec<bool> = (1..=20).map(granted).collect();
+    assert_eq!(outcomes.iter().filter(|&&granted| !granted).count(), 2, "{outcomes:?}");
+    assert!(outcomes[3..].iter().all(|&granted| granted), "{outcomes:?}");
+}
+
+#[test]
+fn a_bell_is_rung_once_for_each_thing_to_ask_for() {
+    let count = std::sync::Arc::new(Rung(AtomicU64::new(0)));
+    let limiter = asking(100_000);
+    limiter.call(count.clone().into());
+    let rung = || count.0.load(Ordering::SeqCst);
+    assert!(limiter.try_acquire(1, || at(SECOND)).is_err());
+    assert!(limiter.try_acquire(1, || at(SECOND)).is_err());
+    assert_eq!(rung(), 1);
+    let clock = FakeClock::default();
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    assert_eq!(rung(), 2);
+}
+
+struct Rung(AtomicU64);
+
+impl std::task::Wake for Rung {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 

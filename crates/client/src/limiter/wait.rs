@@ -4,7 +4,7 @@ use std::task::Waker;
 
 use lessor_proto::Time;
 
-use super::{Denied, Limiter, Refused};
+use super::{Limiter, Refused, ring};
 use crate::waiting::{Clock, Door, Step, Ticket, wait};
 
 impl Limiter {
@@ -42,12 +42,12 @@ impl Limiter {
     /// A place in the queue where a permit cannot be had at once.
     fn draw_or_join(&self, n: u32, now: Time) -> Result<Option<Ticket>, Refused> {
         let mut central = self.take_over();
-        let drawn: Result<(), Denied> = central.draw(n, now, &self.shards);
-        let answer = match drawn {
-            Ok(()) => Ok(None),
-            Err(_) => central.join(n, now, self.waiting).map(Some),
+        let answer = match central.fetch(n, now, &self.shards) {
+            true => Ok(None),
+            false => central.join(n, now, self.waiting).map(Some),
         };
         self.publish(&central, now);
+        ring(central);
         answer
     }
 }
@@ -71,7 +71,7 @@ impl Door for Limiter {
         // Without a clock here: zero is always right, the next to ask publishes the true moment and starts the meter.
         self.ready_at.store(0, std::sync::atomic::Ordering::Relaxed);
         let waker = central.head_waker();
-        drop(central);
+        ring(central);
         if let Some(waker) = waker {
             waker.wake();
         }

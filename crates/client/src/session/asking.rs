@@ -121,7 +121,7 @@ impl Session {
         let policies = self.entries[place].take_policies(&grant);
         let adopted = self.end_of(now, &grant, basis).and_then(|end| {
             self.fence = self.fence.max(grant.order.map(|order| order.epoch));
-            self.adopt(now, place, grant, end)
+            self.adopt(now, place, grant, basis, end)
         });
         let entry = &mut self.entries[place];
         entry.fault = adopted.and(policies).err();
@@ -140,7 +140,15 @@ impl Session {
         Ok(self.config.drift.holder_end(from, grant.length))
     }
 
-    pub(super) fn adopt(&mut self, now: Time, place: usize, grant: Grant, end: Time) -> Result<(), Fault> {
+    pub(super) fn adopt(
+        &mut self,
+        now: Time,
+        place: usize,
+        grant: Grant,
+        basis: u64,
+        end: Time,
+    ) -> Result<(), Fault> {
+        let due = grant.due.zip(self.sent.at(basis)).map(|(due, sent)| sent + due);
         let holding = &mut self.entries[place].holding;
         if self.config.breaks(Mutation::NoOrder) {
             holding.forget_order();
@@ -148,7 +156,9 @@ impl Session {
         if self.config.breaks(Mutation::SafeAboveLease) {
             holding.break_bound();
         }
-        holding.adopt(now, grant, end)
+        holding.adopt(now, grant, end)?;
+        holding.set_due(due);
+        Ok(())
     }
 
     /// Somebody in the request spoiled it for all: each goes alone until an answer comes, the one refused alone waits.

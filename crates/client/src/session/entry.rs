@@ -10,6 +10,7 @@ use super::{Change, Failure, Fault, SessionConfig};
 use crate::allowance::Allowance;
 use crate::domain::Policies;
 use crate::holding::{Holding, HoldingConfig, Kind, Rung};
+use crate::limiter::Wish;
 use crate::mutation::Mutation;
 
 /// The shortest time after which a short grant is asked about again, whatever the server says.
@@ -60,6 +61,10 @@ pub(super) struct Streamed {
     pub(super) floor: Option<u64>,
     /// The last grant of it that came down this stream, adopted or not, and its length: what a renewal is about.
     pub(super) granted: Option<(Order, Duration)>,
+    /// What its limiter wants, where units are asked for.
+    pub(super) wish: Wish,
+    /// Units that came down this stream.
+    pub(super) units: u64,
     /// How often to renew that: thrice within the lease, so that one heartbeat may be lost with its stream.
     pub(super) pace: Option<Duration>,
 }

@@ -32,7 +32,8 @@ impl Session {
     /// What may be used of the resource at `place`, and where that comes from.
     pub(super) fn standing(&self, now: Time, place: usize) -> (Allowance, Rung) {
         let entry = &self.entries[place];
-        let (own, rung) = (entry.allowance(now), entry.rung(now));
+        let rung = entry.rung(now);
+        let own = self.with_units(entry, entry.allowance(now), rung);
         let Some(floor) = self.floor_of(entry).and_then(|floor| floor.lease(now)) else { return (own, rung) };
         match rung {
             Rung::Leased => (own.and(floor), rung),

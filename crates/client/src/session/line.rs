@@ -1,11 +1,11 @@
 //! The state of the stream: none, opened, or open; since when, and how long to wait for what.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::Time;
 use lessor_proto::message::{DomainNews, DomainReport};
+use lessor_proto::{ResourceId, Time};
 
 use super::Transport;
 
@@ -25,6 +25,10 @@ pub(super) struct Streams {
     pub(super) news: VecDeque<Box<DomainNews>>,
     /// What domains did here, to be said on the stream.
     pub(super) unsaid: VecDeque<Box<DomainReport>>,
+    /// Resources of which more units, or fewer, are to be asked for on the stream.
+    pub(super) wished: BTreeSet<ResourceId>,
+    /// Units that were sent, which the program was not told of yet.
+    pub(super) units: VecDeque<(ResourceId, u32)>,
     /// The server that has no streams, and until when that is believed.
     streamless: Option<(Arc<str>, Time)>,
     /// How often the last one who welcomed us wanted to hear from us.
@@ -82,6 +86,8 @@ impl Streams {
             dropped: None,
             news: VecDeque::new(),
             unsaid: VecDeque::new(),
+            wished: BTreeSet::new(),
+            units: VecDeque::new(),
             streamless: None,
             heartbeat: None,
         }

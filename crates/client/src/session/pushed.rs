@@ -31,6 +31,7 @@ impl Session {
             Down::Released { id } => self.on_released_up(now, id),
             Down::Refused { id, why } => self.on_refused_up(now, id, why),
             Down::Domains(news) => self.streams.news.push_back(news),
+            Down::Units { resource, units } => self.on_units(resource, units),
             Down::Redirect(leader) => self.on_redirected(now, &leader),
         }
         self.settle(now);
@@ -84,7 +85,8 @@ impl Session {
         let pace = grant.refresh_interval.min(length / 3);
         self.entries[place].take_before(now, &grant, self.config.drift);
         let policies = self.entries[place].take_policies(&grant);
-        let adopted = self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, end));
+        let adopted =
+            self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, basis, end));
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
         // What was not adopted is not renewed: the next report says so, also of a grant numbered as the one before.

@@ -14,6 +14,7 @@ use super::entry::Entry;
 use super::line::{Line, Open, SHORTEST_HEARTBEAT};
 use super::route::Astray;
 use super::{Action, Failure, Fault, RELEASES, Session};
+use crate::limiter::Wish;
 use crate::mutation::Mutation;
 
 /// How long a server that has no streams is polled before a stream is tried again.
@@ -38,7 +39,7 @@ impl Session {
             _ if self.entries.is_empty() => Time::ZERO,
             Line::Opening { since, timeout, .. } if self.fence.is_some() => since + timeout,
             Line::Opening { since, timeout, .. } => self.next_report().min(since + timeout),
-            Line::Open(_) if !streams.unsaid.is_empty() => Time::ZERO,
+            Line::Open(_) if !streams.unsaid.is_empty() || !streams.wished.is_empty() => Time::ZERO,
             Line::Open(open) => self.next_due().min(open.deadline()),
         }
     }
@@ -65,7 +66,7 @@ impl Session {
             }
             Line::Open(open) => {
                 let spoken = self.release_up(now, open).or_else(|| self.speak(now, open));
-                spoken.or_else(|| self.tell_up(open))
+                spoken.or_else(|| self.ask_units_up(open)).or_else(|| self.tell_up(open))
             }
         }
     }
@@ -198,10 +199,13 @@ impl Session {
         self.streams.line = Line::Down;
         self.streams.unsaid.clear();
         self.streams.news.clear();
+        self.streams.wished.clear();
+        self.streams.units.clear();
         self.outbox = None;
         for entry in &mut self.entries {
             entry.streamed.granted = None;
             entry.streamed.pace = None;
+            (entry.streamed.wish, entry.streamed.units) = (Wish::default(), 0);
             entry.exchange = None;
         }
     }

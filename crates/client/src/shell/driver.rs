@@ -4,6 +4,7 @@
 //! the session what happened. So a lease ends in time while a request hangs. No lock is held while it waits.
 
 mod subleases;
+mod units;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::holding::{HoldingConfig, Kind, Rung};
 use crate::session::{Action, Change, Session, Transport};
 
 pub(super) use self::subleases::Bell;
+pub(super) use self::units::UnitsBell;
 
 /// How often the use of a rate is looked at.
 const RATE_TICK: Duration = Duration::from_secs(1);
@@ -43,6 +45,11 @@ pub(super) enum Command {
     },
     /// There is something to tell of domains.
     Tell,
+    /// A limiter has units to ask for.
+    Units {
+        resource: ResourceId,
+        generation: u64,
+    },
     /// So much is wanted from here on; without a number, what is used.
     Want {
         resource: ResourceId,
@@ -208,6 +215,11 @@ impl Driver {
                     self.next_tick = now;
                 }
             }
+            Command::Units { resource, generation } => {
+                if self.held(&resource, generation).is_some() {
+                    self.ask_for_units(now, &resource);
+                }
+            }
             // What there is to tell is looked at after each event.
             Command::Tell => {}
             Command::Shutdown { done } => self.stop(now, Some(done)),
@@ -238,6 +250,7 @@ impl Driver {
             Heard::Down { id, down } => self.session.on_down(now, id, down),
             Heard::Closed { id, failure } => self.session.on_closed(now, id, failure),
         }
+        self.bring_units(now);
         self.look_at_transport();
     }
 
@@ -313,6 +326,7 @@ impl Driver {
                         // The limit is lowered, and the next report is not built: what is in use now is what it may say.
                         self.session.set_in_use(now, &resource, held.opening.enforcer.in_use());
                         self.hear_of_domains(now, &resource);
+                        self.ask_for_units(now, &resource);
                     }
                 }
                 Action::News(news) => {

@@ -9,7 +9,7 @@ use lessor_proto::name::BadName;
 use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{mpsc, watch};
 
-use super::driver::{Bell, Command, Open};
+use super::driver::{Bell, Command, Open, UnitsBell};
 use super::metrics::ResourceMetrics;
 use super::resource::{Closed, Core, Enforce, LeaseView, Resource, Tally};
 use crate::demand::{self, Estimator};
@@ -168,6 +168,8 @@ impl<'a, E> Opening<'a, E> {
         let options = Options { max_wait: self.waiting.max_wait, ..self.domains };
         let generation = self.registry.generations.fetch_add(1, Ordering::Relaxed);
         let bell = Bell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
+        let units = UnitsBell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
+        enforcer.call(units.waker());
         let lender = Lender { resource: resource.clone(), bell: bell.waker() };
         let domains = Arc::new(Domains::new(options).with_lender(lender));
         let config =

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId, Time};
@@ -15,7 +16,7 @@ use crate::demand::Estimator;
 use crate::domain::{Domains, Query};
 use crate::gauge::{self, Gauge, Permit};
 use crate::holding::{Kind, Rung};
-use crate::limiter::{self, Limiter};
+use crate::limiter::{self, Limiter, Wish};
 use crate::session::Fault;
 use crate::waiting::Refused;
 
@@ -76,6 +77,12 @@ pub(super) trait Enforce: Send + Sync {
     fn observe(&self, now: Time, demand: &mut Estimator) -> Amount;
     /// What cannot be given up at this moment.
     fn in_use(&self) -> Amount;
+    /// Is woken when there are units to ask for.
+    fn call(&self, bell: Waker);
+    /// What to ask the grantor for, where units are had so.
+    fn wish(&self, now: Time) -> Option<Wish>;
+    /// So many units were sent.
+    fn bring(&self, units: u32, now: Time);
 }
 
 // === impl Resource ===
@@ -279,6 +286,18 @@ impl Enforce for Limiter {
     fn in_use(&self) -> Amount {
         Amount::ZERO
     }
+
+    fn call(&self, bell: Waker) {
+        Limiter::call(self, bell);
+    }
+
+    fn wish(&self, now: Time) -> Option<Wish> {
+        Limiter::wish(self, now)
+    }
+
+    fn bring(&self, units: u32, now: Time) {
+        Limiter::bring(self, units, now);
+    }
 }
 
 impl Enforce for Gauge {
@@ -293,4 +312,12 @@ impl Enforce for Gauge {
     fn in_use(&self) -> Amount {
         Amount::from_units(Gauge::in_use(self).into())
     }
+
+    fn call(&self, _: Waker) {}
+
+    fn wish(&self, _: Time) -> Option<Wish> {
+        None
+    }
+
+    fn bring(&self, _: u32, _: Time) {}
 }

@@ -99,6 +99,7 @@ impl Books {
             learning: false,
             safe_capacity: None,
             burst: None,
+            due: None,
             sharing: None,
             domains: None,
             before: None,

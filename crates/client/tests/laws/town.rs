@@ -132,7 +132,7 @@ impl Town {
                     self.out.remove(resource);
                 }
             }
-            Up::Hello(_) | Up::Domains(_) | Up::Bye => {}
+            Up::Hello(_) | Up::Domains(_) | Up::Units(_) | Up::Bye => {}
         }
         let arrival = self.now + self.distance.0;
         let wire = self.wire(id);
@@ -283,7 +283,7 @@ impl Town {
                 wire.pushed = None;
                 answers.push(Down::Released { id });
             }
-            Up::Domains(_) => panic!("nobody tells of domains"),
+            Up::Domains(_) | Up::Units(_) => panic!("nobody tells of domains"),
             Up::Bye => {
                 books.charges.clear();
                 books.basis.clear();
