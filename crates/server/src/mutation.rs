@@ -67,13 +67,15 @@ pub enum Mutation {
     EmptyIsNothing,
     /// A record is believed though holders show that it is not the last.
     TrustOldRecord,
+    /// One unit more is saved up for those who ask for units than the limit brings in the burst.
+    UnitOnTop,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 26] = [
+    pub const ALL: [Mutation; 27] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -100,6 +102,7 @@ impl Mutation {
         Mutation::LearnAsConfigured,
         Mutation::EmptyIsNothing,
         Mutation::TrustOldRecord,
+        Mutation::UnitOnTop,
     ];
 }
 

@@ -26,6 +26,7 @@ mod status;
 mod step;
 mod streaming;
 mod supply;
+mod units;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,6 +43,7 @@ use self::legacy::Crowd;
 use self::rotate::Rota;
 use self::streaming::Streaming;
 use self::supply::Supply;
+use self::units::Pool;
 use crate::config::{Longest, NodeConfig, learning};
 use crate::date::Date;
 use crate::hub::Hub;
@@ -81,6 +83,8 @@ pub struct Resource {
     hub: Option<Box<Hub>>,
     /// Who takes turns.
     rota: Rota,
+    /// Units for those whose leases are too small to save one up.
+    pool: Pool,
     /// Something has moved shares or freed capacity since those who listen were last told what that means for them.
     unsettled: bool,
     /// Not before then are they told again.
@@ -165,6 +169,7 @@ impl Resource {
             streaming: Streaming::default(),
             hub: None,
             rota: Rota::new(&template),
+            pool: Pool::default(),
             unsettled: false,
             next_look: now,
             wants_news: true,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use lessor_client::session::{Action, Failure};
 use lessor_proto::message::{
-    Answer, Ask, DomainReport, Down, Hello, Leader, Release, Report, StreamReport, Up, Welcome,
+    Answer, Ask, DomainReport, Down, Hello, Leader, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
 use lessor_proto::{ResourceId, Time};
 
@@ -124,6 +124,10 @@ impl Node {
                 self.on_domains(now, peer, *report);
                 true
             }
+            Up::Units(asked) => {
+                self.on_units(now, peer, &asked);
+                true
+            }
             Up::Bye => {
                 self.on_bye(now, peer);
                 false
@@ -223,6 +227,7 @@ impl Node {
                 resource.settle(now, reign, &mut self.peers);
             }
             resource.tell_of_hits(now, &mut self.peers);
+            resource.send_units(now, self.config.rules, &mut self.peers);
         }
         self.sync(now, id);
         self.book(id);
@@ -354,6 +359,16 @@ impl Node {
             resource.tell_of_hits(now, &mut self.peers);
         }
         self.book(&id);
+    }
+
+    /// The holder at the other end asks for units.
+    fn on_units(&mut self, now: Time, peer: Peer, asked: &UnitsAsked) {
+        let id = &asked.resource;
+        if let Some(resource) = self.resources.get_mut(id) {
+            resource.ask_units(now, peer, asked);
+            resource.send_units(now, self.config.rules, &mut self.peers);
+        }
+        self.book(id);
     }
 
     fn on_bye(&mut self, now: Time, peer: Peer) {

@@ -164,6 +164,7 @@ impl Resource {
             learning: self.is_learning(now),
             safe_capacity: self.advice(slot),
             burst: self.terms.told_burst(),
+            due: self.due(slot, granted.amount),
             sharing: Some(self.sharing()),
             domains: None,
             before: None,

@@ -23,6 +23,7 @@ impl Resource {
             child.succeed(number);
             succeeded.extend(out.map(|out| (slot, out)));
             streaming.remove(slot);
+            self.pool.leave(slot);
             if reign.config.rules.lack(Mutation::LeaderFreesOld) {
                 ledger.close(&mut child.account);
             }
@@ -144,6 +145,9 @@ impl Resource {
         self.expire(now, slot);
         let child = self.children.at(slot);
         self.note_lent(child.incarnated, before);
+        if self.pool.has(slot) {
+            self.pool_in(slot);
+        }
         let child = self.children.at(slot);
         if child.account.is_empty() && now >= child.forgotten_at(&self.terms) {
             self.forget(slot);

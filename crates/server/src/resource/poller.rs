@@ -233,6 +233,7 @@ impl Resource {
             learning: self.is_learning(now),
             safe_capacity: Some(self.safe_capacity()),
             burst: self.terms.told_burst(),
+            due: None,
             sharing: Some(self.sharing()),
             domains: None,
             before: None,

@@ -54,7 +54,7 @@ impl Resource {
         let ghost = (self.ledger.ghost() > Amount::ZERO).then(|| self.ledger.ghost_end());
         let ends = self.children.deadline().filter(|_| self.is_watched());
         let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
-        let others = [self.rota.wake(), self.due_above(), self.wake_of_hub()];
+        let others = [self.rota.wake(), self.due_above(), self.wake_of_hub(), self.pool.wake()];
         [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
@@ -66,6 +66,9 @@ impl Resource {
     /// The holder at `slot` listens on `peer`, and shows the lease that it has. If that is not what it was told long ago it
     /// has not adopted that, and is told again.
     pub(crate) fn attach(&mut self, now: Time, slot: Slot, peer: Peer, has: Option<&Has>, epoch: u64) {
+        if self.streaming.peer(slot) != Some(peer) {
+            self.pool.leave(slot);
+        }
         self.streaming.attach(slot, peer);
         if let Some(told) = self.streaming.told(slot)
             && now >= told.at + CROSSING
@@ -90,6 +93,7 @@ impl Resource {
             hub.leave(peer);
         }
         self.streaming.remove(slot);
+        self.pool.leave(slot);
     }
 
     /// Tells the holder at `slot`, which has just reported, what is due to it, if that is news.
@@ -166,6 +170,7 @@ impl Resource {
         if self.streaming.peer(slot).is_none() {
             return;
         }
+        self.pool_in(slot);
         let child = self.children.at(slot);
         let ranked = self.shares.policy() == Policy::FairShare
             && !self.terms.is_whole()

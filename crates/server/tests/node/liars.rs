@@ -44,6 +44,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         learning: false,
         safe_capacity: None,
         burst: None,
+        due: None,
         sharing: None,
         domains: None,
         before: None,

@@ -175,6 +175,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             learning: false,
             safe_capacity: None,
             burst: None,
+            due: None,
             sharing: None,
             domains: None,
             before: None,
@@ -212,6 +213,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             learning: false,
             safe_capacity: None,
             burst: None,
+            due: None,
             sharing: None,
             domains: None,
             before: None,
@@ -246,6 +248,7 @@ fn what(down: &Down) -> String {
         Down::Released { id } => format!("released {id}"),
         Down::Refused { id, why } => format!("#{id} refused: {why}"),
         Down::Domains(news) => format!("{news:?}"),
+        Down::Units { resource, units } => format!("{units} of {resource}"),
         Down::Redirect(leader) => format!("ask {leader:?}"),
     }
 }
