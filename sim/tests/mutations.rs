@@ -10,16 +10,20 @@ mod mutations {
     pub(crate) mod debt;
     pub(crate) mod fence;
     pub(crate) mod hall;
+    pub(crate) mod instant;
     pub(crate) mod memory;
     pub(crate) mod numbers;
     pub(crate) mod pollers;
     pub(crate) mod safe;
     pub(crate) mod units;
 }
+#[path = "units/world.rs"]
+#[expect(dead_code, reason = "tests of units do more with it")]
+mod world;
 
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence, memory, numbers, pollers, safe, units};
+use mutations::{claims, debt, fence, instant, memory, numbers, pollers, safe, units};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -67,6 +71,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
         GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),
         GrantorMutation::TrustAmount => Noticed::Story(claims::with_a_small_token),
+        GrantorMutation::UnitOnTop => Noticed::Story(instant::of_a_thousand),
         GrantorMutation::InheritUnseen => Swarm(1_600), // 197, 389, 474: I3
         GrantorMutation::MarkLate => Swarm(20),         // 0, 1, 2: I6
         GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2

@@ -117,7 +117,9 @@ impl Town {
                 self.counts.heartbeats += 1;
             }
             Up::Hello(_) => {}
-            Up::Report(_) | Up::Release { .. } | Up::Domains(_) | Up::Bye => self.counts.reports += 1,
+            Up::Report(_) | Up::Release { .. } | Up::Domains(_) | Up::Units(_) | Up::Bye => {
+                self.counts.reports += 1
+            }
         }
     }
 

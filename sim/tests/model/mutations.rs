@@ -11,7 +11,7 @@
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EmptyIsNothing, IncarnationFreesOld,
     InheritUnseen, LeaderFreesOld, LearnAsConfigured, MarkLate, NoDriftMargin, NoGhost, NoNestedEnd,
-    NoNodeGhost, NoPostCut, NoTokenCheck, RenewInDebt, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord,
+    NoNodeGhost, NoPostCut, NoTokenCheck, RenewInDebt, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, UnitsNotHeld,
@@ -52,11 +52,13 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 16] = [
+const NOT_NOTICED: [(Mutation, &str); 17] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(EmptyIsNothing), "unary, a succession"),
     (Grantor(LearnAsConfigured), "unary, a succession"),
+    // There are no limiters.
+    (Grantor(UnitOnTop), "streams, a cut"),
     // There are neither marks nor tokens, and no proofs.
     (Grantor(InheritUnseen), "a node between, with a successor"),
     (Grantor(MarkLate), "unary, a succession"),

@@ -24,6 +24,7 @@ fn grant(resource: &ResourceId, units: u64) -> Grant {
         learning: false,
         safe_capacity: None,
         burst: None,
+        due: None,
         sharing: None,
         domains: None,
         before: None,

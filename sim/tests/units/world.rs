@@ -1,0 +1,383 @@
+//! A node and a thousand clients with real sessions and limiters, on one clock, with a constant delay between them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use lessor_client::holding::{HoldingConfig, Kind};
+use lessor_client::limiter::{Clock, Limiter, Refused, Waiting};
+use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_proto::message::{Down, Hello, Up};
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::repository::{Glob, Repository, Template};
+
+/// Units a second, for all.
+pub(crate) const CAPACITY: u64 = 100;
+/// What a bucket of all of it would save up.
+pub(crate) const BURST: Duration = Duration::from_millis(50);
+/// One way.
+const DELAY: Duration = Duration::from_millis(10);
+/// Longer than anybody has to wait here.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What happens in one world at the most.
+const EVENTS: usize = 10_000_000;
+
+pub(crate) struct World {
+    clock: Clocked,
+    node: Option<Node>,
+    clients: Vec<Client>,
+    /// The client at the other end, and its number for the stream.
+    peers: BTreeMap<Peer, (usize, u64)>,
+    messages: BTreeMap<(Time, u64), Message>,
+    last: u64,
+    /// When sessions have something to do.
+    deadlines: BTreeSet<(Time, usize)>,
+    tasks: Vec<Task>,
+    /// Whose units were granted when: who asked when, and when it passed.
+    pub(crate) passes: Vec<Pass>,
+}
+
+/// A unit that was waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass {
+    pub(crate) client: usize,
+    pub(crate) asked: Time,
+    pub(crate) at: Time,
+}
+
+struct Client {
+    session: Session,
+    limiter: Arc<Limiter>,
+    peer: Option<Peer>,
+    deadline: Option<Time>,
+    rung: Arc<Flag>,
+}
+
+enum Message {
+    Connect { client: usize, id: u64, hello: Hello },
+    Up { client: usize, id: u64, up: Up },
+    Down { client: usize, id: u64, down: Down },
+}
+
+struct Task {
+    client: usize,
+    asked: Time,
+    woken: Arc<Flag>,
+    future: Option<Pin<Box<dyn Future<Output = Result<(), Refused>>>>>,
+}
+
+/// Set when something is woken, in a list of whose flags are set.
+struct Flag {
+    index: usize,
+    set: Arc<Mutex<BTreeSet<usize>>>,
+}
+
+/// The time in a world, and who sleeps until when.
+#[derive(Clone, Default)]
+struct Clocked(Arc<Mutex<Sleepers>>);
+
+#[derive(Default)]
+struct Sleepers {
+    now: Time,
+    sleepers: VecDeque<(Time, Waker)>,
+}
+
+// === impl Flag ===
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.set.lock().unwrap().insert(self.index);
+    }
+}
+
+// === impl Clocked ===
+
+impl Clock for Clocked {
+    fn now(&self) -> Time {
+        self.0.lock().unwrap().now
+    }
+
+    fn sleep_until(&self, at: Time) -> impl Future<Output = ()> + Send {
+        std::future::poll_fn(move |context| {
+            let mut state = self.0.lock().unwrap();
+            if state.now >= at {
+                return Poll::Ready(());
+            }
+            state.sleepers.push_back((at, context.waker().clone()));
+            Poll::Pending
+        })
+    }
+}
+
+impl Clocked {
+    fn next(&self) -> Option<Time> {
+        self.0.lock().unwrap().sleepers.iter().map(|&(at, _)| at).min()
+    }
+
+    fn move_to(&self, now: Time) {
+        let mut due = Vec::new();
+        {
+            let mut state = self.0.lock().unwrap();
+            state.now = now;
+            state.sleepers.retain(|(at, waker)| {
+                let waits = *at > now;
+                if !waits {
+                    due.push(waker.clone());
+                }
+                waits
+            });
+        }
+        due.into_iter().for_each(Waker::wake);
+    }
+}
+
+// === impl World ===
+
+impl World {
+    /// So many clients that want a unit a second each.
+    pub(crate) fn new(clients: usize, config: NodeConfig) -> World {
+        World::of(&vec![1.0; clients], config)
+    }
+
+    /// Clients that want so much each.
+    pub(crate) fn of(wants: &[f64], config: NodeConfig) -> World {
+        let clients = wants.len();
+        let template = Template::new(Glob::new("*").unwrap(), Amount::from_units(CAPACITY));
+        let node = Node::new(Time::ZERO, config, Repository::new(vec![template]).unwrap());
+        let rung = Arc::new(Mutex::new(BTreeSet::new()));
+        let client = |index: usize| {
+            let name = ClientId::new(format!("client-{index}"), 256).unwrap();
+            let config = SessionConfig::new(name, 1 + index as u64, vec!["here:1".into()]);
+            let mut session = Session::new(SessionConfig { transport: Transport::Stream, ..config });
+            session.add(Time::ZERO, resource(), HoldingConfig::new(Kind::Rate, wants[index], 0));
+            let waiting = Waiting { max_wait: PATIENCE, ..Waiting::DEFAULT };
+            let limiter = Arc::new(Limiter::default().with_waiting(waiting));
+            let flag = Arc::new(Flag { index, set: Arc::clone(&rung) });
+            limiter.call(Waker::from(Arc::clone(&flag)));
+            Client { session, limiter, peer: None, deadline: None, rung: flag }
+        };
+        let mut world = World {
+            clock: Clocked::default(),
+            node: Some(node),
+            clients: (0..clients).map(client).collect(),
+            peers: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            last: 0,
+            deadlines: BTreeSet::new(),
+            tasks: Vec::new(),
+            passes: Vec::new(),
+        };
+        (0..clients).for_each(|index| world.touch(index));
+        world
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// The sum of what clients may use, in units a second.
+    pub(crate) fn leased(&self) -> f64 {
+        let allowance = |client: &Client| client.session.allowance(self.now(), &resource());
+        self.clients.iter().map(|client| allowance(client).capacity.unwrap_or(Amount::MAX).as_f64()).sum()
+    }
+
+    /// A client waits for one unit from here on.
+    pub(crate) fn acquire(&mut self, client: usize) {
+        let (limiter, clock) = (Arc::clone(&self.clients[client].limiter), self.clock.clone());
+        let future: Pin<Box<dyn Future<Output = _>>> =
+            Box::pin(async move { limiter.acquire_by(&clock, 1).await });
+        let set = self.tasks.first().map_or_else(Arc::default, |task| Arc::clone(&task.woken.set));
+        let index = self.tasks.len();
+        set.lock().unwrap().insert(index);
+        let woken = Arc::new(Flag { index, set });
+        self.tasks.push(Task { client, asked: self.now(), woken, future: Some(future) });
+        self.run_tasks();
+        self.touch(client);
+    }
+
+    /// A client takes a unit, or is told when to come again.
+    pub(crate) fn try_acquire(&mut self, client: usize) -> Result<(), Duration> {
+        let now = self.now();
+        let answer = self.clients[client].limiter.try_acquire(1, || now);
+        self.touch(client);
+        answer
+            .map(|()| self.passes.push(Pass { client, asked: now, at: now }))
+            .map_err(|denied| denied.retry_after().unwrap_or_else(|| panic!("it has a lease: {denied}")))
+    }
+
+    /// The node is gone, and everybody notices at once.
+    pub(crate) fn cut_off(&mut self) {
+        let now = self.now();
+        self.node = None;
+        self.messages.clear();
+        for (client, id) in std::mem::take(&mut self.peers).into_values() {
+            let failure = Failure::Unreachable("connection reset".into());
+            self.clients[client].session.on_closed(now, id, failure);
+            self.touch(client);
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now() + time;
+        for _ in 0..EVENTS {
+            let nexts = [
+                self.messages.first_key_value().map(|(&(at, _), _)| at),
+                self.deadlines.first().map(|&(at, _)| at),
+                self.node.as_ref().and_then(Node::deadline),
+                self.clock.next(),
+            ];
+            let next = nexts.into_iter().flatten().min().unwrap_or(Time::MAX).max(self.now());
+            if next > end {
+                return self.clock.move_to(end);
+            }
+            self.clock.move_to(next);
+            self.step();
+        }
+        panic!("something goes on without end");
+    }
+
+    fn step(&mut self) {
+        let now = self.now();
+        self.run_tasks();
+        while let Some((&key, _)) = self.messages.first_key_value().filter(|((at, _), _)| *at <= now) {
+            let message = self.messages.remove(&key).expect("it is there");
+            self.take(message);
+        }
+        self.poll_node();
+        while let Some(&(_, client)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
+            self.touch(client);
+        }
+        self.run_tasks();
+    }
+
+    fn take(&mut self, message: Message) {
+        let now = self.now();
+        match message {
+            Message::Connect { client, id, hello } => match &mut self.node {
+                Some(node) => {
+                    let peer = node.connect(now, hello);
+                    self.clients[client].peer = Some(peer);
+                    self.peers.insert(peer, (client, id));
+                }
+                None => {
+                    let failure = Failure::Unreachable("connection refused".into());
+                    self.clients[client].session.on_closed(now, id, failure);
+                    self.touch(client);
+                }
+            },
+            Message::Up { client, up, id } => {
+                let peer =
+                    self.clients[client].peer.filter(|peer| self.peers.get(peer) == Some(&(client, id)));
+                if let (Some(node), Some(peer)) = (&mut self.node, peer) {
+                    node.receive(now, peer, up);
+                }
+            }
+            Message::Down { client, id, down } => {
+                self.clients[client].session.on_down(now, id, down);
+                self.touch(client);
+            }
+        }
+    }
+
+    fn poll_node(&mut self) {
+        let now = self.now();
+        while let Some(output) = self.node.as_mut().and_then(|node| node.poll(now)) {
+            match output {
+                Output::Send { peer, down } => {
+                    if let Some(&(client, id)) = self.peers.get(&peer) {
+                        self.send(Message::Down { client, id, down });
+                    }
+                    if let Some(node) = &mut self.node {
+                        node.ready(now, peer);
+                    }
+                }
+                Output::Close { peer } => _ = self.peers.remove(&peer),
+                Output::Parent(_) => panic!("there is none"),
+            }
+        }
+    }
+
+    fn send(&mut self, message: Message) {
+        self.last += 1;
+        self.messages.insert((self.now() + DELAY, self.last), message);
+    }
+
+    /// Does what the session of a client says, as the driver does.
+    fn touch(&mut self, index: usize) {
+        let now = self.now();
+        let mut sent = Vec::new();
+        let client = &mut self.clients[index];
+        client.rung.set.lock().unwrap().remove(&index);
+        let mut moved = true;
+        while moved {
+            moved = false;
+            while let Some((_, units)) = client.session.next_units() {
+                client.limiter.bring(units, now);
+            }
+            if let Some(wish) = client.limiter.wish(now) {
+                client.session.wish(&resource(), wish);
+            }
+            while let Some(action) = client.session.poll(now) {
+                moved = true;
+                match action {
+                    Action::Change(change) => client.limiter.allow(now, change.allowance),
+                    Action::Connect { id, hello, .. } => {
+                        sent.push(Message::Connect { client: index, id, hello })
+                    }
+                    Action::Send { id, up } => sent.push(Message::Up { client: index, id, up }),
+                    Action::Disconnect { .. } => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        let before = client.deadline.replace(client.session.deadline());
+        if let Some(before) = before {
+            self.deadlines.remove(&(before, index));
+        }
+        self.deadlines.insert((self.clients[index].session.deadline(), index));
+        sent.into_iter().for_each(|message| self.send(message));
+        self.run_tasks();
+    }
+
+    /// Polls who was woken, and asks for what limiters rang for.
+    fn run_tasks(&mut self) {
+        loop {
+            let Some(set) = self.tasks.first().map(|task| Arc::clone(&task.woken.set)) else { return };
+            let Some(index) = set.lock().unwrap().pop_first() else { return };
+            let (now, task) = (self.clock.now(), &mut self.tasks[index]);
+            let Some(future) = &mut task.future else { continue };
+            let waker = Waker::from(Arc::clone(&task.woken));
+            if let Poll::Ready(answer) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                answer.expect("nobody waits in vain");
+                task.future = None;
+                self.passes.push(Pass { client: task.client, asked: task.asked, at: now });
+            }
+        }
+    }
+}
+
+pub(crate) fn resource() -> ResourceId {
+    ResourceId::new("db", 256).unwrap()
+}
+
+/// The most units that passed in one instant, and the most beyond `CAPACITY` times the window, and so never more than what
+/// may be saved up, in any window.
+pub(crate) fn worst(passes: &[Pass]) -> (usize, f64) {
+    let mut times: Vec<Time> = passes.iter().map(|pass| pass.at).collect();
+    times.sort();
+    let instant = times.chunk_by(|one, other| one == other).map(<[Time]>::len).max().unwrap_or_default();
+    let mut beyond = f64::MIN;
+    // What came before each, less what flowed in: the window that begins at the lowest and ends at the highest.
+    let mut lowest = f64::MAX;
+    for (before, at) in times.iter().enumerate() {
+        let flowed = at.as_nanos() as f64 / 1e9 * CAPACITY as f64;
+        lowest = lowest.min(before as f64 - flowed);
+        beyond = beyond.max((before + 1) as f64 - flowed - lowest);
+    }
+    (instant, beyond)
+}
