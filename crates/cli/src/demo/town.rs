@@ -9,7 +9,7 @@ use lessor_proto::{Amount, Time};
 use super::script::{Appetite, LEAVES, Script};
 use super::target::{Judge, Target};
 use super::tenants::{self, Tenants};
-use super::tree::Tree;
+use super::tree::{BURST, Tree};
 use super::view::{self, Client, Leaf, View};
 use super::worker::{Work, Worker};
 
@@ -38,8 +38,9 @@ pub(super) struct Town {
 
 /// What is kept back of the target's limit: on the way to it requests bunch up.
 const KEPT_BACK: f64 = 0.04;
-/// In a second each client may send what it is leased for so much longer, and one request.
-const BURST: f64 = 0.01;
+/// In a second all of them may send what is leased for so much longer, and a request for each server.
+const SAVED: f64 = BURST.as_millis() as f64 / 1000.0;
+const SERVERS: f64 = 1.0 + LEAVES.len() as f64;
 /// How often the clients are looked at until nothing has changed between two looks.
 const LOOKS: usize = 20;
 
@@ -197,7 +198,7 @@ impl Town {
 /// How much of a limit can be leased to so many clients, in requests a second: no second may hold more than the limit.
 fn leasable(limit: u32, clients: usize) -> anyhow::Result<f64> {
     let (limit, clients) = (f64::from(limit), clients as f64);
-    let capacity = (limit * (1.0 - KEPT_BACK)).min((limit - clients) / (1.0 + BURST)).floor();
+    let capacity = (limit * (1.0 - KEPT_BACK)).min((limit - SERVERS) / (1.0 + SAVED)).floor();
     if capacity < clients {
         bail!("--limit {limit} is too small for {clients} clients, wanted {} or more", 3.0 * clients);
     }
@@ -218,9 +219,9 @@ mod tests {
         assert!((leasable(500, 12).unwrap() - 480.0).abs() < 1e-9);
         for (limit, clients) in [(10, 3), (100, 12), (150, 50), (5_000, 50)] {
             let capacity = leasable(limit, clients).unwrap();
-            assert!(capacity * (1.0 + BURST) + clients as f64 <= f64::from(limit), "{limit}, {clients}");
+            assert!(capacity * (1.0 + SAVED) + SERVERS <= f64::from(limit), "{limit}, {clients}");
         }
-        let told = leasable(20, 12).unwrap_err().to_string();
-        assert_eq!(told, "--limit 20 is too small for 12 clients, wanted 36 or more");
+        let told = leasable(12, 12).unwrap_err().to_string();
+        assert_eq!(told, "--limit 12 is too small for 12 clients, wanted 36 or more");
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Tree {
 
 /// What is leased.
 pub(super) const RESOURCE: &str = "target";
+/// What clients may save up: enough for requests that bunch up a little.
+pub(super) const BURST: Duration = Duration::from_millis(25);
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
 // === impl Tree ===
@@ -140,6 +142,7 @@ fn row(server: &Server) -> Option<ResourceRow> {
 fn repository(capacity: f64, learning: Duration, domains: &Domains) -> anyhow::Result<Repository> {
     let repository = Repository::new(vec![Template {
         safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
+        burst: Some(BURST),
         description: "requests a second".to_owned(),
         lease_length: LEASE,
         refresh_interval: Duration::from_secs(1),
