@@ -29,6 +29,7 @@ pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> 
         learning: false,
         safe_capacity: Some(100.0),
         burst: None,
+        due: None,
         sharing: None,
         domains: None,
         before: None,
