@@ -118,7 +118,7 @@ impl Town {
             }
             Up::Hello(_) => {}
             Up::Report(_) | Up::Release { .. } | Up::Domains(_) | Up::Units(_) | Up::Bye => {
-                self.counts.reports += 1
+                self.counts.reports += 1;
             }
         }
     }

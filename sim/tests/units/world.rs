@@ -1,5 +1,7 @@
 //! A node and a thousand clients with real sessions and limiters, on one clock, with a constant delay between them.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
@@ -67,8 +69,10 @@ struct Task {
     client: usize,
     asked: Time,
     woken: Arc<Flag>,
-    future: Option<Pin<Box<dyn Future<Output = Result<(), Refused>>>>>,
+    future: Option<Waiter>,
 }
+
+type Waiter = Pin<Box<dyn Future<Output = Result<(), Refused>>>>;
 
 /// Set when something is woken, in a list of whose flags are set.
 struct Flag {
@@ -188,8 +192,7 @@ impl World {
     /// A client waits for one unit from here on.
     pub(crate) fn acquire(&mut self, client: usize) {
         let (limiter, clock) = (Arc::clone(&self.clients[client].limiter), self.clock.clone());
-        let future: Pin<Box<dyn Future<Output = _>>> =
-            Box::pin(async move { limiter.acquire_by(&clock, 1).await });
+        let future: Waiter = Box::pin(async move { limiter.acquire_by(&clock, 1).await });
         let set = self.tasks.first().map_or_else(Arc::default, |task| Arc::clone(&task.woken.set));
         let index = self.tasks.len();
         set.lock().unwrap().insert(index);
@@ -327,7 +330,7 @@ impl World {
                 match action {
                     Action::Change(change) => client.limiter.allow(now, change.allowance),
                     Action::Connect { id, hello, .. } => {
-                        sent.push(Message::Connect { client: index, id, hello })
+                        sent.push(Message::Connect { client: index, id, hello });
                     }
                     Action::Send { id, up } => sent.push(Message::Up { client: index, id, up }),
                     Action::Disconnect { .. } => {}
