@@ -148,7 +148,10 @@ impl Program {
             Err(denied) => Hit::Denied(denied.retry_after()),
             Ok(()) => {
                 hits.bring(local);
-                if hits.due.take(1) { Hit::Granted } else { Hit::Unfounded }
+                let small = bucket::brought(hits.rate(), hits.allowance.burst.unwrap_or(BURST))
+                    <= u128::from(Amount::MICROS_PER_UNIT);
+                // Of a lease that brings less than a unit in the burst, units come when they are due: all together judge them.
+                if hits.due.take(1) || small { Hit::Granted } else { Hit::Unfounded }
             }
         }
     }

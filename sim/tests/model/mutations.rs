@@ -11,7 +11,8 @@
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EmptyIsNothing, IncarnationFreesOld,
     InheritUnseen, LeaderFreesOld, LearnAsConfigured, MarkLate, NoDriftMargin, NoGhost, NoNestedEnd,
-    NoNodeGhost, NoPostCut, NoTokenCheck, RenewInDebt, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
+    NoNodeGhost, NoPostCut, NoTokenCheck, RenewInDebt, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord,
+    UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, UnitsNotHeld,
