@@ -314,8 +314,8 @@ impl Town {
         let claimed = seen.ghost.saturating_sub(ghost);
         (seen.epoch, seen.ghost) = (epoch, ghost);
         // Who has no record is told what may be out by the node above.
-        let told = self.is_learning(task);
-        if grew && !told || acted && ghost > 0 && !haunted {
+        let told = self.tasks[task as usize].reign.as_ref().is_some_and(|reign| reign.learns);
+        if !told && (grew || acted && ghost > 0 && !haunted) {
             self.oracle.fail(14, || {
                 format!("task {task} has a ghost of {} of r{resource} (grew: {grew})", books.ghost)
             });
