@@ -149,6 +149,11 @@ impl Bucket {
         enough
     }
 
+    /// Loses what is in; what is owed stays.
+    pub fn clear(&mut self) {
+        self.level = 0;
+    }
+
     /// Puts `tokens` back that were taken out and not spent; what does not fit is lost.
     pub fn put_back(&mut self, tokens: u64) {
         self.add(u128::from(tokens) * UNIT);

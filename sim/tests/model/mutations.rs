@@ -9,13 +9,14 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorMutation::{
-    AckWithoutSeq, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EmptyIsNothing, IncarnationFreesOld,
-    InheritUnseen, LeaderFreesOld, LearnAsConfigured, MarkLate, NoDriftMargin, NoGhost, NoNestedEnd,
-    NoNodeGhost, NoPostCut, NoTokenCheck, RenewInDebt, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord,
-    UnitOnTop,
+    AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EmptyIsNothing,
+    EndUnchecked, IncarnationFreesOld, InheritUnseen, LeaderFreesOld, LearnAsConfigured, MarkLate,
+    NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, RenewInDebt,
+    ResealEarly, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
-    FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, UnitsNotHeld,
+    DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
+    UnitsNotHeld, UseReadBefore,
 };
 use lessor_sim::mutation::Mutation::{self, Grantor, Holder};
 
@@ -53,7 +54,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 17] = [
+const NOT_NOTICED: [(Mutation, &str); 25] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(EmptyIsNothing), "unary, a succession"),
@@ -81,6 +82,17 @@ const NOT_NOTICED: [(Mutation, &str); 17] = [
     (Holder(NoFence), "streams, a succession"),
     // There are no gauges.
     (Holder(UnitsNotHeld), "unary"),
+    (Holder(UseReadBefore), "unary"),
+    (Holder(DeadlineMoves), "unary"),
+    // Nothing is advised.
+    (Holder(SafeAboveLease), "unary"),
+    // There are no clients that echo their leases.
+    (Grantor(EchoRenews), "unary, a succession"),
+    (Grantor(EndUnchecked), "unary, a succession"),
+    (Grantor(ResealEarly), "unary, a succession"),
+    (Grantor(ClaimAtOnce), "unary, a succession"),
+    // Nobody is forgotten before an earlier report of it comes.
+    (Grantor(NumberBehind), "unary"),
 ];
 
 /// All of them, each in one configuration.

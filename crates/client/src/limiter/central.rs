@@ -111,6 +111,10 @@ impl Central {
                 self.bucket.set_due(due.as_nanos(), flowed);
             }
         } else {
+            if was_phased {
+                // A unit that was due was ahead of what the lease had brought: none lies on top of what is saved up now.
+                self.bucket.clear();
+            }
             self.bucket.let_off(MOST_OWED_NANOS);
         }
         self.lapse();

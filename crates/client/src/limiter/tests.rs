@@ -428,6 +428,15 @@ fn a_small_rate_has_a_unit_when_it_is_due_and_saves_none_up() {
 }
 
 #[test]
+fn a_unit_that_was_due_does_not_lie_on_top_of_what_a_larger_rate_saves_up() {
+    let limiter = Limiter::default();
+    limiter.allow(Time::ZERO, phased(100_000, 4 * SECOND));
+    limiter.allow(at(4 * SECOND), rate(100_000_000, u64::MAX));
+    assert_eq!(drain(&limiter, 4 * SECOND), 0, "what was due was ahead of what the small rate had brought");
+    assert_eq!(drain(&limiter, 4 * SECOND + 30 * MILLI), 3);
+}
+
+#[test]
 fn who_waits_at_a_small_rate_waits_until_a_unit_is_due() {
     let (limiter, clock) = (Limiter::default(), FakeClock::default());
     limiter.allow(Time::ZERO, phased(500_000, SECOND));
