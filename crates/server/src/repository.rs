@@ -43,7 +43,7 @@ pub use self::domains::{Change, Domains};
 pub use self::fraction::Fraction;
 pub use self::legacy::{LEGACY_HOLD, Legacy};
 pub use self::problem::{Field, Problem};
-pub use self::template::{Kind, SafeCapacity, Template};
+pub use self::template::{Kind, SafeCapacity, SmallLeases, Template};
 pub use lessor_algorithms::{Policy, Rotate};
 pub use lessor_proto::glob::{BadGlob, Glob, GlobFault};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lessor_proto::{ResourceId, wire};
-use lessor_server::repository::{Domains, Fraction, Legacy, Repository, Template};
+use lessor_server::repository::{Domains, Fraction, Legacy, Repository, SmallLeases, Template};
 use lessor_server::shell::source::{self, LoadError};
 use proptest::prelude::*;
 
@@ -23,7 +23,10 @@ fn shown(template: &Template) -> String {
     let legacy = (template.legacy, template.legacy_max_fraction);
     let legacy = (legacy != usual).then(|| format!(" legacy={:?} most={}", legacy.0, legacy.1.as_f64()));
     let floor = if template.reserves() { floor(template) } else { String::new() };
-    let burst = template.burst.map(|burst| format!(" burst={burst:?}")).unwrap_or_default();
+    let mut burst = template.burst.map(|burst| format!(" burst={burst:?}")).unwrap_or_default();
+    if template.small_leases == SmallLeases::Request {
+        burst.push_str(" small leases on request");
+    }
     let domains = template.domains.as_ref().map(domains).unwrap_or_default();
     format!(
         "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \

@@ -15,7 +15,7 @@ use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport}
 use lessor_proto::message::{Down, Hello, Up};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
-use lessor_server::repository::{Glob, Repository, Template};
+use lessor_server::repository::{Glob, Repository, SmallLeases, Template};
 
 /// Units a second, for all.
 pub(crate) const CAPACITY: u64 = 100;
@@ -150,7 +150,9 @@ impl World {
     /// Clients that want so much each.
     pub(crate) fn of(wants: &[f64], config: NodeConfig) -> World {
         let clients = wants.len();
-        let template = Template::new(Glob::new("*").unwrap(), Amount::from_units(CAPACITY));
+        let small_leases = SmallLeases::Request;
+        let glob = Glob::new("*").unwrap();
+        let template = Template { small_leases, ..Template::new(glob, Amount::from_units(CAPACITY)) };
         let node = Node::new(Time::ZERO, config, Repository::new(vec![template]).unwrap());
         let rung = Arc::new(Mutex::new(BTreeSet::new()));
         let client = |index: usize| {

@@ -38,9 +38,8 @@ pub(super) struct Town {
 
 /// What is kept back of the target's limit: on the way to it requests bunch up.
 const KEPT_BACK: f64 = 0.04;
-/// In a second all of them may send what is leased for so much longer, and a request for each server.
+/// In a second each client may send what it is leased for so much longer, or one request.
 const SAVED: f64 = BURST.as_millis() as f64 / 1000.0;
-const SERVERS: f64 = 1.0 + LEAVES.len() as f64;
 /// How often the clients are looked at until nothing has changed between two looks.
 const LOOKS: usize = 20;
 
@@ -198,7 +197,7 @@ impl Town {
 /// How much of a limit can be leased to so many clients, in requests a second: no second may hold more than the limit.
 fn leasable(limit: u32, clients: usize) -> anyhow::Result<f64> {
     let (limit, clients) = (f64::from(limit), clients as f64);
-    let capacity = (limit * (1.0 - KEPT_BACK)).min((limit - SERVERS) / (1.0 + SAVED)).floor();
+    let capacity = (limit * (1.0 - KEPT_BACK)).min((limit - clients) / (1.0 + SAVED)).floor();
     if capacity < clients {
         bail!("--limit {limit} is too small for {clients} clients, wanted {} or more", 3.0 * clients);
     }
@@ -219,9 +218,9 @@ mod tests {
         assert!((leasable(500, 12).unwrap() - 480.0).abs() < 1e-9);
         for (limit, clients) in [(10, 3), (100, 12), (150, 50), (5_000, 50)] {
             let capacity = leasable(limit, clients).unwrap();
-            assert!(capacity * (1.0 + SAVED) + SERVERS <= f64::from(limit), "{limit}, {clients}");
+            assert!(capacity * (1.0 + SAVED) + clients as f64 <= f64::from(limit), "{limit}, {clients}");
         }
-        let told = leasable(12, 12).unwrap_err().to_string();
-        assert_eq!(told, "--limit 12 is too small for 12 clients, wanted 36 or more");
+        let told = leasable(20, 12).unwrap_err().to_string();
+        assert_eq!(told, "--limit 20 is too small for 12 clients, wanted 36 or more");
     }
 }

@@ -14,6 +14,7 @@ use crate::house::{AGES, House, eventually};
 const CONFIG: &str = "resources:
 - identifier_glob: \"*\"
   capacity: 10
+  small_leases: request
   algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 1, learning_mode_duration: 0}
 ";
 const CAPACITY: f64 = 10.0;

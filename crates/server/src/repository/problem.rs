@@ -42,6 +42,8 @@ pub enum Field {
     SafeLease,
     /// [`Template::burst`].
     Burst,
+    /// [`Template::small_leases`].
+    SmallLeases,
     /// [`Template::domains`].
     Domains,
 }
@@ -161,6 +163,7 @@ impl Field {
             Field::SafeFraction => "safe_fraction",
             Field::SafeLease => "safe_lease",
             Field::Burst => "burst",
+            Field::SmallLeases => "small_leases",
             Field::Domains => "domains",
         }
     }

@@ -57,6 +57,8 @@ pub struct Template {
     pub in_steps: bool,
     /// Of a rate: what a holder may save up, as the time in which its lease brings it; absent: 50 ms.
     pub burst: Option<Duration>,
+    /// Of a rate that is divided: how a lease is kept that brings less than a unit in the burst.
+    pub small_leases: SmallLeases,
     /// Of a rate: what is granted is a multiple of this, and parts that cannot be divided are taken in turns; absent: any
     /// amount is granted. It is so with the leases of domains.
     pub part: Option<Amount>,
@@ -108,6 +110,17 @@ const SAFE_LEASE_WANTED: &str = "at most a year";
 const BURST_WANTED: &str = "at least 1ms, and no more than a lease";
 const LEARNING_WANTED: &str = "whole seconds from 0 (no learning) to 31536000 (a year)";
 
+/// How a lease is kept that brings less than a unit in the burst.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum SmallLeases {
+    /// Each limiter saves one unit up: an attempt that does not wait finds it, and all clients together may pass a unit each in
+    /// one instant.
+    #[default]
+    Save,
+    /// Nothing is saved up, and units are had on request: all clients together keep to what the capacity brings in the burst.
+    Request,
+}
+
 // === impl Template ===
 
 impl Template {
@@ -138,6 +151,7 @@ impl Template {
             safe_lease: None,
             in_steps: false,
             burst: None,
+            small_leases: SmallLeases::Save,
             part: None,
             domains: None,
         }
@@ -369,9 +383,12 @@ impl Template {
 
     /// What is wrong with what may be saved up.
     fn burst_problem(&self) -> Option<Problem> {
+        let (found, wanted) = ("is about rates, and this is a gauge", "kind: rate");
+        if self.kind == Kind::Gauge && self.small_leases != SmallLeases::Save {
+            return Some(Problem::Misplaced { field: Field::SmallLeases, found, wanted });
+        }
         let (field, value) = (Field::Burst, self.burst?);
         if self.kind == Kind::Gauge {
-            let (found, wanted) = ("is about rates, and this is a gauge", "kind: rate");
             return Some(Problem::Misplaced { field, found, wanted });
         }
         let found = match value {

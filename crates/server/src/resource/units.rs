@@ -1,4 +1,5 @@
-//! Units on request: for holders whose lease brings less than a unit in the burst.
+//! Units on request: for holders whose lease brings less than a unit in the burst, where the template says so
+//! ([`SmallLeases::Request`]).
 //!
 //! If each of them saved a unit up, all could spend theirs in one instant. So they save none: their leases stay in the books,
 //! and flow together into one bucket here, the *pool*, out of which units are sent to those who ask. Whoever has been sent the
@@ -7,7 +8,9 @@
 //! What can be spent in one instant is what is saved up: the depths of the buckets of others, what is in the pool, and units
 //! sent to those who do not wait, which they may use a little later. Together that is no more than the limit brings in the
 //! burst, and one unit: a depth counts as long as the lease it is for, until giving that up is acknowledged. So in any window
-//! `w` all of them together take at most `limit * (w + burst)`, and that unit.
+//! `w` all of them together take at most `limit * (w + burst)`, and that unit. A unit for who does not wait counts as saved up
+//! for the burst, and may be kept for up to half a second: of those who do not wait it is `limit * (w + 0.5 s)`. If it counted
+//! as long as it is kept, few of them could have one at a time, and all of them less than their leases bring.
 //!
 //! Those who reach no server, and those who poll, cannot ask. They are told when a unit is *due*, each at its own moment, one
 //! behind the other; what they could take in one instant is what is due to them in the burst.
@@ -23,6 +26,7 @@ use super::Resource;
 use super::slab::Slot;
 use crate::mutation::{Mutation, Rules};
 use crate::node::{Peer, Peers};
+use crate::repository::SmallLeases;
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +35,8 @@ mod tests;
 const MOST_AT_ONCE: u32 = 64;
 /// Units that one holder may wait for; more would not be served in a while anybody waits.
 const MOST_ASKED: u64 = 10_000;
-/// For no longer a unit is kept for who does not wait.
-const LONGEST_KEEP: Duration = Duration::from_secs(1);
+/// For no longer a unit is kept for who does not wait: as far apart as attempts are that come often.
+const LONGEST_KEEP: Duration = Duration::from_millis(500);
 /// Nanoseconds in which a millionth of a unit a second brings a unit.
 const MICRO_PERIOD: u64 = 1_000_000 * 1_000_000_000;
 
@@ -112,8 +116,9 @@ impl Pool {
     }
 
     /// Lets flow in what came until `now`, where at most `depth` millionths of a unit are saved up here, and sends what is
-    /// there: to whom, and how many.
-    pub(super) fn serve(&mut self, now: Time, depth: u64) -> BTreeMap<Slot, u32> {
+    /// there: to whom, and how many. What may be used later counts as saved up for the `burst` and no longer: so those who do
+    /// not wait have what their leases bring, however long they keep it.
+    pub(super) fn serve(&mut self, now: Time, depth: u64, burst: Duration) -> BTreeMap<Slot, u32> {
         let mut sent: BTreeMap<Slot, u32> = BTreeMap::new();
         let nanos = now.as_nanos();
         if self.bucket.rate_micros() != self.rate || self.bucket.capacity_micros() != depth {
@@ -129,7 +134,7 @@ impl Pool {
             && let Some(&(_, slot)) = self.line.first()
             && self.bucket.take(1)
         {
-            self.send(now, slot);
+            self.send(now, slot, burst);
             *sent.entry(slot).or_default() += 1;
             left -= 1;
         }
@@ -137,7 +142,7 @@ impl Pool {
         sent
     }
 
-    fn send(&mut self, now: Time, slot: Slot) {
+    fn send(&mut self, now: Time, slot: Slot, burst: Duration) {
         self.line.pop_first();
         let Some(member) = self.members.get_mut(&slot) else { return };
         self.served = member.served;
@@ -148,7 +153,7 @@ impl Pool {
             self.line.insert((member.served, slot));
         }
         if let Some(keep) = member.keep.filter(|&keep| keep > now) {
-            *self.out.entry(keep).or_default() += 1;
+            *self.out.entry(keep.min(now + burst)).or_default() += 1;
             self.set_aside();
         }
     }
@@ -183,7 +188,8 @@ impl Pool {
 impl Resource {
     /// Whether a lease of that `amount` is too small to save a unit up.
     fn is_small(&self, amount: Amount) -> bool {
-        let burst = self.terms.told_burst().filter(|_| self.shares.policy().is_bounded());
+        let on_request = self.terms.small_leases == SmallLeases::Request && self.shares.policy().is_bounded();
+        let burst = self.terms.told_burst().filter(|_| on_request);
         burst.is_some_and(|burst| {
             amount > Amount::ZERO && brings(amount, burst) < u128::from(Amount::MICROS_PER_UNIT)
         })
@@ -234,7 +240,8 @@ impl Resource {
         if self.pool.line.is_empty() && self.pool.rate() == 0 {
             return;
         }
-        for (slot, units) in self.pool.serve(now, self.pool_depth(rules)) {
+        let burst = self.terms.told_burst().unwrap_or_default();
+        for (slot, units) in self.pool.serve(now, self.pool_depth(rules), burst) {
             if let Some(peer) = self.streaming.peer(slot) {
                 peers.say(peer, Down::Units { resource: self.id.clone(), units });
             }

@@ -32,6 +32,7 @@ const TEMPLATE: &[&str] = &[
     "safe_fraction",
     "safe_lease",
     "burst",
+    "small_leases",
     "domains",
     "algorithm",
 ];
@@ -161,6 +162,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
         .map(|field| notes.number(&at, field, FRACTION, |value| Fraction::check(field, value)));
     let safe_lease = notes.read(&at, "safe_lease", |node| scalar::time("safe_lease", node));
     let burst = notes.read(&at, "burst", |node| scalar::time("burst", node));
+    let small_leases = notes.read(&at, "small_leases", scalar::small_leases);
     let domains = domains(notes, &at);
 
     let kind_is_known = !matches!(kind, Reading::Bad);
@@ -178,6 +180,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
         Field::SafeFraction,
         Field::SafeLease,
         Field::Burst,
+        Field::SmallLeases,
         Field::Domains,
     ];
     places.extend(own.map(|field| (field, at.place(field.as_str()))));
@@ -206,6 +209,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             in_steps: false,
             // No burst is longer than a lease that cannot be read.
             burst: burst.is().filter(|_| kind_is_known && algorithm.lease_length < LONGEST),
+            small_leases: small_leases.is().filter(|_| kind_is_known).unwrap_or_default(),
             part: None,
             domains: domains.filter(|_| kind_is_known),
         },

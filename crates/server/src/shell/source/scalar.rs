@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_algorithms::{Policy, Rotate};
 
 use super::node::{Node, Value};
-use crate::repository::{Kind, LEGACY_HOLD, Legacy};
+use crate::repository::{Kind, LEGACY_HOLD, Legacy, SmallLeases};
 
 /// How much of a value is repeated in a message.
 const SHOWN: usize = 60;
@@ -95,6 +95,11 @@ pub(super) fn kind(node: &Node) -> Result<Kind, String> {
 /// How units are taken in turns.
 pub(super) fn rotate(node: &Node) -> Result<Rotate, String> {
     one_of("rotate", node, &[("fair", Rotate::Fair), ("sticky", Rotate::Sticky), ("none", Rotate::None)])
+}
+
+/// How leases are kept that bring less than a unit in the burst.
+pub(super) fn small_leases(node: &Node) -> Result<SmallLeases, String> {
+    one_of("small_leases", node, &[("save", SmallLeases::Save), ("request", SmallLeases::Request)])
 }
 
 /// What becomes of Doorman's clients; sticky with the usual hold.
