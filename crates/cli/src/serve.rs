@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use hyper::http::uri::Authority;
 use lessor_client::session::Transport;
 use lessor_client::shell::clock;
@@ -27,6 +27,7 @@ use crate::log::{self, LogFormat};
 
 /// Runs a server. SIGTERM and SIGINT drain it, SIGHUP or a changed file reload the configuration.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("record").args(["etcd", "state_dir"]))]
 pub(crate) struct Serve {
     /// The configuration: Doorman's YAML, or Lessor's
     #[arg(long, env = "LESSOR_CONFIG", value_name = "FILE")]
@@ -54,7 +55,7 @@ pub(crate) struct Serve {
     honour_unknown: bool,
     /// A directory in which a server without --etcd remembers what is out, so that after a crash holders keep what they have
     /// and others get what was never out; without it, it learns what was out for a lease length. One process at a time
-    #[arg(long, env = "LESSOR_STATE_DIR", value_name = "DIR", conflicts_with = "etcd")]
+    #[arg(long, env = "LESSOR_STATE_DIR", value_name = "DIR")]
     state_dir: Option<PathBuf>,
     #[command(flatten)]
     tasks: Tasks,

@@ -52,11 +52,11 @@ pub(super) struct Tasks {
     #[arg(long, env = "LESSOR_KEEP_ALIVE", value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration, requires = "etcd")]
     keep_alive: Duration,
     /// A file with the secret of all tasks of this node, 64 hexadecimal digits; the one before it, if it was changed, on
-    /// the next line. Holders prove with it to a new leader what they have
-    #[arg(long, env = "LESSOR_TOKEN_KEY", value_name = "FILE")]
+    /// the next line. Holders prove with it to a new leader what they have. With --state-dir the secret of that server
+    #[arg(long, env = "LESSOR_TOKEN_KEY", value_name = "FILE", requires = "record")]
     pub(super) token_key: Option<PathBuf>,
     /// When others get what holders give up of what they show to a new leader
-    #[arg(long, env = "LESSOR_CLAIMS", value_name = "WHEN", default_value = "at-once")]
+    #[arg(long, env = "LESSOR_CLAIMS", value_name = "WHEN", default_value = "at-once", requires = "record")]
     claims: WhenClaimed,
 }
 

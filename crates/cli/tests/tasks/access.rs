@@ -159,7 +159,9 @@ async fn what_cannot_be_meant_is_told_before_anything_is_served() {
         (&["--etcd", http, "--etcd-key", "x"], "--etcd-cert <FILE>"),
         (&["--etcd", http, "--etcd-user", "x"], "--etcd-password-file <FILE>"),
         (&["--etcd", http, "--etcd-password-file", "x"], "--etcd-user <NAME>"),
-        (&["--claims", "deferred"], "--etcd <URL,...>"),
+        (&["--claims", "deferred"], "<--etcd <URL,...>|--state-dir <DIR>>"),
+        (&["--token-key", "x"], "<--etcd <URL,...>|--state-dir <DIR>>"),
+        (&["--etcd", http, "--state-dir", "x"], "cannot be used with '--state-dir <DIR>'"),
         (&["--etcd", http, "--claims", "never"], "at-once, deferred"),
     ] {
         let err = faulty(flags, 2).await;
