@@ -55,7 +55,8 @@ async fn succeed(claims: &str, after_giving_up: impl Fn(f64) -> f64) {
     let authority = first.metric("lessor_authority_seconds").await;
     assert!(0.0 < authority && authority <= 0.5, "{authority}");
 
-    eventually("the second one knows the first", async || second.metric("lessor_epoch").await > 0.0).await;
+    let knows = async || (second.metric("lessor_epoch").await - epoch).abs() < 0.5;
+    eventually("the second one knows the reign of the first", knows).await;
     let told = run(&["status", "--server", &second.address().to_string()]).await.out;
     assert!(told.ends_with(&format!("led by {}: ask there\n", first.address())), "{told}");
 
@@ -193,11 +194,13 @@ fn documented() -> BTreeSet<String> {
     names.map(|name| name.trim().trim_matches('`').trim_start_matches("lessor_").to_owned()).collect()
 }
 
-/// A leaf with tasks, whose clients tell each other of domains, has all figures there are.
+/// A leaf with tasks, whose clients tell each other of domains, and a root with a state directory have all figures there are.
 #[tokio::test]
 async fn every_figure_is_explained_and_every_figure_that_is_explained_is_there() {
     let Some(etcd) = Etcd::started().await else { return };
-    let root = House::open(&everything(CAPACITY, 300)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let state = ["--state-dir", directory.path().to_str().unwrap()];
+    let root = House::open_with(&everything(CAPACITY, 300), &state).await;
     let (url, parent) = (etcd.url(), root.address().to_string());
     let flags =
         ["--node", "leaf", "--parent", &parent, "--etcd", &url, "--ttl", "2s", "--authority", "500ms"];
@@ -209,10 +212,12 @@ async fn every_figure_is_explained_and_every_figure_that_is_explained_is_there()
     until(&mut queries, 30).await;
     let tells = async || leaf.page("/metrics").await.body.contains("lessor_domain_clients{");
     eventually("it tells of domains", tells).await;
-    let text = leaf.page("/metrics").await.body;
+    let text = [leaf.page("/metrics").await.body, root.page("/metrics").await.body].concat();
     let name = |line: &str| line.split(['{', ' ']).next().unwrap().trim_start_matches("lessor_").to_owned();
     let shown: BTreeSet<String> = text.lines().filter(|line| !line.starts_with('#')).map(name).collect();
     assert_eq!(shown, documented());
+    assert!((root.metric("lessor_state_healthy").await - 1.0).abs() < 1e-9);
+    assert!(!leaf.page("/metrics").await.body.contains("lessor_state_healthy"), "it has no state directory");
     timeout(AGES, client.close()).await.unwrap();
     for house in [leaf, root] {
         house.stop().await;

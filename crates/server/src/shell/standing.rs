@@ -36,7 +36,7 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
         let outcome = tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => break,
             Some(event) = election.event() => tell(&driver, event, &mut clocks),
-            () = clocks.go_on() => Ok(()),
+            epoch = clocks.go_on() => epoch.map_or(Ok(()), |epoch| driver.hear_of_epoch(epoch)),
             Some((reign, write)) = writes.recv(), if writing.is_none() => {
                 let ticket = write.ticket;
                 writing = Some(Writing { reign, ticket, done: election.write(record_write(reign, write)) });
@@ -85,7 +85,7 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
         Event::Leader(leader) => {
             let address = leader.map(|leader| leader.address);
             clocks.follow(address.as_deref());
-            // Which reign that is stands in its own record only.
+            // Which reign that is stands in its own record only: it is asked for that, with what its clock shows.
             driver.follow(Leader { address }, None)
         }
         Event::Faulty(_) => {

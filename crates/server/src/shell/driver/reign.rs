@@ -55,6 +55,15 @@ impl Driver {
         self.visit(|house, _| house.follow(leader, epoch))
     }
 
+    /// The task that leads says that this is its reign.
+    pub(in crate::shell) fn hear_of_epoch(&self, epoch: u64) -> Result<(), Unanswered> {
+        self.visit(|house, _| {
+            if house.node.is_none() {
+                house.epoch = Some(epoch);
+            }
+        })
+    }
+
     /// Nothing is granted from here on: what is out, for successors, and in which reign. Nothing if this task does not lead.
     pub(in crate::shell) fn resign(&self) -> Result<Option<(u64, MarkWrite)>, Unanswered> {
         self.visit(|house, now| {

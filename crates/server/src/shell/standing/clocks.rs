@@ -1,4 +1,5 @@
-//! What the clocks of leaders show: asked by a task that stands by, with the same question by which clients find them.
+//! What the clocks of leaders show, and which reigns theirs are: asked by a task that stands by, with the same question by which
+//! clients find them.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -15,6 +16,8 @@ use crate::election::ClockBounds;
 
 /// How often a leader is asked. Its clock is known the better the later the last answer came.
 const PACE: Duration = Duration::from_secs(5);
+/// The same until it has answered for the first time: it may not lead yet.
+const FIRST_PACE: Duration = Duration::from_millis(500);
 /// How long it has to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -26,6 +29,8 @@ pub(super) struct Clocks {
     drift: Drift,
     leader: Option<CapacityClient<Channel>>,
     next: Time,
+    /// Whether the leader has answered.
+    heard: bool,
     question: Option<Question>,
 }
 
@@ -33,7 +38,8 @@ pub(super) struct Clocks {
 
 impl Clocks {
     pub(super) fn new(drift: Drift) -> Clocks {
-        Clocks { bounds: ClockBounds::default(), drift, leader: None, next: Time::MAX, question: None }
+        let bounds = ClockBounds::default();
+        Clocks { bounds, drift, leader: None, next: Time::MAX, heard: false, question: None }
     }
 
     pub(super) fn bounds(&self) -> &ClockBounds {
@@ -49,30 +55,34 @@ impl Clocks {
             let endpoint = Endpoint::from_shared(uri).ok()?.timeout(PATIENCE).connect_timeout(PATIENCE);
             Some(CapacityClient::new(endpoint.connect_lazy()))
         });
-        self.next = clock::now();
+        (self.next, self.heard) = (clock::now(), false);
     }
 
-    /// Waits until there is something to do, and does it. May be dropped at any time.
-    pub(super) async fn go_on(&mut self) {
+    /// Waits until there is something to do, and does it: then it is the epoch of the leader, if that has answered. May be
+    /// dropped at any time.
+    pub(super) async fn go_on(&mut self) -> Option<u64> {
         if let Some(question) = &mut self.question {
             let answer = question.await;
             self.question = None;
-            self.note(answer);
-            return;
+            return self.note(answer);
         }
         let Some(leader) = self.leader.clone() else { return std::future::pending().await };
         clock::sleep_until(self.next).await;
-        self.next = clock::now() + PACE;
+        self.next = clock::now() + if self.heard { PACE } else { FIRST_PACE };
         self.question = Some(Box::pin(ask(leader)));
+        None
     }
 
-    fn note(&mut self, answer: Option<(Time, Whereabouts)>) {
-        let Some((asked, whereabouts)) = answer else { return };
-        let Whereabouts { is_leader, epoch, clock, .. } = whereabouts;
-        if let (true, Some(epoch), Some(shown)) = (is_leader, epoch, clock) {
-            debug!(epoch, %asked, %shown, "clock of the leader");
-            self.bounds.note(epoch, asked, shown, self.drift);
-        }
+    fn note(&mut self, answer: Option<(Time, Whereabouts)>) -> Option<u64> {
+        let (asked, whereabouts) = answer?;
+        let (true, Some(epoch), Some(shown)) = (whereabouts.is_leader, whereabouts.epoch, whereabouts.clock)
+        else {
+            return None;
+        };
+        debug!(epoch, %asked, %shown, "clock of the leader");
+        self.bounds.note(epoch, asked, shown, self.drift);
+        (self.next, self.heard) = (asked + PACE, true);
+        Some(epoch)
     }
 }
 
