@@ -72,16 +72,8 @@ impl Node {
         let mut marks = config.marks.then(|| Marks::new(now, &config, longest(&repository, &config)));
         if let Some(marks) = &mut marks {
             marks.set_config_version(now, repository.version());
-            if let Some(record) = config.record.as_ref().filter(|record| record.unknown) {
-                let terms = repository.templates().iter().chain(&config.unknown_names);
-                let longest = |template: &Arc<Template>| {
-                    let floor = template.floor();
-                    let floor =
-                        floor.map_or(Duration::ZERO, |floor| learning(&floor, Some(record), config.drift));
-                    learning(template, Some(record), config.drift).max(floor)
-                };
-                let longest = terms.map(longest).max();
-                marks.learn_until(now + longest.unwrap_or_default());
+            if config.record.as_ref().is_some_and(|record| record.unknown) {
+                marks.learn_until(now + longest_learning(&repository, &config));
             }
         }
         Node {
@@ -230,6 +222,17 @@ impl Node {
         self.marks.as_ref().and_then(Marks::later_config)
     }
 
+    /// How long this node leases nothing but what was out before it began, at the longest: it does not know what that was.
+    #[must_use]
+    pub fn longest_learning(&self) -> Duration {
+        let knows = self.config.record.as_ref().map_or(self.config.marks, |record| !record.unknown);
+        // Below another node that one knows it.
+        match knows || self.config.parent.is_some() {
+            true => Duration::ZERO,
+            false => longest_learning(&self.repository, &self.config),
+        }
+    }
+
     /// Whether a report shows that somebody led after the last whom the record knows of: it was restored, or is an old one.
     fn shows_a_gap(&self, ask: &Ask, report: &Report) -> bool {
         if self.config.rules.lack(Mutation::TrustOldRecord) {
@@ -371,6 +374,15 @@ fn longest(repository: &Repository, config: &NodeConfig) -> Longest {
         safe_lease: if template.reserves() { template.safe_lease() } else { Duration::ZERO },
     };
     repository.templates().iter().chain(&config.unknown_names).map(of).fold(Longest::default(), Longest::max)
+}
+
+/// For how long a leader learns that does not know what is out, at the longest.
+fn longest_learning(repository: &Repository, config: &NodeConfig) -> Duration {
+    let of = |template: &Template| learning(template, config.record.as_ref(), config.drift);
+    let longest = |template: &Arc<Template>| {
+        template.floor().map_or(Duration::ZERO, |floor| of(&floor)).max(of(template))
+    };
+    repository.templates().iter().chain(&config.unknown_names).map(longest).max().unwrap_or_default()
 }
 
 /// How often a stream should be heard of so that everything on it is renewed in time.

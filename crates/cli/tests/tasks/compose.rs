@@ -6,10 +6,11 @@ use std::path::Path;
 
 use lessor_client::shell::Builder;
 use lessor_client::{Client, Resource, limiter::Limiter};
+use lessor_proto::Amount;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::figures::until;
+use crate::figures::until_it_has;
 use crate::house::etcd::Etcd;
 use crate::house::{AGES, House, eventually, lessor, repository_file};
 
@@ -35,8 +36,14 @@ struct Here(Vec<(String, String)>);
 impl Here {
     fn new(compose: &Compose, etcd: &Etcd, directory: &Path) -> Here {
         let mut here = vec![("http://etcd:2379".to_owned(), etcd.url())];
-        let configs = repository_file("configs").to_str().unwrap().to_owned();
-        here.push(("/etc/lessor".to_owned(), configs));
+        here.push(("/etc/lessor".to_owned(), directory.to_str().unwrap().to_owned()));
+        for (name, learns) in [("root.yaml", true), ("leaf.yaml", false)] {
+            let text = std::fs::read_to_string(repository_file("configs").join(name)).unwrap();
+            // At the first start nothing is out, and the test need not wait for a minute to know that.
+            let brief = text.replace("learning_mode_duration: 60", "learning_mode_duration: 0");
+            assert_eq!(brief != text, learns, "{name}");
+            std::fs::write(directory.join(name), brief).unwrap();
+        }
         for (number, name) in compose.secrets.keys().enumerate() {
             let path = directory.join(name);
             std::fs::write(&path, format!("{number:064x}\n")).unwrap();
@@ -93,17 +100,22 @@ async fn the_tree_of_the_compose_file_serves_and_goes_on_when_its_roots_leader_i
     for node in ["root", "paris", "tokyo"] {
         eventually("somebody leads", async || leader_of(&tasks, node).await.is_some()).await;
     }
-    // There are 1200, and they want 900 each.
+    let root = &tasks[leader_of(&tasks, "root").await.unwrap()];
+    // Of connections, as of all in earnest.
+    eventually("it says that it learns", async || root.has_logged("learning what is out")).await;
+    // There are 1200, a tenth of them reserved, and they want 900 each. Of what is reserved both have the same, cut to a power
+    // of two of a millionth.
+    let with_floor = |units| Amount::from_units(units).saturating_add(Amount::from_micros(1 << 25));
     let ((paris, mut first), (tokyo, mut second)) =
         (client(&here, "paris").await, client(&here, "tokyo").await);
-    until(&mut first, 600).await;
-    until(&mut second, 600).await;
+    until_it_has(&mut first, with_floor(540)).await;
+    until_it_has(&mut second, with_floor(540)).await;
 
     let leader = leader_of(&tasks, "root").await.unwrap().clone();
     tasks.remove(&leader).unwrap().stop().await;
     first.set_wants(100.0);
-    until(&mut first, 100).await;
-    until(&mut second, 900).await;
+    until_it_has(&mut first, with_floor(100)).await;
+    until_it_has(&mut second, with_floor(900)).await;
     for client in [paris, tokyo] {
         timeout(AGES, client.close()).await.unwrap();
     }

@@ -35,14 +35,18 @@ async fn is(house: &House, figure: &str, value: f64) {
     eventually(&format!("{figure} is {value}"), waiting).await;
 }
 
-pub(crate) async fn until(resource: &mut lessor_client::Resource<Limiter>, units: u64) {
-    let has = |lease: &LeaseView| lease.capacity == Some(Amount::from_units(units));
+async fn until(resource: &mut lessor_client::Resource<Limiter>, units: u64) {
+    until_it_has(resource, Amount::from_units(units)).await;
+}
+
+pub(crate) async fn until_it_has(resource: &mut lessor_client::Resource<Limiter>, amount: Amount) {
+    let has = |lease: &LeaseView| lease.capacity == Some(amount);
     let waiting = async {
         while !has(&resource.lease()) {
             resource.changed().await.unwrap();
         }
     };
-    assert!(timeout(AGES, waiting).await.is_ok(), "never {units}: {:?}", resource.lease());
+    assert!(timeout(AGES, waiting).await.is_ok(), "never {amount}: {:?}", resource.lease());
 }
 
 /// Two tasks: the first one leads, until it is killed. What the second one has to say about that.

@@ -86,6 +86,7 @@ impl Driver {
     pub fn new(config: NodeConfig, repository: Repository, advertise: String, streams: usize) -> Driver {
         let node = Node::new(clock::now(), config.clone(), repository.clone());
         let house = House::new(Some(node), Leader::at(advertise.clone()), repository, streams);
+        house.warn_of_learning();
         Driver::with(config, advertise, None, house)
     }
 

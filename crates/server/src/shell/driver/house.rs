@@ -7,7 +7,7 @@ use lessor_client::session::Action;
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Hello, Leader, Refusal};
 use tokio::sync::mpsc::{self, error::TrySendError};
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::marks::MarkWrite;
 use crate::node::{Node, Output, Peer};
@@ -93,6 +93,14 @@ impl House {
         if let Some(later) = self.node.as_ref().and_then(Node::later_config) {
             let version = self.repository.version();
             error!(version, later, "nothing is granted: a later version of the configuration was in force");
+        }
+    }
+
+    /// Says so if newcomers get nothing at first, as nobody knows what is out.
+    pub(super) fn warn_of_learning(&self) {
+        let longest = self.node.as_ref().map(Node::longest_learning).unwrap_or_default();
+        if !longest.is_zero() {
+            warn!(?longest, "learning what is out: nothing else is granted meanwhile");
         }
     }
 

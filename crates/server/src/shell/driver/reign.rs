@@ -47,6 +47,7 @@ impl Driver {
             }
             house.node = Some(Node::new(now, config, house.repository.clone()));
             house.warn_of_config();
+            house.warn_of_learning();
         })
     }
 
