@@ -9,6 +9,7 @@ mod ask;
 mod domains;
 mod field;
 mod grant;
+mod notice;
 mod refusal;
 mod stream;
 
@@ -18,5 +19,6 @@ pub use domains::{
     DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES, sealed,
 };
 pub use grant::{Before, Grant, Order, Sharing, WallClock};
+pub use notice::NodeNotice;
 pub use refusal::{Limits, Malformed, Refusal};
 pub use stream::{Down, Hello, StreamReport, UnitsAsked, Up, Welcome};

@@ -41,6 +41,12 @@ impl Time {
         self.0
     }
 
+    /// The moment that much before; no earlier than the zero of the clock.
+    #[must_use]
+    pub fn earlier(self, by: Duration) -> Time {
+        Time(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
     /// How long ago `earlier` was; nothing if it lies ahead.
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {

@@ -101,6 +101,7 @@ impl Legacy {
             report_id: None,
             target_epoch: None,
             reports: self.leases.iter().map(Lease::report).collect(),
+            line: None,
         };
         let to = self.leader.as_ref().unwrap_or(&self.servers[self.turn]).clone();
         Some(Action::Ask { id: self.last_id, to, ask })
@@ -162,6 +163,13 @@ impl Lease {
     fn report(&self) -> Report {
         let band = Band { priority: self.priority, subclients: 1, wants: self.wants };
         let bands: Bands = [band].into_iter().collect();
-        Report { resource: self.resource.clone(), bands, has: self.has.clone(), held: None, domains: None }
+        Report {
+            resource: self.resource.clone(),
+            bands,
+            has: self.has.clone(),
+            held: None,
+            domains: None,
+            integer: None,
+        }
     }
 }

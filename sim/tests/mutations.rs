@@ -11,7 +11,9 @@ mod mutations {
     pub(crate) mod fence;
     pub(crate) mod hall;
     pub(crate) mod instant;
+    pub(crate) mod kinds;
     pub(crate) mod memory;
+    pub(crate) mod names;
     pub(crate) mod numbers;
     pub(crate) mod pollers;
     pub(crate) mod safe;
@@ -23,7 +25,7 @@ mod world;
 
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence, instant, memory, numbers, pollers, safe, units};
+use mutations::{claims, debt, fence, instant, kinds, memory, names, numbers, pollers, safe, units};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -74,7 +76,9 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::UnitOnTop => Noticed::Story(instant::of_a_thousand),
         GrantorMutation::InheritUnseen => Swarm(1_600), // 197, 389, 474: I3
         GrantorMutation::MarkLate => Swarm(20),         // 0, 1, 2: I6
-        GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
+        GrantorMutation::NamesakesAreOne => Noticed::Story(names::two_of_one_name),
+        GrantorMutation::KindAtOnce => Noticed::Story(kinds::a_rate_that_becomes_a_gauge),
+        GrantorMutation::LeaderFreesOld => Swarm(900), // 7, 73: I3; 8: I2
         GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
         GrantorMutation::EchoRenews => Noticed::Story(pollers::echoed_again),
         GrantorMutation::EndUnchecked => Noticed::Story(pollers::granted_again),

@@ -38,11 +38,11 @@ pub(crate) struct Serve {
     /// Where to serve HTTP (status, metrics, health) besides
     #[arg(long, env = "LESSOR_HTTP", value_name = "HOST:PORT", value_parser = address)]
     http: Option<SocketAddr>,
-    /// The name of the node
+    /// The name of the node: with a parent it has to be given, and no two nodes may have one
     #[arg(long, env = "LESSOR_NODE", value_name = "NAME", default_value = "root", value_parser = node_name)]
     node: String,
     /// The node above, out of whose capacity this one grants: its servers, asked in turn
-    #[arg(long, env = "LESSOR_PARENT", value_name = "HOST:PORT,...", value_delimiter = ',', value_parser = server)]
+    #[arg(long, env = "LESSOR_PARENT", value_name = "HOST:PORT,...", value_delimiter = ',', value_parser = server, requires = "node")]
     parent: Vec<Arc<str>>,
     /// The address that clients are told, if it is not the one to listen at
     #[arg(long, env = "LESSOR_ADVERTISE", value_name = "HOST:PORT")]
@@ -82,9 +82,12 @@ struct Limits {
     /// Clients of one resource
     #[arg(long, env = "LESSOR_MAX_CLIENTS_PER_RESOURCE", value_name = "N", default_value_t = 1_000_000, value_parser = at_least_one)]
     max_clients_per_resource: usize,
-    /// Resources in one request
-    #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
+    /// Resources in one request; Doorman's clients put all of theirs into one
+    #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 20_000, value_parser = at_least_one)]
     max_resources_per_request: usize,
+    /// Bytes in one request, and in one message on a stream
+    #[arg(long, env = "LESSOR_MAX_REQUEST_BYTES", value_name = "N", default_value_t = 4 << 20, value_parser = at_least_one)]
+    max_request_bytes: usize,
     /// Bytes in the name of a client or resource
     #[arg(long, env = "LESSOR_MAX_NAME_BYTES", value_name = "N", default_value_t = 256, value_parser = at_least_one)]
     max_name_bytes: usize,
@@ -113,6 +116,7 @@ impl Serve {
             drain: self.drain,
             connections: self.limits.max_connections,
             streams: self.limits.max_streams,
+            request_bytes: self.limits.max_request_bytes,
             election: self.tasks.election()?,
             state: self.state_dir.clone(),
             ..ServerOptions::new(self.listen)
@@ -227,9 +231,10 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 /// A server alone and without memory has nobody to ask which reigns there have been: it goes by the date, as those that are
-/// elected or remember do in their first.
+/// elected or remember do in their first. Below the millisecond it is drawn: two of one name that are started together are two.
 fn epoch() -> u64 {
-    next_epoch(0, u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX))
+    let date = next_epoch(0, u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX));
+    date | (secret() & 0xffff)
 }
 
 /// A number that clients cannot know: the standard library draws one for each hasher.

@@ -147,7 +147,8 @@ async fn check_tells_a_file_that_is_not_there() {
 
 #[tokio::test]
 async fn get_says_what_it_got_and_gives_it_back() {
-    let house = House::open(&everything(100.0, 60)).await;
+    let gauge = everything(100.0, 60).replace("\"*\"", "db/slots\n  kind: gauge");
+    let house = House::open(&(gauge + &everything(100.0, 60).replace("resources:\n", ""))).await;
     let server = house.address().to_string();
     let get = |resource: &'static str| ["get", resource, "--server", &server, "--wants"].map(str::to_owned);
     let with = async |resource, more: &[&str]| {
@@ -165,6 +166,10 @@ async fn get_says_what_it_got_and_gives_it_back() {
         "db: 100/s of 180/s wanted, for 60 s (leased)\n"
     );
     assert_eq!(with("db/slots", &["7", "--gauge"]).await, "db/slots: 7 of 7 wanted, for 60 s (leased)\n");
+    let arguments: Vec<String> = get("db/slots").into_iter().chain(["7".to_owned()]).collect();
+    let err = fail(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let why = "opens \"db/slots\" as a rate; wanted a gauge, as template \"db/slots\" says";
+    assert!(err.contains(why), "{err}");
     for resource in ["db", "db/slots"] {
         assert_eq!(
             house.metric(&format!("lessor_leased{{resource=\"{resource}\"}}")).await,

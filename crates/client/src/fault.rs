@@ -17,6 +17,9 @@ pub enum Failure {
     /// The answer makes no sense.
     #[error("the server sent a {0}")]
     Malformed(String),
+    /// The server is below the node that asks it, or the other way round without an end.
+    #[error("{0}")]
+    Loop(String),
     /// The server does not know streams.
     #[error("the server has no streams")]
     Unimplemented,

@@ -154,6 +154,18 @@ struct Cover {
     token: Arc<[u8]>,
 }
 
+// === impl Kind ===
+
+impl Kind {
+    /// The generation that grants of it bear.
+    pub(crate) fn generation(self) -> u32 {
+        match self {
+            Kind::Rate => Grant::RATE,
+            Kind::Gauge => Grant::GAUGE,
+        }
+    }
+}
+
 // === impl Rung ===
 
 impl Rung {
@@ -399,7 +411,7 @@ impl Holding {
         let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
         self.counted = promise.unwrap_or_default();
         let bands = self.config.bands.clone();
-        Report { resource: resource.clone(), bands, has, held: promise, domains: None }
+        Report { resource: resource.clone(), bands, has, held: promise, domains: None, integer: None }
     }
 
     /// Takes up `grant`, which lasts until `end`.

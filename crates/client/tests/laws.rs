@@ -105,6 +105,7 @@ impl Counter {
             safe_capacity: None,
             burst: None,
             due: None,
+            generation: None,
             sharing: None,
             domains: None,
             before: None,

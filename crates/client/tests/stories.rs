@@ -242,6 +242,7 @@ impl<'a> Words<'a> {
                 burst: None,
                 learning: self.0.next_if_eq(&"learning").is_some(),
                 due: None,
+                generation: None,
                 sharing: None,
                 domains: None,
                 before: None,

@@ -34,6 +34,10 @@ pub struct NodeConfig {
     pub hash_seed: u64,
     /// The template for names that the repository does not cover; absent: they are refused.
     pub unknown_names: Option<Arc<Template>>,
+    /// The line of succession in which `epoch` stands: all who bear the name of this node in one line are one holder to the
+    /// node above, the later in the place of the earlier. Absent: nobody has preceded this process, and whatever else bears
+    /// its name is another holder.
+    pub line: Option<u64>,
     /// The node above, for all but the root.
     pub parent: Option<ParentConfig>,
     /// What the leaders before this one may have left out; absent: nobody knows, and the node learns, unless it keeps
@@ -140,6 +144,7 @@ impl NodeConfig {
             lives_per_client: 16,
             hash_seed: 0,
             unknown_names: None,
+            line: None,
             parent: None,
             record: None,
             marks: false,

@@ -187,6 +187,29 @@ impl Candidate {
         }
     }
 
+    /// Time has passed that the clock of `now` did not show: what was sent was sent that much earlier, so that authority ends
+    /// earlier. What has to be waited for is waited for in full.
+    pub fn lose_time(&mut self, now: Time, lost: Duration) {
+        match &mut self.phase {
+            Phase::Looking(call) | Phase::Granting(call) => call.lose_time(lost),
+            Phase::Campaigning { lease, call } => {
+                lease.lose_time(lost);
+                call.lose_time(lost);
+            }
+            Phase::Unsure { lease, call, .. } => {
+                lease.lose_time(lost);
+                call.iter_mut().for_each(|call| call.lose_time(lost));
+            }
+            Phase::Leading(reign) => reign.lose_time(lost),
+            Phase::Resting { .. }
+            | Phase::Poised { .. }
+            | Phase::Following(_)
+            | Phase::Resigning(_)
+            | Phase::Resigned => {}
+        }
+        self.advance(now);
+    }
+
     /// The number of its reign, if it leads.
     #[must_use]
     pub fn epoch(&self) -> Option<u64> {

@@ -159,6 +159,11 @@ impl Ledger {
         self.limit.map(|limit| limit.saturating_sub(self.ghost))
     }
 
+    /// The rules that it keeps.
+    pub(crate) fn rules(&self) -> Rules {
+        self.rules
+    }
+
     /// What the sum may not pass.
     #[must_use]
     pub fn limit(&self) -> Option<Amount> {

@@ -41,6 +41,10 @@ pub enum Mutation {
     ClaimsAdded,
     /// A report of a node's leader frees what the leader before it was charged for.
     LeaderFreesOld,
+    /// Processes that bear the name of one node are one holder, whether one succeeds the other or not.
+    NamesakesAreOne,
+    /// Another kind of a resource is granted at once, whatever is out of the one before.
+    KindAtOnce,
     /// A heartbeat renews what is out also while a cut is being carried out.
     RenewInDebt,
     /// More is handed out than the mark allows that is certainly written.
@@ -75,7 +79,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 27] = [
+    pub const ALL: [Mutation; 29] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -89,6 +93,8 @@ impl Mutation {
         Mutation::ClaimsUnlimited,
         Mutation::ClaimsAdded,
         Mutation::LeaderFreesOld,
+        Mutation::NamesakesAreOne,
+        Mutation::KindAtOnce,
         Mutation::RenewInDebt,
         Mutation::MarkLate,
         Mutation::NoTokenCheck,

@@ -6,6 +6,7 @@
 mod books;
 mod floors;
 mod marks;
+mod names;
 mod parent;
 mod peers;
 mod status;
@@ -25,11 +26,13 @@ pub use crate::marks::{Header, MarkWrite};
 use crate::marks::{Marks, Need};
 use crate::mutation::Mutation;
 use crate::repository::{Repository, Template};
-use crate::resource::shows_earlier;
 use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy};
+use crate::resource::{check_kind, life, shows_earlier};
 use crate::token::Bearer;
 
 pub use self::books::{Books, ChildBook};
+use self::names::Names;
+pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
 pub(crate) use self::peers::Peers;
 pub use self::status::{ClaimTally, NodeStatus, ResourceRow, StatusQuery, Tally};
@@ -50,6 +53,7 @@ pub struct Node {
     /// Whether some resource shares its capacity with another.
     coupled: bool,
     peers: Peers,
+    names: Names,
     by_holder: BTreeMap<(HolderKind, ClientId, u64), Peer>,
     /// When resources have to be looked at, with their names.
     timeline: BTreeSet<(Time, ResourceId)>,
@@ -80,6 +84,7 @@ impl Node {
             heartbeat: heartbeat(&repository),
             parent: Above::new(&config),
             marks,
+            names: Names::new(config.name.clone()),
             config,
             repository,
             resources: BTreeMap::new(),
@@ -117,6 +122,9 @@ impl Node {
             self.tally.misdirected += 1;
             return Ok(Answer { epoch: Some(self.config.epoch), ..Answer::default() });
         }
+        if let (HolderKind::Node, Some(incarnation)) = (ask.kind, ask.incarnation) {
+            self.hear_of_node(now, &ask.holder, ask.line, incarnation);
+        }
         let outcome = self.admit(now, ask).map(|()| self.answer(now, ask));
         match &outcome {
             Ok(answer) => self.tally.granted += answer.grants.len() as u64,
@@ -128,16 +136,14 @@ impl Node {
 
     /// Frees what a holder has promised not to use any more. What it never had is no fault.
     pub fn release(&mut self, now: Time, release: &Release) {
-        self.release_as(now, HolderKind::Client, release);
+        self.release_as(now, HolderKind::Client, None, release);
     }
 
-    fn release_as(&mut self, now: Time, kind: HolderKind, release: &Release) {
+    fn release_as(&mut self, now: Time, kind: HolderKind, line: Option<u64>, release: &Release) {
         self.tally.releases += 1;
-        let life = match (kind, release.incarnation) {
-            (HolderKind::Client, Some(incarnation)) => Life::Incarnation(incarnation),
-            (HolderKind::Node, Some(reign)) => Life::Reign(reign),
-            (_, None) => Life::New,
-        };
+        let life = release
+            .incarnation
+            .map_or(Life::New, |incarnation| life(kind, line, incarnation, self.config.rules));
         let holder = Holder { kind, name: release.holder.as_str(), life };
         for id in &release.resources {
             if let Some(resource) = self.resources.get_mut(id) {
@@ -176,6 +182,7 @@ impl Node {
     /// Lets end what has ended, and forgets resources that nobody uses. Gives back when to call it again, if nothing
     /// else happens before.
     pub fn advance(&mut self, now: Time) -> Option<Time> {
+        self.forget_names(now);
         let (mut idle, mut moved) = (Vec::new(), Vec::new());
         for (id, resource) in &mut self.resources {
             let before = resource.ledger().total();
@@ -269,12 +276,14 @@ impl Node {
     }
 
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
+        self.names.check(ask.kind, &ask.holder)?;
         let reign = reign(&self.config, &self.marks, self.since, self.sessions + 1);
         let mut fresh = 0;
         for (index, report) in ask.reports.iter().enumerate() {
             match self.resources.get_mut(&report.resource) {
                 Some(resource) if resource.template().is_some() => {
                     resource.advance(now);
+                    resource.check_kind(ask, index, report, &self.config)?;
                     resource.admit(ask, report, reign)?;
                 }
                 Some(_) => return Err(unknown(&self.repository, index, &report.resource)),
@@ -283,6 +292,7 @@ impl Node {
                     let Some(template) = template else {
                         return Err(unknown(&self.repository, index, &report.resource));
                     };
+                    check_kind(&template, index, report)?;
                     admit_legacy(&template, ask, &self.config)?;
                     fresh += 1;
                 }
@@ -336,7 +346,8 @@ impl Node {
                 self.book(id);
             }
         }
-        Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry }
+        let notice = (ask.kind == HolderKind::Node).then(|| self.names.notice(&ask.holder));
+        Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry, notice }
     }
 
     /// Opens the books of a resource that was admitted and has none.

@@ -16,6 +16,7 @@ mod children;
 mod claim;
 mod domains;
 mod hearing;
+mod kind;
 mod legacy;
 mod poller;
 mod push;
@@ -56,6 +57,8 @@ use crate::repository::Template;
 pub(crate) use self::answer::{PROMPT, Reply, SOON};
 pub(crate) use self::children::{Holder, Life};
 pub(crate) use self::claim::shows_earlier;
+pub(crate) use self::hearing::life;
+pub(crate) use self::kind::check_kind;
 pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::push::Renewal;
 pub(crate) use self::slab::Slot;
@@ -76,6 +79,8 @@ pub struct Resource {
     supply: Supply,
     /// Whether the node above was asked for it.
     asked_above: bool,
+    /// Its kind was changed, and something may be out of the one before.
+    changes_kind: bool,
     /// What is charged to holders that draw no incarnation.
     legacy: Crowd,
     streaming: Streaming,
@@ -165,6 +170,7 @@ impl Resource {
             children: Children::new(reign.config.hash_seed),
             supply,
             asked_above: false,
+            changes_kind: false,
             legacy: Crowd::default(),
             streaming: Streaming::default(),
             hub: None,
@@ -216,6 +222,7 @@ impl Resource {
             self.rota.configure(template);
             let before = std::mem::replace(&mut self.terms, Arc::clone(template));
             self.change_domains(now, &before);
+            self.change_kind(before.kind);
         } else {
             self.shares.set_policy(Policy::FairShare);
             self.ledger.set_limit(Some(Amount::ZERO));
@@ -243,7 +250,7 @@ impl Resource {
     /// Whether the report would be taken, with nothing changed if not.
     pub(crate) fn admit(&self, ask: &Ask, report: &Report, reign: Reign<'_>) -> Result<(), Refusal> {
         legacy::admit(&self.terms, ask, reign.config)?;
-        let holder = holder(ask, report);
+        let holder = holder(ask, report, reign.config);
         let demands = Demands::from_bands(&report.bands);
         let bands = self.shares.bands()
             + demands.iter().filter(|demand| !self.shares.has_band(demand.priority)).count();
@@ -281,7 +288,7 @@ impl Resource {
     /// Takes a report; not that of a leader who has been succeeded.
     pub(crate) fn hear(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> Option<Slot> {
         self.touched = now;
-        let holder = holder(ask, report);
+        let holder = holder(ask, report, reign.config);
         let before = (self.ledger.total(), self.ledger.ghost());
         let slot = match self.children.locate(holder) {
             Some(slot) => {
@@ -312,7 +319,7 @@ impl Resource {
         let slot = match holder.life {
             Life::Incarnation(_) => self.children.locate(holder),
             // Of a node, only its leader gives back.
-            Life::Reign(reign) => {
+            Life::Leader { reign, .. } => {
                 self.children.locate(holder).filter(|&slot| self.children.at(slot).session == reign)
             }
             _ => self.children.dispensable(holder),
@@ -350,6 +357,7 @@ impl Resource {
         if !self.learned && !self.is_learning(now) {
             (self.learned, self.unsettled) = (true, true);
         }
+        self.settle_kind();
         self.take_turns(now);
     }
 

@@ -50,6 +50,8 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Streams at a time, all connections together; more are refused.
     pub streams: usize,
+    /// Bytes in one message that is received; larger ones are refused.
+    pub request_bytes: usize,
     /// How the task that leads the node is found; absent: this is the only one.
     pub election: Option<ElectionOptions>,
     /// Where a server that is the only one of its node remembers what is out; absent: nowhere. Of no account where there is an
@@ -105,7 +107,8 @@ pub enum StartError {
 // === impl ServerOptions ===
 
 impl ServerOptions {
-    /// A server at `listen`, with ten seconds to drain, for ten thousand connections and a hundred thousand streams.
+    /// A server at `listen`, with ten seconds to drain, for ten thousand connections and a hundred thousand streams, of which
+    /// no message has more than 4 MiB.
     #[must_use]
     pub fn new(listen: SocketAddr) -> ServerOptions {
         ServerOptions {
@@ -115,6 +118,7 @@ impl ServerOptions {
             drain: Duration::from_secs(10),
             connections: 10_000,
             streams: 100_000,
+            request_bytes: 4 << 20,
             election: None,
             state: None,
         }
@@ -204,7 +208,7 @@ impl Server {
         let places = Arc::new(Semaphore::new(options.connections));
 
         let web = http::router(Arc::clone(&driver));
-        let (routes, health) = grpc::routes(Arc::clone(&driver)).await;
+        let (routes, health) = grpc::routes(Arc::clone(&driver), options.request_bytes).await;
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let mut tasks = vec![
             tokio::spawn(serve_all(Door::new(listener, &places), routes, stopped.clone())),
@@ -283,7 +287,7 @@ impl Drop for Server {
 
 /// The node goes on from what stands in its state directory.
 fn remember(config: &mut NodeConfig, directory: &StateDirectory, record: crate::node::Record) {
-    config.epoch = directory.epoch();
+    (config.epoch, config.line) = (directory.epoch(), Some(directory.line()));
     (config.marks, config.record) = (true, Some(record));
     // Whoever takes the directory next knows that this one has ended.
     config.authority = Duration::ZERO;

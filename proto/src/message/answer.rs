@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::refusal::Malformed;
-use super::{Grant, WallClock};
+use super::{Grant, NodeNotice, WallClock};
 use crate::{Time, wire};
 
 /// Who leads a node, as far as the one who says it knows.
@@ -24,6 +24,8 @@ pub struct Answer {
     pub epoch: Option<u64>,
     /// When to ask again if less was given than is due.
     pub retry: Option<Duration>,
+    /// What a node is told of its place in the tree.
+    pub notice: Option<NodeNotice>,
 }
 
 /// The answer to a discovery.
@@ -62,6 +64,7 @@ impl Answer {
             redirect: answer.mastership.map(Leader::from_wire),
             epoch: answer.epoch,
             retry: answer.retry_ms.map(|ms| Duration::from_millis(ms.into())),
+            notice: None,
         })
     }
 
@@ -80,6 +83,7 @@ impl Answer {
             redirect: answer.mastership.map(Leader::from_wire),
             epoch: answer.epoch,
             retry: answer.retry_ms.map(|ms| Duration::from_millis(ms.into())),
+            notice: answer.notice.map(NodeNotice::from_wire).transpose()?,
         })
     }
 
@@ -104,6 +108,7 @@ impl Answer {
             epoch: self.epoch,
             claims_open: None,
             retry_ms: self.retry_ms(),
+            notice: self.notice.as_ref().map(NodeNotice::to_wire),
         }
     }
 
@@ -185,6 +190,7 @@ mod tests {
             sharing: None,
             domains: None,
             before: None,
+            generation: None,
         }
     }
 
@@ -199,7 +205,9 @@ mod tests {
         let (kind, seconds) = (wire::algorithm::Kind::FairShare, Duration::from_secs);
         let sharing = Sharing { kind, lease_length: seconds(60), refresh_interval: seconds(5) };
         let grants = vec![Grant { sharing: Some(sharing), ..grant() }, grant()];
-        let answer = Answer { grants, retry: Some(Duration::from_millis(1_500)), ..Answer::default() };
+        let notice = Some(NodeNotice { path: vec!["root".to_owned()], name_taken: true });
+        let retry = Some(Duration::from_millis(1_500));
+        let answer = Answer { grants, retry, notice, ..Answer::default() };
         assert_eq!(Answer::from_node_wire(answer.clone().into_node_wire(NOON), NOON), Ok(answer.clone()));
 
         let mut bent = answer.into_node_wire(NOON);

@@ -37,6 +37,8 @@ pub struct Ask {
     pub report_id: Option<u64>,
     /// The reign it is meant for.
     pub target_epoch: Option<u64>,
+    /// Of a node, the line of succession in which its incarnation stands; absent: a life that nobody has preceded.
+    pub line: Option<u64>,
     /// One report a resource, each resource at most once.
     pub reports: Vec<Report>,
 }
@@ -55,6 +57,8 @@ pub struct Report {
     pub held: Option<Amount>,
     /// The version of the policies of domains that it has, 0 if it has none; absent: it does not know of domains.
     pub domains: Option<u32>,
+    /// Whether it takes the resource for a gauge, which counts whole units, or for a rate; absent: it does not say.
+    pub integer: Option<bool>,
 }
 
 /// The demands of one report.
@@ -120,6 +124,7 @@ impl Ask {
             incarnation: request.incarnation,
             report_id: request.report_id,
             target_epoch: request.target_epoch,
+            line: None,
             reports: report::from_client("resource", request.resource, limits)?,
         })
     }
@@ -135,6 +140,7 @@ impl Ask {
             incarnation: request.holder_epoch,
             report_id: request.report_id,
             target_epoch: request.target_epoch,
+            line: request.line,
             reports: report::from_node("resource", request.resource, limits)?,
         })
     }
@@ -160,6 +166,7 @@ impl Ask {
             holder_epoch: self.incarnation,
             report_id: self.report_id,
             target_epoch: self.target_epoch,
+            line: self.line,
         }
     }
 }

@@ -54,6 +54,9 @@ pub struct Grant {
     /// Of a rate that brings less than a unit in the burst: when one is due, from the basis on, and then at equal intervals;
     /// on a stream units are asked for instead. Absent: one may be saved up.
     pub due: Option<Duration>,
+    /// The kind that it counts, [`Grant::RATE`] or [`Grant::GAUGE`]: nothing of one is granted while something of the other
+    /// may be in use. Absent: the grantor does not say.
+    pub generation: Option<u32>,
     /// How the resource is shared; told to nodes.
     pub sharing: Option<Sharing>,
     /// What a domain may use of it, where the holder has shown that it has another version; told to clients.
@@ -102,6 +105,11 @@ impl WallClock {
 // === impl Grant ===
 
 impl Grant {
+    /// The generation of rates.
+    pub const RATE: u32 = 1;
+    /// The generation of gauges.
+    pub const GAUGE: u32 = 2;
+
     /// Checks the grant at `index` of the field `list` in what was answered to a client's message sent at `sent`.
     pub(super) fn from_client_wire(
         list: &str,
@@ -175,6 +183,7 @@ impl Grant {
             safe_capacity,
             burst: lease.burst_us.map(Duration::from_micros),
             due: lease.due_us.map(Duration::from_micros),
+            generation: lease.generation,
             sharing: None,
             domains: None,
             before,
@@ -214,7 +223,7 @@ impl Grant {
             basis: self.basis,
             token: (!self.token.is_empty()).then(|| self.token.clone()),
             ack_wanted: self.ack_wanted.then_some(true),
-            generation: None,
+            generation: self.generation,
             safe_leased: self.safe_leased.then_some(true),
             burst_us: self.burst.map(whole_micros),
             due_us: self.due.map(whole_micros),

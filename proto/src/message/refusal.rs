@@ -40,6 +40,12 @@ pub enum Refusal {
         /// How much of it there may be.
         limit: usize,
     },
+    /// The node that asks stands above the one it asks (gRPC: `FAILED_PRECONDITION`).
+    #[error("the nodes form a loop: {path}")]
+    Loop {
+        /// The names in the loop: `root -> paris -> root`.
+        path: String,
+    },
     /// No template covers the resource (gRPC: `NOT_FOUND`).
     #[error(
         "{field}: no template matches {resource:?}; wanted a name that a template covers, or a catch-all \"*\""
@@ -76,7 +82,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             name_bytes: 256,
-            resources_per_request: 1_000,
+            resources_per_request: 20_000,
             bands_per_resource: 64,
             buckets_per_resource: 1_024,
         }

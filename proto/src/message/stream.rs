@@ -12,7 +12,7 @@ mod up;
 
 use std::time::Duration;
 
-use super::{Ask, DomainNews, DomainReport, Grant, HolderKind, Leader, Report};
+use super::{Ask, DomainNews, DomainReport, Grant, HolderKind, Leader, NodeNotice, Report};
 use crate::name::{ClientId, ResourceId};
 
 /// What a holder says.
@@ -46,6 +46,8 @@ pub struct Hello {
     pub holder: ClientId,
     /// Which life of it.
     pub incarnation: u64,
+    /// Of a node, the line of succession in which the incarnation stands; absent: a life that nobody has preceded.
+    pub line: Option<u64>,
 }
 
 /// Units asked for one by one.
@@ -108,6 +110,8 @@ pub enum Down {
         /// How many.
         units: u32,
     },
+    /// To a node: its place in the tree.
+    Notice(NodeNotice),
     /// Not I: ask there.
     Redirect(Leader),
 }
@@ -135,6 +139,7 @@ impl StreamReport {
             incarnation: Some(hello.incarnation),
             report_id: Some(self.id),
             target_epoch: self.target_epoch,
+            line: hello.line,
             reports: self.reports,
         }
     }

@@ -11,6 +11,7 @@ use lessor_server::token::{Key, Keys};
 
 use super::{Event, ToHolder, ToNode, Town};
 use crate::place::Reign;
+use crate::plan::Election;
 use crate::process::Party;
 use crate::story::What;
 use crate::stream::StreamRef;
@@ -91,6 +92,8 @@ impl Town {
         config.hash_seed = hash_seed;
         config.record = record;
         config.marks = marks;
+        // Whoever is elected to a place succeeds all before; who begins alone succeeds nobody.
+        config.line = (self.rules.election != Election::Alone).then(|| u64::from(place));
         config.authority = found.authority;
         config.claims = self.rules.claims;
         config.trust_claims = !self.rules.tokens;

@@ -10,9 +10,9 @@
 
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EmptyIsNothing,
-    EndUnchecked, IncarnationFreesOld, InheritUnseen, LeaderFreesOld, LearnAsConfigured, MarkLate,
-    NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, RenewInDebt,
-    ResealEarly, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
+    EndUnchecked, IncarnationFreesOld, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured, MarkLate,
+    NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind,
+    RenewInDebt, ResealEarly, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -54,7 +54,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 25] = [
+const NOT_NOTICED: [(Mutation, &str); 27] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(EmptyIsNothing), "unary, a succession"),
@@ -83,6 +83,7 @@ const NOT_NOTICED: [(Mutation, &str); 25] = [
     // There are no gauges.
     (Holder(UnitsNotHeld), "unary"),
     (Holder(UseReadBefore), "unary"),
+    (Grantor(KindAtOnce), "unary"),
     (Holder(DeadlineMoves), "unary"),
     // Nothing is advised.
     (Holder(SafeAboveLease), "unary"),
@@ -93,6 +94,8 @@ const NOT_NOTICED: [(Mutation, &str); 25] = [
     (Grantor(ClaimAtOnce), "unary, a succession"),
     // Nobody is forgotten before an earlier report of it comes.
     (Grantor(NumberBehind), "unary"),
+    // No name is given twice.
+    (Grantor(NamesakesAreOne), "a node between"),
 ];
 
 /// All of them, each in one configuration.

@@ -179,6 +179,7 @@ impl World {
             drift: Drift::from_parts_per_million(DRIFT_PPM),
             parent,
             record,
+            line: Some(0),
             trust_claims: true,
             #[cfg(feature = "mutations")]
             rules: bounds.mutation.map(lessor_sim::mutation::Mutation::node).unwrap_or_default(),

@@ -92,6 +92,7 @@ pub(crate) fn ask(node: &mut Node, now: Time, who: (HolderKind, &str, u64), repo
         incarnation: Some(incarnation),
         report_id: Some(1),
         target_epoch: None,
+        line: (kind == HolderKind::Node).then_some(1),
         reports: vec![told],
     };
     let answer = node.ask(now, &ask).expect("it is asked well");
@@ -116,6 +117,7 @@ impl Report {
             has,
             held: self.held.map(units),
             domains: None,
+            integer: None,
         }
     }
 }

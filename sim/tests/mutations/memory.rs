@@ -58,6 +58,7 @@ fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order
             has: has.clone(),
             held: None,
             domains: None,
+            integer: None,
         };
         let ask = Ask {
             kind: HolderKind::Client,
@@ -66,6 +67,7 @@ fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order
             report_id: Some(seconds * 10 + id),
             target_epoch: None,
             reports: vec![report],
+            line: None,
         };
         let answer = node.ask(now, &ask).expect("it is asked well");
         granted = answer.grants.first().map_or(granted, |grant| grant.capacity);

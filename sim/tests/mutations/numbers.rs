@@ -40,6 +40,7 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> u64 {
         incarnation: Some(1),
         report_id: Some(id),
         target_epoch: None,
+        line: None,
         reports: vec![report.told()],
     };
     let answer = node.ask(now, &ask).expect("it is asked well");

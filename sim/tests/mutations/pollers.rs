@@ -70,13 +70,14 @@ impl Poller {
             lasts: None,
         });
         let bands = [band].into_iter().collect::<Bands>();
-        let report = Report { resource: resource(), bands, has, held: None, domains: None };
+        let report = Report { resource: resource(), bands, has, held: None, domains: None, integer: None };
         Letter(Ask {
             kind: HolderKind::Client,
             holder: ClientId::new(self.name, 16).expect("a name"),
             incarnation: None,
             report_id: None,
             target_epoch: None,
+            line: None,
             reports: vec![report],
         })
     }

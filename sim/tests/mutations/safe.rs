@@ -30,6 +30,7 @@ pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> 
         safe_capacity: Some(100.0),
         burst: None,
         due: None,
+        generation: None,
         sharing: None,
         domains: None,
         before: None,

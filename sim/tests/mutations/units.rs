@@ -25,6 +25,7 @@ fn grant(resource: &ResourceId, units: u64) -> Grant {
         safe_capacity: None,
         burst: None,
         due: None,
+        generation: None,
         sharing: None,
         domains: None,
         before: None,

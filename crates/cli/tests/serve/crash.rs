@@ -29,7 +29,10 @@ pub(crate) fn is(lease: &LeaseView, rung: Rung, units: u64) -> bool {
 
 #[tokio::test]
 async fn a_client_goes_down_the_ladder_without_a_server_and_comes_back_by_itself() {
-    let mut house = House::open(&everything(100.0, 2)).await;
+    // Connections are counted as they are open, everything else by the second.
+    let gauge = everything(100.0, 2).replace("\"*\"", "connections\n  kind: gauge");
+    let rates = everything(100.0, 2).replace("resources:\n", "");
+    let mut house = House::open(&format!("{gauge}{rates}")).await;
     let client = Client::builder(house.address().to_string()).id("web").connect().await.unwrap();
     let mut rate = client.rate("queries").wants(40.0).open().unwrap();
     let mut gauge = client.gauge("connections").wants(3.0).open().unwrap();

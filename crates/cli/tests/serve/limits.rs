@@ -102,3 +102,34 @@ async fn priorities_have_a_limit_within_a_request_and_over_all() {
     assert_eq!(house.metric("lessor_clients{resource=\"r1\"}").await, 1.0);
     house.stop().await;
 }
+
+#[tokio::test]
+async fn thousands_of_resources_go_into_one_request() {
+    let house = House::open(&everything(100.0, 60)).await;
+    let mut server = house.capacity().await;
+    for count in [2_000, 10_000] {
+        let names: Vec<String> =
+            (0..count).map(|number| format!("a/resource/of/doormans/{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let client = format!("client-of-{count}");
+        let answer = server.get_capacity(from(&client, &names)).await.unwrap().into_inner();
+        assert_eq!(answer.response.len(), count);
+        assert!(answer.response.iter().all(|response| response.gets.capacity == Some(10.0)));
+    }
+    assert_eq!(house.metric("lessor_resources").await, 10_000.0);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_of_too_many_bytes_is_refused() {
+    let house = House::open_with(&everything(100.0, 60), &["--max-request-bytes", "1000"]).await;
+    let mut server = house.capacity().await;
+    let name = "a".repeat(200);
+    let many: Vec<String> = (0..10).map(|number| format!("{name}{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let status = server.get_capacity(from("a", &many)).await.unwrap_err();
+    assert_eq!(status.code(), Code::OutOfRange, "{status:?}");
+    assert!(status.message().contains("the limit is: 1000 bytes"), "{status:?}");
+    assert_eq!(server.get_capacity(from("a", &many[..2])).await.unwrap().into_inner().response.len(), 2);
+    house.stop().await;
+}

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_proto::Time;
 use lessor_proto::message::{Answer, Ask, Grant};
+use lessor_proto::{Amount, Time};
 
 use super::entry::{Entry, Plan, SHORTEST_RETRY};
 use super::route::back_off;
@@ -75,6 +75,7 @@ impl Session {
             incarnation: Some(self.config.incarnation),
             report_id: Some(id),
             target_epoch: self.fence,
+            line: self.config.line,
             reports: reports.collect(),
         };
         self.counts.asks += 1;
@@ -144,12 +145,16 @@ impl Session {
         &mut self,
         now: Time,
         place: usize,
-        grant: Grant,
+        mut grant: Grant,
         basis: u64,
         end: Time,
     ) -> Result<(), Fault> {
         let due = grant.due.zip(self.sent.at(basis)).map(|(due, sent)| sent + due);
         let holding = &mut self.entries[place].holding;
+        if grant.generation.is_some_and(|generation| generation != holding.config().kind.generation()) {
+            // Units a second are no units in use, nor the other way round: nothing is used under it, which is said at once.
+            (grant.capacity, grant.ack_wanted) = (Amount::ZERO, true);
+        }
         if self.config.breaks(Mutation::NoOrder) {
             holding.forget_order();
         }

@@ -25,6 +25,8 @@ pub struct SessionConfig {
     pub holder: ClientId,
     /// Which life of it: a random number drawn when the process starts, or the epoch of a node's leader.
     pub incarnation: u64,
+    /// Of a node, the line of succession in which the incarnation stands; absent: a life that nobody has preceded.
+    pub line: Option<u64>,
     /// `host:port` of the servers of one node, asked in turn; at least one.
     pub servers: Vec<Arc<str>>,
     /// How far clocks may err.
@@ -60,6 +62,7 @@ impl SessionConfig {
             kind: HolderKind::Client,
             holder,
             incarnation,
+            line: None,
             servers,
             drift: Drift::DEFAULT,
             timeout: Duration::from_secs(5),

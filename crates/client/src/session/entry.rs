@@ -217,6 +217,7 @@ impl Entry {
             self.holding.give_back_surplus();
         }
         let mut report = self.holding.report(now, &self.resource, reign);
+        report.integer = Some(self.holding.config().kind == Kind::Gauge);
         if config.kind == HolderKind::Client && !self.is_floor && self.holding.config().kind == Kind::Rate {
             report.domains = Some(self.version());
         }

@@ -32,6 +32,8 @@ impl Session {
             Down::Refused { id, why } => self.on_refused_up(now, id, why),
             Down::Domains(news) => self.streams.news.push_back(news),
             Down::Units { resource, units } => self.on_units(resource, units),
+            // It is for the node that this is a session of.
+            Down::Notice(_) => {}
             Down::Redirect(leader) => self.on_redirected(now, &leader),
         }
         self.settle(now);

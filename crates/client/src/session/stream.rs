@@ -86,8 +86,8 @@ impl Session {
         self.counts.streams += 1;
         self.counts.sent += 1;
         let config = &self.config;
-        let hello =
-            Hello { kind: config.kind, holder: config.holder.clone(), incarnation: config.incarnation };
+        let (kind, holder) = (config.kind, config.holder.clone());
+        let hello = Hello { kind, holder, incarnation: config.incarnation, line: config.line };
         Action::Connect { id, to: self.route.target().clone(), hello }
     }
 
@@ -150,6 +150,19 @@ impl Session {
             self.broken(now, Failure::Timeout(waited));
             self.settle(now);
         }
+    }
+
+    /// Gives stream `id` up, and its server for a while: what is held there lasts until its end, and nothing more is wanted.
+    pub fn abandon(&mut self, now: Time, id: u64, failure: Failure) {
+        if self.streams.line.id() != Some(id) {
+            return;
+        }
+        self.counts.failures += 1;
+        self.drop_stream();
+        self.entries.retain_mut(|entry| entry.may_still_release(now, RELEASES));
+        self.route.failed(now, self.longest_stream_back_off(now));
+        self.blame(&Fault::Failed(failure));
+        self.settle(now);
     }
 
     /// What came down cannot be: the stream is given up.

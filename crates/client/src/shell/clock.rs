@@ -14,9 +14,11 @@ const SLICE: Duration = Duration::from_secs(1);
 /// How far the wall clock may run ahead between two looks before it is believed: adjustments of 0.05 % stay far below.
 const BELIEVED: Duration = Duration::from_millis(100);
 
-/// Compares the wall clock with the clock of leases, for holders: a virtual machine that was stopped may show on neither
-/// until the date is corrected. A wall clock that is set forward ends leases early, which is safe for a holder; a grantor
-/// must not do the same.
+/// Compares the wall clock with the clock of leases: a virtual machine that was stopped may show on neither until the date is
+/// corrected. What a process may do until some moment ends earlier by the time lost: leases that it holds, and authority
+/// that it leads by. What others may still do by its leave does not: a grantor counts what it has granted as long as it was
+/// to, and waits out its predecessors in full. So a wall clock that is set forward costs capacity for a while, and nothing
+/// else. Between the moment at which a machine goes on and the one at which its date is corrected nothing shows the loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     time: Time,
@@ -77,7 +79,12 @@ impl Watch {
 
     /// The time that passed since the last look and that [`now`] did not show.
     pub fn lost(&mut self) -> Duration {
-        self.lost_between(now(), wall())
+        self.lost_by(now())
+    }
+
+    /// The same at `time`, which has just been read.
+    pub fn lost_by(&mut self, time: Time) -> Duration {
+        self.lost_between(time, wall())
     }
 
     fn lost_between(&mut self, time: Time, wall: WallClock) -> Duration {

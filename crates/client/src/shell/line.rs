@@ -176,7 +176,7 @@ mod tests {
         Action::Connect {
             id,
             to: to.into(),
-            hello: Hello { kind: HolderKind::Client, holder, incarnation: 1 },
+            hello: Hello { kind: HolderKind::Client, holder, incarnation: 1, line: None },
         }
     }
 

@@ -162,6 +162,7 @@ fn failure(status: &Status, timeout: Duration) -> Failure {
         Code::InvalidArgument | Code::NotFound | Code::ResourceExhausted | Code::OutOfRange => {
             Failure::Refused(status.message().to_owned())
         }
+        Code::FailedPrecondition => Failure::Loop(status.message().to_owned()),
         _ => Failure::Unreachable(with_causes(status)),
     }
 }

@@ -100,6 +100,7 @@ impl Books {
             safe_capacity: None,
             burst: None,
             due: None,
+            generation: None,
             sharing: None,
             domains: None,
             before: None,

@@ -85,7 +85,9 @@ pub(crate) fn ask(number: usize, wants: f64) -> Ask {
             has: None,
             held: None,
             domains: None,
+            integer: None,
         }],
+        line: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! One of the two calls on which authority stands: each is made again and again, and counts from before it was sent.
 
+use std::time::Duration;
+
 use lessor_proto::Time;
 
 use super::call::{Call, Failure};
@@ -43,6 +45,13 @@ impl Leg {
         if self.call.is_none() && self.next <= now {
             self.call = Some(out.call(now, call()));
         }
+    }
+
+    /// What was sent was sent earlier by time that the clock did not show, and the next is due earlier.
+    pub(super) fn lose_time(&mut self, lost: Duration) {
+        self.basis = self.basis.map(|basis| basis.earlier(lost));
+        self.next = self.next.earlier(lost);
+        self.call.iter_mut().for_each(|call| call.lose_time(lost));
     }
 
     pub(super) fn take(&mut self, id: u64) -> Option<Pending> {

@@ -30,6 +30,15 @@ pub(super) struct Pending {
     pub(super) until: Time,
 }
 
+// === impl Pending ===
+
+impl Pending {
+    /// It was sent earlier by time that the clock did not show.
+    pub(super) fn lose_time(&mut self, lost: Duration) {
+        self.sent = self.sent.earlier(lost);
+    }
+}
+
 // === impl Outbox ===
 
 impl Outbox {

@@ -77,6 +77,15 @@ pub(super) enum End {
     Unreadable(String),
 }
 
+// === impl Lease ===
+
+impl Lease {
+    /// It was asked for earlier by time that the clock did not show.
+    pub(super) fn lose_time(&mut self, lost: Duration) {
+        self.basis = self.basis.earlier(lost);
+    }
+}
+
 // === impl Reign ===
 
 impl Reign {
@@ -125,6 +134,14 @@ impl Reign {
     /// Until when it may act, if it may at all.
     pub(super) fn authority_until(&self, config: &ElectionConfig) -> Option<Time> {
         (self.acting && self.is_open()).then(|| self.stands_until(config)).flatten()
+    }
+
+    /// What was sent was sent earlier by time that the clock did not show. What those before us may still do is not over any
+    /// sooner for that.
+    pub(super) fn lose_time(&mut self, lost: Duration) {
+        self.lease.lose_time(lost);
+        self.keep.lose_time(lost);
+        self.look.lose_time(lost);
     }
 
     pub(super) fn write(&mut self, write: RecordWrite, config: &ElectionConfig) -> Option<Ticket> {

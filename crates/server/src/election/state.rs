@@ -4,6 +4,7 @@
 //! lessor state 1
 //! boot 5f0c1d0e-3c1b-4f0a-9d57-1f6ad0f1a8b2 4026531834
 //! clock_ns 86400000000000
+//! line 5577006791947779410
 //! state/root/reign<TAB>1 epoch 117309440000000 write 3 longest_lease_ns 60000000000 authority_ns 0 closed no config_version 2
 //! state/root/mark/orders<TAB>1 millionths 120000000
 //! blake3 1b0e…
@@ -12,7 +13,8 @@
 //! Keys and values are those of [`record`](super::record). The file is written as a whole, and the last line seals all
 //! before it, so that a part of one, or of two, is not taken for a record. `boot` says since which start of the machine
 //! its clock has gone on, and `clock_ns` what that clock showed: a server that reads both in the same start knows by its own
-//! clock how long ago everything was.
+//! clock how long ago everything was. `line` is drawn when the record begins: a node below another says it there, as all
+//! servers that go on from one record succeed each other.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,6 +28,8 @@ use super::record::{BadRecord, Header, Keys, RecordRead, RecordWrite, Terms, enc
 #[derive(Clone, Debug)]
 pub struct State {
     keys: Keys,
+    /// The line of succession of all who go on from this record.
+    line: u64,
     header: Header,
     /// The marks, by key.
     marks: BTreeMap<String, String>,
@@ -65,11 +69,13 @@ const PREFIX: &str = "state";
 // === impl State ===
 
 impl State {
-    /// That of a node of which nothing is known, in its first reign: the date is `date`, in milliseconds.
+    /// That of a node of which nothing is known, in its first reign: the date is `date`, in milliseconds, and `line` a random
+    /// number.
     #[must_use]
-    pub fn begin(node: &str, date: u64) -> State {
+    pub fn begin(node: &str, line: u64, date: u64) -> State {
         let mut state = State {
             keys: Keys::new(PREFIX, node),
+            line,
             header: Header { epoch: 0, write: 0, closed: false, terms: Terms::default() },
             marks: BTreeMap::new(),
         };
@@ -88,6 +94,12 @@ impl State {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.header.epoch
+    }
+
+    /// The line of succession of all who go on from this record.
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        self.line
     }
 
     /// Changes it as a leader wants it changed.
@@ -129,7 +141,8 @@ impl State {
     #[must_use]
     pub fn encode(&self, clock: &Clock) -> String {
         let boot = clock.boot.as_deref().unwrap_or("-");
-        let mut text = format!("{TITLE}\nboot {boot}\nclock_ns {}\n", clock.at.as_nanos());
+        let mut text =
+            format!("{TITLE}\nboot {boot}\nclock_ns {}\nline {}\n", clock.at.as_nanos(), self.line);
         let mut line = |key: &str, value: &str| writeln!(text, "{key}\t{value}").expect("text takes all");
         line(&self.keys.reign, &self.header.encode());
         self.marks.iter().for_each(|(key, value)| line(key, value));
@@ -159,7 +172,9 @@ impl State {
         let at = after("clock_ns ").and_then(|nanos| nanos.parse().ok());
         let at = Time::from_nanos(at.ok_or_else(|| damaged("it has no clock_ns"))?);
         let clock = Clock { boot: (boot != "-").then(|| boot.to_owned()), at };
-        let mut state = State::begin(node, 0);
+        let line =
+            after("line ").and_then(|line| line.parse().ok()).ok_or_else(|| damaged("it has no line"))?;
+        let mut state = State::begin(node, line, 0);
         let pairs: Option<Vec<_>> = lines.map(|line| line.split_once('\t')).collect();
         let pairs = pairs.ok_or_else(|| damaged("a line has no tab"))?;
         let (key, value) = *pairs.first().ok_or_else(|| damaged("it has no record"))?;
@@ -211,7 +226,7 @@ mod tests {
     }
 
     fn state() -> State {
-        let mut state = State::begin("a/b", DATE);
+        let mut state = State::begin("a/b", 99, DATE);
         let proof = Proof { order: Order { epoch: 5, seq: 7 }, token: vec![5, 0xc1].into() };
         state.apply(&RecordWrite {
             terms: Some(Terms { longest_lease: Duration::from_secs(60), ..Terms::default() }),
@@ -231,7 +246,7 @@ mod tests {
     fn what_is_written_is_read() {
         let (state, at) = (state(), clock("b1 4026531834", 77));
         let (read, written) = State::decode(&state.encode(&at), "a/b").unwrap();
-        assert_eq!((written, read.epoch()), (at, DATE << 16));
+        assert_eq!((written, read.epoch(), read.line()), (at, DATE << 16, 99));
         let record = read.read().unwrap();
         assert_eq!(record, state.read().unwrap());
         assert_eq!(record.marks, [(resource("queries per second"), Amount::from_units(70))].into());
@@ -255,7 +270,7 @@ mod tests {
 
     #[test]
     fn nothing_is_known_of_before_the_first_reign() {
-        let record = State::begin("root", DATE).read().unwrap();
+        let record = State::begin("root", 99, DATE).read().unwrap();
         assert!(record.unknown && !record.is_first(), "{record:?}");
     }
 

@@ -155,6 +155,11 @@ impl Account {
         self.prune();
     }
 
+    /// All grants so far bear that number from here on: those to come have greater ones.
+    pub(crate) fn renumber(&mut self, seq: u32) {
+        self.entries.iter_mut().for_each(|entry| entry.seq = seq);
+    }
+
     pub(super) fn clear(&mut self) {
         self.entries.clear();
     }

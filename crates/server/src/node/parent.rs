@@ -1,8 +1,10 @@
 //! The way up: a node is a client of the node above it, by the same session as any client.
 
+use std::time::Duration;
+
 use lessor_client::holding::{Fallback, HoldingConfig, Inheritance, Kind, Surplus};
-use lessor_client::session::{Action, Change, Session, SessionConfig};
-use lessor_proto::message::HolderKind;
+use lessor_client::session::{Action, Change, Failure, Session, SessionConfig};
+use lessor_proto::message::{Down, HolderKind};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::stream::FromParent;
@@ -31,6 +33,7 @@ impl Above {
             drift: config.drift,
             transport: parent.transport,
             eager: parent.eager,
+            line: config.line,
             #[cfg(feature = "mutations")]
             mutation: config.rules.of_holder(),
             ..SessionConfig::new(holder, config.epoch, parent.servers.clone())
@@ -50,9 +53,37 @@ impl Above {
 // === impl Node ===
 
 impl Node {
+    /// Time has passed that the clock of `now` did not show. What this node holds from the one above ends that much earlier,
+    /// and so does all that it grants from here on; what it has granted is counted as long as it was to.
+    pub fn lose_time(&mut self, now: Time, lost: Duration) {
+        if let Some(Above { session }) = &mut self.parent {
+            session.lose_time(now, lost);
+        }
+    }
+
     /// Something came from the node above.
     pub fn on_parent(&mut self, now: Time, event: FromParent) {
+        let outcome = match &event {
+            FromParent::Answered { answer, .. } if answer.redirect.is_none() => {
+                self.take_notice(&answer.notice.clone().unwrap_or_default())
+            }
+            FromParent::Down { down: Down::Notice(notice), .. } => self.take_notice(notice),
+            FromParent::Failed { failure: Failure::Loop(why), .. }
+            | FromParent::Closed { failure: Failure::Loop(why), .. } => {
+                self.names.shut_out(why.clone());
+                Ok(())
+            }
+            _ => Ok(()),
+        };
         let Some(Above { session }) = &mut self.parent else { return };
+        if let Err(why) = outcome {
+            // As if nobody served there: what is held lasts until its end.
+            return match event {
+                FromParent::Answered { id, .. } => session.on_failure(now, id, Failure::Loop(why)),
+                FromParent::Down { id, .. } => session.abandon(now, id, Failure::Loop(why)),
+                _ => {}
+            };
+        }
         match event {
             FromParent::Answered { id, answer } => session.on_answer(now, id, answer),
             FromParent::Failed { id, failure } => session.on_failure(now, id, failure),

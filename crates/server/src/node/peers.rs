@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use lessor_proto::message::{Down, Grant, Hello};
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::message::{Down, Grant, Hello, HolderKind};
+use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::stream::{Output, Peer};
 
@@ -71,6 +71,12 @@ impl Peers {
 
     pub(crate) fn get_mut(&mut self, peer: Peer) -> Option<&mut Stream> {
         self.peers.get_mut(&peer)
+    }
+
+    /// The streams of nodes, and their names.
+    pub(crate) fn nodes(&self) -> Vec<(Peer, ClientId)> {
+        let nodes = self.peers.iter().filter(|(_, stream)| stream.hello.kind == HolderKind::Node);
+        nodes.map(|(&peer, stream)| (peer, stream.hello.holder.clone())).collect()
     }
 
     /// The other end is gone.

@@ -2,7 +2,7 @@
 
 use lessor_proto::{Amount, ResourceId, Time};
 
-use super::Node;
+use super::{NamesStatus, Node};
 use crate::resource::{Resource, ResourceStatus};
 use crate::token::Doubt;
 
@@ -31,6 +31,8 @@ pub struct NodeStatus {
     pub config_version: u64,
     /// The later one that was in force before, if there is such a one: then nothing is granted.
     pub later_config: Option<u64>,
+    /// Where it stands in the tree, and what is wrong with names.
+    pub names: NamesStatus,
     /// How many resources it keeps.
     pub resources_in_all: usize,
     /// What has gone through its doors.
@@ -147,6 +149,7 @@ impl Node {
             leading_seconds: now.since(self.since).as_secs_f64(),
             config_version: self.repository.version(),
             later_config: self.later_config(),
+            names: self.names.status(),
             resources_in_all: self.resources.len(),
             tally: self.tally,
             resources: resources.collect(),
@@ -188,6 +191,7 @@ impl NodeStatus {
             leading_seconds: 0.0,
             config_version: 0,
             later_config: None,
+            names: NamesStatus { path: vec![node.to_owned()], ..NamesStatus::default() },
             resources_in_all: 0,
             tally: Tally::default(),
             resources: Vec::new(),

@@ -4,7 +4,8 @@ use std::fmt;
 
 use lessor_client::session::{Action, Failure};
 use lessor_proto::message::{
-    Answer, Ask, DomainReport, Down, Hello, Leader, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
+    Answer, Ask, DomainReport, Down, Hello, HolderKind, Leader, Refusal, Release, Report, StreamReport,
+    UnitsAsked, Up, Welcome,
 };
 use lessor_proto::{ResourceId, Time};
 
@@ -94,6 +95,14 @@ impl Peer {
 // === impl Node ===
 
 impl Node {
+    /// Whether whoever says `hello` may open a stream.
+    ///
+    /// # Errors
+    /// When a node says so that stands above this one.
+    pub fn check_hello(&mut self, hello: &Hello) -> Result<(), Refusal> {
+        self.names.check(hello.kind, &hello.holder)
+    }
+
     /// Somebody has opened a stream. Another one of the same life of the same holder is dropped.
     pub fn connect(&mut self, now: Time, hello: Hello) -> Peer {
         let name = (hello.kind, hello.holder.clone());
@@ -103,6 +112,7 @@ impl Node {
         }
         let welcome = self.welcome(now);
         self.peers.say(peer, Down::Welcome(welcome));
+        self.tell_names(|told| told == peer);
         self.tally.streams += 1;
         peer
     }
@@ -150,12 +160,13 @@ impl Node {
         let Some(noted) = self.peers.ready(peer) else { return };
         for id in &noted.resources {
             let reign = reign(&self.config, &self.marks, self.since, self.sessions);
-            if let Some(resource) = self.resources.get_mut(id)
-                && let Some(slot) = resource.listener(peer)
-            {
+            if let Some(resource) = self.resources.get_mut(id) {
+                // Before the holder is looked for: it may be forgotten by it.
                 resource.advance(now);
-                resource.respond(now, slot, reign, &mut self.peers);
-                resource.resume_hits(now, peer, &mut self.peers);
+                if let Some(slot) = resource.listener(peer) {
+                    resource.respond(now, slot, reign, &mut self.peers);
+                    resource.resume_hits(now, peer, &mut self.peers);
+                }
             }
             self.sync(now, id);
             self.book(id);
@@ -237,6 +248,9 @@ impl Node {
         let Some(stream) = self.peers.get(peer) else { return false };
         let (id, renew_all) = (report.id, report.renew_all);
         let ask = report.into_ask(&stream.hello);
+        if let (HolderKind::Node, Some(incarnation)) = (ask.kind, ask.incarnation) {
+            self.hear_of_node(now, &ask.holder, ask.line, incarnation);
+        }
         if ask.target_epoch.is_some_and(|epoch| epoch != self.config.epoch) {
             self.tally.misdirected += 1;
             let welcome = self.welcome(now);
@@ -345,9 +359,9 @@ impl Node {
             stream.attached.remove(id);
         }
         let hello = &stream.hello;
-        let (kind, incarnation) = (hello.kind, Some(hello.incarnation));
+        let (kind, line, incarnation) = (hello.kind, hello.line, Some(hello.incarnation));
         let release = Release { holder: hello.holder.clone(), incarnation, report_id, resources };
-        self.release_as(now, kind, &release);
+        self.release_as(now, kind, line, &release);
     }
 
     /// What domains did at the other end.

@@ -62,14 +62,13 @@ impl Resource {
         let before_this = before_this.map(|&(amount, until)| Before { amount, remaining: until.since(now) });
         let (grain, before) = (self.terms.grain(), self.ledger.lent());
         let child = self.children.at_mut(slot);
-        let seq = child.next_seq;
-        child.next_seq += 1;
+        let seq = child.take_seq()?;
         let counted = if child.incarnated { length } else { self.terms.legacy.counted(length) };
         let term = Term { basis: child.basis, length: counted, drift: config.drift };
         let offer = Offer { target, grain, most, term, seq };
         let granted = self.ledger.grant(&mut child.account, &offer);
         // What a client was granted before it may go on with for ever if this answer is lost, where that is provided for.
-        if self.terms.kind == Kind::Gauge || counted > length {
+        if self.terms.kind == Kind::Gauge || self.changes_kind || counted > length {
             self.ledger.prolong(&mut child.account, term);
         }
         if !child.incarnated {
@@ -85,6 +84,7 @@ impl Resource {
         let retry = match short {
             true if self.ledger.lack() > Amount::ZERO => Some(PROMPT),
             true => Some(SOON),
+            false if self.changes_kind => Some(SOON),
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
         let domains = self.tell_of_domains(slot);
@@ -124,7 +124,7 @@ impl Resource {
     ) -> Grant {
         let config = reign.config;
         let child = self.children.at(slot);
-        let order = Order { epoch: config.epoch, seq: (child.next_seq - 1).into() };
+        let order = Order { epoch: config.epoch, seq: child.last_seq() };
         let token = match &config.keys {
             _ if !child.incarnated => {
                 let lease = PolledLease {
@@ -165,6 +165,7 @@ impl Resource {
             safe_capacity: self.advice(slot),
             burst: self.terms.told_burst(),
             due: self.due(slot, granted.amount),
+            generation: Some(self.generation()),
             sharing: Some(self.sharing()),
             domains: None,
             before: None,
@@ -174,7 +175,7 @@ impl Resource {
     /// What is due to the child at `slot`.
     pub(super) fn target(&self, now: Time, slot: Slot) -> Amount {
         let child = self.children.at(slot);
-        if child.withdrawn {
+        if child.withdrawn || self.changes_kind {
             return Amount::ZERO;
         }
         if self.is_learning(now) {

@@ -1,5 +1,6 @@
 //! One holder of one resource, as the grantor remembers it. There may be millions: every byte here counts.
 
+use std::cmp::Ordering;
 use std::num::NonZeroU32;
 
 use compact_str::CompactString;
@@ -30,10 +31,13 @@ pub(crate) struct Child {
     heard: u64,
     /// When it was last heard of.
     pub(crate) basis: Time,
-    pub(crate) next_seq: u32,
+    /// The number of the next grant within the round.
+    next_seq: u32,
     /// Where it stands in the agenda.
     pub(crate) due: Tick,
     pub(crate) kind: HolderKind,
+    /// How often the numbers of grants have come to their end.
+    round: u8,
     pub(crate) incarnated: bool,
     /// Another life of the same id has appeared since.
     pub(crate) superseded: bool,
@@ -96,9 +100,10 @@ impl Child {
             heard: 0,
             basis: now,
             next_seq: 1,
+            round: 0,
             due: Tick::default(),
             kind: holder.kind,
-            incarnated: matches!(holder.life, Life::Incarnation(_) | Life::Reign(_)),
+            incarnated: matches!(holder.life, Life::Incarnation(_) | Life::Leader { .. }),
             superseded: false,
             withdrawn: false,
             provisional: false,
@@ -114,13 +119,18 @@ impl Child {
 
     /// Whether something as late as `id` was heard of it before.
     pub(crate) fn has_heard(&self, id: Option<u64>) -> bool {
-        self.incarnated && id.is_some_and(|id| id <= self.heard)
+        self.incarnated && id.is_some_and(|id| !self.is_later(id))
+    }
+
+    /// Whether report `id` comes after all that were heard. Numbers go round: one just behind the greatest is a small one.
+    fn is_later(&self, id: u64) -> bool {
+        self.heard == 0 && id > 0 || id.wrapping_sub(self.heard).wrapping_sub(1) < u64::MAX / 2
     }
 
     /// Whether a report is news: later than all before, or not numbered. It is the last one from here on.
     pub(crate) fn hear(&mut self, now: Time, report_id: Option<u64>, shown: Option<Amount>) -> bool {
         if self.incarnated {
-            if report_id.is_some_and(|id| id <= self.heard) {
+            if self.has_heard(report_id) {
                 return false;
             }
             self.heard = report_id.unwrap_or(self.heard);
@@ -131,11 +141,62 @@ impl Child {
         true
     }
 
-    /// What it is granted next in reign `epoch` is above what it shows that it has adopted.
+    /// What it is granted next in reign `epoch` is above what it shows that it has adopted. Nobody is believed to have been
+    /// granted half of all there are, or one who lies could use them up.
     pub(crate) fn go_on_after_shown(&mut self, report: &Report, epoch: u64) {
         let shown = report.has.as_ref().and_then(|has| has.order).filter(|order| order.epoch == epoch);
-        let next = shown.and_then(|order| u32::try_from(order.seq).ok()?.checked_add(1));
-        self.next_seq = self.next_seq.max(next.unwrap_or(1));
+        if let Some(order) = shown {
+            self.go_on_after(order.seq);
+        }
+    }
+
+    fn go_on_after(&mut self, seq: u64) {
+        let (round, number) = parts(seq);
+        if let Ok(round) = u8::try_from(round)
+            && round <= u8::MAX / 2
+            && (round, number) >= (self.round, self.next_seq)
+        {
+            if round > self.round {
+                self.account.renumber(FIRST);
+            }
+            (self.round, self.next_seq) = (round, number);
+            let _ = self.take_seq();
+        }
+    }
+
+    /// The number of the next grant within the round, which it is from here on. When a round is over, all grants that
+    /// still count are numbered as its first ones in the next, and what is said of their old numbers promises nothing. Nothing
+    /// after 2^40 grants of one resource to one holder in one epoch.
+    pub(crate) fn take_seq(&mut self) -> Option<u32> {
+        if self.next_seq == u32::MAX {
+            self.round = self.round.checked_add(1)?;
+            self.account.renumber(FIRST);
+            self.next_seq = FIRST + 1;
+        }
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        Some(seq)
+    }
+
+    /// The number of the last grant as its holder knows it.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.on_the_wire(self.next_seq - 1)
+    }
+
+    /// A number of this round as its holder knows it.
+    pub(crate) fn on_the_wire(&self, seq: u32) -> u64 {
+        u64::from(self.round) << 32 | u64::from(seq)
+    }
+
+    /// Up to which number of this round a holder has promised something that shows grant `seq`; nothing if it shows one
+    /// of a round before.
+    pub(crate) fn in_round(&self, seq: u64) -> Option<u64> {
+        let (round, number) = parts(seq);
+        match round.cmp(&u32::from(self.round)) {
+            Ordering::Less => None,
+            Ordering::Equal => Some(number.into()),
+            Ordering::Greater => Some(u64::MAX),
+        }
     }
 
     /// Another leader speaks for the node from here on; its reports are numbered anew.
@@ -206,6 +267,14 @@ fn narrow(priority: i64) -> i32 {
     i32::try_from(priority).unwrap_or(if priority > 0 { i32::MAX } else { i32::MIN })
 }
 
+/// The number within a round that all grants get that were made before it.
+const FIRST: u32 = 1;
+
+/// The round that a grant was made in, and its number there.
+fn parts(seq: u64) -> (u32, u32) {
+    ((seq >> 32) as u32, (seq & u64::from(u32::MAX)) as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,5 +283,48 @@ mod tests {
     fn a_child_stays_small() {
         assert_eq!(size_of::<Demands>(), 16);
         assert_eq!(size_of::<Option<Child>>(), 120);
+    }
+
+    fn child() -> Child {
+        let holder = Holder { kind: HolderKind::Client, name: "a", life: Life::Incarnation(1) };
+        Child::new(Time::ZERO, holder, PollerLife { epoch: 0, session: 1 }, Demands::from_bands(&[]))
+    }
+
+    #[test]
+    fn numbers_of_grants_go_on_in_another_round() {
+        let mut child = child();
+        child.go_on_after(u64::from(u32::MAX) - 2);
+        let numbers: Vec<u64> = (0..4)
+            .map(|_| {
+                child.take_seq().unwrap();
+                child.last_seq()
+            })
+            .collect();
+        let round = 1 << 32;
+        assert_eq!(numbers, [round - 2, round + 2, round + 3, round + 4]);
+        assert_eq!(child.in_round(round - 2), None, "it promises nothing any more");
+        assert_eq!(child.in_round(round + 2), Some(2));
+        assert_eq!(child.in_round(round * 2), Some(u64::MAX));
+    }
+
+    #[test]
+    fn who_shows_a_number_that_cannot_be_does_not_use_them_up() {
+        for seq in [u64::MAX, u64::MAX - 1, 200 << 32] {
+            let mut child = child();
+            child.go_on_after(seq);
+            assert_eq!(child.take_seq(), Some(1), "{seq}");
+        }
+        let mut child = child();
+        (child.round, child.next_seq) = (u8::MAX, u32::MAX);
+        assert_eq!(child.take_seq(), None, "after 2^40 nothing is granted");
+    }
+
+    #[test]
+    fn numbers_of_reports_begin_anew_after_the_last() {
+        let mut child = child();
+        let mut hear = |id| child.hear(Time::ZERO, Some(id), None);
+        let heard: Vec<bool> =
+            [u64::MAX - 1, u64::MAX, u64::MAX - 1, 1, 2, u64::MAX, 2, 3].into_iter().map(&mut hear).collect();
+        assert_eq!(heard, [true, true, false, true, true, false, false, true]);
     }
 }

@@ -1,5 +1,6 @@
 //! The holders of one resource: by who they are, by slot, and by when they need attention.
 
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
@@ -19,16 +20,18 @@ pub(crate) struct Children {
     by_name: HashTable<Slot>,
     hasher: FixedState,
     agenda: Agenda,
+    /// In which line of succession nodes stand that stand in one.
+    lines: BTreeMap<Slot, u64>,
 }
 
 /// What a request says about which life of its id it comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Life<'a> {
-    /// The incarnation that our clients send.
+    /// The incarnation that our clients send, and nodes that nobody has preceded.
     Incarnation(u64),
-    /// The leader of a node in its reign of that number. All leaders of a node are one holder: the next one takes over
+    /// The leader of a node in its reign of that number. All leaders of one line are one holder: the next one takes over
     /// what the one before had.
-    Reign(u64),
+    Leader { line: u64, reign: u64 },
     /// The life in the token that Doorman's clients echo without knowing.
     Session(PollerLife),
     /// A lease without a token of ours: the client forgets what it does not know, or comes from elsewhere.
@@ -55,6 +58,7 @@ impl Children {
             by_name: HashTable::new(),
             hasher: FixedState::with_seed(seed),
             agenda: Agenda::default(),
+            lines: BTreeMap::new(),
         }
     }
 
@@ -79,6 +83,11 @@ impl Children {
         self.slab.iter()
     }
 
+    /// The child at `slot` is the one of a line of succession.
+    pub(crate) fn note_line(&mut self, slot: Slot, line: u64) {
+        self.lines.insert(slot, line);
+    }
+
     /// The child that a request comes from, if it is known.
     pub(crate) fn locate(&self, holder: Holder<'_>) -> Option<Slot> {
         match holder.life {
@@ -86,7 +95,7 @@ impl Children {
                 let life = PollerLife { epoch: 0, session: incarnation };
                 self.find(holder, life, true)
             }
-            Life::Reign(_) => self.lives(holder).find(|&slot| self.slab.at(slot).incarnated),
+            Life::Leader { line, .. } => self.lives(holder).find(|slot| self.lines.get(slot) == Some(&line)),
             Life::Session(life) => self.find(holder, life, false),
             Life::Unnamed(has) => self.recognise(holder, has.capacity),
             Life::New => None,
@@ -125,6 +134,7 @@ impl Children {
         if let Ok(entry) = self.by_name.find_entry(hash, |&other| other == slot) {
             entry.remove();
         }
+        self.lines.remove(&slot);
         let child = self.slab.remove(slot).expect("a child is removed once");
         if self.by_name.len() * 4 < self.by_name.capacity() && self.by_name.capacity() > 64 {
             let (slab, hasher) = (&self.slab, &self.hasher);
@@ -162,7 +172,10 @@ impl Children {
     }
 
     fn find(&self, holder: Holder<'_>, life: PollerLife, incarnated: bool) -> Option<Slot> {
-        let is_it = |&slot: &Slot| self.slab.at(slot).is(holder.kind, holder.name, life, incarnated);
+        let is_it = |slot: &Slot| {
+            self.slab.at(*slot).is(holder.kind, holder.name, life, incarnated)
+                && (self.lines.is_empty() || !self.lines.contains_key(slot))
+        };
         self.by_name.find(self.hash(holder.name), is_it).copied()
     }
 

@@ -6,7 +6,8 @@ use lessor_proto::{Amount, Time};
 use super::child::{Child, Demands};
 use super::slab::Slot;
 use super::{Holder, Life, Reign, Resource};
-use crate::mutation::Mutation;
+use crate::config::NodeConfig;
+use crate::mutation::{Mutation, Rules};
 use crate::token::{PolledLease, PollerLife};
 
 // === impl Resource ===
@@ -15,7 +16,7 @@ impl Resource {
     /// Whether the leader of a node that reports as the child at `slot` is the latest heard of. All of them share one
     /// charge.
     pub(super) fn succeed(&mut self, slot: Slot, life: Life<'_>, reign: Reign<'_>) -> bool {
-        let Life::Reign(number) = life else { return true };
+        let Life::Leader { reign: number, .. } = life else { return true };
         let Resource { children, ledger, streaming, succeeded, .. } = self;
         let child = children.at_mut(slot);
         if number > child.session {
@@ -85,7 +86,9 @@ impl Resource {
         let claimed = self.claimed_lease(now, ask, report, reign);
         let begun = PollerLife { epoch: reign.config.epoch, session: reign.session };
         let life = match holder.life {
-            Life::Incarnation(session) | Life::Reign(session) => PollerLife { epoch: 0, session },
+            Life::Incarnation(session) | Life::Leader { reign: session, .. } => {
+                PollerLife { epoch: 0, session }
+            }
             // Of a server that learns a life is known again when an answer was lost.
             Life::Session(life) if self.is_learning(now) => life,
             _ => claimed.map_or(begun, |(lease, _)| lease.life),
@@ -96,6 +99,9 @@ impl Resource {
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
         child.go_on_after_shown(report, reign.config.epoch);
         let slot = self.children.insert(child);
+        if let Life::Leader { line, .. } = holder.life {
+            self.children.note_line(slot, line);
+        }
         let child = self.children.at(slot);
         for demand in child.demands.iter() {
             self.shares.insert(&demand);
@@ -197,10 +203,9 @@ impl Resource {
 
 /// Who sends `report`, and which life of it. A token tells that under every leader: two processes of one id may show the
 /// same amount.
-pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report) -> Holder<'a> {
+pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, config: &NodeConfig) -> Holder<'a> {
     let life = match (ask.incarnation, &report.has) {
-        (Some(reign), _) if ask.kind == HolderKind::Node => Life::Reign(reign),
-        (Some(incarnation), _) => Life::Incarnation(incarnation),
+        (Some(incarnation), _) => life(ask.kind, ask.line, incarnation, config.rules),
         (None, None) => Life::New,
         (None, Some(has)) => match (has.order, PolledLease::read(&has.token)) {
             (Some(_), Ok(lease)) => Life::Session(lease.life),
@@ -210,12 +215,22 @@ pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report) -> Holder<'a> {
     Holder { kind: ask.kind, name: ask.holder.as_str(), life }
 }
 
+/// Which life it is that has drawn an incarnation, or was elected. Where a node says no line, whatever else bears its name
+/// is somebody else.
+pub(crate) fn life<'a>(kind: HolderKind, line: Option<u64>, incarnation: u64, rules: Rules) -> Life<'a> {
+    let line = line.or_else(|| rules.lack(Mutation::NamesakesAreOne).then_some(0));
+    match (kind, line) {
+        (HolderKind::Node, Some(line)) => Life::Leader { line, reign: incarnation },
+        _ => Life::Incarnation(incarnation),
+    }
+}
+
 /// What a report promises: to use no more than so much under all grants up to that one.
 fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> {
     let has = report.has.as_ref()?;
     let held = report.held.unwrap_or(has.capacity);
     match has.order {
-        Some(order) if order.epoch == epoch => Some((order.seq, held)),
+        Some(order) if order.epoch == epoch => Some((child.in_round(order.seq)?, held)),
         // Of an earlier reign: it keeps to less of what it has claimed.
         Some(order) if order.epoch < epoch && child.claimed => Some((0, held)),
         Some(_) => None,

@@ -119,8 +119,9 @@ impl Resource {
         amount: Amount,
         config: &NodeConfig,
     ) {
-        let seq = u32::try_from(lease.order.seq).unwrap_or(u32::MAX);
         let child = self.children.at_mut(slot);
+        // It goes on after what it shows, so that this is of its round.
+        let seq = child.in_round(lease.order.seq).and_then(|seq| u32::try_from(seq).ok()).unwrap_or(u32::MAX);
         child.claimed = true;
         let taken = self.ledger.claim(&mut child.account, amount, seq);
         self.claims.honoured += u64::from(amount > Amount::ZERO);
@@ -154,7 +155,7 @@ impl Resource {
             report.has.as_ref().filter(|_| ask.incarnation.is_none() && reign.config.record.is_some())?;
         has.order.filter(|order| order.epoch < reign.config.epoch)?;
         // Its answer was lost: it has a charge of its own here.
-        if self.children.locate(holder(ask, report)).is_some() {
+        if self.children.locate(holder(ask, report, reign.config)).is_some() {
             return None;
         }
         let lease = self.opened(ask, has, reign.config)?;
@@ -237,6 +238,7 @@ impl Resource {
             sharing: Some(self.sharing()),
             domains: None,
             before: None,
+            generation: Some(self.generation()),
         };
         Reply { grant, retry: None, told: Told { seq: 0, length, at: now } }
     }

@@ -72,7 +72,8 @@ impl Resource {
         self.streaming.attach(slot, peer);
         if let Some(told) = self.streaming.told(slot)
             && now >= told.at + CROSSING
-            && has.and_then(|has| has.order) < Some(Order { epoch, seq: told.seq.into() })
+            && has.and_then(|has| has.order)
+                < Some(Order { epoch, seq: self.children.at(slot).on_the_wire(told.seq) })
         {
             self.streaming.owe(slot);
         }
@@ -134,9 +135,10 @@ impl Resource {
     pub(crate) fn renew(&mut self, now: Time, basis: Time, reign: Reign<'_>, slot: Slot) -> Renewed {
         if let Some(length) = self.extendable(now, slot, reign) {
             let term = crate::ledger::Term { basis, length, drift: reign.config.drift };
-            let Resource { children, ledger, terms, .. } = self;
+            let Resource { children, ledger, terms, changes_kind, .. } = self;
             let account = &mut children.at_mut(slot).account;
             match terms.kind {
+                Kind::Rate if *changes_kind => ledger.prolong(account, term),
                 Kind::Rate => ledger.extend(account, term),
                 Kind::Gauge => ledger.prolong(account, term),
             }
@@ -176,6 +178,7 @@ impl Resource {
             && !self.terms.is_whole()
             && child.kind == HolderKind::Client
             && !child.withdrawn
+            && !self.changes_kind
             && !self.deferred.contains_key(&slot);
         let rank = match &child.demands {
             &Demands::One { wants, weight, priority } if ranked => Some(Rank {

@@ -221,6 +221,13 @@ impl Driver {
         !self.draining.load(Ordering::Relaxed) && !self.house.is_poisoned()
     }
 
+    /// Why this node is served as without a parent, if it stands above itself.
+    #[must_use]
+    pub fn node_loop(&self) -> Option<String> {
+        let query = StatusQuery { resource: None, resources: 0, holders: 0 };
+        self.status(&query).ok()?.names.circle
+    }
+
     /// From here on it is not ready, though it answers what still comes.
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
@@ -283,6 +290,7 @@ impl Driver {
     fn visit<R>(&self, visit: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
         let mut house = self.house()?;
         let now = clock::now();
+        self.look_at_clocks(&mut house, now);
         let result = visit(&mut house, now);
         let mut deadline = Time::MAX;
         if house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
@@ -294,6 +302,24 @@ impl Driver {
         // Under the lock, or an older deadline could take the place of this one.
         self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
         Ok(result)
+    }
+
+    /// Time that the clock did not show ends what this task holds and may do, before anything is done by it.
+    fn look_at_clocks(&self, house: &mut House, now: Time) {
+        let lost = house.clocks.lost_by(now);
+        if lost.is_zero() {
+            return;
+        }
+        warn!(
+            lost_ms = lost.as_millis(),
+            "the wall clock ran ahead; leases and authority end that much earlier"
+        );
+        if let Some(authority) = &self.authority {
+            authority.lose_time(lost);
+        }
+        if let Some(node) = &mut house.node {
+            node.lose_time(now, lost);
+        }
     }
 
     /// Whether this task may act at `now` in the reign `epoch`, to which it has been elected.
@@ -417,7 +443,12 @@ mod tests {
     }
 
     fn hello(holder: &str) -> Hello {
-        Hello { kind: HolderKind::Client, holder: ClientId::new(holder, 256).unwrap(), incarnation: 7 }
+        Hello {
+            kind: HolderKind::Client,
+            holder: ClientId::new(holder, 256).unwrap(),
+            incarnation: 7,
+            line: None,
+        }
     }
 
     #[test]

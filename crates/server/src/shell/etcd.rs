@@ -27,7 +27,9 @@ mod tls;
 mod watcher;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lessor_client::shell::clock;
 use lessor_proto::Time;
@@ -63,7 +65,11 @@ pub struct Election {
 
 /// Until when a task may act, and in which reign, for everybody in the process to read.
 #[derive(Debug, Default)]
-pub struct Authority(Mutex<Acting>);
+pub struct Authority {
+    acting: Mutex<Acting>,
+    /// The line of succession of the leaders that are elected here; 0 before that is known.
+    line: AtomicU64,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Acting {
@@ -207,9 +213,25 @@ impl Authority {
         self.acting().until.filter(|&(reign, _)| reign == epoch).map(|(_, until)| until)
     }
 
+    /// The line of succession of the leaders that are elected here, if etcd has answered.
+    pub(in crate::shell) fn line(&self) -> Option<u64> {
+        Some(self.line.load(Ordering::Relaxed)).filter(|&line| line != 0)
+    }
+
+    pub(super) fn set_line(&self, line: u64) {
+        self.line.store(line, Ordering::Relaxed);
+    }
+
     pub(super) fn set(&self, until: Option<(u64, Time)>) {
         let mut acting = self.acting();
         acting.until = until.filter(|_| !acting.resigned);
+    }
+
+    /// Time has passed that the clock did not show, and this task may act for that much less. The task that stands for
+    /// election finds the same by itself: should both, it may act for twice as much less until etcd has answered again.
+    pub(in crate::shell) fn lose_time(&self, lost: Duration) {
+        let mut acting = self.acting();
+        acting.until = acting.until.map(|(epoch, until)| (epoch, until.earlier(lost)));
     }
 
     fn resign(&self) {
@@ -218,7 +240,7 @@ impl Authority {
 
     fn acting(&self) -> MutexGuard<'_, Acting> {
         // Nothing that is done with it can fail half way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.acting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -248,7 +270,7 @@ mod tests {
     fn what_cannot_work_is_refused_at_the_start() {
         let start = |endpoints: &[&str]| {
             let options = EtcdOptions::new(endpoints.iter().copied());
-            Endpoints::new(options, std::time::Duration::from_secs(1)).map(|_| ()).unwrap_err().to_string()
+            Endpoints::new(options, Duration::from_secs(1)).map(|_| ()).unwrap_err().to_string()
         };
         assert_eq!(start(&[]), "no etcd endpoint is given, at least one is wanted");
         for bad in ["::", "http://a", "a:1", "ftp://a:1"] {

@@ -91,8 +91,8 @@ impl Service {
     }
 }
 
-/// The services of a server, and what reports their health.
-pub(super) async fn routes(driver: Arc<Driver>) -> (Routes, HealthReporter) {
+/// The services of a server that takes messages of so many bytes, and what reports their health.
+pub(super) async fn routes(driver: Arc<Driver>, request_bytes: usize) -> (Routes, HealthReporter) {
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<CapacityServer<Service>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
@@ -100,8 +100,8 @@ pub(super) async fn routes(driver: Arc<Driver>) -> (Routes, HealthReporter) {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("the descriptors are those that the code was generated from");
-    let routes =
-        Routes::new(CapacityServer::new(Service { driver })).add_service(health).add_service(reflection);
+    let capacity = CapacityServer::new(Service { driver }).max_decoding_message_size(request_bytes);
+    let routes = Routes::new(capacity).add_service(health).add_service(reflection);
     (routes, reporter)
 }
 
@@ -160,6 +160,7 @@ pub(super) fn refused(refusal: Refusal) -> Status {
                 ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
             Status::with_error_details(Code::ResourceExhausted, message, details)
         }
+        Refusal::Loop { .. } => Status::failed_precondition(message),
         Refusal::Unknown { .. } | Refusal::NoDomain { .. } => Status::not_found(message),
     }
 }

@@ -44,12 +44,14 @@ const INDEX: &str = "lessor\n\n\
     /status   who has what: JSON; ?resource=NAME&resources=N&holders=N\n\
     /metrics  for Prometheus\n\
     /healthz  200 while the process lives\n\
-    /readyz   200 while it takes requests, 503 when it drains\n";
+    /readyz   200 while it takes requests, 503 when it drains or stands above itself in the tree\n";
 
 async fn ready(State(rooms): State<Rooms>) -> Response {
-    match rooms.driver.is_ready() {
-        true => "ready\n".into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
+    let not_ready = |text: String| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    match (rooms.driver.is_ready(), rooms.driver.node_loop()) {
+        (true, None) => "ready\n".into_response(),
+        (true, Some(why)) => not_ready(format!("not ready: {why}\n")),
+        (false, _) => not_ready("not ready\n".to_owned()),
     }
 }
 

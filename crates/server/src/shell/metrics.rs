@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::driver::Driver;
-use crate::node::{NodeStatus, ResourceRow, StatusQuery};
+use crate::node::{NamesStatus, NodeStatus, ResourceRow, StatusQuery};
 use crate::resource::DomainsStatus;
 
 /// Resources with figures of their own; `lessor_resources` counts all.
@@ -144,6 +144,7 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     for (name, help, count) in refused {
         counter(encoder, name, help, count)?;
     }
+    names(encoder, &status.names)?;
     gauge(encoder, "lessor_leading_seconds", "How long this leader has led", status.leading_seconds)?;
     let help = "The version of the configuration in force";
     gauge(encoder, "lessor_config_version", help, status.config_version as f64)?;
@@ -155,6 +156,17 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
         "Resources that somebody holds or wants",
         status.resources_in_all as f64,
     )
+}
+
+fn names(encoder: &mut DescriptorEncoder<'_>, names: &NamesStatus) -> fmt::Result {
+    let taken = f64::from(u8::from(names.name_taken));
+    gauge(encoder, "lessor_node_name_taken", "Whether another process holds the name of this node", taken)?;
+    let help = "Names of nodes below that two processes claim";
+    gauge(encoder, "lessor_duplicate_node_names", help, names.duplicates.len() as f64)?;
+    let help = "Whether this node stands above itself, and is served as without a parent";
+    gauge(encoder, "lessor_node_loop", help, f64::from(u8::from(names.circle.is_some())))?;
+    let help = "Requests of nodes above this one, which were refused";
+    counter(encoder, "lessor_node_loops_refused", help, names.loops_refused)
 }
 
 type Reading = fn(&ResourceRow) -> f64;

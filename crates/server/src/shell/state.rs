@@ -16,6 +16,7 @@
 mod disk;
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,7 +123,8 @@ impl StateDirectory {
         };
         let (mut state, record) = match found {
             Some(found) => found,
-            None => (State::begin(node, 0), Record { unknown: true, ..Record::default() }),
+            // Whoever bore the name before is somebody else to the node above, as nothing is known of what it had.
+            None => (State::begin(node, line(), 0), Record { unknown: true, ..Record::default() }),
         };
         state.succeed(date);
         let directory = directory.to_owned();
@@ -140,6 +142,11 @@ impl StateDirectory {
     /// The number of the reign that began with this start.
     pub(super) fn epoch(&self) -> u64 {
         self.state.epoch()
+    }
+
+    /// The line of succession in which the reigns of this directory stand.
+    pub(super) fn line(&self) -> u64 {
+        self.state.line()
     }
 
     /// With what tokens are sealed, where no other key is given.
@@ -255,6 +262,11 @@ fn find(path: &Path, node: &str) -> Result<Option<(State, Record)>, StateFault> 
     let stops = (!unsure).then_some((epoch, machine.at)).into_iter().collect();
     let record = Record { authority: Duration::ZERO, unsure, stops, ..Record::from(read) };
     Ok(Some((state, record)))
+}
+
+/// A line of succession that nobody else stands in.
+fn line() -> u64 {
+    RandomState::new().hash_one("line")
 }
 
 /// The key for tokens; one is drawn if there is none.

@@ -41,7 +41,9 @@ fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>
             has,
             held: None,
             domains: None,
+            integer: None,
         }],
+        line: None,
     };
     node.ask(Time::ZERO + Duration::from_millis(millis), &ask).expect("a template covers it")
 }

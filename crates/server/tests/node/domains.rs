@@ -225,7 +225,15 @@ fn told(
         incarnation,
         report_id: incarnation.map(|_| report_id),
         target_epoch: None,
-        reports: vec![Report { resource: resource(), bands, has: None, held: None, domains: shown }],
+        reports: vec![Report {
+            resource: resource(),
+            bands,
+            has: None,
+            held: None,
+            domains: shown,
+            integer: None,
+        }],
+        line: None,
     };
     let grant = node.ask(Time::ZERO, &ask).expect("it is answered").grants.remove(0);
     grant.domains.map(|domains| domains.version)

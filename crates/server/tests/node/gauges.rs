@@ -157,7 +157,15 @@ impl Pool {
                 incarnation: Some(1),
                 report_id: Some(poller.reports),
                 target_epoch: None,
-                reports: vec![Report { resource: resource(), bands, has, held: None, domains: None }],
+                reports: vec![Report {
+                    resource: resource(),
+                    bands,
+                    has,
+                    held: None,
+                    domains: None,
+                    integer: None,
+                }],
+                line: None,
             };
             let answer = self.hall.node.ask(now, &ask).expect("a template covers it");
             let poller = self.pollers.get_mut(name).expect("it was put there");

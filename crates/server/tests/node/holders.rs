@@ -168,7 +168,9 @@ impl Holder {
                 has,
                 held: words.held.map(Amount::from_f64),
                 domains: words.domains,
+                integer: None,
             }],
+            line: words.node.then_some(1),
         }
     }
 

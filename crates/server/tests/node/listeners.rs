@@ -82,7 +82,10 @@ impl Hall {
     pub(crate) fn hello(&mut self, name: &str, kind: HolderKind, incarnation: Option<u64>) {
         self.lives += 1;
         let incarnation = incarnation.unwrap_or(self.lives);
-        let hello = Hello { kind, holder: client(name.split('/').next().unwrap_or(name)), incarnation };
+        // All leaders of a node stand in one line here.
+        let line = (kind == HolderKind::Node).then_some(1);
+        let holder = client(name.split('/').next().unwrap_or(name));
+        let hello = Hello { kind, holder, incarnation, line };
         let peer = self.node.connect(self.now, hello);
         self.names.insert(peer, name.to_owned());
         let before = self.listeners.remove(name).filter(|before| before.incarnation == incarnation);
@@ -120,7 +123,14 @@ impl Hall {
             token: grant.token.clone(),
             lasts: None,
         });
-        let reports = bands.map(|bands| Report { resource: resource(), bands, has, held, domains: None });
+        let reports = bands.map(|bands| Report {
+            resource: resource(),
+            bands,
+            has,
+            held,
+            domains: None,
+            integer: None,
+        });
         let report = StreamReport {
             id: listener.reports,
             target_epoch: None,

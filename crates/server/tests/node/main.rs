@@ -2,16 +2,19 @@
 
 mod advice;
 mod claims;
+mod clocks;
 mod crowd;
 mod domains;
 mod floors;
 mod gauges;
 mod holders;
+mod kinds;
 mod laws;
 mod legacy;
 mod liars;
 mod listeners;
 mod marks;
+mod names;
 mod pollers;
 mod shared;
 mod square;

@@ -88,12 +88,14 @@ impl Poller {
             incarnation: None,
             report_id: None,
             target_epoch: None,
+            line: None,
             reports: vec![Report {
                 resource: resource(),
                 bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants: self.wants }, 1),
                 has: lease.map(has),
                 held: None,
                 domains: None,
+                integer: None,
             }],
         }
     }

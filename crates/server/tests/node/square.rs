@@ -94,14 +94,20 @@ impl Square {
 
     /// Opens a stream and asks for the resource, as who begins does; and for what there is of domains.
     pub(crate) fn join(&mut self, name: &'static str) {
-        let hello = Hello { kind: HolderKind::Client, holder: client(name), incarnation: 1 };
+        let hello = Hello { kind: HolderKind::Client, holder: client(name), incarnation: 1, line: None };
         let peer = self.node.connect(self.now, hello);
         let reports = self.clients.get(name).map_or(0, |before| before.reports);
         self.clients.insert(name, Talker { peer, reports, id: 0 });
         self.names.insert(peer, name);
         let wants = wants(1.0).bands;
-        let report =
-            Report { resource: resource(), bands: wants, has: None, held: None, domains: Some(self.version) };
+        let report = Report {
+            resource: resource(),
+            bands: wants,
+            has: None,
+            held: None,
+            domains: Some(self.version),
+            integer: None,
+        };
         self.report(name, vec![report]);
         self.report_domains(name, true, Vec::new());
     }

@@ -22,7 +22,7 @@ use std::time::Duration;
 use datadriven::{TestCase, walk};
 use lessor_client::holding::Proof;
 use lessor_client::session::{Action, Transport};
-use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, Order, Up, Welcome};
+use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, NodeNotice, Order, Up, Welcome};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{
     ClaimTally, Claims, FromParent, Header, MarkWrite, NodeConfig, ParentConfig, Record, StatusQuery,
@@ -176,6 +176,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             safe_capacity: None,
             burst: None,
             due: None,
+            generation: None,
             sharing: None,
             domains: None,
             before: None,
@@ -214,6 +215,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             safe_capacity: None,
             burst: None,
             due: None,
+            generation: None,
             sharing: None,
             domains: None,
             before: None,
@@ -249,6 +251,10 @@ fn what(down: &Down) -> String {
         Down::Refused { id, why } => format!("#{id} refused: {why}"),
         Down::Domains(news) => format!("{news:?}"),
         Down::Units { resource, units } => format!("{units} of {resource}"),
+        Down::Notice(NodeNotice { path, name_taken }) => {
+            let taken = if *name_taken { ", a name that another has" } else { "" };
+            format!("below {}{taken}", path.join(" -> "))
+        }
         Down::Redirect(leader) => format!("ask {leader:?}"),
     }
 }

@@ -90,6 +90,7 @@ impl Village {
             drift: Drift::NONE,
             record: Some(place.record.clone()),
             marks: true,
+            line: Some(0),
             authority: Duration::from_secs(1),
             trust_claims: true,
             parent,

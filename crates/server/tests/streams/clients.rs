@@ -97,8 +97,12 @@ async fn a_broken_connection_is_resumed_and_the_lease_goes_on() {
 async fn what_was_said_leaves_even_if_the_stream_is_dropped_at_once() {
     let house = House::open().await;
     let mut line = Line::new(Duration::from_secs(20));
-    let hello =
-        Hello { kind: HolderKind::Client, holder: ClientId::new("web", 256).unwrap(), incarnation: 1 };
+    let hello = Hello {
+        kind: HolderKind::Client,
+        holder: ClientId::new("web", 256).unwrap(),
+        incarnation: 1,
+        line: None,
+    };
     line.perform(Action::Connect { id: 1, to: house.address().to_string().into(), hello });
     for id in 1..=40 {
         let up = StreamReport { id, target_epoch: None, renew_all: true, reports: Vec::new() };
@@ -122,6 +126,7 @@ async fn a_node_may_poll_too() {
         has: None,
         held: None,
         domains: None,
+        integer: None,
     };
     let ask = Ask {
         kind: HolderKind::Node,
@@ -130,6 +135,7 @@ async fn a_node_may_poll_too() {
         report_id: Some(1),
         target_epoch: None,
         reports: vec![report],
+        line: None,
     };
     line.perform(Action::Ask { id: 1, to: house.address().to_string().into(), ask });
     let heard = soon(line.hear()).await;

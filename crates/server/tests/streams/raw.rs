@@ -69,7 +69,7 @@ impl Talk {
 }
 
 pub(crate) fn hello(id: &str) -> HelloRequest {
-    HelloRequest { id: Some(id.to_owned()), incarnation: Some(7), is_node: None }
+    HelloRequest { id: Some(id.to_owned()), incarnation: Some(7), is_node: None, line: None }
 }
 
 pub(crate) fn report(id: u64, resources: &[(&str, f64)]) -> ReportRequest {

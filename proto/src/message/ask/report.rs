@@ -53,7 +53,14 @@ fn client_report(
     let has = resource.has.map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
     let bands = smallvec![Band { priority, subclients: 1, wants }];
-    Ok(Report { resource: id, bands, has, held, domains: resource.domains_version })
+    Ok(Report {
+        resource: id,
+        bands,
+        has,
+        held,
+        domains: resource.domains_version,
+        integer: resource.integer,
+    })
 }
 
 fn node_report(
@@ -65,7 +72,7 @@ fn node_report(
     let bands = bands::from_wire(place, &resource.wants, limits)?;
     let has = resource.has.map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
-    Ok(Report { resource: id, bands, has, held, domains: None })
+    Ok(Report { resource: id, bands, has, held, domains: None, integer: resource.integer })
 }
 
 fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
@@ -99,7 +106,7 @@ impl Report {
             has: self.has.as_ref().map(Has::to_wire),
             wants: Some(band.wants),
             held: self.held.map(Amount::as_f64),
-            integer: None,
+            integer: self.integer,
             in_use: None,
             domains_version: self.domains,
         }
@@ -113,6 +120,7 @@ impl Report {
             wants: bands::to_wire(&self.bands),
             held: self.held.map(Amount::as_f64),
             max_unit: None,
+            integer: self.integer,
         }
     }
 }

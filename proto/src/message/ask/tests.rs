@@ -170,7 +170,9 @@ fn an_ask_survives_the_wire() {
             }),
             held: Some(Amount::from_units(3)),
             domains: Some(7),
+            integer: None,
         }],
+        line: None,
     };
     assert_eq!(Ask::from_client(ask.to_wire(), &Limits::default()), Ok(ask));
 }
@@ -255,6 +257,7 @@ fn a_curve_is_one_aggregate_a_priority() {
         has: None,
         held: None,
         domains: None,
+        integer: None,
     };
     let aggregates = report.to_node_wire().wants;
     let sums: Vec<_> =

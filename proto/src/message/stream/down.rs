@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::message::refusal::Malformed;
-use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, WallClock, Welcome};
+use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, NodeNotice, WallClock, Welcome};
 use crate::name::{BadName, ResourceId};
 use crate::wire;
 use crate::wire::session_down::Message;
@@ -22,11 +22,11 @@ impl Down {
             Down::Grants(grants) => Message::Grants(match to {
                 HolderKind::Client => wire::Grants {
                     grant: grants.iter().map(|grant| grant.to_client_wire(now)).collect(),
-                    server_grant: Vec::new(),
+                    ..wire::Grants::default()
                 },
                 HolderKind::Node => wire::Grants {
-                    grant: Vec::new(),
                     server_grant: grants.iter().map(|grant| grant.to_node_wire(now)).collect(),
+                    ..wire::Grants::default()
                 },
             }),
             Down::Renewed { basis, grants } => {
@@ -39,6 +39,10 @@ impl Down {
             Down::Domains(news) => Message::Domains(news.to_wire()),
             Down::Units { resource, units } => {
                 Message::Units(wire::Units { resource_id: resource.to_string(), units: *units })
+            }
+            // For those who do not know of notices it is a message without grants.
+            Down::Notice(notice) => {
+                Message::Grants(wire::Grants { notice: Some(notice.to_wire()), ..wire::Grants::default() })
             }
             Down::Redirect(leader) => Message::Redirect(leader.to_wire()),
         };
@@ -57,6 +61,9 @@ impl Down {
         })?;
         Ok(match message {
             Message::Welcome(welcome) => Down::Welcome(Welcome::from_wire(&welcome)?),
+            Message::Grants(wire::Grants { notice: Some(notice), .. }) => {
+                Down::Notice(NodeNotice::from_wire(notice)?)
+            }
             Message::Grants(grants) => Down::Grants(grants_from_wire(grants, received)?),
             Message::Renewed(wire::Renewed { basis, grants_sent }) => {
                 Down::Renewed { basis, grants: grants_sent }

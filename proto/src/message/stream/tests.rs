@@ -28,7 +28,7 @@ fn check(message: Message, holder: Option<HolderKind>, wanted: &str) {
 }
 
 fn hello() -> wire::HelloRequest {
-    wire::HelloRequest { id: Some("web-1".into()), incarnation: Some(0), is_node: None }
+    wire::HelloRequest { id: Some("web-1".into()), incarnation: Some(0), is_node: None, line: None }
 }
 
 fn report() -> wire::ReportRequest {
@@ -151,7 +151,7 @@ fn what_a_grantor_cannot_mean_is_malformed() {
         "malformed answer: welcome.heartbeat_ms: is 0"
     );
     let grant = wire::ResourceResponse { resource_id: "db".into(), ..wire::ResourceResponse::default() };
-    let grants = wire::Grants { grant: vec![grant], server_grant: Vec::new() };
+    let grants = wire::Grants { grant: vec![grant], server_grant: Vec::new(), notice: None };
     assert_eq!(
         read(Some(wire::session_down::Message::Grants(grants))),
         "malformed answer: grants.grant[0].gets.capacity: is missing"
@@ -208,7 +208,14 @@ fn node_bands() -> impl Strategy<Value = Bands> {
 fn reports(bands: impl Strategy<Value = Bands>) -> impl Strategy<Value = Vec<Report>> {
     let report =
         (name(), bands, option::of(has()), option::of(amount())).prop_map(|(name, bands, has, held)| {
-            Report { resource: ResourceId::new(name.as_str(), 256).unwrap(), bands, has, held, domains: None }
+            Report {
+                resource: ResourceId::new(name.as_str(), 256).unwrap(),
+                bands,
+                has,
+                held,
+                domains: None,
+                integer: None,
+            }
         });
     vec(report, 0..4).prop_map(|mut reports| {
         reports.sort_by(|a, b| a.resource.cmp(&b.resource));
@@ -242,6 +249,7 @@ fn any_hello() -> impl Strategy<Value = Hello> {
         kind: if node { HolderKind::Node } else { HolderKind::Client },
         holder: ClientId::new(name.as_str(), 256).unwrap(),
         incarnation,
+        line: None,
     })
 }
 
@@ -280,6 +288,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 sharing: (to == HolderKind::Node).then_some(sharing),
                 domains: None,
                 before: None,
+                generation: None,
             }
         },
     )

@@ -113,6 +113,7 @@ impl Hello {
             kind: if hello.is_node.unwrap_or(false) { HolderKind::Node } else { HolderKind::Client },
             holder: field::holder("hello.id", hello.id, limits)?,
             incarnation: hello.incarnation.ok_or_else(|| Refusal::missing("hello.incarnation", wanted))?,
+            line: hello.line,
         })
     }
 
@@ -121,6 +122,7 @@ impl Hello {
             id: Some(self.holder.to_string()),
             incarnation: Some(self.incarnation),
             is_node: (self.kind == HolderKind::Node).then_some(true),
+            line: self.line,
         }
     }
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lessor_client::session::Action;
+use lessor_client::shell::clock;
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Hello, Leader, Refusal};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tracing::{error, warn};
 
 use crate::marks::MarkWrite;
-use crate::node::{Node, Output, Peer};
+use crate::node::{NameWarning, Node, Output, Peer};
 use crate::repository::Repository;
 
 /// The node gives out one message a stream, and the next when that has been taken.
@@ -43,6 +44,8 @@ pub(super) struct House {
     pub(super) epoch: Option<u64>,
     /// With what this task would begin to lead.
     pub(super) repository: Repository,
+    /// What shows time that the clock did not.
+    pub(super) clocks: clock::Watch,
     /// How often the node, or its absence, has been replaced.
     term: u64,
     outboxes: BTreeMap<Peer, mpsc::Sender<Down>>,
@@ -67,6 +70,7 @@ impl House {
             leader,
             epoch,
             repository,
+            clocks: clock::Watch::start(),
             term: 0,
             outboxes,
             taken: BTreeSet::new(),
@@ -113,7 +117,9 @@ impl House {
         if count > self.limit {
             return Err(Refusal::Exhausted { what: "streams".to_owned(), count, limit: self.limit });
         }
-        let peer = self.node.as_mut().expect("looked at before").connect(now, hello);
+        let node = self.node.as_mut().expect("looked at before");
+        node.check_hello(&hello)?;
+        let peer = node.connect(now, hello);
         let (sender, receiver) = mpsc::channel(OUTBOX);
         self.outboxes.insert(peer, sender);
         Ok((Seat { term: self.term, peer }, receiver))
@@ -174,11 +180,29 @@ impl House {
                 }
             }
         }
+        while let Some(warning) = node.next_name_warning() {
+            warn_of_name(&warning);
+        }
         while let Some(record) = &self.record
             && let Some(write) = node.next_marks(now)
         {
             // Nobody writes it when the server has been told to end.
             let _ = record.send((node.epoch(), write));
+        }
+    }
+}
+
+fn warn_of_name(warning: &NameWarning) {
+    match warning {
+        NameWarning::Loop { why } => {
+            warn!(%why, "this node stands above itself, and is served as without a parent");
+        }
+        NameWarning::Refused { why } => warn!(%why, "a node that stands above this one is refused"),
+        NameWarning::Taken => {
+            warn!("another process holds the name of this node: each is charged by itself");
+        }
+        NameWarning::Duplicate { node } => {
+            warn!(%node, "two processes claim the name of one node");
         }
     }
 }

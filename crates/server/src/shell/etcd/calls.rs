@@ -13,7 +13,7 @@ use crate::election::call::{Answer, Call, Failure, LeaseId, Stored, Txn as Write
 
 /// Makes a call and waits for the answer for so long.
 pub(super) async fn make(endpoint: &Endpoint, call: Call, timeout: Duration) -> Result<Answer, Failure> {
-    let answer = async { make_with(&mut endpoint.client().await?, call).await };
+    let answer = async { make_with(endpoint, &mut endpoint.client().await?, call).await };
     match tokio::time::timeout(timeout, answer).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(failure(&error, endpoint)),
@@ -21,7 +21,7 @@ pub(super) async fn make(endpoint: &Endpoint, call: Call, timeout: Duration) -> 
     }
 }
 
-async fn make_with(client: &mut Client, call: Call) -> Result<Answer, Error> {
+async fn make_with(endpoint: &Endpoint, client: &mut Client, call: Call) -> Result<Answer, Error> {
     match call {
         Call::GrantLease { ttl } => {
             let granted = client.lease_grant(whole_seconds(ttl), None).await?;
@@ -36,6 +36,8 @@ async fn make_with(client: &mut Client, call: Call) -> Result<Answer, Error> {
         }
         Call::Read { key } => {
             let got = client.get(key, None).await?;
+            // The leader's key is read before every election.
+            endpoint.note_cluster(got.header().map_or(0, ResponseHeader::cluster_id));
             Ok(Answer::Read { stored: got.kvs().first().map(stored), revision: revision(got.header()) })
         }
         Call::ReadRecord { prefix, after, limit } => {

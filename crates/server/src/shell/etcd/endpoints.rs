@@ -3,6 +3,7 @@
 //! Each has a connection of its own: a balancer over all of them would go on sending calls to one that is dead.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
@@ -28,6 +29,8 @@ pub(super) struct Endpoint {
     url: String,
     options: ConnectOptions,
     client: OnceCell<Client>,
+    /// The cluster that has answered there last; 0 before the first answer.
+    cluster: AtomicU64,
 }
 
 // === impl Endpoints ===
@@ -54,7 +57,13 @@ impl Endpoints {
         for (number, url) in options.endpoints.into_iter().enumerate() {
             check(&url, options.tls.is_some())?;
             let options = connect.clone();
-            all.push(Arc::new(Endpoint { number, url, options, client: OnceCell::new() }));
+            all.push(Arc::new(Endpoint {
+                number,
+                url,
+                options,
+                client: OnceCell::new(),
+                cluster: AtomicU64::new(0),
+            }));
         }
         Ok(Endpoints { all, current: 0 })
     }
@@ -62,6 +71,11 @@ impl Endpoints {
     /// Where calls go at present.
     pub(super) fn current(&self) -> Arc<Endpoint> {
         Arc::clone(&self.all[self.current])
+    }
+
+    /// The cluster that has answered at one of them last, if one has.
+    pub(super) fn cluster(&self, number: usize) -> Option<u64> {
+        Some(self.all[number].cluster.load(Ordering::Relaxed)).filter(|&cluster| cluster != 0)
     }
 
     /// A call has failed at one of them: others go to the next, unless they do already.
@@ -88,6 +102,11 @@ fn check(url: &str, has_certificates: bool) -> Result<(), StartError> {
 impl Endpoint {
     pub(super) fn number(&self) -> usize {
         self.number
+    }
+
+    /// An answer came from that cluster.
+    pub(super) fn note_cluster(&self, cluster: u64) {
+        self.cluster.store(cluster, Ordering::Relaxed);
     }
 
     pub(super) fn url(&self) -> &str {

@@ -40,6 +40,8 @@ pub(super) struct Task {
     /// Calls under way.
     calls: FuturesUnordered<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     watcher: Option<Watcher>,
+    /// What shows time that the clock did not.
+    clocks: clock::Watch,
     /// Whoever waits for a write.
     writing: BTreeMap<Ticket, oneshot::Sender<Result<(), NotWritten>>>,
 }
@@ -62,6 +64,7 @@ impl Task {
             authority,
             calls: FuturesUnordered::new(),
             watcher: None,
+            clocks: clock::Watch::start(),
             writing: BTreeMap::new(),
         }
     }
@@ -87,7 +90,12 @@ impl Task {
     fn settle(&mut self) -> bool {
         loop {
             // Read before anything that is done leaves.
-            let action = self.candidate.poll(clock::now());
+            let now = clock::now();
+            let lost = self.clocks.lost_by(now);
+            if !lost.is_zero() {
+                self.candidate.lose_time(now, lost);
+            }
+            let action = self.candidate.poll(now);
             let until = self.candidate.authority_until();
             self.authority.set(self.candidate.epoch().zip(until));
             while let Some(event) = self.candidate.next_event() {
@@ -156,6 +164,9 @@ impl Task {
     fn on_outcome(&mut self, outcome: Outcome) {
         let Outcome { id, endpoint, result } = outcome;
         debug!(id, ?result, "etcd answered");
+        if let Some(cluster) = self.endpoints.cluster(endpoint) {
+            self.authority.set_line(line(cluster, &self.candidate.config().prefix));
+        }
         if let Err(Failure::Timeout | Failure::Unavailable(_)) = &result {
             self.endpoints.failed(endpoint);
         }
@@ -187,6 +198,13 @@ impl Task {
             let _ = done.send(Err(NotWritten));
         }
     }
+}
+
+/// The line of succession of the leaders that one cluster elects under one prefix. A cluster that was made anew, also from a
+/// backup, is another: its numbers say nothing of what the one before has counted. (FNV-1a: all tasks have to agree.)
+fn line(cluster: u64, prefix: &str) -> u64 {
+    let bytes = cluster.to_le_bytes().into_iter().chain(prefix.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 async fn watched(watcher: &mut Option<Watcher>) -> (u64, Watched) {

@@ -28,9 +28,10 @@ fn what_one_has_written_the_next_finds_and_reigns_above_it() {
     let (mut first, record) = opened(place.path()).directory.unwrap();
     assert!(record.unknown, "nothing is known at first");
     mark(&mut first, 70);
-    let (epoch, keys) = (first.epoch(), first.keys().clone());
+    let (epoch, keys, line) = (first.epoch(), first.keys().clone(), first.line());
     drop(first);
     let (next, record) = opened(place.path()).directory.unwrap();
+    assert_eq!(next.line(), line, "it succeeds the one before");
     assert!(next.epoch() > epoch);
     assert_eq!(next.keys(), &keys);
     assert_eq!(record.marks.values().collect::<Vec<_>>(), [&Amount::from_units(70)]);
@@ -71,6 +72,7 @@ fn a_damaged_record_is_told_of_and_another_is_begun() {
     let place = tempfile::tempdir().unwrap();
     let (mut first, _) = opened(place.path()).directory.unwrap();
     mark(&mut first, 70);
+    let line = first.line();
     drop(first);
     let file = place.path().join("state");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -78,8 +80,9 @@ fn a_damaged_record_is_told_of_and_another_is_begun() {
     let opened_again = opened(place.path());
     let told = fault(&opened_again);
     assert!(told.starts_with(&format!("state file {}: it is damaged", file.display())), "{told}");
-    let (_, record) = opened_again.directory.unwrap();
+    let (next, record) = opened_again.directory.unwrap();
     assert!(record.unknown && record.marks.is_empty(), "{record:?}");
+    assert_ne!(next.line(), line, "it knows nothing of the one before, and succeeds nobody");
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! The kind of a resource: who asks for another one, and what happens when it is changed.
+//!
+//! Units a second and units in use cannot be added up. So nothing is granted of the kind that is in force while anything
+//! may be out of the one before: everybody is told to keep to nothing, and what nobody gives back ends with its lease.
+//! Then everybody is forgotten, and has to say anew what it takes the resource for.
+
+use lessor_proto::message::{Ask, Grant, Refusal, Report};
+
+use super::hearing::holder;
+use super::slab::Slot;
+use super::{Policy, Resource};
+use crate::config::NodeConfig;
+use crate::mutation::Mutation;
+use crate::repository::{Kind, Template};
+
+/// Refuses a report that takes the resource for one of another kind than `template` says.
+pub(crate) fn check_kind(template: &Template, index: usize, report: &Report) -> Result<(), Refusal> {
+    if fits(template, report) {
+        return Ok(());
+    }
+    let name = |kind| match kind {
+        Kind::Rate => "a rate",
+        Kind::Gauge => "a gauge",
+    };
+    let other = if template.kind == Kind::Rate { Kind::Gauge } else { Kind::Rate };
+    Err(Refusal::Invalid {
+        field: format!("resource[{index}].integer"),
+        found: format!("opens {:?} as {}", report.resource.as_str(), name(other)),
+        wanted: format!("{}, as template {:?} says", name(template.kind), template.glob.as_str()),
+    })
+}
+
+/// Holders that do not say what they take it for are served. So is everybody where nothing is counted.
+fn fits(template: &Template, report: &Report) -> bool {
+    let counts = template.policy != Policy::None;
+    report.integer.filter(|_| counts).is_none_or(|integer| integer == (template.kind == Kind::Gauge))
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// Refuses a report that takes the resource for one of another kind; not while its holder is to give back what it has of
+    /// that.
+    pub(crate) fn check_kind(
+        &self,
+        ask: &Ask,
+        index: usize,
+        report: &Report,
+        config: &NodeConfig,
+    ) -> Result<(), Refusal> {
+        let gives_back = || {
+            let slot = self.children.locate(holder(ask, report, config));
+            self.changes_kind && slot.is_some_and(|slot| !self.children.at(slot).account.is_empty())
+        };
+        if fits(&self.terms, report) || gives_back() {
+            return Ok(());
+        }
+        check_kind(&self.terms, index, report)
+    }
+
+    /// The generation of what is granted: each kind has its own.
+    pub(super) fn generation(&self) -> u32 {
+        match self.terms.kind {
+            Kind::Rate => Grant::RATE,
+            Kind::Gauge => Grant::GAUGE,
+        }
+    }
+
+    /// The template was of another kind before.
+    pub(super) fn change_kind(&mut self, before: Kind) {
+        if before == self.terms.kind {
+            return;
+        }
+        self.changes_kind = !self.ledger.rules().lack(Mutation::KindAtOnce);
+        // The node above is told of the other kind.
+        self.asked_above = false;
+        self.settle_kind();
+    }
+
+    /// The kind is in force as soon as nothing of another one is out.
+    pub(super) fn settle_kind(&mut self) {
+        if !self.changes_kind || self.ledger.total() > 0 {
+            return;
+        }
+        self.changes_kind = false;
+        let slots: Vec<Slot> = self.children.iter_slots().map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| self.forget(slot));
+    }
+}

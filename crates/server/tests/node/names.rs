@@ -1,0 +1,126 @@
+//! Names of nodes that poll: a loop is found in an answer, and nothing of that answer counts.
+
+use std::time::Duration;
+
+use lessor_client::session::{Action, Transport};
+use lessor_proto::message::{Answer, Ask, Grant, HolderKind, NodeNotice, Order, Refusal, Report};
+use lessor_proto::{Amount, Time};
+use lessor_server::node::{
+    FromParent, NameWarning, NamesStatus, Node, NodeConfig, Output, ParentConfig, StatusQuery,
+};
+
+use super::holders::{client, repository, resource, template, wants};
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(1_000 + seconds)
+}
+
+fn node(name: &str, transport: Transport) -> Node {
+    let mut config = NodeConfig::new(name, 1);
+    let servers = vec!["above:1".into()];
+    config.parent = Some(ParentConfig { servers, transport, eager: true });
+    Node::new(at(0), config, repository(template(100.0)))
+}
+
+fn ask(node: &mut Node, seconds: u64, who: (HolderKind, &str, u64), amount: f64) -> Result<Answer, Refusal> {
+    let (kind, name, incarnation) = who;
+    let report = Report {
+        resource: resource(),
+        bands: wants(amount).bands,
+        has: None,
+        held: None,
+        domains: None,
+        integer: None,
+    };
+    let ask = Ask {
+        kind,
+        holder: client(name),
+        incarnation: Some(incarnation),
+        report_id: Some(1 + seconds),
+        target_epoch: None,
+        line: None,
+        reports: vec![report],
+    };
+    node.ask(at(seconds), &ask)
+}
+
+/// The number of the request to the node above that is made until then.
+fn asked_above(node: &mut Node, seconds: u64) -> Option<u64> {
+    let mut asked = None;
+    for _ in 0..100 {
+        match node.poll(at(seconds)) {
+            Some(Output::Parent(Action::Ask { id, .. })) => asked = Some(id),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    asked
+}
+
+fn answer(path: &[&str], seq: u64) -> Answer {
+    let grant = Grant {
+        resource: resource(),
+        capacity: Amount::from_units(10),
+        length: Duration::from_secs(60),
+        refresh_interval: Duration::from_secs(5),
+        order: Some(Order { epoch: 1, seq }),
+        basis: None,
+        token: Vec::new(),
+        ack_wanted: false,
+        safe_leased: false,
+        safe_capacity: None,
+        due: None,
+        generation: None,
+        sharing: None,
+        domains: None,
+        before: None,
+        burst: None,
+        learning: false,
+    };
+    let path = path.iter().map(ToString::to_string).collect();
+    let notice = Some(NodeNotice { path, name_taken: false });
+    Answer { grants: vec![grant], epoch: Some(1), notice, ..Answer::default() }
+}
+
+fn names(node: &Node) -> NamesStatus {
+    node.status(at(0), &StatusQuery::default()).names
+}
+
+#[test]
+fn a_node_that_polls_takes_nothing_from_below_itself() {
+    let mut paris = node("paris", Transport::Poll);
+    let client = (HolderKind::Client, "a", 1);
+    assert_eq!(ask(&mut paris, 0, client, 4.0).unwrap().grants, []);
+    let id = asked_above(&mut paris, 0).expect("it asks above");
+    let answer_in_a_loop = answer(&["paris", "europe"], 1);
+    paris.on_parent(at(0), FromParent::Answered { id, answer: answer_in_a_loop });
+    let why = "the nodes form a loop: paris -> europe -> paris";
+    assert_eq!(names(&paris).circle.as_deref(), Some(why));
+    assert_eq!(paris.next_name_warning(), Some(NameWarning::Loop { why: why.to_owned() }));
+    assert_eq!(ask(&mut paris, 1, client, 4.0).unwrap().grants, [], "there is nothing to grant");
+
+    let id = asked_above(&mut paris, 60).expect("it tries again");
+    paris.on_parent(at(60), FromParent::Answered { id, answer: answer(&["root", "europe"], 2) });
+    asked_above(&mut paris, 60);
+    assert_eq!((names(&paris).circle, names(&paris).path.join(" ")), (None, "root europe paris".to_owned()));
+    let granted = ask(&mut paris, 61, client, 4.0).unwrap().grants;
+    assert_eq!(granted[0].capacity, Amount::from_units(4), "it is served");
+
+    let refused = ask(&mut paris, 62, (HolderKind::Node, "europe", 1), 4.0).unwrap_err().to_string();
+    assert_eq!(refused, "the nodes form a loop: europe -> paris -> europe");
+    let below = ask(&mut paris, 62, (HolderKind::Node, "louvre", 1), 4.0).unwrap();
+    assert_eq!(below.notice.unwrap().path, ["root", "europe", "paris"]);
+}
+
+#[test]
+fn two_that_poll_under_one_name_are_told() {
+    let mut root = Node::new(at(0), NodeConfig::new("root", 1), repository(template(10.0)));
+    let mut ask = |seconds, life| {
+        let answer = ask(&mut root, seconds, (HolderKind::Node, "paris", life), 8.0).unwrap();
+        (answer.grants[0].capacity, answer.notice.unwrap().name_taken)
+    };
+    let units = Amount::from_units;
+    assert_eq!((ask(0, 1), ask(1, 2)), ((units(8), false), (units(2), false)));
+    assert_eq!((ask(2, 1), ask(3, 2)), ((units(5), true), (units(2), true)));
+    assert_eq!(names(&root).duplicates, ["paris"]);
+}
