@@ -17,7 +17,9 @@ impl Town {
             self.check_lease(task, parent, resource);
         }
         let Some(head) = self.places[parent as usize].head else { return };
-        if self.is_learning(head) {
+        // Of two servers of one name neither counts what the other has granted.
+        let are_two = self.rules.lone.namesakes && self.places[parent as usize].parent.is_some();
+        if self.is_learning(head) || are_two {
             return;
         }
         let books = self.books_of(head, resource);

@@ -11,7 +11,6 @@ use lessor_server::token::{Key, Keys};
 
 use super::{Event, ToHolder, ToNode, Town};
 use crate::place::Reign;
-use crate::plan::Election;
 use crate::process::Party;
 use crate::story::What;
 use crate::stream::StreamRef;
@@ -38,11 +37,14 @@ impl Town {
         self.end_reign(task, &Farewell::Redirect(Leader { address: Some(address.clone()) }));
         let keeps_record = record.is_some();
         let learns = !keeps_record && epoch > 1;
-        let (is_first, before) = record.as_ref().map_or((true, 0), |it| (it.is_first(), it.epoch));
+        let (is_first, before, line) =
+            record.as_ref().map_or((true, 0, 0), |it| (it.is_first(), it.epoch, it.line));
         let stopped = |read: RecordRead| self.with_stops(task, &read, found(read.clone()));
         let read = record.map(stopped).unwrap_or_default();
-        let config =
-            self.node_config(task, epoch, keeps_record, (keeps_record && !is_first).then(|| read.clone()));
+        // Whoever is elected goes on from the record of those before; who begins alone succeeds nobody.
+        let line = keeps_record.then_some(line);
+        let left = (keeps_record && !is_first).then(|| read.clone());
+        let config = NodeConfig { line, ..self.node_config(task, epoch, keeps_record, left) };
         let now = self.local(party);
         let authority = if read.closed { Duration::ZERO } else { read.authority };
         let opens = now + self.rules.drift.stretch(authority);
@@ -92,8 +94,6 @@ impl Town {
         config.hash_seed = hash_seed;
         config.record = record;
         config.marks = marks;
-        // Whoever is elected to a place succeeds all before; who begins alone succeeds nobody.
-        config.line = (self.rules.election != Election::Alone).then(|| u64::from(place));
         config.authority = found.authority;
         config.claims = self.rules.claims;
         config.trust_claims = !self.rules.tokens;

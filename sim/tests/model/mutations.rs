@@ -10,9 +10,9 @@
 
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EmptyIsNothing,
-    EndUnchecked, IncarnationFreesOld, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured, MarkLate,
-    NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind,
-    RenewInDebt, ResealEarly, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
+    EndUnchecked, IncarnationFreesOld, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured,
+    MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck,
+    NumberBehind, RenewInDebt, ResealEarly, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,

@@ -153,6 +153,56 @@ async fn a_server_that_remembers_comes_back_as_a_successor_does() {
     house.stop().await;
 }
 
+/// How many holders of "db" a server counts.
+async fn holders(house: &House) -> usize {
+    let resource = house.resource("db").await;
+    resource.map_or(0, |resource| resource["holders"].as_array().unwrap().len())
+}
+
+#[tokio::test]
+async fn a_leaf_that_remembers_is_one_holder_above_and_one_that_has_forgotten_is_another() {
+    let root = House::open(&long()).await;
+    let parent = root.address().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let [flag, path] = flags(&directory);
+    let mut leaf = House::open_with(&long(), &["--node", "leaf", "--parent", &parent, &flag, &path]).await;
+    let (mut before, mut newcomer) = (holder("before", 70.0), holder("newcomer", 30.0));
+    let mut server = leaf.capacity().await;
+    eventually("all that is wanted is granted", async || {
+        ask(&mut before, &mut server).await;
+        before.capacity() == 70.0
+    })
+    .await;
+
+    leaf.crash().await;
+    leaf = leaf.start_again().await;
+    let mut server = leaf.capacity().await;
+    eventually("it goes on with what it has written down", async || {
+        ask(&mut before, &mut server).await;
+        ask(&mut newcomer, &mut server).await;
+        check(&[&before, &newcomer]);
+        leaf.metric("lessor_claims_honoured_total").await == 1.0
+    })
+    .await;
+    assert_eq!(before.capacity(), 70.0, "it has never been without: {before:?}");
+    assert_eq!(holders(&root).await, 1, "the later has taken over what the earlier was charged for");
+
+    leaf.crash().await;
+    std::fs::remove_file(directory.path().join("state")).unwrap();
+    let leaf = leaf.start_again().await;
+    let (mut server, mut third) = (leaf.capacity().await, holder("third", 100.0));
+    eventually("the root is asked by somebody else", async || {
+        ask(&mut third, &mut server).await;
+        check(&[&before, &newcomer, &third]);
+        holders(&root).await == 2
+    })
+    .await;
+    assert!(before.holds() > Amount::ZERO, "too slow: what is tested was over");
+    assert_eq!(root.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
+    leaf.stop().await;
+    root.stop().await;
+}
+
 const FAILS: &str = "state directory fails: what was out before is not known";
 
 #[tokio::test]

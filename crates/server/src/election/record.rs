@@ -11,7 +11,8 @@
 //! The second form is of a node that holds a lease from the one above: a later leader of it shows that lease there.
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
 //! the version of the form. Behind `longest_lease_ns` stands `longest_safe_lease_ns 3600000000000` where there are floors.
-//! At the end stands `unknown yes` while the leader does not know what was out before it. `epoch` and `write` say whose write was
+//! At the end stands `unknown yes` while the leader does not know what was out before it, and `line 5577006791947779410`: drawn
+//! by the first who led by this record, and the same for all who do after it. `epoch` and `write` say whose write was
 //! the last, and which of them; every write puts them,
 //! and comes right behind the one before it or not at all. `stop` is put with the write that closes a reign, and says what the
 //! clock of its leader showed then; beside another write it says nothing.
@@ -49,6 +50,8 @@ pub struct RecordRead {
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// Whether more may be out than the marks say: whoever wrote last did not know what was before it.
     pub unknown: bool,
+    /// The line of succession of all who go on from this record; 0: whoever wrote last knew of none.
+    pub line: u64,
 }
 
 /// What a leader lets be written. What it holds back in its own books must change before, or after it is written,
@@ -113,6 +116,7 @@ pub(super) struct Header {
     pub(super) write: u64,
     pub(super) closed: bool,
     pub(super) terms: Terms,
+    pub(super) line: u64,
 }
 
 /// The value of the key `stop`.
@@ -131,7 +135,7 @@ pub(super) struct Holder {
 }
 
 const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_ns _] authority_ns _ closed yes|no \
-                      config_version _ [unknown yes] (numbers for _)";
+                      config_version _ [unknown yes] [line _] (numbers for _)";
 const MARK: &str = "1 millionths _ [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
 const STOP: &str = "1 epoch _ write _ clock_ns _ (numbers for _)";
 const HOLDER: &str = "1 nonce _ address _";
@@ -201,7 +205,7 @@ impl RecordRead {
             }
         }
         match header {
-            Some((Header { epoch, write, closed, terms }, mod_revision)) => {
+            Some((Header { epoch, write, closed, terms, line }, mod_revision)) => {
                 let is_of_it = |stop: &Stop| closed && (stop.epoch, stop.write) == (epoch, write);
                 let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown } = terms;
                 let read = RecordRead {
@@ -215,6 +219,7 @@ impl RecordRead {
                     proofs,
                     longest_safe_lease,
                     unknown,
+                    line,
                 };
                 Ok((read, mod_revision))
             }
@@ -235,12 +240,16 @@ impl Header {
     pub(super) fn encode(&self) -> String {
         let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown } = self.terms;
         let unknown = if unknown { " unknown yes" } else { "" };
+        let line = match self.line {
+            0 => String::new(),
+            line => format!(" line {line}"),
+        };
         let floors = match longest_safe_lease.as_nanos() {
             0 => String::new(),
             nanos => format!(" longest_safe_lease_ns {nanos}"),
         };
         format!(
-            "1 epoch {} write {} longest_lease_ns {}{floors} authority_ns {} closed {} config_version {config_version}{unknown}",
+            "1 epoch {} write {} longest_lease_ns {}{floors} authority_ns {} closed {} config_version {config_version}{unknown}{line}",
             self.epoch,
             self.write,
             longest_lease.as_nanos(),
@@ -265,6 +274,7 @@ impl Header {
                     config_version: 0,
                     unknown: false,
                 },
+                line: 0,
                 closed: match after(&mut words, "closed")? {
                     "yes" => true,
                     "no" => false,
@@ -272,13 +282,18 @@ impl Header {
                 },
             };
             let config_version = number(&mut words, "config_version")?;
-            let unknown = match words.next() {
-                None => false,
-                Some("unknown") => (words.next()? == "yes").then_some(true)?,
-                Some(_) => return None,
-            };
-            let whole = words.next().is_none();
-            whole.then_some(Header { terms: Terms { config_version, unknown, ..header.terms }, ..header })
+            let (mut unknown, mut line) = (false, 0);
+            let mut word = words.next();
+            if word == Some("unknown") {
+                unknown = (words.next()? == "yes").then_some(true)?;
+                word = words.next();
+            }
+            if word == Some("line") {
+                line = words.next()?.parse().ok()?;
+                word = words.next();
+            }
+            let terms = Terms { config_version, unknown, ..header.terms };
+            word.is_none().then_some(Header { terms, line, ..header })
         };
         read().ok_or_else(|| bad(stored, HEADER))
     }
@@ -466,7 +481,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             epoch: u64, write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
-            unknown: bool,
+            unknown: bool, line: u64,
             nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
             let terms = Terms {
@@ -476,7 +491,7 @@ mod tests {
                 config_version,
                 unknown,
             };
-            let header = Header { epoch, write, closed, terms };
+            let header = Header { epoch, write, closed, terms, line };
             prop_assert_eq!(Header::decode(&stored("k", &header.encode())).unwrap(), header);
             let holder = Holder { nonce, address };
             prop_assert_eq!(Holder::decode(&stored("k", &holder.encode())).unwrap(), holder);

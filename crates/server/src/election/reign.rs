@@ -272,7 +272,7 @@ impl Reign {
         match &mut self.stage {
             Stage::Reading(reader) if reader.awaits(id) => {
                 let Some(stored) = reader.on_answer(now, result, config, out) else { return Ok(()) };
-                let (record, mod_revision) =
+                let (mut record, mod_revision) =
                     RecordRead::decode(keys, &stored).map_err(|bad| End::Unreadable(bad.to_string()))?;
                 self.alone = match record.closed {
                     true => self.since,
@@ -282,7 +282,12 @@ impl Reign {
                 self.epoch = if config.rules.lack(Mutation::EpochOfRevision) { 0 } else { next };
                 // Without a date it is as good as any.
                 self.epoch = self.epoch.max(self.revision);
-                let writer = Writer::new(self.revision, self.epoch, opening(&record, config), mod_revision);
+                if record.line == 0 {
+                    // Whoever led before is in no line that this one could go on with.
+                    record.line = config.nonce;
+                }
+                let terms = opening(&record, config);
+                let writer = Writer::new(self.revision, (record.line, self.epoch), terms, mod_revision);
                 self.stage = Stage::Opening { writer, record };
             }
             Stage::Opening { writer, record } if writer.awaits(id) => {

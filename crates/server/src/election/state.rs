@@ -4,8 +4,7 @@
 //! lessor state 1
 //! boot 5f0c1d0e-3c1b-4f0a-9d57-1f6ad0f1a8b2 4026531834
 //! clock_ns 86400000000000
-//! line 5577006791947779410
-//! state/root/reign<TAB>1 epoch 117309440000000 write 3 longest_lease_ns 60000000000 authority_ns 0 closed no config_version 2
+//! state/root/reign<TAB>1 epoch 117309440000000 write 3 longest_lease_ns 60000000000 authority_ns 0 closed no config_version 2 line 55770067919
 //! state/root/mark/orders<TAB>1 millionths 120000000
 //! blake3 1b0e…
 //! ```
@@ -28,8 +27,6 @@ use super::record::{BadRecord, Header, Keys, RecordRead, RecordWrite, Terms, enc
 #[derive(Clone, Debug)]
 pub struct State {
     keys: Keys,
-    /// The line of succession of all who go on from this record.
-    line: u64,
     header: Header,
     /// The marks, by key.
     marks: BTreeMap<String, String>,
@@ -75,8 +72,7 @@ impl State {
     pub fn begin(node: &str, line: u64, date: u64) -> State {
         let mut state = State {
             keys: Keys::new(PREFIX, node),
-            line,
-            header: Header { epoch: 0, write: 0, closed: false, terms: Terms::default() },
+            header: Header { epoch: 0, write: 0, closed: false, terms: Terms::default(), line },
             marks: BTreeMap::new(),
         };
         state.header.terms.unknown = true;
@@ -99,7 +95,7 @@ impl State {
     /// The line of succession of all who go on from this record.
     #[must_use]
     pub fn line(&self) -> u64 {
-        self.line
+        self.header.line
     }
 
     /// Changes it as a leader wants it changed.
@@ -141,8 +137,7 @@ impl State {
     #[must_use]
     pub fn encode(&self, clock: &Clock) -> String {
         let boot = clock.boot.as_deref().unwrap_or("-");
-        let mut text =
-            format!("{TITLE}\nboot {boot}\nclock_ns {}\nline {}\n", clock.at.as_nanos(), self.line);
+        let mut text = format!("{TITLE}\nboot {boot}\nclock_ns {}\n", clock.at.as_nanos());
         let mut line = |key: &str, value: &str| writeln!(text, "{key}\t{value}").expect("text takes all");
         line(&self.keys.reign, &self.header.encode());
         self.marks.iter().for_each(|(key, value)| line(key, value));
@@ -172,9 +167,7 @@ impl State {
         let at = after("clock_ns ").and_then(|nanos| nanos.parse().ok());
         let at = Time::from_nanos(at.ok_or_else(|| damaged("it has no clock_ns"))?);
         let clock = Clock { boot: (boot != "-").then(|| boot.to_owned()), at };
-        let line =
-            after("line ").and_then(|line| line.parse().ok()).ok_or_else(|| damaged("it has no line"))?;
-        let mut state = State::begin(node, line, 0);
+        let mut state = State::begin(node, 0, 0);
         let pairs: Option<Vec<_>> = lines.map(|line| line.split_once('\t')).collect();
         let pairs = pairs.ok_or_else(|| damaged("a line has no tab"))?;
         let (key, value) = *pairs.first().ok_or_else(|| damaged("it has no record"))?;

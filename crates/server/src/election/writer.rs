@@ -73,9 +73,9 @@ pub(super) enum Wrote {
 // === impl Writer ===
 
 impl Writer {
-    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`.
-    pub(super) fn new(revision: u64, epoch: u64, terms: Terms, mod_revision: u64) -> Writer {
-        let header = Header { epoch, write: 0, closed: false, terms };
+    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`, in the reign `epoch` of `line`.
+    pub(super) fn new(revision: u64, (line, epoch): (u64, u64), terms: Terms, mod_revision: u64) -> Writer {
+        let header = Header { epoch, write: 0, closed: false, terms, line };
         let (queue, batch, stopped) = (VecDeque::new(), None, None);
         let mut writer = Writer { queue, revision, header, mod_revision, batch, tickets: 0, stopped };
         writer.push(RecordWrite { terms: Some(terms), ..RecordWrite::default() });
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn batches_fit_into_a_transaction_and_a_ticket_is_done_with_its_last() {
         let (keys, config) = (Keys::new("p", "n"), ElectionConfig::new("n", "a", 1));
-        let (mut writer, mut out) = (Writer::new(7, 7, terms(), 0), Outbox::new(Duration::from_secs(1)));
+        let (mut writer, mut out) = (Writer::new(7, (0, 7), terms(), 0), Outbox::new(Duration::from_secs(1)));
         let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
         let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
         let ticket = writer.push(RecordWrite { marks, deletes, ..RecordWrite::default() });
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn of_two_marks_in_one_batch_the_later_counts() {
         let (keys, config) = (Keys::new("p", "n"), ElectionConfig::new("n", "a", 1));
-        let mut writer = Writer::new(7, 7, terms(), 0);
+        let mut writer = Writer::new(7, (0, 7), terms(), 0);
         let one = |mark| RecordWrite {
             marks: [(resource(1), Amount::from_units(mark))].into(),
             ..RecordWrite::default()

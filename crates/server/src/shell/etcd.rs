@@ -67,8 +67,8 @@ pub struct Election {
 #[derive(Debug, Default)]
 pub struct Authority {
     acting: Mutex<Acting>,
-    /// The line of succession of the leaders that are elected here; 0 before that is known.
-    line: AtomicU64,
+    /// Which cluster elects here, and under which prefix; 0 before that is known.
+    electorate: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -213,13 +213,16 @@ impl Authority {
         self.acting().until.filter(|&(reign, _)| reign == epoch).map(|(_, until)| until)
     }
 
-    /// The line of succession of the leaders that are elected here, if etcd has answered.
-    pub(in crate::shell) fn line(&self) -> Option<u64> {
-        Some(self.line.load(Ordering::Relaxed)).filter(|&line| line != 0)
+    /// The line of succession of the leaders that are elected here and go on from a record of `line`, if etcd has answered.
+    /// Clusters that were set up alike have one id, and a record that is copied into another cluster has the line of the
+    /// first: it takes both to tell them apart.
+    pub(in crate::shell) fn line_of(&self, line: u64) -> Option<u64> {
+        let electorate = Some(self.electorate.load(Ordering::Relaxed)).filter(|&it| it != 0)?;
+        Some(electorate.rotate_left(32) ^ line)
     }
 
-    pub(super) fn set_line(&self, line: u64) {
-        self.line.store(line, Ordering::Relaxed);
+    pub(super) fn set_electorate(&self, electorate: u64) {
+        self.electorate.store(electorate, Ordering::Relaxed);
     }
 
     pub(super) fn set(&self, until: Option<(u64, Time)>) {

@@ -62,7 +62,7 @@ fn reigns_of_one_record_rise_wherever_the_date_goes() {
     let (first, record, written) = elected(MONDAY, 2, None);
     assert_eq!((first, record.is_first()), (next_epoch(0, MONDAY), true));
     assert!(
-        written.starts_with(&format!("1 epoch {first} ")) && written.ends_with("unknown yes"),
+        written.starts_with(&format!("1 epoch {first} ")) && written.ends_with("unknown yes line 7"),
         "{written}"
     );
     for (date, wanted) in [(MONDAY - 1_000, first + 1), (TUESDAY, next_epoch(0, TUESDAY))] {
@@ -87,5 +87,9 @@ fn a_record_whose_reigns_are_revisions_is_followed_by_the_date() {
     let old = "1 epoch 7 write 2 longest_lease_ns 60 authority_ns 4 closed no config_version 3";
     let (epoch, record, written) = elected(MONDAY, 12, Some(old));
     assert_eq!((epoch, record.epoch, record.unknown), (next_epoch(0, MONDAY), 7, false));
-    assert!(written.ends_with("config_version 3"), "{written}");
+    assert!(written.ends_with("config_version 3 line 7"), "{written}");
+    let next = format!("{old} line 99");
+    let (_, record, written) = elected(MONDAY, 12, Some(&next));
+    assert_eq!(record.line, 99, "it goes on with what has begun");
+    assert!(written.ends_with("config_version 3 line 99"), "{written}");
 }

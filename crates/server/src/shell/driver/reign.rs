@@ -38,7 +38,7 @@ impl Driver {
             let config = NodeConfig {
                 epoch,
                 marks: true,
-                line: self.authority.as_ref().and_then(|authority| authority.line()),
+                line: self.authority.as_ref().and_then(|authority| authority.line_of(record.line)),
                 record: Some(Record::left(record, now, bounds, &self.config)),
                 ..self.config.clone()
             };

@@ -165,7 +165,7 @@ impl Task {
         let Outcome { id, endpoint, result } = outcome;
         debug!(id, ?result, "etcd answered");
         if let Some(cluster) = self.endpoints.cluster(endpoint) {
-            self.authority.set_line(line(cluster, &self.candidate.config().prefix));
+            self.authority.set_electorate(electorate(cluster, &self.candidate.config().prefix));
         }
         if let Err(Failure::Timeout | Failure::Unavailable(_)) = &result {
             self.endpoints.failed(endpoint);
@@ -200,9 +200,8 @@ impl Task {
     }
 }
 
-/// The line of succession of the leaders that one cluster elects under one prefix. A cluster that was made anew, also from a
-/// backup, is another: its numbers say nothing of what the one before has counted. (FNV-1a: all tasks have to agree.)
-fn line(cluster: u64, prefix: &str) -> u64 {
+/// One cluster, and one prefix in it. (FNV-1a: all tasks have to agree.)
+fn electorate(cluster: u64, prefix: &str) -> u64 {
     let bytes = cluster.to_le_bytes().into_iter().chain(prefix.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
