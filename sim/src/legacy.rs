@@ -170,6 +170,7 @@ impl Lease {
             held: None,
             domains: None,
             integer: None,
+            peak: None,
         }
     }
 }

@@ -35,6 +35,7 @@ mod program;
 pub mod registry;
 pub mod report;
 pub mod scenario;
+pub mod spare;
 mod story;
 mod stream;
 pub mod swarm;

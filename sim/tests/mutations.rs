@@ -12,6 +12,7 @@ mod mutations {
     pub(crate) mod hall;
     pub(crate) mod instant;
     pub(crate) mod kinds;
+    pub(crate) mod loans;
     pub(crate) mod memory;
     pub(crate) mod names;
     pub(crate) mod numbers;
@@ -25,7 +26,7 @@ mod world;
 
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence, instant, kinds, memory, names, numbers, pollers, safe, units};
+use mutations::{claims, debt, fence, instant, kinds, loans, memory, names, numbers, pollers, safe, units};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -89,6 +90,8 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::EmptyIsNothing => Noticed::Story(memory::an_empty_record),
         // Towns notice it about once in a thousand seeds (682: I5).
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
+        GrantorMutation::PeakTakesShare => Noticed::Story(loans::claimed_beside_shares),
+        GrantorMutation::RecallBelowPart => Noticed::Story(loans::recalled_for_a_share),
     }
 }
 

@@ -4,6 +4,7 @@
 mod big;
 mod domains;
 mod range;
+mod spare;
 mod summary;
 mod swarm;
 mod tiers;
@@ -36,7 +37,8 @@ pub(crate) struct Sim {
     /// clients that want very much, with a mishap a minute for an hour); swarm (small towns in which everything goes wrong,
     /// one a seed, with every rule looked at after every event); town (many clients below three levels of servers); million (a
     /// million of them, while leaders die at every level); domains (one domain that reaches several clients: how well they
-    /// keep to its tiers together, by each scope)
+    /// keep to its tiers together, by each scope); spare (clients that say nothing of what they want: what is lost of what
+    /// one limiter of the whole capacity would grant them)
     #[arg(value_name = "SCENARIO", required = true)]
     what: Option<What>,
     /// What is drawn is drawn from this number
@@ -61,13 +63,14 @@ pub(crate) struct Sim {
     /// Begin no further seed of a swarm after so many events
     #[arg(long, value_name = "N")]
     events: Option<u64>,
-    /// Clients of a town, 100000 or a million without it; or that a domain reaches, 4 and then 16 without it
+    /// Clients of a town, 100000 or a million without it; or that a domain reaches, 4 and then 16 without it; or
+    /// that share what is spare, 10, 100 and then 1000
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
     /// Simulated minutes of a town; 10 without it
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
-    /// Simulated seconds of domains; 600 without it
+    /// Simulated seconds of domains, 600 without it; or of what is spare, 30
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
 }
@@ -96,6 +99,10 @@ impl Sim {
             What::Swarm => swarm::run(self.seeds().iter(), self.events, self.json),
             What::Town | What::Million => self.settle(what),
             What::Domains => self.compare(),
+            What::Spare => {
+                let (clients, seconds) = (self.clients, self.seconds);
+                spare::run(clients, seconds, self.seeds(), self.json)
+            }
         }
     }
 
@@ -103,15 +110,16 @@ impl Sim {
     fn check(&self, what: What) -> anyhow::Result<()> {
         let is_scenario = matches!(what, What::Scenario(_));
         let is_large = matches!(what, What::Town | What::Million);
+        let is_shared = matches!(what, What::Domains | What::Spare);
         let flags = [
             ("--trace", self.trace.is_some(), is_scenario),
             ("--out", self.out.is_some(), is_scenario),
             ("--mode", self.mode != Mode::Stream, is_scenario || is_large),
             ("--events", self.events.is_some(), what == What::Swarm),
             ("--seeds", self.seeds.is_some(), !is_large),
-            ("--clients", self.clients.is_some(), is_large || what == What::Domains),
+            ("--clients", self.clients.is_some(), is_large || is_shared),
             ("--minutes", self.minutes.is_some(), is_large),
-            ("--seconds", self.seconds.is_some(), what == What::Domains),
+            ("--seconds", self.seconds.is_some(), is_shared),
         ];
         for (flag, given, meant) in flags {
             anyhow::ensure!(!given || meant, "{flag} means nothing for {what}");

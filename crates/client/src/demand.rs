@@ -12,6 +12,8 @@
 //! stays. So a constant load leads to one statement; a step up is stated within one window, a step down one window after
 //! the windows that are remembered.
 //!
+//! Besides the mean, which shares are made of, it can say a [peak], which is a claim on what nobody wants.
+//!
 //! ```
 //! use lessor_client::demand::{Estimator, Options};
 //! use lessor_client::limiter::Usage;
@@ -30,7 +32,12 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
+use self::haste::{Door, Knocks};
+use self::peak::{Attempts, Peak};
 use crate::{gauge, limiter};
+
+pub mod haste;
+pub mod peak;
 
 /// How the demand is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +67,20 @@ pub struct Estimator {
     running_peak: Amount,
     /// What the last windows wanted and when they ended, oldest first; greater ones only, so the first is the greatest.
     peaks: VecDeque<(Time, Amount)>,
+    claims: Option<Claims>,
+}
+
+/// What is claimed of what nobody wants.
+#[derive(Clone, Debug)]
+struct Claims {
+    /// What the program wants to have saved up at the most, if it has said so.
+    burst: Option<Duration>,
+    peak: Peak,
+    knocks: Knocks,
+    /// The peak that was stated last.
+    stated: Amount,
+    /// Not before then is it quiet.
+    quiet_from: Time,
 }
 
 /// Units since the beginning.
@@ -68,6 +89,17 @@ struct Settled {
     /// Granted or denied: attempted and not waiting any more.
     all: u64,
     granted: u64,
+}
+
+/// Nobody is quiet who has just been refused something.
+const QUIET_AFTER_A_KNOCK: Duration = Duration::from_millis(500);
+
+// === impl Settled ===
+
+impl Settled {
+    fn of(usage: limiter::Usage) -> Settled {
+        Settled { all: usage.attempted.saturating_sub(usage.waiting), granted: usage.granted }
+    }
 }
 
 // === impl Options ===
@@ -98,6 +130,98 @@ impl Estimator {
             begun: None,
             running_peak: Amount::ZERO,
             peaks: VecDeque::new(),
+            claims: None,
+        }
+    }
+
+    /// Says a peak besides the mean, for a bucket that holds what comes in during `burst`, if the grantor allows that; absent:
+    /// as the grantor says.
+    #[must_use]
+    pub fn with_claims(self, burst: Option<Duration>) -> Estimator {
+        let peak = Peak::new(burst.unwrap_or(limiter::Limiter::DEFAULT_BURST));
+        let knocks = Knocks::default();
+        let claims = Claims { burst, peak, knocks, stated: Amount::ZERO, quiet_from: Time::ZERO };
+        Estimator { claims: Some(claims), ..self }
+    }
+
+    /// What the grantor allows to be saved up, if it has said so.
+    pub fn follow_burst(&mut self, said: Option<Duration>) {
+        if let Some(claims) = &mut self.claims {
+            let burst = claims.burst.into_iter().chain(said).min();
+            claims.peak.set_burst(burst.unwrap_or(limiter::Limiter::DEFAULT_BURST));
+        }
+    }
+
+    /// The least lease that would have let the last attempts through; absent where it is not measured, since the program said
+    /// what it wants, or what it wants at most.
+    #[must_use]
+    pub fn peak(&self) -> Option<Amount> {
+        let is_measured = self.fixed.is_none() && self.options.most == Amount::MAX;
+        self.claims.as_ref().filter(|_| is_measured).map(|claims| claims.stated)
+    }
+
+    /// Whether a refusal is worth a knock at `now`.
+    #[must_use]
+    pub fn door(&self, now: Time) -> Door {
+        match &self.claims {
+            Some(claims) if self.peak().is_some() => claims.knocks.door(now, haste::sure(now, &claims.peak)),
+            _ => Door::Shut,
+        }
+    }
+
+    /// More was granted: the next refusal is the first one again.
+    pub fn open_door(&mut self) {
+        if let Some(claims) = &mut self.claims {
+            claims.knocks.open();
+        }
+    }
+
+    /// Learns of attempts and what a limiter's counters read at `now`, a few times a window: closes the window when
+    /// it is over, and says when it has become quiet.
+    pub fn look(&mut self, now: Time, usage: limiter::Usage, attempts: &[Attempts]) -> Amount {
+        if self.begun.is_none_or(|(begun, _)| now.since(begun) >= self.options.window) {
+            self.observe_rate(now, usage);
+        }
+        let Some(claims) = &mut self.claims else { return self.wants() };
+        attempts.iter().for_each(|&attempts| claims.peak.count(attempts));
+        let bound = haste::bound(now, &claims.peak);
+        if self.stated.as_f64() > bound.as_f64() * 2.0 && usage.waiting == 0 && now >= claims.quiet_from {
+            claims.peak.forget();
+            claims.stated = Amount::ZERO;
+            self.stated = bound.max(self.options.floor).min(self.options.most);
+            self.peaks.clear();
+            self.begun = Some((now, Settled::of(usage)));
+            return self.wants();
+        }
+        let need = claims.peak.need(now);
+        if need > claims.stated || need.as_f64() * 2.0 < claims.stated.as_f64() {
+            claims.stated = need;
+        }
+        let sure = haste::sure(now, &claims.peak);
+        if claims.knocks.is_recent(now) && sure.as_f64() > self.stated.as_f64() * 1.1 {
+            self.want_what_is_sure(now, sure);
+        }
+        self.wants()
+    }
+
+    /// Something was refused at `now` while `held` was held: as much more is claimed, and what is certain is wanted.
+    pub fn knock(&mut self, now: Time, attempts: &[Attempts], held: Amount) -> Amount {
+        let Some(claims) = &mut self.claims else { return self.wants() };
+        attempts.iter().for_each(|&attempts| claims.peak.count(attempts));
+        claims.peak.claim(now, held.saturating_add(held));
+        claims.stated = claims.peak.need(now);
+        claims.quiet_from = now + QUIET_AFTER_A_KNOCK;
+        let sure = haste::sure(now, &claims.peak);
+        claims.knocks.knock(now, sure);
+        self.want_what_is_sure(now, sure);
+        self.wants()
+    }
+
+    /// A mean that is certain is wanted, and remembered as that of a window.
+    fn want_what_is_sure(&mut self, now: Time, sure: Amount) {
+        if sure > self.stated {
+            self.stated = sure.min(self.options.most);
+            self.close_window(now, sure);
         }
     }
 
@@ -115,8 +239,7 @@ impl Estimator {
     /// Learns what a limiter's counters read at `now`, and returns what to ask for. To be called about once a window;
     /// the first call only begins one.
     pub fn observe_rate(&mut self, now: Time, usage: limiter::Usage) -> Amount {
-        let all = usage.attempted.saturating_sub(usage.waiting);
-        let settled = Settled { all, granted: usage.granted };
+        let settled = Settled::of(usage);
         let Some((begun, before)) = self.begun else {
             self.begun = Some((now, settled));
             return self.wants();

@@ -12,6 +12,10 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::allowance::Allowance;
 use crate::fault::Fault;
+use crate::session::Transport;
+
+/// A peak is told again when it has changed by so much, and not otherwise.
+const NOTABLE: f64 = 1.1;
 
 /// What a resource counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,8 +123,10 @@ pub(crate) struct Holding {
     /// What cannot be given up at this moment: units in use of a gauge, what a node has handed out. No less than that, since
     /// the program was last allowed less.
     in_use: Amount,
-    /// The bands of the last report.
-    reported: Option<Bands>,
+    /// The least lease that would have let the last attempts through; absent: nothing is to be lent.
+    peak: Option<f64>,
+    /// The bands and the peak of the last report.
+    reported: Option<(Bands, Option<f64>)>,
     /// Whether the grantor waits for a report of this lease.
     ack_wanted: bool,
     /// The most that the grantor counts as far as we know: what the last report promised, or what was granted since.
@@ -218,6 +224,7 @@ impl Holding {
             burst: None,
             due: None,
             in_use: Amount::ZERO,
+            peak: None,
             reported: None,
             ack_wanted: false,
             counted: Amount::ZERO,
@@ -307,6 +314,11 @@ impl Holding {
         &mut self.config
     }
 
+    /// So much is claimed of what nobody wants, in units a second.
+    pub(crate) fn set_peak(&mut self, peak: Option<f64>) {
+        self.peak = peak.map(|peak| if peak > 0.0 { peak.min(f64::MAX) } else { 0.0 });
+    }
+
     pub(crate) fn set_in_use(&mut self, in_use: Amount) {
         self.in_use = in_use;
     }
@@ -319,15 +331,19 @@ impl Holding {
     }
 
     /// Whether the demand has changed since the last report in a way that should not wait for the next refresh: more is
-    /// wanted than is held, or something can be given back.
-    pub(crate) fn demand_is_news(&self, now: Time) -> bool {
-        let Some(reported) = &self.reported else { return true };
-        if *reported == self.config.bands {
-            return false;
-        }
+    /// wanted than is held, or something can be given back. Who is lent what nobody wants says at once what it wants: what
+    /// is a share is not recalled.
+    pub(crate) fn demand_is_news(&self, now: Time, transport: Transport) -> bool {
+        let Some((bands, peak)) = &self.reported else { return true };
         let (wants, held) = (self.as_amount(self.wants()), self.held(now));
+        if *bands == self.config.bands {
+            let claims = self.peak.unwrap_or(0.0);
+            let is_covered = Amount::from_f64(claims * 2.0) <= held;
+            return transport == Transport::Stream && claims > peak.unwrap_or(0.0) * NOTABLE && !is_covered;
+        }
         match self.config.surplus {
             Surplus::Keep => true,
+            Surplus::Return if self.is_lent_to(transport) => true,
             Surplus::Return | Surplus::ReturnParts(_) => wants > held || self.keep() < held,
         }
     }
@@ -357,7 +373,9 @@ impl Holding {
 
     /// Whether the last report said something else of the demand.
     pub(crate) fn demand_has_changed(&self) -> bool {
-        self.reported.as_ref() != Some(&self.config.bands)
+        self.reported.as_ref().is_none_or(|(bands, peak)| {
+            *bands != self.config.bands || differs(peak.unwrap_or(0.0), self.peak.unwrap_or(0.0))
+        })
     }
 
     /// The reign under which something is held, or counted, that has not ended.
@@ -399,7 +417,7 @@ impl Holding {
         if self.in_use <= held {
             self.ack_wanted = false;
         }
-        self.reported = Some(self.config.bands.clone());
+        self.reported = Some((self.config.bands.clone(), self.peak));
         // An ended lease of Lessor's is still acknowledged, which lets the grantor stop counting it at once.
         let lease = self.lease.as_ref().filter(|lease| lease.order.is_some() || held > Amount::ZERO);
         let has = lease.map(|lease| {
@@ -411,7 +429,15 @@ impl Holding {
         let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
         self.counted = promise.unwrap_or_default();
         let bands = self.config.bands.clone();
-        Report { resource: resource.clone(), bands, has, held: promise, domains: None, integer: None }
+        Report {
+            resource: resource.clone(),
+            bands,
+            has,
+            held: promise,
+            domains: None,
+            integer: None,
+            peak: self.peak,
+        }
     }
 
     /// Takes up `grant`, which lasts until `end`.
@@ -560,10 +586,19 @@ impl Holding {
         self.adopted = None;
     }
 
+    /// Whether what it holds beyond its wants is a loan: it is kept until the grantor recalls it. From who polls it could
+    /// not recall it.
+    fn is_lent_to(&self, transport: Transport) -> bool {
+        self.peak.is_some() && self.config.surplus == Surplus::Return && transport == Transport::Stream
+    }
+
     /// Gives back what the next report does not hold any more. Only a *fall* of the wants gives anything back: an algorithm
-    /// may well grant more than is wanted, and would again.
-    pub(crate) fn give_back_surplus(&mut self) {
-        let fell = self.reported.as_ref().is_some_and(|reported| self.wants() < sum(reported));
+    /// may well grant more than is wanted, and would again. Nor is a loan given back.
+    pub(crate) fn give_back_surplus(&mut self, transport: Transport) {
+        if self.is_lent_to(transport) {
+            return;
+        }
+        let fell = self.reported.as_ref().is_some_and(|(bands, _)| self.wants() < sum(bands));
         if fell || self.returning {
             let keep = self.keep();
             self.returning = keep > self.kept_for_wants();
@@ -584,7 +619,7 @@ impl Holding {
     }
 
     fn reported_wants(&self) -> Amount {
-        self.reported.as_ref().map_or(Amount::ZERO, |reported| self.as_amount(sum(reported)))
+        self.reported.as_ref().map_or(Amount::ZERO, |(bands, _)| self.as_amount(sum(bands)))
     }
 
     fn as_amount(&self, wants: f64) -> Amount {
@@ -597,6 +632,10 @@ impl Holding {
             (Kind::Rate, _) => Amount::from_f64(wants),
         }
     }
+}
+
+fn differs(one: f64, other: f64) -> bool {
+    one.max(other) > one.min(other) * NOTABLE
 }
 
 fn forever(capacity: Option<Amount>) -> Allowance {

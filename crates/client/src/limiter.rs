@@ -79,16 +79,22 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
+use self::attempts::Slots;
 use self::central::{Burst, Central};
 pub(crate) use self::hold::Hold;
+use self::knocker::Knocker;
 use self::meter::{Answer, Meter};
 use self::shards::Shards;
 pub use self::units::Wish;
 pub use crate::allowance::Allowance;
+use crate::demand::haste::Door;
+use crate::demand::peak::Attempts;
 pub use crate::waiting::{Clock, Refused, Waiting};
 
+mod attempts;
 mod central;
 mod hold;
+mod knocker;
 mod meter;
 mod shards;
 #[cfg(test)]
@@ -108,6 +114,8 @@ pub struct Limiter {
     ready_at: AtomicU64,
     central: Mutex<Central>,
     waiting: Waiting,
+    slots: Slots,
+    knocker: Knocker,
 }
 
 /// There will be no token until the allowance changes.
@@ -177,6 +185,8 @@ impl Limiter {
             ready_at: AtomicU64::new(NEVER),
             central: Mutex::new(Central::new(burst)),
             waiting: Waiting::DEFAULT,
+            slots: Slots::new(),
+            knocker: Knocker::new(),
         }
     }
 
@@ -284,11 +294,44 @@ impl Limiter {
         self.lock().usage(&self.shards)
     }
 
+    /// Counts attempts by the millisecond from here on, and wakes `waker` when something is refused or half of the bucket is
+    /// gone: once, until the next [`Limiter::set_door`].
+    pub fn listen(&self, now: Time, waker: Waker) {
+        self.slots.hear(now, self.usage().attempted);
+        self.knocker.set_waker(waker);
+    }
+
+    /// Whether a refusal is told to who listens. While it is, or no answer to that has come, `acquire` refuses nobody for
+    /// the rate at which it would wait too long.
+    pub fn set_door(&self, door: Door) {
+        self.knocker.set(door);
+    }
+
+    /// What was attempted since this was last asked, by the millisecond; nothing if nobody listens.
+    pub fn attempts(&self, now: Time) -> Vec<Attempts> {
+        self.slots.take(now, self.usage().attempted)
+    }
+
+    /// Notes what was attempted in the millisecond that is over.
+    #[cold]
+    fn roll(&self, now: Time) {
+        let mut central = self.take_over();
+        let attempted = central.usage(&self.shards).attempted;
+        let is_running_low = central.is_running_low(now, &self.shards);
+        self.publish(&central, now);
+        drop(central);
+        self.slots.roll(now, attempted);
+        if is_running_low {
+            self.knocker.knock();
+        }
+    }
+
     #[inline(never)]
     fn try_central(&self, n: u32, now: impl Fn() -> Time) -> Result<(), Denied> {
         let drawn = self.draw(n, now);
         if drawn.is_err() {
             self.shards.count_denied(n);
+            self.knocker.knock();
         }
         drawn
     }
@@ -296,9 +339,15 @@ impl Limiter {
     fn draw(&self, n: u32, now: impl Fn() -> Time) -> Result<(), Denied> {
         let ready_at = self.ready_at.load(Ordering::Relaxed);
         if ready_at == NEVER {
+            if self.slots.is_heard() && self.slots.is_over(now()) {
+                self.roll(now());
+            }
             return Err(Denied::NothingLeased);
         }
         let now = now();
+        if self.slots.is_over(now) {
+            self.roll(now);
+        }
         if let Some(answer) = self.metered(n, now) {
             return answer;
         }

@@ -187,6 +187,12 @@ impl Session {
         self.update(now, resource, |entry| entry.config().set_wants(wants));
     }
 
+    /// The least lease that would have let through what was attempted last, in units a second: a claim on what nobody
+    /// wants. With it, what is held beyond the wants is kept until the grantor recalls it; absent, nothing is lent.
+    pub fn set_peak(&mut self, now: Time, resource: &ResourceId, peak: Option<f64>) {
+        self.update(now, resource, |entry| entry.holding.set_peak(peak));
+    }
+
     /// The demands of a node from here on: at least one band, checked by the caller.
     pub fn set_bands(&mut self, now: Time, resource: &ResourceId, bands: Bands) {
         self.update(now, resource, |entry| entry.config().bands = bands);
@@ -442,7 +448,9 @@ impl Session {
     /// program has to hear before they are built: what is in use is read after that.
     fn gives_back(&mut self, now: Time, places: &[usize]) -> bool {
         let config = &self.config;
-        let given_back = places.iter().filter(|&&place| self.entries[place].give_back(config)).count();
+        let transport = self.streams.transport;
+        let given_back =
+            places.iter().filter(|&&place| self.entries[place].give_back(config, transport)).count();
         if given_back > 0 {
             self.settle(now);
         }

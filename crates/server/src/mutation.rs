@@ -73,13 +73,17 @@ pub enum Mutation {
     TrustOldRecord,
     /// One unit more is saved up for those who ask for units than the limit brings in the burst.
     UnitOnTop,
+    /// A peak is due like wants: it takes from the shares of others.
+    PeakTakesShare,
+    /// A loan is recalled below the part that a raise goes up to.
+    RecallBelowPart,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 29] = [
+    pub const ALL: [Mutation; 31] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -109,6 +113,8 @@ impl Mutation {
         Mutation::EmptyIsNothing,
         Mutation::TrustOldRecord,
         Mutation::UnitOnTop,
+        Mutation::PeakTakesShare,
+        Mutation::RecallBelowPart,
     ];
 }
 

@@ -42,6 +42,7 @@ use self::children::Children;
 use self::hearing::holder;
 use self::legacy::Crowd;
 use self::rotate::Rota;
+use self::spare::Lending;
 use self::streaming::Streaming;
 use self::supply::Supply;
 use self::units::Pool;
@@ -84,6 +85,8 @@ pub struct Resource {
     /// What is charged to holders that draw no incarnation.
     legacy: Crowd,
     streaming: Streaming,
+    /// Who is lent what nobody wants.
+    lending: Lending,
     /// What clients tell each other of their domains, once one has.
     hub: Option<Box<Hub>>,
     /// Who takes turns.
@@ -173,6 +176,7 @@ impl Resource {
             changes_kind: false,
             legacy: Crowd::default(),
             streaming: Streaming::default(),
+            lending: Lending::default(),
             hub: None,
             rota: Rota::new(&template),
             pool: Pool::default(),

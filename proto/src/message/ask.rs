@@ -59,6 +59,9 @@ pub struct Report {
     pub domains: Option<u32>,
     /// Whether it takes the resource for a gauge, which counts whole units, or for a rate; absent: it does not say.
     pub integer: Option<bool>,
+    /// The least lease that would have let the last attempts through, in units a second: a claim on what nobody wants, and
+    /// on nothing else. Absent: nothing is to be lent beyond the wants.
+    pub peak: Option<f64>,
 }
 
 /// The demands of one report.

@@ -57,6 +57,11 @@ pub(super) fn held(place: Place<'_>, held: Option<f64>) -> Result<Option<Amount>
     held.map(|held| amount(|| place.path("held"), Some(held)).map(Amount::from_f64)).transpose()
 }
 
+/// The least lease that would have let the last attempts through.
+pub(super) fn peak(place: Place<'_>, peak: Option<f64>) -> Result<Option<f64>, Refusal> {
+    peak.map(|peak| amount(|| place.path("peak"), Some(peak))).transpose()
+}
+
 /// A number of clients, at least 1.
 pub(super) fn subclients(path: impl Fn() -> String, count: Option<i64>) -> Result<u32, Refusal> {
     let wanted = || format!("a whole number from 1 to {}", u32::MAX);

@@ -12,7 +12,8 @@ use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EmptyIsNothing,
     EndUnchecked, IncarnationFreesOld, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured,
     MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck,
-    NumberBehind, RenewInDebt, ResealEarly, ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
+    NumberBehind, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, ShortCharge, ShortGhost,
+    TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -54,7 +55,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 27] = [
+const NOT_NOTICED: [(Mutation, &str); 29] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(EmptyIsNothing), "unary, a succession"),
@@ -80,6 +81,9 @@ const NOT_NOTICED: [(Mutation, &str); 27] = [
     (Holder(RenewAnyway), "streams, other wants"),
     // A leader that is succeeded is dead.
     (Holder(NoFence), "streams, a succession"),
+    // Nobody states a peak.
+    (Grantor(PeakTakesShare), "streams, other wants"),
+    (Grantor(RecallBelowPart), "streams, other wants"),
     // There are no gauges.
     (Holder(UnitsNotHeld), "unary"),
     (Holder(UseReadBefore), "unary"),

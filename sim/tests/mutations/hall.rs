@@ -118,6 +118,7 @@ impl Report {
             held: self.held.map(units),
             domains: None,
             integer: None,
+            peak: None,
         }
     }
 }

@@ -59,6 +59,7 @@ fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order
             held: None,
             domains: None,
             integer: None,
+            peak: None,
         };
         let ask = Ask {
             kind: HolderKind::Client,

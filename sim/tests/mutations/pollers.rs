@@ -70,7 +70,8 @@ impl Poller {
             lasts: None,
         });
         let bands = [band].into_iter().collect::<Bands>();
-        let report = Report { resource: resource(), bands, has, held: None, domains: None, integer: None };
+        let report =
+            Report { resource: resource(), bands, has, held: None, domains: None, integer: None, peak: None };
         Letter(Ask {
             kind: HolderKind::Client,
             holder: ClientId::new(self.name, 16).expect("a name"),

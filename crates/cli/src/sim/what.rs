@@ -17,12 +17,14 @@ pub(crate) enum What {
     Million,
     /// A domain that reaches several clients.
     Domains,
+    /// Many clients that share by leases what one limiter could grant.
+    Spare,
 }
 
 /// A name of nothing that can be simulated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, town, million, domains"
+    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, town, million, domains, spare"
 )]
 pub(crate) struct UnknownWhat(String);
 
@@ -37,6 +39,7 @@ impl FromStr for What {
             "town" => Ok(What::Town),
             "million" => Ok(What::Million),
             "domains" => Ok(What::Domains),
+            "spare" => Ok(What::Spare),
             name => name.parse().map(What::Scenario).map_err(|_| UnknownWhat(name.to_owned())),
         }
     }
@@ -50,6 +53,7 @@ impl fmt::Display for What {
             What::Town => f.write_str("town"),
             What::Million => f.write_str("million"),
             What::Domains => f.write_str("domains"),
+            What::Spare => f.write_str("spare"),
         }
     }
 }

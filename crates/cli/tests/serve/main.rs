@@ -11,6 +11,7 @@ mod bursts;
 mod crash;
 mod domains;
 mod floors;
+mod idle;
 mod kinds;
 mod learning;
 mod limits;

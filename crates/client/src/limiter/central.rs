@@ -23,6 +23,8 @@ const SHARDS_PART: u64 = 2;
 const MIN_SHARE: u64 = 2;
 /// Nothing is owed that would take longer to come in: a minute.
 const MOST_OWED_NANOS: u64 = 60_000_000_000;
+/// Of a smaller bucket it is not told that it is half empty.
+const LEAST_TOLD: u64 = 4;
 /// A batch leaves three quarters of the bucket to others.
 const BATCH_PART: u64 = 4;
 
@@ -58,6 +60,8 @@ pub(super) struct Central {
     /// Units whose waiters were refused or went away.
     given_up: u64,
     queue: Queue,
+    /// Half of the bucket was there since the allowance last changed.
+    was_half_full: bool,
 }
 
 // === impl Central ===
@@ -77,6 +81,7 @@ impl Central {
             units: Units::new(),
             given_up: 0,
             queue: Queue::new(),
+            was_half_full: false,
         }
     }
 
@@ -117,6 +122,7 @@ impl Central {
             }
             self.bucket.let_off(MOST_OWED_NANOS);
         }
+        self.was_half_full = false;
         self.lapse();
     }
 
@@ -305,6 +311,18 @@ impl Central {
     /// Takes back the bucket from a meter that counted so many billionths of a unit.
     pub(super) fn charge(&mut self, nanos: u64) {
         self.bucket.charge(nanos);
+    }
+
+    /// Whether less than half is left of a bucket of at least four units that had more. One that has just been allowed more has
+    /// not filled yet.
+    pub(super) fn is_running_low(&mut self, now: Time, shards: &Shards) -> bool {
+        let burst = self.burst_micros / Amount::MICROS_PER_UNIT;
+        if self.unlimited || !self.is_open(now) || burst < LEAST_TOLD {
+            return false;
+        }
+        self.bucket.refill(now.as_nanos());
+        let is_half_full = (self.bucket.tokens() + shards.total()) * 2 >= burst;
+        std::mem::replace(&mut self.was_half_full, is_half_full) && !is_half_full
     }
 
     pub(super) fn usage(&self, shards: &Shards) -> Usage {

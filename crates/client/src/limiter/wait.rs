@@ -1,11 +1,12 @@
 //! Permits that are waited for.
 
 use std::task::Waker;
+use std::time::Duration;
 
 use lessor_proto::Time;
 
 use super::{Limiter, Refused, ring};
-use crate::waiting::{Clock, Door, Step, Ticket, wait};
+use crate::waiting::{Clock, Door, Step, Ticket, Waiting, wait};
 
 impl Limiter {
     /// Waits for a permit for `n` units, in order, within the bounds of [`Limiter::with_waiting`].
@@ -30,6 +31,9 @@ impl Limiter {
             return Ok(());
         }
         let now = clock.now();
+        if self.slots.is_over(now) {
+            self.roll(now);
+        }
         if let Some(Ok(())) = self.metered(n, now) {
             return Ok(());
         }
@@ -42,12 +46,21 @@ impl Limiter {
     /// A place in the queue where a permit cannot be had at once.
     fn draw_or_join(&self, n: u32, now: Time) -> Result<Option<Ticket>, Refused> {
         let mut central = self.take_over();
-        let answer = match central.fetch(n, now, &self.shards) {
+        let is_fetched = central.fetch(n, now, &self.shards);
+        let answer = match is_fetched {
             true => Ok(None),
+            // What is allowed may be as small as what was wanted until now.
+            false if self.knocker.is_hopeful() => {
+                let waiting = Waiting { max_wait: Duration::MAX, ..self.waiting };
+                central.join(n, now, waiting).map(Some)
+            }
             false => central.join(n, now, self.waiting).map(Some),
         };
         self.publish(&central, now);
         ring(central);
+        if !is_fetched {
+            self.knocker.knock();
+        }
         answer
     }
 }

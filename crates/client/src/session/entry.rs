@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::message::{Grant, HolderKind, Order, Report};
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 
-use super::{Change, Failure, Fault, SessionConfig};
+use super::{Change, Failure, Fault, SessionConfig, Transport};
 use crate::allowance::Allowance;
 use crate::domain::Policies;
 use crate::holding::{Holding, HoldingConfig, Kind, Rung};
@@ -138,7 +138,7 @@ impl Entry {
     pub(super) fn expedite(&mut self, now: Time, spaced: Time, kind: HolderKind) {
         if self.holding.ack_is_due(now) {
             self.due = self.due.min(if self.hurried { spaced.max(now) } else { now });
-        } else if self.holding.demand_is_news(now)
+        } else if self.holding.demand_is_news(now, Transport::Poll)
             || kind == HolderKind::Node && self.holding.promise_fell(now)
         {
             self.due = self.due.min(spaced.max(now));
@@ -151,7 +151,10 @@ impl Entry {
         if self.refusals > 0 {
             return;
         }
-        if holding.ack_is_due(now) || holding.demand_is_news(now) || holding.promise_fell(now) {
+        if holding.ack_is_due(now)
+            || holding.demand_is_news(now, Transport::Stream)
+            || holding.promise_fell(now)
+        {
             self.due = self.due.min(spaced.max(now));
         }
     }
@@ -187,12 +190,12 @@ impl Entry {
 
     /// Gives back what the next report does not hold any more. The program has to hear of that, and say what is in use, before
     /// the report is built. Returns whether anything was given back.
-    pub(super) fn give_back(&mut self, config: &SessionConfig) -> bool {
+    pub(super) fn give_back(&mut self, config: &SessionConfig, transport: Transport) -> bool {
         if config.breaks(Mutation::UseReadBefore) {
             return false;
         }
         let before = self.holding.amount();
-        self.holding.give_back_surplus();
+        self.holding.give_back_surplus(transport);
         let is_less = self.holding.amount() < before;
         if is_less && config.breaks(Mutation::KeepAfterPromise) {
             self.given_back = Some(before);
@@ -214,7 +217,7 @@ impl Entry {
     /// What to tell the grantor at `now`; the promise holds from here on.
     pub(super) fn report(&mut self, now: Time, reign: Option<u64>, config: &SessionConfig) -> Report {
         if config.breaks(Mutation::UseReadBefore) {
-            self.holding.give_back_surplus();
+            self.holding.give_back_surplus(Transport::Poll);
         }
         let mut report = self.holding.report(now, &self.resource, reign);
         report.integer = Some(self.holding.config().kind == Kind::Gauge);

@@ -3,6 +3,7 @@
 //! It waits for whichever comes first of the session's deadline, something heard from a server and a command, reads the clock once, and hands
 //! the session what happened. So a lease ends in time while a request hangs. No lock is held while it waits.
 
+mod knocks;
 mod subleases;
 mod units;
 
@@ -24,11 +25,12 @@ use crate::domain::{Domains, Scope, Sublessee};
 use crate::holding::{HoldingConfig, Kind, Rung};
 use crate::session::{Action, Change, Session, Transport};
 
+pub(super) use self::knocks::Knocker;
 pub(super) use self::subleases::Bell;
 pub(super) use self::units::UnitsBell;
 
 /// How often the use of a rate is looked at.
-const RATE_TICK: Duration = Duration::from_secs(1);
+const RATE_TICK: Duration = Duration::from_millis(250);
 /// How often the use of a gauge is: somebody may wait for what comes back.
 const GAUGE_TICK: Duration = Duration::from_millis(200);
 /// How long a client that stops tries to release its leases.
@@ -55,6 +57,11 @@ pub(super) enum Command {
         resource: ResourceId,
         generation: u64,
         wants: Option<Amount>,
+    },
+    /// Something was refused, or soon will be.
+    Knock {
+        resource: ResourceId,
+        generation: u64,
     },
     /// Domains are to have leases, or are not to have them any more.
     Subleases {
@@ -220,6 +227,7 @@ impl Driver {
                     self.ask_for_units(now, &resource);
                 }
             }
+            Command::Knock { resource, generation } => self.knock(now, &resource, generation),
             // What there is to tell is looked at after each event.
             Command::Tell => {}
             Command::Shutdown { done } => self.stop(now, Some(done)),
@@ -235,6 +243,7 @@ impl Driver {
         self.subleases.leave(now, &opening.resource, &mut self.session);
         self.subleases.yield_to_program(now, &opening.resource);
         self.session.add(now, opening.resource.clone(), opening.config.clone());
+        self.session.set_peak(now, &opening.resource, opening.demand.peak().map(Amount::as_f64));
         opening.domains.follow(self.session.policies(&opening.resource));
         opening.enforcer.allow(now, self.session.allowance(now, &opening.resource));
         self.session.set_in_use(now, &opening.resource, opening.enforcer.in_use());
@@ -293,6 +302,8 @@ impl Driver {
             held.opening.domains.sweep(now);
             held.opening.domains.subleases().retire(now);
             self.session.set_in_use(now, resource, in_use);
+            let peak = held.opening.demand.peak().filter(|_| !held.leaving);
+            self.session.set_peak(now, resource, peak.map(Amount::as_f64));
             self.session.set_wants(now, resource, wants);
             held.opening.view.send_if_modified(|view| {
                 view.wants = wants;
@@ -321,7 +332,7 @@ impl Driver {
                 Action::Change(change) => {
                     let resource = change.resource.clone();
                     self.tell_domain(now, &change);
-                    if let Some(held) = self.open.get(&resource) {
+                    if let Some(held) = self.open.get_mut(&resource) {
                         held.apply(now, change);
                         // The limit is lowered, and the next report is not built: what is in use now is what it may say.
                         self.session.set_in_use(now, &resource, held.opening.enforcer.in_use());
@@ -399,19 +410,25 @@ impl Held {
     fn wants(&mut self, now: Time) -> f64 {
         let Open { enforcer, demand, .. } = &mut self.opening;
         let wants = enforcer.observe(now, demand);
+        enforcer.set_door(demand.door(now));
         if self.leaving { 0.0 } else { wants.as_f64() }
     }
 
-    fn apply(&self, now: Time, change: Change) {
+    fn apply(&mut self, now: Time, change: Change) {
         if self.leaving {
             self.opening.enforcer.allow(now, Allowance { capacity: Some(Amount::ZERO), ..change.allowance });
             return;
         }
-        let (Open { enforcer, domains, view, .. }, allowance) = (&self.opening, change.allowance);
+        let (Open { enforcer, domains, view, demand, .. }, allowance) = (&mut self.opening, change.allowance);
         // Nothing is allowed before it is known what each domain may have of it.
         domains.follow(change.domains.clone());
         enforcer.allow(now, allowance);
-        let before = view.borrow().rung;
+        let (before, held) = (view.borrow().rung, view.borrow().capacity);
+        demand.follow_burst(allowance.burst);
+        if allowance.capacity > held {
+            demand.open_door();
+            enforcer.set_door(demand.door(now));
+        }
         log(now, before, &change);
         view.send_if_modified(|view| {
             let news = view.capacity != allowance.capacity

@@ -9,7 +9,8 @@ use lessor_proto::name::BadName;
 use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{mpsc, watch};
 
-use super::driver::{Bell, Command, Open, UnitsBell};
+use super::clock;
+use super::driver::{Bell, Command, Knocker, Open, UnitsBell};
 use super::metrics::ResourceMetrics;
 use super::resource::{Closed, Core, Enforce, LeaseView, Resource, Tally};
 use crate::demand::{self, Estimator};
@@ -162,6 +163,9 @@ impl<'a, E> Opening<'a, E> {
     {
         let most = self.max_wants.map_or(Amount::MAX, Amount::from_f64);
         let mut demand = Estimator::new(demand::Options { most, ..demand::Options::default() });
+        if kind == Kind::Rate {
+            demand = demand.with_claims(self.burst);
+        }
         demand.set(self.wants.map(Amount::from_f64));
         let wants = demand.wants().as_f64();
         let (publish, view) = watch::channel(LeaseView::waiting(wants));
@@ -170,6 +174,8 @@ impl<'a, E> Opening<'a, E> {
         let bell = Bell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
         let units = UnitsBell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
         enforcer.call(units.waker());
+        let knocker = Knocker { commands: bell.commands.clone(), resource: resource.clone(), generation };
+        enforcer.listen(clock::now(), knocker.waker());
         let lender = Lender { resource: resource.clone(), bell: bell.waker() };
         let domains = Arc::new(Domains::new(options).with_lender(lender));
         let config =

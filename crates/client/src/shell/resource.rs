@@ -13,6 +13,7 @@ use super::driver::Command;
 use super::metrics::ResourceMetrics;
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
+use crate::demand::haste::Door;
 use crate::domain::{Domains, Query};
 use crate::gauge::{self, Gauge, Permit};
 use crate::holding::{Kind, Rung};
@@ -75,6 +76,14 @@ pub(super) struct Tally {
 pub(super) trait Enforce: Send + Sync {
     fn allow(&self, now: Time, allowance: Allowance);
     fn observe(&self, now: Time, demand: &mut Estimator) -> Amount;
+    /// Wakes `waker` when something is refused.
+    fn listen(&self, _now: Time, _waker: Waker) {}
+    /// Something was refused while `held` was held. Returns what is wanted.
+    fn knock(&self, _now: Time, demand: &mut Estimator, _held: Amount) -> Amount {
+        demand.wants()
+    }
+    /// Whether the next refusal is told.
+    fn set_door(&self, _door: Door) {}
     /// What cannot be given up at this moment.
     fn in_use(&self) -> Amount;
     /// Is woken when there are units to ask for.
@@ -280,7 +289,20 @@ impl Enforce for Limiter {
     }
 
     fn observe(&self, now: Time, demand: &mut Estimator) -> Amount {
-        demand.observe_rate(now, self.usage())
+        let attempts = self.attempts(now);
+        demand.look(now, self.usage(), &attempts)
+    }
+
+    fn listen(&self, now: Time, waker: Waker) {
+        Limiter::listen(self, now, waker);
+    }
+
+    fn knock(&self, now: Time, demand: &mut Estimator, held: Amount) -> Amount {
+        demand.knock(now, &self.attempts(now), held)
+    }
+
+    fn set_door(&self, door: Door) {
+        Limiter::set_door(self, door);
     }
 
     fn in_use(&self) -> Amount {

@@ -86,6 +86,7 @@ pub(crate) fn ask(number: usize, wants: f64) -> Ask {
             held: None,
             domains: None,
             integer: None,
+            peak: None,
         }],
         line: None,
     }

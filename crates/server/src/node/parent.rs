@@ -154,6 +154,7 @@ impl Node {
         } else if resource.take_wants_news() {
             session.set_bands(now, id, resource.bands());
         }
+        session.set_peak(now, id, resource.peak());
         session.set_in_use(now, id, in_use);
     }
 

@@ -16,7 +16,10 @@ const WHOLE: u32 = 1_000_000;
 impl Fraction {
     /// Nothing of it.
     pub const NONE: Fraction = Fraction(0);
+    /// Nearly all of it.
+    pub const NINE_TENTHS: Fraction = Fraction(WHOLE / 10 * 9);
     /// Half of it.
+    #[cfg(test)]
     pub const HALF: Fraction = Fraction(WHOLE / 2);
     /// All of it.
     pub const ALL: Fraction = Fraction(WHOLE);

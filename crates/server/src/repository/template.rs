@@ -45,8 +45,8 @@ pub struct Template {
     pub legacy: Legacy,
     /// How much of the capacity all of them together may have.
     pub legacy_max_fraction: Fraction,
-    /// Of a rate that is divided: how much of what nobody wants is kept by the nodes below, so that it is near to those who
-    /// come to want it; absent: half of it.
+    /// Of a rate that is divided: how much of what nobody wants is lent to the nodes below and to clients, so that it is
+    /// near to those who come to want it; absent: nine tenths of it.
     pub spare_to_nodes: Option<Fraction>,
     /// Of a rate that is divided: how much of the capacity is reserved for clients that reach no server, and leased apart.
     pub safe_fraction: Fraction,
@@ -181,11 +181,11 @@ impl Template {
         self.has_turns().then(|| (self.rotate.unwrap_or(Rotate::Fair), quantum.max(LEAST_QUANTUM)))
     }
 
-    /// How much of what nobody wants is kept by the nodes below.
+    /// How much of what nobody wants is lent.
     #[must_use]
     pub fn spare(&self) -> Fraction {
         match self.kind == Kind::Rate && self.policy.is_bounded() {
-            true => self.spare_to_nodes.unwrap_or(Fraction::HALF),
+            true => self.spare_to_nodes.unwrap_or(Fraction::NINE_TENTHS),
             false => Fraction::NONE,
         }
     }

@@ -48,8 +48,21 @@ impl Resource {
     /// Grants what is due to the child at `slot`, counted from its last report; nothing if nothing can be granted: the
     /// report is too old, or the node has no lease of its own.
     pub(super) fn answer(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Reply> {
+        self.appraise();
+        let target = self.target(now, slot);
+        self.answer_with(now, slot, target, reign)
+    }
+
+    /// The same with `target` for what is due.
+    pub(super) fn answer_with(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        target: Amount,
+        reign: Reign<'_>,
+    ) -> Option<Reply> {
         let length = self.length(now, slot, reign)?;
-        let (target, most) = self.within_part(slot, self.steady(slot, self.target(now, slot)));
+        let (target, most) = self.within_part(slot, self.steady(slot, target));
         let config = reign.config;
         if !self.shown.is_empty() {
             let reachable = self.ledger.reachable(&self.children.at(slot).account, target.min(most));
@@ -164,7 +177,7 @@ impl Resource {
             learning: self.is_learning(now),
             safe_capacity: self.advice(slot),
             burst: self.terms.told_burst(),
-            due: self.due(slot, granted.amount),
+            due: self.unit_due(slot, granted.amount),
             generation: Some(self.generation()),
             sharing: Some(self.sharing()),
             domains: None,
@@ -172,8 +185,17 @@ impl Resource {
         }
     }
 
-    /// What is due to the child at `slot`.
+    /// What is due to the child at `slot`, with its loan.
     pub(super) fn target(&self, now: Time, slot: Slot) -> Amount {
+        let due = self.due(now, slot);
+        if self.children.at(slot).withdrawn || self.is_learning(now) {
+            return due;
+        }
+        self.with_loan(slot, due)
+    }
+
+    /// What is due to the child at `slot`, whatever is lent.
+    pub(super) fn due(&self, now: Time, slot: Slot) -> Amount {
         let child = self.children.at(slot);
         if child.withdrawn || self.changes_kind {
             return Amount::ZERO;
@@ -185,7 +207,7 @@ impl Resource {
             true => self.whole_units(slot),
             false => Amount::from_f64(self.share(&child.demands)),
         };
-        self.with_spare(slot, share).max(self.kept(slot))
+        share.max(self.kept(slot))
     }
 
     /// What it was granted last on its stream, if that is as good as `target`: nobody has to hear of a rounding.

@@ -17,7 +17,7 @@ impl Resource {
     /// charge.
     pub(super) fn succeed(&mut self, slot: Slot, life: Life<'_>, reign: Reign<'_>) -> bool {
         let Life::Leader { reign: number, .. } = life else { return true };
-        let Resource { children, ledger, streaming, succeeded, .. } = self;
+        let Resource { children, ledger, streaming, lending, succeeded, .. } = self;
         let child = children.at_mut(slot);
         if number > child.session {
             let out = child.account.last_end().map(|end| (child.account.charge(), end));
@@ -25,6 +25,7 @@ impl Resource {
             succeeded.extend(out.map(|out| (slot, out)));
             streaming.remove(slot);
             self.pool.leave(slot);
+            lending.forget(slot);
             if reign.config.rules.lack(Mutation::LeaderFreesOld) {
                 ledger.close(&mut child.account);
             }
@@ -60,7 +61,8 @@ impl Resource {
         }
         let shown = report.has.as_ref().map(|has| has.capacity);
         if self.children.at_mut(slot).hear(now, ask.report_id, shown) {
-            self.set_demands(slot, Demands::from_bands(&report.bands));
+            self.lending.set_peak(slot, report.peak);
+            self.set_demands(slot, demands(report, reign));
         }
     }
 
@@ -93,7 +95,7 @@ impl Resource {
             Life::Session(life) if self.is_learning(now) => life,
             _ => claimed.map_or(begun, |(lease, _)| lease.life),
         };
-        let mut child = Child::new(now, holder, life, Demands::from_bands(&report.bands));
+        let mut child = Child::new(now, holder, life, demands(report, reign));
         child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
         child.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
@@ -102,6 +104,7 @@ impl Resource {
         if let Life::Leader { line, .. } = holder.life {
             self.children.note_line(slot, line);
         }
+        self.lending.set_peak(slot, report.peak);
         let child = self.children.at(slot);
         for demand in child.demands.iter() {
             self.shares.insert(&demand);
@@ -184,6 +187,7 @@ impl Resource {
         (self.unsettled, self.wants_news) = (true, true);
         self.rota.spoil();
         self.stop_telling(slot);
+        self.lending.forget(slot);
         self.rota.leave(slot);
         self.succeeded.remove(&slot);
         self.shown.remove(&slot);
@@ -199,6 +203,17 @@ impl Resource {
             }
         }
     }
+}
+
+/// What `report` says is wanted. A peak is no part of it.
+fn demands(report: &Report, reign: Reign<'_>) -> Demands {
+    let mut bands = report.bands.clone();
+    if reign.config.rules.lack(Mutation::PeakTakesShare)
+        && let ([band], Some(peak)) = (&mut bands[..], report.peak)
+    {
+        band.wants = band.wants.max(peak);
+    }
+    Demands::from_bands(&bands)
 }
 
 /// Who sends `report`, and which life of it. A token tells that under every leader: two processes of one id may show the

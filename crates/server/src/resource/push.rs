@@ -95,10 +95,12 @@ impl Resource {
         }
         self.streaming.remove(slot);
         self.pool.leave(slot);
+        self.enlist(slot);
     }
 
     /// Tells the holder at `slot`, which has just reported, what is due to it, if that is news.
     pub(crate) fn respond(&mut self, now: Time, slot: Slot, reign: Reign<'_>, peers: &mut Peers) {
+        self.appraise();
         let (holds, target) = (self.holds(slot), self.target(now, slot));
         let news = match self.streaming.is_owed(slot) {
             true => true,
@@ -111,6 +113,7 @@ impl Resource {
         if news {
             self.push(now, slot, reign, peers);
         }
+        self.unsettled |= self.needs_loans_back();
     }
 
     /// Tells everybody what is worth telling.
@@ -121,7 +124,9 @@ impl Resource {
         for slot in self.streaming.owed() {
             told += u32::from(self.push(now, slot, reign, peers));
         }
+        self.appraise();
         let others = self.streaming.others();
+        told += self.recall_loans(now, reign, peers);
         for slot in self.too_full(now, &others) {
             told += u32::from(self.push(now, slot, reign, peers));
         }
@@ -144,7 +149,9 @@ impl Resource {
             }
             return Renewed { renewal: Renewal::Extended, grant: None };
         }
-        match self.grant_anew(now, slot, reign) {
+        let granted = self.grant_anew(now, slot, reign);
+        self.unsettled |= self.needs_loans_back();
+        match granted {
             Some(grant) => Renewed { renewal: Renewal::Granted, grant: Some(grant) },
             None => Renewed { renewal: Renewal::None, grant: None },
         }
@@ -169,6 +176,7 @@ impl Resource {
 
     /// Where the holder at `slot` stands among those who listen.
     pub(super) fn rank(&mut self, slot: Slot) {
+        self.enlist(slot);
         if self.streaming.peer(slot).is_none() {
             return;
         }
@@ -184,7 +192,8 @@ impl Resource {
             &Demands::One { wants, weight, priority } if ranked => Some(Rank {
                 priority: priority.into(),
                 weight: weight.get(),
-                wants: Amount::from_f64(wants),
+                // A loan is recalled when it is needed, and not because it is more than is wanted.
+                wants: Amount::from_f64(wants).saturating_add(self.lending.loan(slot).unwrap_or_default()),
                 holds: self.holds(slot),
             }),
             _ => None,
@@ -210,6 +219,26 @@ impl Resource {
         true
     }
 
+    /// The same, of what is due no more than `most`.
+    pub(super) fn push_at_most(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        most: Amount,
+        reign: Reign<'_>,
+        peers: &mut Peers,
+    ) -> bool {
+        let Some(peer) = self.streaming.peer(slot) else { return false };
+        if !peers.takes(peer, &self.id) {
+            return false;
+        }
+        let target = self.target(now, slot).min(most);
+        let Some(reply) = self.answer_with(now, slot, target, reign) else { return false };
+        self.note(slot, reply.told);
+        peers.grant(peer, reply.grant);
+        true
+    }
+
     fn note(&mut self, slot: Slot, told: Told) {
         self.streaming.tell(slot, told);
         self.rank(slot);
@@ -223,6 +252,7 @@ impl Resource {
         let settled = !self.ledger.in_debt() || reign.config.rules.lack(Mutation::RenewInDebt);
         let length = self.length(now, slot, reign)?;
         let same = told.seq == last.seq && told.length == length && last.end > now;
+        self.appraise();
         let target = self.reachable(slot, self.target(now, slot));
         (settled && same && !self.differs(last.amount, target)).then_some(length)
     }
@@ -252,9 +282,9 @@ impl Resource {
     fn feed_others(&mut self, now: Time, others: &[Slot], reign: Reign<'_>, peers: &mut Peers) -> u32 {
         let mut hungry: Vec<(f64, Slot)> = Vec::new();
         for &slot in others {
-            let (holds, target) = (self.holds(slot), self.target(now, slot));
-            if target > holds {
-                hungry.push((holds.as_f64() / target.as_f64(), slot));
+            let (holds, due) = (self.holds(slot), self.due(now, slot));
+            if due > holds {
+                hungry.push((holds.as_f64() / due.as_f64(), slot));
             }
         }
         hungry.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -299,7 +329,7 @@ impl Resource {
     }
 
     /// Whether a holder of `holds` should hear of `target` at once.
-    fn is_worth_telling(&self, holds: Amount, target: Amount) -> bool {
+    pub(super) fn is_worth_telling(&self, holds: Amount, target: Amount) -> bool {
         let moved = holds.as_f64() - target.as_f64();
         self.differs(holds, target) && moved.abs() >= holds.max(target).as_f64() * self.tolerance()
     }

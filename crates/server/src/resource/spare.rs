@@ -1,44 +1,302 @@
-//! Capacity that nobody wants, kept near to those who may come to want it.
+//! Capacity that nobody wants, lent to those who may come to want it.
 //!
-//! What is left at the root when all wants are met would cost a round trip up the whole tree as soon as somebody wants it;
-//! what lies at a leaf is there at once, and has to be recalled for those below other leaves. So a part of it, half
-//! if nothing else is configured, is granted to the nodes below on top of their shares, by the number of clients below each;
-//! and each of them does the same with what it has. Only to those that listen on a stream: from one that polls it could
-//! not be recalled before that asks again.
+//! Demand moves faster than messages: what lies at the root is a round trip away from the program that needs it now. So
+//! nine tenths of what is left when all wants are met, if nothing else is configured, are lent on top of the shares, to nodes
+//! and to clients of ours that state a *peak*; each node does the same with what it has. First by peaks: who states one claims
+//! twice that lease, and where there is not enough for all the claims the water level over them is what each gets. What is
+//! left is lent evenly, by the number of clients below. Only to those that listen on a stream: from one that polls a loan
+//! could not be recalled before that asks again. Only of a rate whose shares are bounded: units of a gauge that are lent
+//! could not be taken back while they are in use.
 //!
-//! What is spare moves with every change of the wants, and nobody need hear of each: a node that has between half
-//! and one and a half of its part keeps what it has. So at least a quarter of what this node means to keep stays here.
+//! A loan is no share. It is given with a report or a heartbeat to who has less than half of its part, never because the
+//! spare moved, and stays until it is needed: when somebody is short of its share, or when less than half of what
+//! is to be kept free is left. Then the greatest loan that nobody claims goes first, and then the greatest, but none below the
+//! part that a raise would go up to, or two holders would take from each other for ever.
 
-use lessor_proto::Amount;
+use std::collections::{BTreeMap, BTreeSet};
+
+use lessor_algorithms::{Demand, Policy, Shares};
 use lessor_proto::message::HolderKind;
+use lessor_proto::{Amount, Time};
 
-use super::Resource;
 use super::slab::Slot;
+use super::{Reign, Resource};
+use crate::mutation::Mutation;
+use crate::node::Peers;
+use crate::repository::Fraction;
+
+/// At most so many loans are recalled before others are heard.
+const SLICE: usize = 64;
+
+/// Thousandths of a unit, in which what peaks exceed wants by is squared and summed.
+const MILLI: f64 = 1e3;
+
+/// Who may be lent something, and who has a loan.
+#[derive(Clone, Debug)]
+pub(super) struct Lending {
+    /// What is claimed on top of the wants. The capacity is what may be lent.
+    claims: Shares,
+    borrowers: BTreeMap<Slot, Borrower>,
+    /// Those who have a loan: by how much of it is not claimed, and by how much it is, per weight.
+    loans: BTreeSet<(u64, u64, Slot)>,
+    /// The peaks that were stated.
+    peaks: BTreeMap<Slot, f64>,
+    /// What nobody wants.
+    spare: Amount,
+    /// All loans together, in millionths.
+    out: u128,
+    /// What borrowers are charged for beyond what they were granted last, in millionths: recalls under way.
+    coming: u128,
+    /// The squares of what each peak exceeds the wants by, in thousandths, summed.
+    spread: u128,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Borrower {
+    /// What it claims on top of its wants, and how many clients it stands for.
+    claim: Demand,
+    /// What it was granted last beyond its wants.
+    loan: Amount,
+    coming: Amount,
+    /// In thousandths of a unit.
+    excess: u64,
+}
+
+// === impl Lending ===
+
+impl Default for Lending {
+    fn default() -> Lending {
+        Lending {
+            claims: Shares::new(Policy::FairShare, 0.0),
+            borrowers: BTreeMap::new(),
+            loans: BTreeSet::new(),
+            peaks: BTreeMap::new(),
+            spare: Amount::ZERO,
+            out: 0,
+            coming: 0,
+            spread: 0,
+        }
+    }
+}
+
+impl Lending {
+    /// The holder at `slot` states its peak, or that nothing is to be lent to it.
+    pub(super) fn set_peak(&mut self, slot: Slot, peak: Option<f64>) {
+        match peak {
+            Some(peak) => _ = self.peaks.insert(slot, peak),
+            None => _ = self.peaks.remove(&slot),
+        }
+    }
+
+    /// Nothing is lent to the holder at `slot` any more, and what it stated is forgotten.
+    pub(super) fn forget(&mut self, slot: Slot) {
+        self.peaks.remove(&slot);
+        self.set(slot, None);
+    }
+
+    /// What the holder at `slot` has beyond its wants, if something may be lent to it.
+    pub(super) fn loan(&self, slot: Slot) -> Option<Amount> {
+        self.borrowers.get(&slot).map(|borrower| borrower.loan)
+    }
+
+    fn set(&mut self, slot: Slot, borrower: Option<Borrower>) {
+        let before = self.borrowers.get(&slot).copied();
+        if before == borrower {
+            return;
+        }
+        if let Some(before) = before {
+            self.borrowers.remove(&slot);
+            self.claims.remove(&before.claim);
+            self.loans.remove(&before.place(slot));
+            self.out -= u128::from(before.loan.as_micros());
+            self.coming -= u128::from(before.coming.as_micros());
+            self.spread -= before.square();
+        }
+        if let Some(borrower) = borrower {
+            self.borrowers.insert(slot, borrower);
+            self.claims.insert(&borrower.claim);
+            if borrower.loan > Amount::ZERO {
+                self.loans.insert(borrower.place(slot));
+            }
+            self.out += u128::from(borrower.loan.as_micros());
+            self.coming += u128::from(borrower.coming.as_micros());
+            self.spread += borrower.square();
+        }
+    }
+
+    /// What of the spare may be lent to `borrower` while that is all that is lent.
+    fn part(&self, borrower: &Borrower) -> Amount {
+        let rest = (self.claims.capacity() - self.claims.wants()).max(0.0);
+        let evenly = rest * f64::from(borrower.claim.weight) / self.claims.weight().max(1) as f64;
+        Amount::from_f64(self.claims.share(&borrower.claim) + evenly)
+    }
+
+    /// What is to be kept free.
+    fn kept(&self) -> Amount {
+        self.spare.saturating_sub(Amount::from_f64(self.claims.capacity()))
+    }
+
+    /// Of the spare, what is lent to nobody but perhaps the one who has `loan`.
+    fn free_for(&self, loan: Amount) -> Amount {
+        let others = self.out.saturating_sub(u128::from(loan.as_micros()));
+        let others = u64::try_from(others).map_or(Amount::MAX, Amount::from_micros);
+        self.spare.saturating_sub(others)
+    }
+
+    /// How much is to be recalled: down to what may be lent, if there is need.
+    fn need(&self) -> Amount {
+        let half = Amount::from_micros(self.kept().as_micros() / 2);
+        let free = self.free_for(Amount::ZERO);
+        let is_short = self.out > u128::from(self.spare.as_micros());
+        if is_short || free < half && self.coming == 0 {
+            let may = Amount::from_f64(self.claims.capacity());
+            let over = self.out.saturating_sub(u128::from(may.as_micros()));
+            return Amount::from_micros(u64::try_from(over).unwrap_or(u64::MAX));
+        }
+        Amount::ZERO
+    }
+}
+
+// === impl Borrower ===
+
+impl Borrower {
+    /// Ordered as the bits of doubles that are not negative.
+    fn place(&self, slot: Slot) -> (u64, u64, Slot) {
+        let weight = f64::from(self.claim.weight);
+        let unclaimed = (self.loan.as_f64() - self.claim.wants).max(0.0);
+        ((unclaimed / weight).to_bits(), (self.loan.as_f64() / weight).to_bits(), slot)
+    }
+
+    fn square(&self) -> u128 {
+        u128::from(self.excess) * u128::from(self.excess)
+    }
+}
 
 // === impl Resource ===
 
 impl Resource {
-    /// What is due to the child at `slot` whose share is so much: that, and what it keeps of what nobody wants.
-    pub(super) fn with_spare(&self, slot: Slot, share: Amount) -> Amount {
-        let part = self.spare_part(slot);
-        if part == Amount::ZERO {
-            return share;
-        }
-        let (holds, half) = (self.holds(slot), Amount::from_micros(part.as_micros() / 2));
-        let is_enough = holds >= share.saturating_add(half);
-        let is_too_much = holds > share.saturating_add(part).saturating_add(half);
-        if is_enough && !is_too_much { holds } else { share.saturating_add(part) }
+    /// Notes where the holder at `slot` stands among those who are lent something.
+    pub(super) fn enlist(&mut self, slot: Slot) {
+        let borrower = self.borrower(slot);
+        self.lending.set(slot, borrower);
     }
 
-    /// What the child at `slot` is to keep of what nobody wants.
-    fn spare_part(&self, slot: Slot) -> Amount {
+    fn borrower(&self, slot: Slot) -> Option<Borrower> {
         let child = self.children.at(slot);
-        let listens = child.kind == HolderKind::Node && self.streaming.peer(slot).is_some();
-        let spare = self.shares.capacity() - self.shares.wants();
-        if !listens || spare <= 0.0 || self.ledger.in_debt() {
-            return Amount::ZERO;
+        let peak = self.lending.peaks.get(&slot).copied();
+        let is_one = self.streaming.peer(slot).is_some()
+            && self.terms.spare() > Fraction::NONE
+            && (child.kind == HolderKind::Node || peak.is_some())
+            && !child.withdrawn
+            && !self.deferred.contains_key(&slot);
+        if !is_one {
+            return None;
         }
-        let part = child.demands.weight() as f64 / self.shares.weight().max(1) as f64;
-        self.terms.spare().of(Amount::from_f64(spare * part))
+        let (wants, holds) = (child.demands.wants(), self.holds(slot));
+        let peak = peak.unwrap_or(0.0);
+        Some(Borrower {
+            claim: Demand {
+                priority: 0,
+                weight: u32::try_from(child.demands.weight()).unwrap_or(u32::MAX),
+                wants: (2.0 * peak - wants).clamp(0.0, f64::MAX),
+            },
+            loan: holds.saturating_sub(Amount::from_f64(wants)),
+            coming: child.account.charge().saturating_sub(holds),
+            excess: ((peak - wants).max(0.0) * MILLI) as u64,
+        })
+    }
+
+    /// Finds what there is to lend.
+    pub(super) fn appraise(&mut self) {
+        let spare = self.shares.capacity() - self.shares.wants();
+        let is_any = spare > 0.0 && !self.ledger.in_debt() && self.shares.policy().is_bounded();
+        self.lending.spare = if is_any { Amount::from_f64(spare) } else { Amount::ZERO };
+        let may = self.terms.spare().of(self.lending.spare);
+        self.lending.claims.set_capacity(may.as_f64());
+    }
+
+    /// What is due to the child at `slot` whose share is so much: that, and its loan.
+    pub(super) fn with_loan(&self, slot: Slot, share: Amount) -> Amount {
+        let lending = &self.lending;
+        let Some(borrower) = lending.borrowers.get(&slot) else { return share };
+        if lending.spare == Amount::ZERO {
+            return share;
+        }
+        let (loan, part) = (borrower.loan, lending.part(borrower));
+        if loan >= Amount::from_micros(part.as_micros() / 2) {
+            return share.saturating_add(loan);
+        }
+        share.saturating_add(loan.max(part.min(lending.free_for(loan))))
+    }
+
+    /// Recalls loans that are needed. Returns how many.
+    pub(super) fn recall_loans(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) -> u32 {
+        let mut need = self.lending.need();
+        if need == Amount::ZERO {
+            return 0;
+        }
+        let unclaimed = self.lending.loans.iter().rev().take(SLICE).map(|&(_, _, slot)| slot).collect();
+        let mut told = self.recall_from(now, unclaimed, true, &mut need, reign, peers);
+        // What is claimed goes when nothing worth a message is left of what is not.
+        if told == 0 && need > Amount::ZERO {
+            let mut loans: Vec<(u64, Slot)> =
+                self.lending.loans.iter().map(|&(_, loan, slot)| (loan, slot)).collect();
+            loans.sort_unstable_by(|one, other| other.cmp(one));
+            let greatest = loans.into_iter().take(SLICE).map(|(_, slot)| slot).collect();
+            told = self.recall_from(now, greatest, false, &mut need, reign, peers);
+        }
+        // There may be more of them than were heard of now; else nobody can give anything.
+        self.unsettled |= told > 0 && need > Amount::ZERO;
+        told
+    }
+
+    /// Recalls what is needed from these, down to what they claim or down to their parts. Returns from how many.
+    fn recall_from(
+        &mut self,
+        now: Time,
+        slots: Vec<Slot>,
+        keeps_claims: bool,
+        need: &mut Amount,
+        reign: Reign<'_>,
+        peers: &mut Peers,
+    ) -> u32 {
+        let mut told = 0;
+        for slot in slots {
+            let borrower = self.lending.borrowers[&slot];
+            let part = match reign.config.rules.lack(Mutation::RecallBelowPart) {
+                true => Amount::ZERO,
+                false => self.lending.part(&borrower),
+            };
+            let claimed = if keeps_claims { Amount::from_f64(borrower.claim.wants) } else { Amount::ZERO };
+            let gives = borrower.loan.saturating_sub(part.max(claimed)).min(*need);
+            let holds = self.holds(slot);
+            let keeps = holds.saturating_sub(gives);
+            if self.is_worth_telling(holds, keeps) && self.push_at_most(now, slot, keeps, reign, peers) {
+                told += 1;
+                *need = need.saturating_sub(gives);
+            }
+            if *need == Amount::ZERO {
+                break;
+            }
+        }
+        told
+    }
+
+    /// Whether the holder at `slot` has a loan that it may keep until that is needed.
+    pub(super) fn borrows(&self, slot: Slot) -> bool {
+        self.shares.wants() < self.shares.capacity()
+            && self.lending.loan(slot).is_some_and(|loan| loan > Amount::ZERO)
+    }
+
+    /// Whether loans are to be recalled.
+    pub(super) fn needs_loans_back(&self) -> bool {
+        self.lending.need() > Amount::ZERO
+    }
+
+    /// The least lease that would have let through what all below attempted last, in units a second; absent where nothing is
+    /// lent. Peaks of many do not come at the same time, so they do not add up.
+    pub(crate) fn peak(&self) -> Option<f64> {
+        (self.terms.spare() > Fraction::NONE)
+            .then(|| self.shares.wants() + 2.0 * (self.lending.spread as f64).sqrt() / MILLI)
     }
 }

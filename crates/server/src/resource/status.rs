@@ -69,7 +69,7 @@ pub struct HolderStatus {
     /// What is due to it.
     pub share: f64,
     /// How the two compare: `settled`, `gives back` until it has acknowledged its share, `waits` until others have,
-    /// `keeps` while the resource is learning, or `gone` when another life of the id has taken its place.
+    /// `borrows` what nobody wants, `keeps` while the resource is learning, or `gone` when another life of the id has taken its place.
     pub state: &'static str,
     /// The greatest of its priorities.
     pub priority: i64,
@@ -145,13 +145,14 @@ impl Resource {
         if most == 0 {
             return Vec::new();
         }
-        let mut children: Vec<&Child> = self.children.iter().take(most.max(rank)).collect();
-        children
-            .sort_by_cached_key(|child| (Reverse(child.account.charge()), child.name.clone(), child.session));
-        children.into_iter().take(most).map(|child| self.one_status(now, child)).collect()
+        let mut children: Vec<(Slot, &Child)> = self.children.iter_slots().take(most.max(rank)).collect();
+        children.sort_by_cached_key(|(_, child)| {
+            (Reverse(child.account.charge()), child.name.clone(), child.session)
+        });
+        children.into_iter().take(most).map(|(slot, child)| self.one_status(now, slot, child)).collect()
     }
 
-    fn one_status(&self, now: Time, child: &Child) -> HolderStatus {
+    fn one_status(&self, now: Time, slot: Slot, child: &Child) -> HolderStatus {
         let share = match child.withdrawn {
             true => 0.0,
             false => self.share(&child.demands),
@@ -166,7 +167,7 @@ impl Resource {
             has: child.account.charge().as_f64(),
             wants: child.demands.wants(),
             share,
-            state: self.state(now, child, share),
+            state: self.state(now, slot, child, share),
             priority: child.demands.iter().map(|demand| demand.priority).max().unwrap_or(0),
             subclients: child.demands.weight(),
             ends_in_seconds: child.account.last_end().map_or(0.0, |end| end.since(now).as_secs_f64()),
@@ -175,11 +176,12 @@ impl Resource {
         }
     }
 
-    fn state(&self, now: Time, child: &Child, share: f64) -> &'static str {
+    fn state(&self, now: Time, slot: Slot, child: &Child, share: f64) -> &'static str {
         let (has, share) = (child.account.charge(), Amount::from_f64(share));
         match has.cmp(&share) {
             _ if child.withdrawn => "gone",
             _ if self.is_learning(now) => "keeps",
+            Ordering::Greater if has == self.holds(slot) && self.borrows(slot) => "borrows",
             Ordering::Greater if has.saturating_sub(share) >= self.terms.grain() => "gives back",
             // A gauge has no use for a part of a unit.
             Ordering::Less if share.saturating_sub(has) >= self.terms.grain() => "waits",

@@ -197,7 +197,7 @@ impl Resource {
 
     /// When a unit of `amount` is due to the holder at `slot`, counted from its last report, if that is too small to save one
     /// up. Of n with equal leases the i-th is due at i/n of the time between two units.
-    pub(super) fn due(&self, slot: Slot, amount: Amount) -> Option<Duration> {
+    pub(super) fn unit_due(&self, slot: Slot, amount: Amount) -> Option<Duration> {
         let child = self.children.at(slot);
         if child.kind == HolderKind::Node || !child.incarnated || !self.is_small(amount) {
             return None;

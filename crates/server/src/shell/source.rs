@@ -13,7 +13,7 @@
 //!     legacy: expire                 # clients without incarnation: deny, expire (default), sticky
 //!     legacy_hold: 1h                # with sticky: how long their leases count at most
 //!     legacy_max_fraction: 1         # how much of the capacity they may have together
-//!     spare_to_nodes: 0.5            # rates only: how much of what nobody wants the nodes below keep
+//!     spare_to_nodes: 0.9            # rates only: how much of what nobody wants is lent to nodes below and clients
 //!     safe_fraction: 0.1             # rates only: how much is reserved for clients that reach no server; absent: nothing
 //!     safe_lease: 1h                 # how long they may go on with it; not shorter than lease_length
 //!     burst: 50ms                    # rates only: what a client may save up, as the time in which its lease brings it

@@ -42,6 +42,7 @@ fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>
             held: None,
             domains: None,
             integer: None,
+            peak: None,
         }],
         line: None,
     };

@@ -69,6 +69,7 @@ fn ask(node: &mut Node, seconds: u64) -> Option<(Amount, Duration)> {
         held: None,
         domains: None,
         integer: None,
+        peak: None,
     };
     let ask = Ask {
         kind: HolderKind::Client,

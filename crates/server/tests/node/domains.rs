@@ -232,6 +232,7 @@ fn told(
             held: None,
             domains: shown,
             integer: None,
+            peak: None,
         }],
         line: None,
     };

@@ -164,6 +164,7 @@ impl Pool {
                     held: None,
                     domains: None,
                     integer: None,
+                    peak: None,
                 }],
                 line: None,
             };

@@ -169,6 +169,7 @@ impl Holder {
                 held: words.held.map(Amount::from_f64),
                 domains: words.domains,
                 integer: None,
+                peak: None,
             }],
             line: words.node.then_some(1),
         }

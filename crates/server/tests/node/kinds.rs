@@ -39,6 +39,7 @@ impl Holder {
                 held: None,
                 domains: None,
                 integer: self.integer,
+                peak: None,
             }],
         };
         let answer = node.ask(at(seconds), &ask).map_err(|refusal| refusal.to_string())?;

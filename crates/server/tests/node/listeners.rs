@@ -130,6 +130,7 @@ impl Hall {
             held,
             domains: None,
             integer: None,
+            peak: None,
         });
         let report = StreamReport {
             id: listener.reports,

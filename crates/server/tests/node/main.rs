@@ -13,6 +13,7 @@ mod laws;
 mod legacy;
 mod liars;
 mod listeners;
+mod loans;
 mod marks;
 mod names;
 mod pollers;

@@ -31,6 +31,7 @@ fn ask(node: &mut Node, seconds: u64, who: (HolderKind, &str, u64), amount: f64)
         held: None,
         domains: None,
         integer: None,
+        peak: None,
     };
     let ask = Ask {
         kind,

@@ -96,6 +96,7 @@ impl Poller {
                 held: None,
                 domains: None,
                 integer: None,
+                peak: None,
             }],
         }
     }

@@ -107,6 +107,7 @@ impl Square {
             held: None,
             domains: Some(self.version),
             integer: None,
+            peak: None,
         };
         self.report(name, vec![report]);
         self.report_domains(name, true, Vec::new());

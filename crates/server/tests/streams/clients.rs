@@ -127,6 +127,7 @@ async fn a_node_may_poll_too() {
         held: None,
         domains: None,
         integer: None,
+        peak: None,
     };
     let ask = Ask {
         kind: HolderKind::Node,

@@ -53,6 +53,7 @@ fn client_report(
     let has = resource.has.map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
     let bands = smallvec![Band { priority, subclients: 1, wants }];
+    let peak = field::peak(place, resource.peak)?;
     Ok(Report {
         resource: id,
         bands,
@@ -60,6 +61,7 @@ fn client_report(
         held,
         domains: resource.domains_version,
         integer: resource.integer,
+        peak,
     })
 }
 
@@ -72,7 +74,8 @@ fn node_report(
     let bands = bands::from_wire(place, &resource.wants, limits)?;
     let has = resource.has.map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
-    Ok(Report { resource: id, bands, has, held, domains: None, integer: resource.integer })
+    let peak = field::peak(place, resource.peak)?;
+    Ok(Report { resource: id, bands, has, held, domains: None, integer: resource.integer, peak })
 }
 
 fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
@@ -109,6 +112,7 @@ impl Report {
             integer: self.integer,
             in_use: None,
             domains_version: self.domains,
+            peak: self.peak,
         }
     }
 
@@ -121,6 +125,7 @@ impl Report {
             held: self.held.map(Amount::as_f64),
             max_unit: None,
             integer: self.integer,
+            peak: self.peak,
         }
     }
 }

@@ -171,6 +171,7 @@ fn an_ask_survives_the_wire() {
             held: Some(Amount::from_units(3)),
             domains: Some(7),
             integer: None,
+            peak: Some(12.5),
         }],
         line: None,
     };
@@ -258,6 +259,7 @@ fn a_curve_is_one_aggregate_a_priority() {
         held: None,
         domains: None,
         integer: None,
+        peak: None,
     };
     let aggregates = report.to_node_wire().wants;
     let sums: Vec<_> =

@@ -215,6 +215,7 @@ fn reports(bands: impl Strategy<Value = Bands>) -> impl Strategy<Value = Vec<Rep
                 held,
                 domains: None,
                 integer: None,
+                peak: None,
             }
         });
     vec(report, 0..4).prop_map(|mut reports| {

@@ -1,0 +1,100 @@
+//! `lessor sim spare`: what is lost when clients that say nothing of what they want share a capacity by leases.
+
+use std::io::{self, Write as _};
+
+use anyhow::ensure;
+use lessor_sim::spare::{Report, Run, Traffic};
+
+use super::range::Seeds;
+
+/// How many clients share, if no number is given.
+const CLIENTS: [usize; 3] = [10, 100, 1_000];
+/// For how long, in seconds, if no number is given.
+const SECONDS: u64 = 30;
+/// The longest that can be said: a day.
+const MOST_SECONDS: u64 = 86_400;
+
+/// What the columns mean.
+const KEY: &str = "\
+lost: refused, less what one limiter of the whole capacity refuses of the same requests; grants, reports: a client and second;
+over: events after which more was believed than there is
+";
+
+/// Runs every traffic with every number of clients, and prints each row when it is there.
+pub(super) fn run(
+    clients: Option<usize>,
+    seconds: Option<u64>,
+    seeds: Seeds,
+    json: bool,
+) -> anyhow::Result<()> {
+    let seconds = seconds.unwrap_or(SECONDS);
+    ensure!(clients != Some(0), "--clients: found 0, wanted at least 1");
+    ensure!(
+        (1..=MOST_SECONDS).contains(&seconds),
+        "--seconds: found {seconds}, wanted a number from 1 to {MOST_SECONDS}"
+    );
+    let mut out = io::stdout();
+    if !json {
+        let Seeds { first, last } = seeds;
+        writeln!(out, "{seconds} s with each of the seeds {first} to {last}, added up")?;
+        let columns = ["clients", "asked", "refused", "by one", "lost", "grants", "reports", "over"];
+        writeln!(out, "{}", line("traffic", &columns.map(str::to_owned)))?;
+    }
+    for clients in clients.map_or(CLIENTS.to_vec(), |clients| vec![clients]) {
+        for traffic in Traffic::ALL {
+            let run = Run { seconds, ..Run::of(clients, traffic) };
+            let reports = seeds.iter().map(|seed| run.play(seed));
+            match json {
+                true => reports
+                    .zip(seeds.iter())
+                    .try_for_each(|(report, seed)| writeln!(out, "{}", json_line(&run, seed, &report)))?,
+                false => {
+                    writeln!(out, "{}", row(&run, &reports.fold(Report::default(), plus), seeds.count()))?
+                }
+            }
+        }
+    }
+    if !json {
+        write!(out, "{KEY}")?;
+    }
+    Ok(())
+}
+
+fn plus(one: Report, other: Report) -> Report {
+    Report {
+        asked: one.asked + other.asked,
+        refused: one.refused + other.refused,
+        refused_by_one: one.refused_by_one + other.refused_by_one,
+        grants: one.grants + other.grants,
+        reports: one.reports + other.reports,
+        over: one.over + other.over,
+    }
+}
+
+fn row(run: &Run, sum: &Report, seeds: u64) -> String {
+    let client_seconds = run.clients as f64 * run.seconds as f64 * seeds as f64;
+    let cells = [
+        run.clients.to_string(),
+        sum.asked.to_string(),
+        sum.refused.to_string(),
+        sum.refused_by_one.to_string(),
+        format!("{:.2} %", 100.0 * sum.lost()),
+        format!("{:.2}", sum.grants as f64 / client_seconds),
+        format!("{:.2}", sum.reports as f64 / client_seconds),
+        sum.over.to_string(),
+    ];
+    line(&run.traffic.to_string(), &cells)
+}
+
+fn json_line(run: &Run, seed: u64, report: &Report) -> serde_json::Value {
+    serde_json::json!({
+        "traffic": run.traffic.to_string(), "clients": run.clients, "seconds": run.seconds, "seed": seed,
+        "asked": report.asked, "refused": report.refused, "refused_by_one": report.refused_by_one,
+        "lost": report.lost(), "grants": report.grants, "reports": report.reports, "over": report.over,
+    })
+}
+
+fn line(traffic: &str, figures: &[String; 8]) -> String {
+    let figures: String = figures.iter().map(|figure| format!("{figure:>11}")).collect();
+    format!("{traffic:<9}{figures}")
+}

@@ -1,0 +1,65 @@
+//! Who is told when something is refused, so that more is asked for at once.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
+
+use crate::demand::haste::Door;
+
+/// Nobody is told.
+const SHUT: u8 = 0;
+const KNOCKED: u8 = 1;
+const OPEN: u8 = 2;
+
+#[derive(Debug)]
+pub(super) struct Knocker {
+    door: AtomicU8,
+    waker: OnceLock<Waker>,
+}
+
+// === impl Knocker ===
+
+impl Knocker {
+    pub(super) const fn new() -> Knocker {
+        Knocker { door: AtomicU8::new(SHUT), waker: OnceLock::new() }
+    }
+
+    /// Wakes `waker` at the next refusal. The first to ask for that stays the one.
+    pub(super) fn set_waker(&self, waker: Waker) {
+        if self.waker.set(waker).is_ok() {
+            self.set(Door::Open);
+        }
+    }
+
+    pub(super) fn set(&self, door: Door) {
+        let door = match door {
+            Door::Open => OPEN,
+            Door::Knocked => KNOCKED,
+            Door::Shut => SHUT,
+        };
+        self.door.store(door, Relaxed);
+    }
+
+    /// Whether what is allowed may not be all that can be had.
+    pub(super) fn is_hopeful(&self) -> bool {
+        self.door.load(Relaxed) != SHUT
+    }
+
+    /// Something was refused, or soon will be.
+    #[inline]
+    pub(super) fn knock(&self) {
+        if self.door.load(Relaxed) == OPEN {
+            self.knock_once();
+        }
+    }
+
+    #[cold]
+    fn knock_once(&self) {
+        if self.door.compare_exchange(OPEN, KNOCKED, Relaxed, Relaxed).is_ok()
+            && let Some(waker) = self.waker.get()
+        {
+            waker.wake_by_ref();
+        }
+    }
+}

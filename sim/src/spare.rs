@@ -1,0 +1,156 @@
+//! How much of what one limiter would grant is lost when many clients share it by leases, and nobody says what it wants.
+//!
+//! The real node, sessions, estimators and limiters, with a network between them that takes its time: a message takes 10 to
+//! 15 ms, and one in a hundred is lost and comes 200 ms later, before all that was sent after it. Clients look at their
+//! demand every 250 ms and knock, as the client's driver does. Requests are for one unit, and nobody waits.
+//!
+//! ```
+//! use lessor_sim::spare::{Run, Traffic};
+//!
+//! let run = Run { clients: 1, traffic: Traffic::Poisson, seconds: 20, ..Run::default() };
+//! let report = run.play(1);
+//! assert!(report.asked > 30_000);
+//! assert!(report.lost() < 0.001, "{report:?}");
+//! ```
+
+mod client;
+mod traffic;
+mod world;
+
+use std::time::Duration;
+
+use lessor_proto::{Amount, ResourceId};
+use lessor_server::repository::{Glob, Repository, Template};
+
+pub use self::traffic::Traffic;
+use self::world::World;
+
+/// By how much the times of two messages of the same way may differ.
+const JITTER: Duration = Duration::from_millis(5);
+/// One message in so many is lost, and said again after the time that takes.
+const LOST_IN: u64 = 100;
+const SAID_AGAIN: Duration = Duration::from_millis(200);
+/// What is asked and refused before is not counted.
+const BEGIN: Duration = Duration::from_secs(5);
+
+/// One run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Run {
+    /// How many clients share the capacity.
+    pub clients: usize,
+    /// Which of them is asked, when.
+    pub traffic: Traffic,
+    /// How long requests are counted, in simulated seconds.
+    pub seconds: u64,
+    /// Units a second.
+    pub capacity: u64,
+    /// What may be saved up.
+    pub burst: Duration,
+    /// How long a message takes from a client to the server, at least.
+    pub delay: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Report {
+    /// Requests.
+    pub asked: u64,
+    /// Those that clients refused.
+    pub refused: u64,
+    /// Those that one limiter of the whole capacity refused, which was asked for each.
+    pub refused_by_one: u64,
+    /// Grants that came to clients.
+    pub grants: u64,
+    /// Reports of clients, with heartbeats.
+    pub reports: u64,
+    /// Events after which more was believed than there is.
+    pub over: u64,
+}
+
+// === impl Run ===
+
+impl Default for Run {
+    /// Ten clients of 5,000 a second, 50 ms of which may be saved up, for half a minute of even requests.
+    fn default() -> Run {
+        Run {
+            clients: 10,
+            traffic: Traffic::Poisson,
+            seconds: 30,
+            capacity: 5_000,
+            burst: Duration::from_millis(50),
+            delay: Duration::from_millis(10),
+        }
+    }
+}
+
+impl Run {
+    /// As many clients with the capacity that the table has for them: 5,000 up to ten, and a hundred for each above.
+    #[must_use]
+    pub fn of(clients: usize, traffic: Traffic) -> Run {
+        let capacity = if clients <= 10 { 5_000 } else { clients as u64 * 100 };
+        Run { clients, traffic, capacity, ..Run::default() }
+    }
+
+    /// Plays it.
+    #[must_use]
+    pub fn play(&self, seed: u64) -> Report {
+        World::new(*self, seed).play()
+    }
+
+    fn repository(&self) -> Repository {
+        let capacity = Amount::from_units(self.capacity);
+        let template =
+            Template { learning: Duration::ZERO, ..Template::new(Glob::new("*").expect("a glob"), capacity) };
+        Repository::new(vec![template]).expect("it holds together")
+    }
+}
+
+// === impl Report ===
+
+impl Report {
+    /// What was refused beyond what one limiter refuses, as a fraction of what was asked.
+    #[must_use]
+    pub fn lost(&self) -> f64 {
+        (self.refused as f64 - self.refused_by_one as f64) / (self.asked as f64).max(1.0)
+    }
+}
+
+fn resource() -> ResourceId {
+    ResourceId::new("db", 256).expect("a name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(clients: usize, traffic: Traffic) -> Report {
+        let report = Run { seconds: 20, ..Run::of(clients, traffic) }.play(1);
+        assert!(report.asked > 10_000, "{report:?}");
+        assert_eq!(report.over, 0, "{report:?}");
+        report
+    }
+
+    #[test]
+    fn one_client_loses_nothing_of_what_nobody_else_wants() {
+        for traffic in Traffic::ALL {
+            let report = play(1, traffic);
+            // A tenth is kept, which a rise has to show before it has it.
+            let most = if traffic == Traffic::OnOff { 0.02 } else { 0.002 };
+            assert!(report.lost() < most, "{traffic}: {report:?}");
+        }
+    }
+
+    #[test]
+    fn ten_clients_lose_little_and_the_same_each_time() {
+        let report = play(10, Traffic::Poisson);
+        assert!(report.lost() < 0.005, "{report:?}");
+        assert_eq!(report, play(10, Traffic::Poisson));
+    }
+
+    #[test]
+    fn a_hot_client_is_fed_within_a_few_round_trips() {
+        let report = play(10, Traffic::Hot);
+        // Before anything was lent to clients this was more than a tenth.
+        assert!(report.lost() < 0.06, "{report:?}");
+    }
+}

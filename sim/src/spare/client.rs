@@ -1,0 +1,110 @@
+//! A client: session, estimator and limiter, put together as the client's driver does it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use lessor_client::demand::haste::SOON;
+use lessor_client::demand::{Estimator, Options};
+use lessor_client::holding::{HoldingConfig, Kind};
+use lessor_client::limiter::Limiter;
+use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_proto::message::Down;
+use lessor_proto::{Amount, ClientId, Time};
+
+use super::{Run, resource};
+use crate::dice::Dice;
+
+/// How often it looks at its demand.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Client {
+    session: Session,
+    demand: Estimator,
+    limiter: Limiter,
+    knocked: Arc<Knocked>,
+    next_look: Time,
+    /// What it may use.
+    pub(super) capacity: Amount,
+    /// When it is looked at next.
+    pub(super) due: Option<Time>,
+}
+
+#[derive(Debug, Default)]
+struct Knocked(AtomicBool);
+
+impl Wake for Knocked {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    pub(super) fn new(run: &Run, number: usize, dice: &mut Dice) -> Client {
+        let name = ClientId::new(format!("web-{number}"), 256).expect("a name");
+        let config = SessionConfig::new(name, dice.number(), vec![Arc::from("root:1")]);
+        let mut session = Session::new(SessionConfig { transport: Transport::Stream, ..config });
+        let demand = Estimator::new(Options::default()).with_claims(Some(run.burst));
+        let (limiter, knocked) = (Limiter::new(run.burst), Arc::new(Knocked::default()));
+        limiter.listen(Time::ZERO, Waker::from(knocked.clone()));
+        session.add(Time::ZERO, resource(), HoldingConfig::new(Kind::Rate, demand.wants().as_f64(), 0));
+        session.set_peak(Time::ZERO, &resource(), demand.peak().map(Amount::as_f64));
+        // They do not all look at the same moment.
+        let next_look = Time::ZERO + dice.time(Duration::ZERO, LOOK);
+        Client { session, demand, limiter, knocked, next_look, capacity: Amount::ZERO, due: None }
+    }
+
+    /// A request. Returns whether it is granted, and whether there is something to do at once.
+    pub(super) fn request(&self, now: Time) -> (bool, bool) {
+        let is_granted = self.limiter.try_acquire(1, || now).is_ok();
+        (is_granted, self.knocked.0.load(Ordering::Relaxed))
+    }
+
+    /// The next thing to be done outside.
+    pub(super) fn poll(&mut self, now: Time) -> Option<Action> {
+        if self.knocked.0.swap(false, Ordering::Relaxed) {
+            let wants = self.demand.knock(now, &self.limiter.attempts(now), self.capacity);
+            self.next_look = self.next_look.min(now + SOON);
+            self.say(now, wants);
+        }
+        if now >= self.next_look {
+            self.next_look = now + LOOK;
+            let wants = self.demand.look(now, self.limiter.usage(), &self.limiter.attempts(now));
+            self.say(now, wants);
+        }
+        while let Some(action) = self.session.poll(now) {
+            let Action::Change(change) = action else { return Some(action) };
+            let capacity = change.allowance.capacity.unwrap_or(Amount::MAX);
+            self.limiter.allow(now, change.allowance);
+            if capacity > self.capacity {
+                self.demand.open_door();
+                self.limiter.set_door(self.demand.door(now));
+            }
+            self.capacity = capacity;
+        }
+        None
+    }
+
+    fn say(&mut self, now: Time, wants: Amount) {
+        self.limiter.set_door(self.demand.door(now));
+        self.session.set_peak(now, &resource(), self.demand.peak().map(Amount::as_f64));
+        self.session.set_wants(now, &resource(), wants.as_f64());
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        self.session.deadline().min(self.next_look)
+    }
+
+    /// Something has come from the server; nothing: the stream has ended.
+    pub(super) fn take(&mut self, now: Time, stream: u64, down: Option<Down>) {
+        match down {
+            Some(down) => self.session.on_down(now, stream, down),
+            None => self.session.on_closed(now, stream, Failure::Unreachable("closed".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! When requests come to which client.
+
+use std::fmt;
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+use super::{BEGIN, Run};
+use crate::dice::Dice;
+
+/// A pattern of requests. Rates hold for a while and then change; while they hold, requests come at random.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// 60 % of the capacity, evenly.
+    Poisson,
+    /// Each client is busy for two seconds of twenty on average, by a heavy-tailed law; 60 % in all, 50 % of up to ten.
+    OnOff,
+    /// The rate of each client goes up and down by 90 % within twenty seconds, each at its own time; 60 % in all.
+    Diurnal,
+    /// Every other five seconds one client takes 60 % of the capacity, each time another; the others take 30 % in all.
+    Hot,
+    /// All begin at one instant after a pause; 95 % in all.
+    Wake,
+}
+
+/// The rate of one client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    /// Requests a second.
+    rate: f64,
+    until: Time,
+    is_on: bool,
+}
+
+/// How long all are asleep.
+const ASLEEP: Duration = Duration::from_secs(10);
+/// How long one is hot.
+const HOT: u64 = 5;
+/// Twenty seconds in steps of half a second.
+const STEPS: u64 = 40;
+const STEP: Duration = Duration::from_millis(500);
+
+// === impl Traffic ===
+
+impl Traffic {
+    /// All of them, in the order of the table.
+    pub const ALL: [Traffic; 5] =
+        [Traffic::Poisson, Traffic::OnOff, Traffic::Diurnal, Traffic::Hot, Traffic::Wake];
+
+    /// When requests begin to count.
+    pub(super) fn counts_from(self) -> Time {
+        match self {
+            Traffic::Wake => Time::ZERO + ASLEEP,
+            _ => Time::ZERO + BEGIN,
+        }
+    }
+
+    /// How a client begins.
+    pub(super) fn begin(self) -> Stretch {
+        Stretch { rate: 0.0, until: Time::ZERO, is_on: true }
+    }
+
+    /// The next stretch of a client, after `before`, which is over.
+    fn next(self, run: &Run, client: usize, before: Stretch, dice: &mut Dice) -> Stretch {
+        let (capacity, count) = (run.capacity as f64, run.clients as f64);
+        let from = before.until;
+        match self {
+            Traffic::Poisson => Stretch { rate: 0.6 * capacity / count, until: Time::MAX, is_on: true },
+            Traffic::OnOff => {
+                let is_on = !before.is_on;
+                let load = if run.clients <= 10 { 0.5 } else { 0.6 };
+                let rate = if is_on { 10.0 * load * capacity / count } else { 0.0 };
+                let mean = if is_on { 2.0 } else { 18.0 };
+                Stretch { rate, until: from + pareto(mean, dice), is_on }
+            }
+            Traffic::Diurnal => {
+                let phase = (client as u64 * STEPS / run.clients as u64) + steps(from);
+                let wave = phase.rem_euclid(STEPS) as f64 / STEPS as f64;
+                // Up and down in straight lines.
+                let height = 1.0 - 4.0 * (wave - 0.5).abs();
+                let rate = 0.6 * capacity / count * (1.0 + 0.9 * height);
+                Stretch { rate, until: from + STEP, is_on: true }
+            }
+            Traffic::Hot => {
+                let turn = from.as_nanos() / (HOT * 1_000_000_000);
+                let is_hot = turn % 2 == 1 && (turn / 2) as usize % run.clients == client;
+                let others = 0.3 * capacity / (count - 1.0).max(1.0);
+                let rate = if is_hot { 0.6 * capacity } else { others };
+                Stretch { rate, until: from + Duration::from_secs(HOT), is_on: is_hot }
+            }
+            Traffic::Wake if from == Time::ZERO => {
+                Stretch { rate: 0.0, until: Time::ZERO + ASLEEP, is_on: false }
+            }
+            Traffic::Wake => Stretch { rate: 0.95 * capacity / count, until: Time::MAX, is_on: true },
+        }
+    }
+
+    /// When the next request comes to a client after `now`, before `end`.
+    pub(super) fn request(
+        self,
+        run: &Run,
+        client: usize,
+        stretch: &mut Stretch,
+        (mut now, end): (Time, Time),
+        dice: &mut Dice,
+    ) -> Option<Time> {
+        while now < end {
+            if stretch.rate > 0.0 {
+                let at = now + dice.exponential(Duration::from_secs_f64(1.0 / stretch.rate));
+                if at < stretch.until {
+                    return (at < end).then_some(at);
+                }
+            }
+            now = stretch.until;
+            *stretch = self.next(run, client, *stretch, dice);
+        }
+        None
+    }
+}
+
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Traffic::Poisson => "poisson",
+            Traffic::OnOff => "on/off",
+            Traffic::Diurnal => "diurnal",
+            Traffic::Hot => "hot",
+            Traffic::Wake => "wake",
+        })
+    }
+}
+
+fn steps(time: Time) -> u64 {
+    time.as_nanos() / u64::try_from(STEP.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A time with a heavy tail, of exponent 1.5, that is `mean` seconds on average, and a minute and a half at most.
+fn pareto(mean: f64, dice: &mut Dice) -> Duration {
+    let chance = 1.0 - dice.fraction();
+    let seconds = mean / 3.0 / cube_root(chance * chance);
+    Duration::from_secs_f64(seconds.min(90.0))
+}
+
+/// By Newton's method, which gives the same on every machine.
+fn cube_root(number: f64) -> f64 {
+    let mut root = number.max(1e-30).sqrt().max(1e-10);
+    for _ in 0..60 {
+        root = (2.0 * root + number / (root * root)) / 3.0;
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cube_roots_are_cube_roots() {
+        for root in [1e-6, 0.1, 0.5, 1.0] {
+            let found = cube_root(root * root * root);
+            assert!((found - root).abs() < root * 1e-9, "{found} and not {root}");
+        }
+    }
+
+    #[test]
+    fn each_pattern_has_its_load() {
+        for (traffic, load) in Traffic::ALL.into_iter().zip([0.6, 0.6, 0.6, 0.6, 0.95]) {
+            let (run, mut dice) = (Run::of(100, traffic), Dice::new(1));
+            let end = Time::ZERO + Duration::from_secs(110);
+            let begin = traffic.counts_from();
+            let mut count = 0;
+            for client in 0..run.clients {
+                let (mut stretch, mut now) = (traffic.begin(), Time::ZERO);
+                while let Some(at) = traffic.request(&run, client, &mut stretch, (now, end), &mut dice) {
+                    now = at;
+                    count += u64::from(at >= begin);
+                }
+            }
+            let found = count as f64 / end.since(begin).as_secs_f64() / run.capacity as f64;
+            assert!((found - load).abs() < 0.15, "{traffic}: {found} and not {load}");
+        }
+    }
+}

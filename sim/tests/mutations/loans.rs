@@ -1,0 +1,115 @@
+//! What nobody wants, and what is lent of it: a claim on it takes from no share, and a recall leaves everybody the part that it
+//! would be given again.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Band, Bands, Down, Has, Hello, HolderKind, Order, Report, StreamReport, Up};
+use lessor_proto::{Amount, ClientId, Time};
+use lessor_server::node::{Node, Output, Peer};
+use lessor_sim::mutation::Mutation;
+
+use super::hall;
+
+/// A client on a stream, which acknowledges at once what it is asked to.
+struct Client {
+    peer: Peer,
+    wants: f64,
+    peak: Option<f64>,
+    reports: u64,
+    has: Option<(Amount, Order)>,
+}
+
+/// Of 100 one client wants 90, and one 10 with a peak of 500. There is no room for its peak.
+pub(crate) fn claimed_beside_shares(without: Option<Mutation>) -> Option<String> {
+    let mut node = hall::first(without, 100);
+    let mut clients = vec![Client::new(&mut node, "even", 90.0, None)];
+    settle(&mut node, at(1), &mut clients);
+    clients.push(Client::new(&mut node, "peaked", 10.0, Some(500.0)));
+    settle(&mut node, at(2), &mut clients);
+    let has = clients[0].units();
+    (has < 89.9).then(|| format!("who wants 90 of 100 has {has}, for the peak of another"))
+}
+
+/// Two share what nobody wants, the first most of it. Then somebody wants 80 of the 100, and a tenth of what is left is kept.
+pub(crate) fn recalled_for_a_share(without: Option<Mutation>) -> Option<String> {
+    let mut node = hall::first(without, 100);
+    let mut clients = vec![Client::new(&mut node, "first", 0.0, Some(0.0))];
+    settle(&mut node, at(1), &mut clients);
+    clients.push(Client::new(&mut node, "second", 0.0, Some(0.0)));
+    settle(&mut node, at(2), &mut clients);
+    clients.push(Client::new(&mut node, "poor", 80.0, None));
+    settle(&mut node, at(3), &mut clients);
+    let poor = clients[2].units();
+    assert!(poor > 79.9, "who wants 80 has {poor}");
+    let least = clients[0].units().min(clients[1].units());
+    (least < 8.9).then(|| format!("{least} are left to one of two who have 18, and 9 are its part"))
+}
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+/// Hears and answers for a second.
+fn settle(node: &mut Node, begin: Time, clients: &mut [Client]) {
+    let (mut now, end) = (begin, begin + Duration::from_millis(900));
+    if let Some(client) = clients.last_mut() {
+        client.report(node, now);
+    }
+    for _ in 0..10_000 {
+        while let Some(output) = node.poll(now) {
+            let Output::Send { peer, down } = output else { continue };
+            node.ready(now, peer);
+            let client = clients.iter_mut().find(|client| client.peer == peer);
+            if let (Some(client), Down::Grants(grants)) = (client, down) {
+                let is_asked = grants.iter().any(|grant| grant.ack_wanted);
+                let last = grants.last().and_then(|grant| Some((grant.capacity, grant.order?)));
+                client.has = last.or(client.has);
+                if is_asked {
+                    client.report(node, now);
+                }
+            }
+        }
+        match node.deadline().filter(|&due| due <= end) {
+            Some(due) => now = now.max(due),
+            None => return,
+        }
+    }
+    panic!("they take from each other for ever");
+}
+
+// === impl Client ===
+
+impl Client {
+    fn new(node: &mut Node, name: &str, wants: f64, peak: Option<f64>) -> Client {
+        let holder = ClientId::new(name, 16).expect("a name");
+        let peer =
+            node.connect(at(0), Hello { kind: HolderKind::Client, holder, incarnation: 1, line: None });
+        Client { peer, wants, peak, reports: 0, has: None }
+    }
+
+    fn units(&self) -> f64 {
+        self.has.map_or(0.0, |(amount, _)| amount.as_f64())
+    }
+
+    fn report(&mut self, node: &mut Node, now: Time) {
+        self.reports += 1;
+        let has = self.has.map(|(capacity, order)| Has {
+            capacity,
+            order: Some(order),
+            token: Vec::new(),
+            lasts: None,
+        });
+        let report = Report {
+            resource: hall::resource(),
+            bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants: self.wants }, 1),
+            held: has.as_ref().map(|has| has.capacity),
+            has,
+            domains: None,
+            integer: None,
+            peak: self.peak,
+        };
+        let report =
+            StreamReport { id: self.reports, target_epoch: None, renew_all: false, reports: vec![report] };
+        node.receive(now, self.peer, Up::Report(report));
+    }
+}
