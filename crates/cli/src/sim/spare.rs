@@ -44,13 +44,13 @@ pub(super) fn run(
         for traffic in Traffic::ALL {
             let run = Run { seconds, ..Run::of(clients, traffic) };
             let reports = seeds.iter().map(|seed| run.play(seed));
-            match json {
-                true => reports
-                    .zip(seeds.iter())
-                    .try_for_each(|(report, seed)| writeln!(out, "{}", json_line(&run, seed, &report)))?,
-                false => {
-                    writeln!(out, "{}", row(&run, &reports.fold(Report::default(), plus), seeds.count()))?
+            if json {
+                for (seed, report) in seeds.iter().zip(reports) {
+                    writeln!(out, "{}", json_line(&run, seed, &report))?;
                 }
+            } else {
+                let sum = reports.fold(Report::default(), plus);
+                writeln!(out, "{}", row(&run, &sum, seeds.count()))?;
             }
         }
     }
