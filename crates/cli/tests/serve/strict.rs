@@ -156,6 +156,7 @@ async fn other_policies_and_another_scope_are_taken_up() {
         one.since(begin) > 40
     })
     .await;
+    hammer(&mut [&mut one], "tenant", SECOND * 2).await;
     check(&[&one], 100);
     house.configure(&tenants("client", 10));
     eventually("there is no lease for it any more", async || {
