@@ -210,10 +210,10 @@ async fn clients_that_echo_their_leases_keep_them_when_the_leader_resigns() {
     fail_over(End::Resignation).await;
 }
 
-/// How a leader ends.
+/// The way in which a leader ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Whoever may succeed it knows its clock: that is asked for as soon as somebody is known to lead.
+    /// A task that may succeed it knows its clock, which is asked for as soon as somebody is known to lead.
     Crash,
     /// It leaves behind what its clock showed.
     Resignation,

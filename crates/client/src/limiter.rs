@@ -36,13 +36,12 @@
 //!
 //! # Small rates
 //!
-//! Where the burst is less than a unit and the rate is a part of what all share, nothing is saved up, as all together could
-//! spend what each has saved in one instant. The allowance says how units are had instead: one is [due](Allowance::due) at
+//! Where the burst is less than a unit, one unit is saved up. An operator may forbid that (`small_leases: request`), as all
+//! clients together could spend what each has saved in one instant. The allowance then says how units are had instead: one is [due](Allowance::due) at
 //! equal intervals, to be taken within the burst, by this one at other moments than by others; or each is
 //! [asked for](Allowance::asked). What to ask for is the limiter's [wish](Limiter::wish): whoever has made it
 //! [is woken](Limiter::call) when that is news, and [brings](Limiter::bring) what was sent. Who waits has it in order. Who
-//! does not wait is denied, and finds a unit at the next attempt, about a round trip later. A limiter by itself, whose rate is
-//! nobody else's, saves one unit up.
+//! does not wait is denied, and finds a unit at the next attempt, about a round trip later.
 //!
 //! # Costs that are known afterwards
 //!

@@ -31,7 +31,7 @@ pub(super) struct Tree {
 
 /// What is leased.
 pub(super) const RESOURCE: &str = "target";
-/// What clients may save up: enough for requests that bunch up a little.
+/// The burst that clients may save up: enough for requests that bunch up a little.
 pub(super) const BURST: Duration = Duration::from_millis(10);
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 

@@ -7,14 +7,14 @@ use lessor_sim::spare::{Report, Run, Traffic};
 
 use super::range::Seeds;
 
-/// How many clients share, if no number is given.
+/// The numbers of clients that share, if none is given.
 const CLIENTS: [usize; 3] = [10, 100, 1_000];
 /// For how long, in seconds, if no number is given.
 const SECONDS: u64 = 30;
 /// The longest that can be said: a day.
 const MOST_SECONDS: u64 = 86_400;
 
-/// What the columns mean.
+/// The legend of the columns.
 const KEY: &str = "\
 lost: refused, less what one limiter of the whole capacity refuses of the same requests; grants, reports: a client and second;
 over: events after which more was believed than there is

@@ -20,7 +20,7 @@ const CONFIG: &str = "resources:
 const CAPACITY: f64 = 10.0;
 /// Units for each client.
 const EACH: usize = 6;
-/// What the burst brings, one unit, and what comes in while a loaded machine is late to look.
+/// The units of the burst, one more, and those that come in while a loaded machine is late to look.
 const SAVED: f64 = 0.05 * CAPACITY + 1.0 + 0.25 * CAPACITY;
 
 async fn lease(house: &House) -> (Client, Resource<Limiter>) {

@@ -27,7 +27,7 @@ fn holder(name: &str, wants: f64) -> Holder {
     Holder::new(name, Nature::Knows, "db", wants)
 }
 
-/// What all of them would use at this moment, which is never more than there is.
+/// The sum that all of them would use at this moment, which is never more than there is.
 #[track_caller]
 fn check(holders: &[&Holder]) {
     let sum = holders.iter().map(|holder| holder.holds()).fold(Amount::ZERO, Amount::saturating_add);
@@ -153,7 +153,7 @@ async fn a_server_that_remembers_comes_back_as_a_successor_does() {
     house.stop().await;
 }
 
-/// How many holders of "db" a server counts.
+/// The number of holders of "db" that a server counts.
 async fn holders(house: &House) -> usize {
     let resource = house.resource("db").await;
     resource.map_or(0, |resource| resource["holders"].as_array().unwrap().len())

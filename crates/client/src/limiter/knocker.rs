@@ -1,4 +1,4 @@
-//! Who is told when something is refused, so that more is asked for at once.
+//! The listener that is woken when something is refused, so that more is asked for at once.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU8;

@@ -1,7 +1,7 @@
 //! Units that are asked for one by one, where a lease brings less than one in the burst.
 //!
-//! Who waits is counted, and so many are asked for. Who does not wait is denied, and one is asked for in its place, for the
-//! next attempt: it is good for one more round trip, and the grantor counts it for so long. Where attempts come often, it is
+//! Waiters are counted, and so many are asked for. An attempt that does not wait is denied, and one is asked for, for the
+//! next attempt: it is good for one more round trip, and the grantor counts it for the burst. Where attempts come often, it is
 //! good until the next one should have come, and with each that is granted, from the third on, one is asked for ahead. How many are *missing* is
 //! said anew whenever that changes, and says everything; so nothing is lost with a message.
 
