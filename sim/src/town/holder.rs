@@ -7,7 +7,7 @@ use lessor_proto::{Amount, Time};
 use lessor_server::node::FromParent;
 use lessor_server::repository::Kind;
 
-use super::{ENDLESS, ToHolder, ToNode, Town};
+use super::{ENDLESS, Event, ToHolder, ToNode, Town};
 use crate::client::Mind;
 use crate::legacy::Legacy;
 use crate::oracle::{Holding, Stance};
@@ -86,7 +86,7 @@ impl Town {
         self.note(party.who(), What::Ends, [life.into(), said.into(), 0]);
         let found = &mut self.clients[client as usize];
         found.mind = Mind::Nobody;
-        found.process.frozen = None;
+        let frozen = found.process.frozen.take();
         if let Some(stream) = found.process.stream.take() {
             self.abandon(stream, said);
         }
@@ -94,6 +94,12 @@ impl Town {
             self.holdings[hold as usize].reborn();
             self.programs[hold as usize] = None;
             self.recount(hold);
+        }
+        // What the next lives do is not of the one that was frozen.
+        for event in frozen.into_iter().flat_map(|frozen| frozen.backlog) {
+            if matches!(event, Event::Use(_) | Event::Wants(_)) {
+                self.agenda.put(self.now, event);
+            }
         }
     }
 
