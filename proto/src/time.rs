@@ -118,6 +118,13 @@ impl Drift {
         from_nanos(counted * self.slow() / self.fast())
     }
 
+    /// Until when at the least something lasts that lasts for `length` on another clock, from `since` on: the inverse of
+    /// [`Drift::grantor_end`], rounded down.
+    #[must_use]
+    pub fn least_end(self, since: Time, length: Duration) -> Time {
+        since + from_nanos(length.as_nanos() * self.slow() / self.fast())
+    }
+
     /// `length` on the slowest clock for one who counts on the fastest, rounded up.
     #[must_use]
     pub fn stretch(self, length: Duration) -> Duration {

@@ -10,6 +10,7 @@ mod mutations {
     pub(crate) mod debt;
     pub(crate) mod fence;
     pub(crate) mod hall;
+    pub(crate) mod inherited;
     pub(crate) mod instant;
     pub(crate) mod kinds;
     pub(crate) mod loans;
@@ -26,7 +27,9 @@ mod world;
 
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
-use mutations::{claims, debt, fence, instant, kinds, loans, memory, names, numbers, pollers, safe, units};
+use mutations::{
+    claims, debt, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers, safe, units,
+};
 
 /// What is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
@@ -76,7 +79,8 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::TrustAmount => Noticed::Story(claims::with_a_small_token),
         GrantorMutation::UnitOnTop => Noticed::Story(instant::of_a_thousand),
         GrantorMutation::InheritUnseen => Swarm(1_600), // 197, 389, 474: I3
-        GrantorMutation::MarkLate => Swarm(20),         // 0, 1, 2: I6
+        GrantorMutation::InheritEnded => Noticed::Story(inherited::and_ended_since),
+        GrantorMutation::MarkLate => Swarm(20), // 0, 1, 2: I6
         GrantorMutation::NamesakesAreOne => Noticed::Story(names::two_of_one_name),
         GrantorMutation::KindAtOnce => Noticed::Story(kinds::a_rate_that_becomes_a_gauge),
         GrantorMutation::LeaderFreesOld => Swarm(900), // 7, 73: I3; 8: I2

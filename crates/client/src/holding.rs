@@ -90,14 +90,13 @@ pub struct Proof {
     pub token: Arc<[u8]>,
 }
 
-/// What a new leader of a node has from the ones before it.
+/// The lease that a new leader of a node has from the ones before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inheritance {
-    /// So much of it is in use for certain: no more is shown to a successor of the one who granted it.
-    pub amount: Amount,
-    /// When it has ended at the latest.
-    pub end: Time,
-    /// What it is shown with.
+    /// The amounts that the one who granted it counts for certain, each until its time: no more is shown to a successor of
+    /// that one.
+    pub counted: Vec<(Amount, Time)>,
+    /// The proof that they are shown with.
     pub proof: Proof,
 }
 
@@ -387,10 +386,12 @@ impl Holding {
     /// Takes over what others have held before, unless something was granted already: it may not be used, and is
     /// shown to a successor of the one who granted it.
     pub(crate) fn inherit(&mut self, inheritance: Inheritance) {
-        let Inheritance { amount, end, proof: Proof { order, token } } = inheritance;
+        let Inheritance { counted, proof: Proof { order, token } } = inheritance;
         if self.lease.is_none() {
             self.adopted = Some(order);
-            self.cover = vec![Cover { amount, end, token: Arc::clone(&token) }];
+            let cover = |(amount, end)| Cover { amount, end, token: Arc::clone(&token) };
+            self.cover = counted.into_iter().map(cover).collect();
+            self.prune_cover();
             let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
             self.lease = Some(Lease { amount, end, length, order: Some(order), token, outlived: None });
         }
@@ -509,7 +510,9 @@ impl Holding {
         let ends = self.cover.iter().map(|cover| cover.end).chain(self.lease.as_ref().map(|lease| lease.end));
         let remaining = ends.map(|end| end.since(now)).max().filter(|remaining| !remaining.is_zero())?;
         let length = self.lease.as_ref().map_or(Duration::ZERO, |lease| lease.length);
-        Some(Lasts { length: length.max(remaining), remaining })
+        let shown = self.cover.iter().find(|cover| now < cover.end);
+        let counts = shown.map_or(Duration::ZERO, |cover| cover.end.since(now));
+        Some(Lasts { length: length.max(remaining), remaining, counts })
     }
 
     fn add_cover(&mut self, now: Time, cover: Cover) {

@@ -55,6 +55,8 @@ pub enum Mutation {
     TrustAmount,
     /// A new leader of a node shows as much as may be out below it, and not what has been shown to it.
     InheritUnseen,
+    /// A new leader of a node shows what those below had when it began for as long as any of it may last.
+    InheritEnded,
     /// A holder that was forgotten goes on after what its first report shows, whatever the later ones do.
     NumberBehind,
     /// The lease that a poller shows too early is renewed where it is to be answered unchanged.
@@ -83,7 +85,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 31] = [
+    pub const ALL: [Mutation; 32] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -104,6 +106,7 @@ impl Mutation {
         Mutation::NoTokenCheck,
         Mutation::TrustAmount,
         Mutation::InheritUnseen,
+        Mutation::InheritEnded,
         Mutation::NumberBehind,
         Mutation::EchoRenews,
         Mutation::EndUnchecked,

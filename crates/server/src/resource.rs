@@ -11,6 +11,7 @@
 
 mod agenda;
 mod answer;
+mod certain;
 mod child;
 mod children;
 mod claim;
@@ -37,6 +38,7 @@ use lessor_algorithms::{Policy, Shares};
 use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
+use self::certain::Certain;
 use self::child::{Child, Demands};
 use self::children::Children;
 use self::hearing::holder;
@@ -113,6 +115,8 @@ pub struct Resource {
     duplicates: u64,
     /// What of each claim was not given up; kept only where that is not free before the ghost ends.
     deferred: BTreeMap<Slot, Amount>,
+    /// What of claims counts for certain at the node above.
+    certain: Certain,
     /// What has become of claims since somebody last asked.
     claims: ClaimTally,
     /// What earlier leaders of nodes below were charged for when the present ones were first heard of, and until when.
@@ -191,6 +195,7 @@ impl Resource {
             touched: now,
             duplicates: 0,
             deferred: BTreeMap::new(),
+            certain: Certain::default(),
             claims: ClaimTally::default(),
             succeeded: BTreeMap::new(),
             shown: BTreeMap::new(),

@@ -98,6 +98,8 @@ pub struct Lasts {
     pub length: Duration,
     /// The time for which it may still be used; the length of those who do not say.
     pub remaining: Duration,
+    /// The time for which what is shown counts for certain at the one who granted it; none of those who do not say.
+    pub counts: Duration,
 }
 
 /// A holder's promise that it uses nothing of these resources any more.

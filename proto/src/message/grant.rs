@@ -229,6 +229,7 @@ impl Grant {
             due_us: self.due.map(whole_micros),
             learning: self.learning.then_some(true),
             remaining_ms: None,
+            counts_ms: None,
             before_capacity: self.before.map(|before| before.amount.as_f64()),
             // Rounded up: it must not end too early.
             before_ms: self.before.map(|before| millis_up(before.remaining)),

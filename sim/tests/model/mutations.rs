@@ -10,10 +10,10 @@
 
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EmptyIsNothing,
-    EndUnchecked, IncarnationFreesOld, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured,
-    MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck,
-    NumberBehind, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, ShortCharge, ShortGhost,
-    TrustAmount, TrustOldRecord, UnitOnTop,
+    EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld,
+    LearnAsConfigured, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost,
+    NoPostCut, NoTokenCheck, NumberBehind, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly,
+    ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -55,7 +55,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 29] = [
+const NOT_NOTICED: [(Mutation, &str); 30] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(EmptyIsNothing), "unary, a succession"),
@@ -64,6 +64,7 @@ const NOT_NOTICED: [(Mutation, &str); 29] = [
     (Grantor(UnitOnTop), "streams, a cut"),
     // There are neither marks nor tokens, and no proofs.
     (Grantor(InheritUnseen), "a node between, with a successor"),
+    (Grantor(InheritEnded), "a node between, with a successor"),
     (Grantor(MarkLate), "unary, a succession"),
     (Grantor(NoTokenCheck), "unary, a succession"),
     (Grantor(TrustAmount), "unary, a succession"),

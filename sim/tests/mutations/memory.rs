@@ -46,7 +46,7 @@ fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order
         capacity: units(amount),
         order: Some(order),
         token: Vec::new(),
-        lasts: Some(Lasts { length: EARLIER, remaining: EARLIER }),
+        lasts: Some(Lasts { length: EARLIER, remaining: EARLIER, counts: EARLIER }),
     });
     let mut granted = Amount::ZERO;
     for id in 1..4 {

@@ -9,7 +9,6 @@ use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::stream::FromParent;
 use super::{Node, NodeConfig};
-use crate::mutation::Mutation;
 use crate::repository;
 
 /// The session with the node above.
@@ -146,10 +145,8 @@ impl Node {
             let record = self.config.record.as_ref();
             let proof = record.and_then(|record| record.proofs.get(id)).cloned();
             if let Some(proof) = proof {
-                let (shown, end) = resource.claimed();
-                let unseen = self.config.rules.lack(Mutation::InheritUnseen);
-                let amount = if unseen { resource.outstanding() } else { shown };
-                session.inherit(id, Inheritance { amount, end, proof });
+                let counted = resource.inherited(now, &self.config);
+                session.inherit(id, Inheritance { counted, proof });
             }
         } else if resource.take_wants_news() {
             session.set_bands(now, id, resource.bands());

@@ -91,6 +91,9 @@ impl Resource {
         if reign.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);
         }
+        if self.is_leased() {
+            self.note_certain(claimed, has, reign);
+        }
         self.acknowledge(slot, 0, held);
     }
 

@@ -15,6 +15,7 @@ use super::slab::Slot;
 use super::{Reign, Resource};
 use crate::config::NodeConfig;
 use crate::ledger::Ledger;
+use crate::mutation::Mutation;
 
 /// The longest that a successor waits for claims.
 const LONGEST_SILENCE: Duration = Duration::from_secs(2);
@@ -152,10 +153,18 @@ impl Resource {
         bands
     }
 
-    /// What those below have shown to have from earlier leaders, and when that has ended. Before the node above has granted
-    /// something, nothing else is out that is known.
-    pub(crate) fn claimed(&self) -> (Amount, Time) {
-        (self.outstanding().saturating_sub(self.ledger.ghost()), self.ledger.ghost_end())
+    /// What those below have shown to have from earlier leaders, as far and as long as the node above counts it for certain.
+    /// Before that one has granted something, nothing else is out that is known.
+    pub(crate) fn inherited(&self, now: Time, config: &NodeConfig) -> Vec<(Amount, Time)> {
+        let shown = self.outstanding().saturating_sub(self.ledger.ghost());
+        let end = self.ledger.ghost_end();
+        if config.rules.lack(Mutation::InheritUnseen) {
+            return vec![(self.outstanding(), end)];
+        }
+        if config.rules.lack(Mutation::InheritEnded) {
+            return vec![(shown, end)];
+        }
+        self.certain.parts(now, shown)
     }
 
     /// What may be in use below, in all.

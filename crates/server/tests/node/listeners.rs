@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::session::Action;
-use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Report, StreamReport, Up};
+use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Lasts, Report, StreamReport, Up};
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, Peer};
 use lessor_server::repository::Template;
@@ -19,6 +19,8 @@ pub(crate) struct Listener {
     pub(crate) incarnation: u64,
     pub(crate) reports: u64,
     pub(crate) lease: Option<(Grant, Time)>,
+    /// How long it says that its lease counts, if it says that.
+    pub(crate) counts: Option<Duration>,
     sent: BTreeMap<u64, Time>,
     /// What it wanted last.
     wants: Bands,
@@ -97,6 +99,7 @@ impl Hall {
             incarnation,
             reports,
             lease,
+            counts: None,
             sent,
             wants: Bands::new(),
             stuck: false,
@@ -117,11 +120,12 @@ impl Hall {
         if let Some(((grant, _), held)) = listener.lease.as_mut().zip(held) {
             grant.capacity = grant.capacity.min(held);
         }
+        let counts = listener.counts;
         let has = listener.lease.as_ref().map(|(grant, _)| Has {
             capacity: grant.capacity,
             order: grant.order,
             token: grant.token.clone(),
-            lasts: None,
+            lasts: counts.map(|counts| Lasts { length: grant.length, remaining: counts, counts }),
         });
         let reports = bands.map(|bands| Report {
             resource: resource(),

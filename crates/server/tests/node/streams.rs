@@ -11,8 +11,8 @@
 //! | `claims` | what has become of claims |
 //!
 //! Events: `hello [inc=N] [node]`, `wN [nN] [held=N]` reports, `beat` a heartbeat, `release`, `bye`, `break`, `stuck` and
-//! `unstuck` stops and begins to read. `has=N` shows a lease of an earlier leader first, with a token for N or `token=N`, or for another life with `for=INC`, or a
-//! `forged` one, or of `reign=N`. From the node above: `SECONDS above welcome` and `SECONDS above lease=N for=S`, of
+//! `unstuck` stops and begins to read. `has=N` shows a lease of an earlier leader first, with a token for N or `token=N`,
+//! or for another life with `for=INC`, or a `forged` one, or of `reign=N`, which `counts=S` seconds more. From the node above: `SECONDS above welcome` and `SECONDS above lease=N for=S`, of
 //! `reign=N`. From the record: `SECONDS record
 //! written`, or `lost` when nobody knows.
 
@@ -182,6 +182,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             before: None,
         };
         listener.lease = Some((grant, Time::MAX));
+        listener.counts = number("counts").map(Duration::from_secs_f64);
     }
     let of = |letter: char| words.iter().find_map(|word| word.strip_prefix(letter)?.parse::<f64>().ok());
     let amount = of('w').expect("wN");

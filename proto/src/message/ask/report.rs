@@ -90,10 +90,11 @@ fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
         ));
     }
     let order = lease.epoch.zip(lease.seq).map(|(epoch, seq)| Order { epoch, seq });
-    let lasts = lease
-        .duration_ms
-        .map(Duration::from_millis)
-        .map(|length| Lasts { length, remaining: lease.remaining_ms.map_or(length, Duration::from_millis) });
+    let lasts = lease.duration_ms.map(Duration::from_millis).map(|length| Lasts {
+        length,
+        remaining: lease.remaining_ms.map_or(length, Duration::from_millis),
+        counts: lease.counts_ms.map_or(Duration::ZERO, Duration::from_millis),
+    });
     Ok(Has { capacity: Amount::from_f64(capacity), order, token: lease.token.unwrap_or_default(), lasts })
 }
 
@@ -144,6 +145,7 @@ impl Has {
             token: (!self.token.is_empty()).then(|| self.token.clone()),
             duration_ms: self.lasts.map(|lasts| millis(lasts.length)),
             remaining_ms: self.lasts.map(|lasts| millis(lasts.remaining)),
+            counts_ms: self.lasts.map(|lasts| millis(lasts.counts)),
             ..wire::Lease::default()
         }
     }

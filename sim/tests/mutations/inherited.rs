@@ -1,0 +1,92 @@
+//! What a new leader of a node shows a successor of the node above: what those below had when it began.
+
+use std::time::Duration;
+
+use lessor_client::holding::Proof;
+use lessor_client::session::{Action, Transport};
+use lessor_proto::message::{Ask, Band, Bands, Has, HolderKind, Lasts, Order, Report};
+use lessor_proto::{Amount, ClientId, Time};
+use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_sim::mutation::Mutation;
+
+use super::hall::{self, resource, units};
+
+/// The client below may use what it has for so long.
+const LEFT: Duration = Duration::from_secs(20);
+
+/// All 10 were out to a node, under whose leader before they were out to a client. The client shows the new leader what it
+/// has, for 20 seconds more. The node above has a successor, too: to that one the node speaks when those are over, and the
+/// 10 may have been granted to others. Before they are over, they are the node's.
+pub(crate) fn and_ended_since(without: Option<Mutation>) -> Option<String> {
+    let claimed = |seconds| claimed_after(without, Duration::from_secs(seconds));
+    let (early, late) = (claimed(2), claimed(21));
+    if early != units(10) {
+        return Some(format!("{early} of 10 are charged to a node below which 10 are in use"));
+    }
+    (late > Amount::ZERO).then(|| format!("{late} are claimed that have ended"))
+}
+
+/// What the node is charged with in the books of the successor above.
+fn claimed_after(without: Option<Mutation>, pause: Duration) -> Amount {
+    let mut above = hall::successor(without, 10);
+    let mut node = between(without);
+    let shown = Has {
+        capacity: units(10),
+        order: Some(Order { epoch: 1, seq: 5 }),
+        token: Vec::new(),
+        lasts: Some(Lasts { length: hall::LEASE, remaining: LEFT, counts: LEFT }),
+    };
+    let report = Report {
+        resource: resource(),
+        bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants: 10.0 }, 1),
+        has: Some(shown),
+        held: Some(units(10)),
+        domains: None,
+        integer: None,
+        peak: None,
+    };
+    let ask = Ask {
+        kind: HolderKind::Client,
+        holder: ClientId::new("client", 16).expect("a name"),
+        incarnation: Some(1),
+        report_id: Some(1),
+        target_epoch: Some(2),
+        line: None,
+        reports: vec![report],
+    };
+    node.ask(Time::ZERO, &ask).expect("it is asked well");
+    let now = Time::ZERO + pause;
+    for turn in 0..20 {
+        let now = now + Duration::from_secs(turn) / 10;
+        node.advance(now);
+        while let Some(output) = node.poll(now) {
+            let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
+            let answer = above.ask(now, &ask).expect("it is asked well");
+            node.on_parent(now, FromParent::Answered { id, answer });
+        }
+    }
+    let books = above.books(now, &resource()).expect("it was asked for");
+    books.children.iter().map(|child| child.charge).max().unwrap_or_default()
+}
+
+/// The second leader of a node that held everything under the first leader above.
+fn between(without: Option<Mutation>) -> Node {
+    let rules = without.map(Mutation::node).unwrap_or_default();
+    let proof = Proof { order: Order { epoch: 1, seq: 9 }, token: [].into() };
+    let record = Record {
+        marks: [(resource(), units(10))].into(),
+        proofs: [(resource(), proof)].into(),
+        longest_lease: hall::LEASE,
+        ..Record::default()
+    };
+    let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
+    let config = NodeConfig {
+        record: Some(record),
+        rules,
+        trust_claims: true,
+        parent: Some(parent),
+        line: Some(1),
+        ..NodeConfig::new("leaf", 2)
+    };
+    Node::new(Time::ZERO, config, hall::repository(10))
+}
