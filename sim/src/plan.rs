@@ -88,8 +88,6 @@ pub enum Election {
 pub struct Lone {
     /// Below others there are two processes of each name.
     pub namesakes: bool,
-    /// Capacities are cut, also while a root is away: what it learns is charged up to what there is then.
-    pub cuts: bool,
 }
 
 /// The etcd of a town, and how tasks speak to it.

@@ -90,6 +90,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::ResealEarly => Noticed::Story(pollers::back_and_forth),
         GrantorMutation::ClaimAtOnce => Noticed::Story(pollers::read_late),
         GrantorMutation::LearnAsConfigured => Noticed::Story(memory::shorter_leases),
+        GrantorMutation::ShownWithinLimit => Noticed::Story(memory::a_smaller_capacity),
         GrantorMutation::TrustOldRecord => Noticed::Story(memory::an_old_record),
         GrantorMutation::EmptyIsNothing => Noticed::Story(memory::an_empty_record),
         // Towns notice it about once in a thousand seeds (682: I5).

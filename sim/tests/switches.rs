@@ -20,10 +20,6 @@ fn check_is_seen(such: impl Fn(&TownPlan) -> bool, switched: &Options) {
     }
 }
 
-fn lone(lone: Lone) -> Options {
-    Options { lone, judged: false, ..Options::default() }
-}
-
 /// Clients of Doorman's that go on with what they have.
 fn is_sticky(plan: &TownPlan) -> bool {
     plan.resources.iter().any(|resource| matches!(resource.legacy, Legacy::Sticky { .. }))
@@ -50,7 +46,7 @@ fn a_server_below_others_that_begins_again_without_memory_hands_out_nothing_twic
 
 #[test]
 fn two_servers_of_one_name_are_charged_by_themselves() {
-    let options = Options { lone: Lone { namesakes: true, ..Lone::default() }, ..Options::default() };
+    let options = Options { lone: Lone { namesakes: true }, ..Options::default() };
     let seeds = (0..).filter(|&seed| is_lone_tree(&plan(seed, &options))).take(50);
     let mut lost = 0;
     for seed in seeds {
@@ -68,12 +64,21 @@ fn sticky_leases_that_a_successor_echoes_are_seen_to_be_used_for_longer_than_the
     check_is_seen(is_sticky, &options);
 }
 
-/// A lone root that comes back to a smaller capacity charges holders no more than that.
+/// A lone root that comes back to a smaller capacity charges holders for all that they show.
 #[test]
-fn a_root_that_learns_while_its_capacity_is_cut_is_seen_to_charge_too_little() {
+fn a_root_that_learns_while_its_capacity_is_cut_charges_what_is_in_use() {
+    let options = Options { judged: false, ..Options::default() };
     let lone_gauge = |plan: &TownPlan| {
         let gauge = plan.resources.iter().any(|resource| resource.kind == Kind::Gauge);
         plan.election == Election::Alone && plan.places.len() == 1 && gauge
     };
-    check_is_seen(lone_gauge, &lone(Lone { cuts: true, ..Lone::default() }));
+    let seeds = (0..).filter(|&seed| lone_gauge(&plan(seed, &options))).take(50);
+    let (mut lost, mut cuts) = (0, 0);
+    for seed in seeds {
+        let run = run_one(seed, &options);
+        assert!(run.violation.is_none(), "{:?}", run.violation);
+        lost += run.faults.mischief[Mischief::LoseLeader as usize];
+        cuts += run.faults.mischief[Mischief::Capacity as usize];
+    }
+    assert!(lost > 30 && cuts > 50, "{lost} lost, {cuts} cuts");
 }

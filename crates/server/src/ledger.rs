@@ -8,6 +8,10 @@
 //! When the limit is cut below what is out the ledger is in *debt*: until the sum fits again nobody grows, and the grants
 //! made since the cut must fit the limit by themselves, or renewals at the old amounts would never let it fit.
 //!
+//! So it is when a holder shows a grantor that learns more than there is room for: the limit was cut while nobody granted.
+//! What it shows is in use until it says otherwise, and counts in full; what others were granted goes on counting as
+//! granted since the cut, so that nobody takes it from them by what he shows.
+//!
 //! What may be out under earlier leaders is a *ghost*: a charge without a holder. It counts until the last of those
 //! leases has certainly ended, and holders who show what they have claim their part of it.
 //!
@@ -34,9 +38,9 @@ pub struct Ledger {
     limit: Option<Amount>,
     /// In millionths.
     total: u128,
-    /// What is charged to grants since the debt began, in millionths; kept in debt only.
+    /// What is charged to grants since the last debt began, in millionths, also when that is over.
     since_cut: u128,
-    /// How many debts there have been.
+    /// How many debts there have been, and one: what is from before the start is from before all of them.
     cut: u32,
     debt: bool,
     /// What may be out under earlier leaders, and is not known to whom; part of the sum.
@@ -87,6 +91,10 @@ pub struct Granted {
     pub ack_wanted: bool,
 }
 
+/// The number that grants bear before there was any debt. What holders have from before the start bears a lower one.
+const FIRST_CUT: u32 = 1;
+const BEFORE_START: u32 = 0;
+
 // === impl Ledger ===
 
 impl Ledger {
@@ -97,7 +105,7 @@ impl Ledger {
             limit,
             total: 0,
             since_cut: 0,
-            cut: 0,
+            cut: FIRST_CUT,
             debt: false,
             ghost: Amount::ZERO,
             ghost_end: Time::ZERO,
@@ -288,13 +296,13 @@ impl Ledger {
         self.change(account, |account| account.acknowledge(seq, held));
     }
 
-    /// Charges `claimed`, which the holder has from before the start, until `end`; as much of it as there is room for, whatever the
-    /// ceiling: the record says meanwhile that it does not know.
-    pub fn take_up(&mut self, account: &mut Account, claimed: Amount, end: Time) -> Amount {
-        let room = claimed.min(self.free());
-        let cut = self.cut;
-        self.change(account, |account| account.add(Entry { amount: room, end, seq: 0, cut }));
-        room
+    /// Charges `shown`, which the holder has from before the start, until `end`, whatever the ceiling: the record says
+    /// meanwhile that it does not know. What there is no room for is a debt.
+    pub fn take_up(&mut self, account: &mut Account, shown: Amount, end: Time) {
+        let clips = self.rules.lack(Mutation::ShownWithinLimit);
+        let amount = if clips { shown.min(self.free()) } else { shown };
+        self.change(account, |account| account.add(Entry { amount, end, seq: 0, cut: BEFORE_START }));
+        self.debt |= self.limit.is_some_and(|limit| self.total > micros(limit));
     }
 
     /// Charges `claimed`, which the holder has from an earlier leader, out of the ghost; as much of it as that has left.
@@ -305,7 +313,7 @@ impl Ledger {
         let (end, taken) = (self.ghost_end, amount.min(self.ghost));
         self.ghost = self.ghost.saturating_sub(taken);
         self.total -= micros(taken);
-        self.change(account, |account| account.add(Entry { amount, end, seq, cut: 0 }));
+        self.change(account, |account| account.add(Entry { amount, end, seq, cut: BEFORE_START }));
         amount
     }
 
@@ -367,10 +375,8 @@ impl Ledger {
         let (charge, since) = (account.charge(), account.charge_since(self.cut));
         change(account);
         self.total = self.total + micros(account.charge()) - micros(charge);
-        if self.debt {
-            self.since_cut = self.since_cut + micros(account.charge_since(self.cut)) - micros(since);
-            self.settle_debt();
-        }
+        self.since_cut = self.since_cut + micros(account.charge_since(self.cut)) - micros(since);
+        self.settle_debt();
     }
 
     fn settle_debt(&mut self) {

@@ -69,6 +69,8 @@ pub enum Mutation {
     ClaimAtOnce,
     /// A server that knows nothing learns for as long as is configured, whatever holders show.
     LearnAsConfigured,
+    /// A server that learns charges what is shown to it as far as there is room.
+    ShownWithinLimit,
     /// A leader that finds no record takes it that nothing is out.
     EmptyIsNothing,
     /// A record is believed though holders show that it is not the last.
@@ -85,7 +87,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 32] = [
+    pub const ALL: [Mutation; 33] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -113,6 +115,7 @@ impl Mutation {
         Mutation::ResealEarly,
         Mutation::ClaimAtOnce,
         Mutation::LearnAsConfigured,
+        Mutation::ShownWithinLimit,
         Mutation::EmptyIsNothing,
         Mutation::TrustOldRecord,
         Mutation::UnitOnTop,

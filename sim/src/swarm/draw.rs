@@ -62,11 +62,6 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     if election == Election::Alone {
         // A server that knows nothing of those before it learns for as long as its own leases last.
         faults.mischief[Mischief::Lease as usize] = None;
-        if !options.lone.cuts {
-            // And it charges no more than there is by its own configuration.
-            faults.mischief[Mischief::Capacity as usize] = None;
-            faults.mischief[Mischief::Template as usize] = None;
-        }
     }
     faults.mischief[Mischief::Twin as usize] =
         faults.mischief[Mischief::Twin as usize].map(|every| every.max(Duration::from_secs(8)));

@@ -13,7 +13,7 @@ use lessor_sim::mutation::GrantorMutation::{
     EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld,
     LearnAsConfigured, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost,
     NoPostCut, NoTokenCheck, NumberBehind, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly,
-    ShortCharge, ShortGhost, TrustAmount, TrustOldRecord, UnitOnTop,
+    ShortCharge, ShortGhost, ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -55,9 +55,10 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 30] = [
+const NOT_NOTICED: [(Mutation, &str); 31] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
+    (Grantor(ShownWithinLimit), "unary, a succession"),
     (Grantor(EmptyIsNothing), "unary, a succession"),
     (Grantor(LearnAsConfigured), "unary, a succession"),
     // There are no limiters.

@@ -26,7 +26,7 @@ pub(crate) fn a_rate_that_becomes_a_gauge(without: Option<Mutation>) -> Option<S
     (early > Amount::ZERO).then(|| format!("{early} units are granted while 8 a second are out"))
 }
 
-fn ask(node: &mut Node, now: Time, name: &str, wish: &Report, integer: bool) -> Amount {
+pub(crate) fn ask(node: &mut Node, now: Time, name: &str, wish: &Report, integer: bool) -> Amount {
     let ask = Ask {
         kind: HolderKind::Client,
         holder: ClientId::new(name, 16).expect("a name"),

@@ -7,10 +7,11 @@ use lessor_proto::{Amount, ClientId, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId};
 use lessor_server::election::{Candidate, ElectionConfig, Event};
 use lessor_server::node::{Node, NodeConfig, Record};
-use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
+use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
 
-use super::hall::{resource, units};
+use super::hall::{self, resource, units};
+use super::kinds;
 
 /// How long leases last, and how long is learnt by the configuration.
 const LEASE: Duration = Duration::from_secs(10);
@@ -115,6 +116,34 @@ pub(crate) fn an_old_record(without: Option<Mutation>) -> Option<String> {
     let late = ask(&mut node, 90, "newcomer", None);
     assert!(late > Amount::ZERO, "it is served when all of that is over");
     (early > Amount::ZERO).then(|| format!("{early} of the 4 that are in use are granted to another"))
+}
+
+/// Before the start 18 units were in use, and then there are 10. They are in use still when there are 20, and a newcomer asks for
+/// ten.
+pub(crate) fn a_smaller_capacity(without: Option<Mutation>) -> Option<String> {
+    let second = |second| Time::ZERO + Duration::from_secs(second);
+    let mut node = begin(without, false, None);
+    let template = Template::clone(&node.repository().templates()[0]);
+    let gauge = |capacity| {
+        let gauge = Template { kind: Kind::Gauge, capacity: units(capacity), ..template.clone() };
+        Repository::new(vec![gauge]).expect("it holds together")
+    };
+    node.reload(Time::ZERO, gauge(10));
+    let busy = hall::Report { wants: 18.0, held: Some(18), ..hall::Report::default() };
+    let shown = hall::Report { has: Some((1, 1, 18)), ..busy };
+    assert_eq!(kinds::ask(&mut node, second(1), "busy", &shown, true), units(10), "as much as there is");
+    for at in [5, 9, 13] {
+        let shown = hall::Report { has: Some((2, at / 4, 10)), ..busy };
+        assert_eq!(kinds::ask(&mut node, second(at), "busy", &shown, true), units(10), "it has units in use");
+    }
+    node.reload(second(14), gauge(20));
+    let wish = hall::Report { wants: 10.0, ..hall::Report::default() };
+    let early = kinds::ask(&mut node, second(15), "newcomer", &wish, true);
+    let done = hall::Report { has: Some((2, 4, 10)), held: Some(0), ..hall::Report::default() };
+    kinds::ask(&mut node, second(16), "busy", &done, true);
+    let late = kinds::ask(&mut node, second(17), "newcomer", &wish, true);
+    assert_eq!(late, units(10), "it is served when they are not in use any more");
+    (early > units(2)).then(|| format!("{early} of 20 are granted, of which 18 are in use"))
 }
 
 /// A task is elected by an etcd, and another by one that was wiped since.

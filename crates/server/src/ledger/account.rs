@@ -12,7 +12,7 @@ pub struct Entry {
     pub end: Time,
     /// The number of the grant; 0 for what was claimed from an earlier reign.
     pub seq: u32,
-    /// How many debts there had been when it was granted.
+    /// How many debts there had been when it was granted, and one; 0 for what is from before the start.
     pub cut: u32,
 }
 

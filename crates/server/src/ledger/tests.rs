@@ -125,11 +125,36 @@ fn a_raised_limit_ends_the_debt() {
 }
 
 #[test]
-fn a_claim_gets_what_there_is_room_for() {
+fn what_is_shown_counts_in_full_and_is_granted_as_far_as_there_is_room() {
     let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let (mut honest, mut liar) = (Account::default(), Account::default());
-    assert_eq!(ledger.take_up(&mut honest, units(40), at(60)), units(40));
-    assert_eq!(ledger.take_up(&mut liar, units(1_000_000_000), at(60)), units(60));
+    ledger.take_up(&mut honest, units(40), at(60));
+    assert_eq!(ledger.grant(&mut honest, &offer(40, 0, 1)).amount, units(40));
+    ledger.take_up(&mut liar, units(1_000), at(60));
+    assert!(ledger.in_debt() && liar.charge() == units(1_000), "it may use that until it says otherwise");
+    assert_eq!(
+        ledger.grant(&mut liar, &offer(1_000, 0, 1)).amount,
+        units(60),
+        "nobody takes what is another's"
+    );
+    assert_eq!(ledger.grant(&mut honest, &offer(90, 1, 2)).amount, units(40), "in debt nobody grows");
+    ledger.acknowledge(&mut liar, 1, units(60));
+    assert!(!ledger.in_debt());
+    assert_eq!(ledger.since_cut(), 0, "nothing counts as granted since a cut that is over");
+}
+
+#[test]
+fn what_is_shown_in_a_debt_does_not_begin_it_anew() {
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
+    let mut accounts = [Account::default(), Account::default(), Account::default()];
+    for account in &mut accounts {
+        ledger.take_up(account, units(80), at(60));
+    }
+    let granted = accounts.iter_mut().map(|account| ledger.grant(account, &offer(80, 1, 1)).amount);
+    assert_eq!(granted.collect::<Vec<_>>(), [units(80), units(20), units(0)]);
+    assert_eq!((ledger.total(), ledger.since_cut()), (240_000_000, 100_000_000));
+    accounts.iter_mut().for_each(|account| ledger.expire(account, at(60)));
+    assert!(!ledger.in_debt());
 }
 
 #[test]
