@@ -42,8 +42,8 @@ pub struct TownPlan {
     pub claims: Claims,
     /// How places come by their leaders.
     pub election: Election,
-    /// What may befall servers that are alone.
-    pub lone: Lone,
+    /// Whether there are two processes of one name below others, where servers are alone.
+    pub namesakes: bool,
     /// What clients do that are cut off for longer than their leases last.
     pub fallback: Fallback,
     /// When the first clients begin.
@@ -81,13 +81,6 @@ pub enum Election {
     Alone,
     /// Their tasks stand for election at etcd.
     Etcd(EtcdPlan),
-}
-
-/// What may befall servers that are alone, which know nothing of those before them.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Lone {
-    /// Below others there are two processes of each name.
-    pub namesakes: bool,
 }
 
 /// The etcd of a town, and how tasks speak to it.
@@ -251,7 +244,7 @@ impl TownPlan {
             tokens: true,
             claims: Claims::Freed,
             election: Election::Etcd(EtcdPlan::default()),
-            lone: Lone::default(),
+            namesakes: false,
             fallback: Fallback::Pessimistic,
             clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]

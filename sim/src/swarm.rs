@@ -26,7 +26,7 @@ use lessor_proto::Time;
 pub use self::draw::plan;
 use crate::faults::{Mischief, Tally};
 use crate::oracle::Violation;
-use crate::plan::{Election, Lone, TownPlan, Way};
+use crate::plan::{Election, TownPlan, Way};
 use crate::town::{Counts, Town};
 
 /// What a swarm is like.
@@ -44,8 +44,6 @@ pub struct Options {
     pub faulty: Duration,
     /// What never goes wrong.
     pub without: Vec<Mischief>,
-    /// What befalls servers that are alone.
-    pub lone: Lone,
     /// Whether there are clients of Doorman's that go on while what they have counts.
     pub sticky: bool,
     /// Whether everybody must have its share when the faults are over; else a town ends with them.
@@ -102,7 +100,6 @@ impl Default for Options {
             polling: false,
             faulty: Duration::from_secs(60),
             without: Vec::new(),
-            lone: Lone::default(),
             sticky: false,
             judged: true,
             #[cfg(feature = "mutations")]
@@ -147,7 +144,8 @@ pub fn run_one(seed: u64, options: &Options) -> Run {
 /// When a rule is broken.
 pub fn live(town: &mut Town, plan: &TownPlan, judged: bool) -> Result<(), Box<Violation>> {
     town.run_until(Time::ZERO + plan.faults.until)?;
-    if !judged {
+    // Two processes of one name are a mistake of whoever named them: who has heard of the later does not listen to the earlier.
+    if !judged || plan.namesakes {
         return Ok(());
     }
     town.end_twins();

@@ -33,7 +33,7 @@ use crate::dice::Dice;
 use crate::faults::{Faults, Mischief, Tally};
 use crate::oracle::{Holding, Oracle, Violation};
 use crate::place::{Place, Task};
-use crate::plan::{Election, Lone, Manners, TownPlan, Watch};
+use crate::plan::{Election, Manners, TownPlan, Watch};
 use crate::process::Party;
 use crate::program::Program;
 use crate::story::{Line, Story, What, Who};
@@ -88,7 +88,7 @@ pub(crate) struct Rules {
     pub(crate) tokens: bool,
     pub(crate) claims: Claims,
     pub(crate) election: Election,
-    pub(crate) lone: Lone,
+    pub(crate) namesakes: bool,
     pub(crate) fallback: Fallback,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,

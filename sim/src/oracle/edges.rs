@@ -18,7 +18,7 @@ impl Town {
         }
         let Some(head) = self.places[parent as usize].head else { return };
         // Of two servers of one name neither counts what the other has granted.
-        let are_two = self.rules.lone.namesakes && self.places[parent as usize].parent.is_some();
+        let are_two = self.rules.namesakes && self.places[parent as usize].parent.is_some();
         if self.is_learning(head) || are_two {
             return;
         }

@@ -22,8 +22,7 @@ use crate::faults::Faults;
 use crate::measure::{Level, Recorder, Recording};
 use crate::oracle::Violation;
 use crate::plan::{
-    ClientPlan, Election, EtcdPlan, Hold, Link, Lone, Manners, PlacePlan, ResourcePlan, Terms, TownPlan,
-    Watch, Way,
+    ClientPlan, Election, EtcdPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way,
 };
 use crate::town::{News, Observer, Town};
 use crate::workload::{Mishap, MishapEvent, Workload};
@@ -190,7 +189,7 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
         holds: vec![Hold::new(RESOURCE, 0.0)],
     });
     TownPlan {
-        lone: Lone::default(),
+        namesakes: false,
         fallback: Fallback::Pessimistic,
         places: places.collect(),
         clients: clients.collect(),

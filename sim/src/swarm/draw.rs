@@ -63,6 +63,9 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         // A server that knows nothing of those before it learns for as long as its own leases last.
         faults.mischief[Mischief::Lease as usize] = None;
     }
+    let are_two = |place: &PlacePlan| place.parent.is_some() && place.tasks > 1;
+    let may_be_two = election == Election::Alone && places.iter().any(are_two);
+    let namesakes = may_be_two && Dice::new(seed ^ 0x2a_3e5a_4e5a).chance(400);
     faults.mischief[Mischief::Twin as usize] =
         faults.mischief[Mischief::Twin as usize].map(|every| every.max(Duration::from_secs(8)));
     TownPlan {
@@ -88,7 +91,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         tokens,
         claims,
         election,
-        lone: options.lone,
+        namesakes,
         fallback,
         clients_from: Duration::ZERO,
         #[cfg(feature = "mutations")]

@@ -49,7 +49,7 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
             tokens: plan.tokens,
             claims: plan.claims,
             election: plan.election,
-            lone: plan.lone,
+            namesakes: plan.namesakes,
             fallback: plan.fallback,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,

@@ -50,7 +50,7 @@ impl Town {
     pub(super) fn begins_alone(&self, task: u32) -> bool {
         let found = &self.tasks[task as usize];
         let below = self.places[found.place as usize].parent.is_some();
-        found.number == 0 || found.number == 1 && below && self.rules.lone.namesakes
+        found.number == 0 || found.number == 1 && below && self.rules.namesakes
     }
 
     /// A server that is alone begins, and leads at once: after those of its place that have led before.

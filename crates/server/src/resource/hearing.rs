@@ -46,6 +46,11 @@ impl Resource {
             child.go_on_after_shown(report, reign.config.epoch);
         }
         let promise = promise(report, child, reign.config.epoch);
+        // It may have been elsewhere since it was heard here first.
+        if let Some(has) = &report.has {
+            self.look_at(now, slot, has, reign);
+        }
+        let child = self.children.at_mut(slot);
         child.provisional = false;
         if child.superseded {
             child.superseded = false;

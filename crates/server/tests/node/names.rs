@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_client::session::{Action, Transport};
-use lessor_proto::message::{Answer, Ask, Grant, HolderKind, NodeNotice, Order, Refusal, Report};
+use lessor_proto::message::{Answer, Ask, Grant, Has, HolderKind, Lasts, NodeNotice, Order, Refusal, Report};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{
     FromParent, NameWarning, NamesStatus, Node, NodeConfig, Output, ParentConfig, StatusQuery,
@@ -16,18 +16,32 @@ fn at(seconds: u64) -> Time {
 }
 
 fn node(name: &str, transport: Transport) -> Node {
-    let mut config = NodeConfig::new(name, 1);
+    begin(name, 1, transport)
+}
+
+fn begin(name: &str, epoch: u64, transport: Transport) -> Node {
+    let mut config = NodeConfig::new(name, epoch);
     let servers = vec!["above:1".into()];
     config.parent = Some(ParentConfig { servers, transport, eager: true });
     Node::new(at(0), config, repository(template(100.0)))
 }
 
 fn ask(node: &mut Node, seconds: u64, who: (HolderKind, &str, u64), amount: f64) -> Result<Answer, Refusal> {
+    ask_showing(node, seconds, who, amount, None)
+}
+
+fn ask_showing(
+    node: &mut Node,
+    seconds: u64,
+    who: (HolderKind, &str, u64),
+    amount: f64,
+    has: Option<Has>,
+) -> Result<Answer, Refusal> {
     let (kind, name, incarnation) = who;
     let report = Report {
         resource: resource(),
         bands: wants(amount).bands,
-        has: None,
+        has,
         held: None,
         domains: None,
         integer: None,
@@ -124,4 +138,27 @@ fn two_that_poll_under_one_name_are_told() {
     assert_eq!((ask(0, 1), ask(1, 2)), ((units(8), false), (units(2), false)));
     assert_eq!((ask(2, 1), ask(3, 2)), ((units(5), true), (units(2), true)));
     assert_eq!(names(&root).duplicates, ["paris"]);
+}
+
+/// The earlier of two processes of one name has granted 6 for half a minute to one that had asked the later before.
+#[test]
+fn who_was_at_another_of_one_name_meanwhile_is_left_what_it_shows() {
+    let mut paris = begin("paris", 2, Transport::Poll);
+    let (a, b) = ((HolderKind::Client, "a", 1), (HolderKind::Client, "b", 1));
+    assert_eq!(ask(&mut paris, 0, a, 6.0).unwrap().grants, [], "there is nothing to grant");
+    let id = asked_above(&mut paris, 0).expect("it asks above");
+    paris.on_parent(at(0), FromParent::Answered { id, answer: answer(&["root"], 1) });
+    asked_above(&mut paris, 0);
+    assert_eq!(ask(&mut paris, 1, b, 10.0).unwrap().grants[0].capacity, Amount::from_units(5));
+    let seconds = Duration::from_secs;
+    let has = |remaining| Has {
+        capacity: Amount::from_units(6),
+        order: Some(Order { epoch: 1, seq: 1 }),
+        token: Vec::new(),
+        lasts: Some(Lasts { length: seconds(60), remaining }),
+    };
+    let shown = ask_showing(&mut paris, 2, a, 6.0, Some(has(seconds(30)))).unwrap();
+    assert_eq!(shown.grants, [], "it may have units in use, which nobody here would count");
+    let ended = ask_showing(&mut paris, 40, a, 6.0, Some(has(seconds(0)))).unwrap();
+    assert_eq!(ended.grants[0].capacity, Amount::from_units(5), "half of it is another's");
 }
