@@ -44,8 +44,6 @@ pub struct Options {
     pub faulty: Duration,
     /// What never goes wrong.
     pub without: Vec<Mischief>,
-    /// Whether there are clients of Doorman's that go on while what they have counts.
-    pub sticky: bool,
     /// Whether everybody must have its share when the faults are over; else a town ends with them.
     pub judged: bool,
     /// A rule of a mind that is broken on purpose.
@@ -100,7 +98,6 @@ impl Default for Options {
             polling: false,
             faulty: Duration::from_secs(60),
             without: Vec::new(),
-            sticky: false,
             judged: true,
             #[cfg(feature = "mutations")]
             mutation: None,

@@ -86,6 +86,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::LeaderFreesOld => Swarm(900), // 7, 73: I3; 8: I2
         GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
         GrantorMutation::EchoRenews => Noticed::Story(pollers::echoed_again),
+        GrantorMutation::EchoUncounted => Noticed::Story(pollers::echoed_and_cut_off),
         GrantorMutation::EndUnchecked => Noticed::Story(pollers::granted_again),
         GrantorMutation::ResealEarly => Noticed::Story(pollers::back_and_forth),
         GrantorMutation::ClaimAtOnce => Noticed::Story(pollers::read_late),
@@ -132,8 +133,8 @@ fn what_a_poller_shows_is_believed_as_far_as_it_is_sealed() {
 
 #[test]
 fn no_rule_about_pollers_can_be_left_out() {
-    use GrantorMutation::{ClaimAtOnce, EchoRenews, EndUnchecked, ResealEarly};
-    for mutation in [EchoRenews, EndUnchecked, ResealEarly, ClaimAtOnce] {
+    use GrantorMutation::{ClaimAtOnce, EchoRenews, EchoUncounted, EndUnchecked, ResealEarly};
+    for mutation in [EchoRenews, EchoUncounted, EndUnchecked, ResealEarly, ClaimAtOnce] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
 }

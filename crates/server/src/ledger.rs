@@ -137,6 +137,15 @@ impl Ledger {
         }
     }
 
+    /// No more than `amount` of the ghost is left, which counts until `end`.
+    pub fn keep_ghost(&mut self, amount: Amount, end: Time) {
+        let over = self.ghost.saturating_sub(amount);
+        self.total -= micros(over);
+        self.ghost = self.ghost.saturating_sub(over);
+        self.ghost_end = self.ghost_end.max(end);
+        self.settle_debt();
+    }
+
     /// Counts no ghost any more: nothing is granted meanwhile to anybody who has not shown it.
     pub fn exorcise(&mut self) {
         self.total -= micros(std::mem::take(&mut self.ghost));

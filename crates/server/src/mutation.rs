@@ -61,6 +61,8 @@ pub enum Mutation {
     NumberBehind,
     /// The lease that a poller shows too early is renewed where it is to be answered unchanged.
     EchoRenews,
+    /// What is sticky and was echoed counts from the election, and not from the echo.
+    EchoUncounted,
     /// A poller claims with a lease whatever it counted when the leader stopped that had granted it.
     EndUnchecked,
     /// The lease of a poller is resealed before its earlier leader has certainly stopped.
@@ -87,7 +89,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 33] = [
+    pub const ALL: [Mutation; 34] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -111,6 +113,7 @@ impl Mutation {
         Mutation::InheritEnded,
         Mutation::NumberBehind,
         Mutation::EchoRenews,
+        Mutation::EchoUncounted,
         Mutation::EndUnchecked,
         Mutation::ResealEarly,
         Mutation::ClaimAtOnce,

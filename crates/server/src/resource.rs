@@ -16,6 +16,7 @@ mod child;
 mod children;
 mod claim;
 mod domains;
+mod echoed;
 mod hearing;
 mod kind;
 mod legacy;
@@ -41,6 +42,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 use self::certain::Certain;
 use self::child::{Child, Demands};
 use self::children::Children;
+use self::echoed::Echoed;
 use self::hearing::holder;
 use self::legacy::Crowd;
 use self::rotate::Rota;
@@ -117,6 +119,8 @@ pub struct Resource {
     deferred: BTreeMap<Slot, Amount>,
     /// What of claims counts for certain at the node above.
     certain: Certain,
+    /// What was echoed and counts for longer than the ghost.
+    echoed: Echoed,
     /// What has become of claims since somebody last asked.
     claims: ClaimTally,
     /// What earlier leaders of nodes below were charged for when the present ones were first heard of, and until when.
@@ -196,6 +200,7 @@ impl Resource {
             duplicates: 0,
             deferred: BTreeMap::new(),
             certain: Certain::default(),
+            echoed: Echoed::default(),
             claims: ClaimTally::default(),
             succeeded: BTreeMap::new(),
             shown: BTreeMap::new(),
@@ -354,10 +359,11 @@ impl Resource {
     /// Lets end what has ended.
     pub(crate) fn advance(&mut self, now: Time) {
         let before = self.ledger.total();
-        self.ledger.advance(now);
         if now >= self.ledger.ghost_end() {
             self.end_deferral();
+            self.keep_echoed(now);
         }
+        self.ledger.advance(now);
         self.let_end(now);
         if self.ledger.total() != before {
             self.reshare();

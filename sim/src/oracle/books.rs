@@ -4,7 +4,7 @@ use lessor_client::holding::Rung;
 use lessor_proto::message::{HolderKind, Order};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{Books, ChildBook, Claims};
-use lessor_server::repository::Kind;
+use lessor_server::repository::{Kind, Legacy};
 
 use super::Mail;
 use crate::clock::Clock;
@@ -82,11 +82,11 @@ impl Town {
         for task in 0..self.tasks.len() as u32 {
             for resource in 0..self.resources.len() as u16 {
                 let Some(books) = self.books_of(task, resource) else { continue };
-                let Books { limit, total, ghost, in_debt, since_cut, children } = books;
+                let Books { limit, total, ghost, ghost_until, in_debt, since_cut, children } = books;
                 let seen = &self.oracle.seen[self.oracle.at(task, resource)];
                 let now = self.local(Party::Task(task));
                 text += &format!(
-                    "{} r{resource} [{now}]: limit {limit:?}, total {total}, ghost {ghost}, debt {in_debt} ({since_cut}), \
+                    "{} r{resource} [{now}]: limit {limit:?}, total {total}, ghost {ghost} until {ghost_until}, debt {in_debt} ({since_cut}), \
                      lease {} until [{}] {:?}\n",
                     self.tasks[task as usize].address, seen.amount, seen.until, seen.order
                 );
@@ -169,16 +169,27 @@ impl Town {
         let Some(books) = self.books_of(task, resource) else { return };
         let charged = books.children.iter().filter(|child| self.is_of(client, child));
         let counted = charged.filter_map(|child| child.ends).max().unwrap_or(Time::ZERO);
-        // A lease that was resealed is counted in the ghost until it is claimed.
-        let haunted = self.clients[client as usize].way == Way::Legacy && books.ghost > Amount::ZERO;
-        let ghost = self.tasks[task as usize].reign.as_ref().filter(|_| haunted).map(|reign| reign.ghost_end);
-        let counted = counted.max(ghost.unwrap_or_default());
         let counted = self.tasks[task as usize].process.clock.when(counted);
+        // A lease that was echoed or resealed is a part of the ghost of whoever did that, until it is claimed.
+        let ghosts = self.places[place as usize].tasks.clone().map(|task| self.ghost_until(task, resource));
+        let echoes = self.clients[client as usize].way == Way::Legacy;
+        let counted = counted.max(ghosts.max().filter(|_| echoes).unwrap_or_default());
         if counted + ROUNDING < ends {
             self.oracle.fail(7, || {
                 format!("client {client} uses r{resource} until {ends}, and is charged until {counted}")
             });
         }
+    }
+
+    /// Until when, in real time, a leader counts what may be out from before; zero of one that counts nothing.
+    fn ghost_until(&self, task: u32, resource: u16) -> Time {
+        let Some(reign) = &self.tasks[task as usize].reign else { return Time::ZERO };
+        let until = match self.books_of(task, resource) {
+            Some(books) if books.ghost == Amount::ZERO => return Time::ZERO,
+            Some(books) => books.ghost_until,
+            None => reign.ghost_end,
+        };
+        self.tasks[task as usize].process.clock.when(until)
     }
 
     /// Whoever is below a place uses nothing for longer than the place has it.
@@ -299,7 +310,8 @@ impl Town {
 
     /// Gives back by how much the ghost has shrunk: what was claimed of it.
     fn check_ghost(&mut self, task: u32, resource: u16, books: &Books, acted: bool) -> u64 {
-        let (index, haunted) = (self.oracle.at(task, resource), self.is_haunted(task));
+        let haunted = self.is_haunted(task) || self.is_echoed(task, resource, books);
+        let index = self.oracle.at(task, resource);
         let epoch = self.tasks[task as usize].epoch().unwrap_or(0);
         let seen = &mut self.oracle.seen[index];
         let ghost = books.ghost.as_micros();
@@ -323,6 +335,14 @@ impl Town {
         claimed
     }
 
+    /// Whether a ghost may be what was echoed of what is sticky, which counts from then on.
+    fn is_echoed(&self, task: u32, resource: u16, books: &Books) -> bool {
+        let Legacy::Sticky { hold } = self.resources[usize::from(resource)].legacy else { return false };
+        let Some(reign) = &self.tasks[task as usize].reign else { return false };
+        let last = reign.ghost_end + self.rules.drift.stretch(hold);
+        self.local(Party::Task(task)) < last.min(books.ghost_until) + TICK
+    }
+
     fn check_limit(&mut self, task: u32, resource: u16, books: &Books, claimed: u64) {
         let index = self.oracle.at(task, resource);
         let Some(limit) = books.limit else { return };
@@ -344,7 +364,7 @@ impl Town {
         let longest = self.places[found.place as usize].longest(&self.resources[usize::from(resource)].id);
         let lease = found.process.clock.at(self.now) + self.rules.drift.stretch(longest);
         let ghost = found.reign.as_ref().map_or(Time::ZERO, |reign| reign.ghost_end);
-        let over = lease.max(ghost) + TICK * 2;
+        let over = lease.max(ghost).max(books.ghost_until) + TICK * 2;
         let seen = &mut self.oracle.seen[index];
         let cut = std::mem::replace(&mut seen.limit, limit) > limit;
         seen.owing = match seen.owing {

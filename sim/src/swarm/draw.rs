@@ -31,15 +31,14 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     let mut resources = resources(&mut dice);
     let mut places = places(&mut dice, options, short);
     let flat = places.len() == 1;
+    let hold = Duration::from_secs(Dice::new(seed ^ 0x0571_c4e5).between(60, 90));
     for resource in &mut resources {
         turns(&mut more, resource);
         let burst = more.chance(300).then(|| Duration::from_millis(more.between(1, 1_000)));
         resource.legacy = match more.below(10) {
             0 => Legacy::Deny,
             // Below another node that is refused.
-            1..=3 if options.sticky && flat && resource.kind == Kind::Rate => {
-                Legacy::Sticky { hold: Duration::from_secs(more.between(60, 90)) }
-            }
+            1..=3 if flat && resource.kind == Kind::Rate => Legacy::Sticky { hold },
             _ => Legacy::Expire,
         };
         resource.burst = burst.filter(|_| resource.kind == Kind::Rate);

@@ -9,11 +9,11 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorMutation::{
-    AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EmptyIsNothing,
-    EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld,
-    LearnAsConfigured, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost,
-    NoPostCut, NoTokenCheck, NumberBehind, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly,
-    ShortCharge, ShortGhost, ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop,
+    AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EchoUncounted,
+    EmptyIsNothing, EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce,
+    LeaderFreesOld, LearnAsConfigured, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd,
+    NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, PeakTakesShare, RecallBelowPart, RenewInDebt,
+    ResealEarly, ShortCharge, ShortGhost, ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -55,7 +55,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 31] = [
+const NOT_NOTICED: [(Mutation, &str); 32] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(ShownWithinLimit), "unary, a succession"),
@@ -94,6 +94,7 @@ const NOT_NOTICED: [(Mutation, &str); 31] = [
     // Nothing is advised.
     (Holder(SafeAboveLease), "unary"),
     // There are no clients that echo their leases.
+    (Grantor(EchoUncounted), "unary, a succession"),
     (Grantor(EchoRenews), "unary, a succession"),
     (Grantor(EndUnchecked), "unary, a succession"),
     (Grantor(ResealEarly), "unary, a succession"),

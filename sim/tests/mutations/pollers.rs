@@ -8,6 +8,7 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
 use lessor_proto::{Amount, ClientId, Drift, Time};
 use lessor_server::node::{Node, NodeConfig, Record};
+use lessor_server::repository::{Legacy, Repository, Template};
 use lessor_server::token::{Key, Keys};
 use lessor_sim::mutation::Mutation;
 
@@ -117,6 +118,40 @@ pub(crate) fn echoed_again(without: Option<Mutation>) -> Option<String> {
     }
     c.poll(&mut next, 75, CAPACITY);
     exceeded(75, &[&a, &c])
+}
+
+/// Two share everything, which counts for two minutes without a word. The first is answered with its lease when most of that is
+/// over, and cut off; the other one is dead. What is left of the dead one's is there for a newcomer in time, and what the first
+/// goes on with when that is over too.
+pub(crate) fn echoed_and_cut_off(without: Option<Mutation>) -> Option<String> {
+    const HOLD: u64 = 120;
+    let sticky = || {
+        let legacy = Legacy::Sticky { hold: Duration::from_secs(HOLD) };
+        let template = Template { legacy, ..Template::clone(&repository(CAPACITY).templates()[0]) };
+        Repository::new(vec![template]).expect("it holds together")
+    };
+    let (mut a, mut b, mut c) = (Poller::new("a"), Poller::new("b"), Poller::new("c"));
+    let mut first = lead(without, 1, 0, Record::default());
+    first.reload(second(0), sticky());
+    a.poll(&mut first, 0, 60);
+    b.poll(&mut first, 0, 40);
+    let record = Record {
+        marks: BTreeMap::from([(resource(), units(CAPACITY))]),
+        longest_lease: Duration::from_secs(HOLD),
+        authority: Duration::from_secs(AUTHORITY),
+        ..Record::default()
+    };
+    let mut next = lead(without, 2, 10, record);
+    next.reload(second(10), sticky());
+    a.poll(&mut next, 100, 60);
+    let over = 10 + AUTHORITY + HOLD;
+    c.poll(&mut next, over + 1, CAPACITY);
+    assert!(c.believes(over + 1) >= units(40), "nobody has what the dead one had");
+    let sum = c.believes(over + 1).saturating_add(units(60));
+    c.poll(&mut next, 100 + HOLD, CAPACITY);
+    c.poll(&mut next, 101 + HOLD, CAPACITY);
+    assert_eq!(c.believes(101 + HOLD), units(CAPACITY), "nobody has anything else");
+    (sum > units(CAPACITY)).then(|| format!("{sum} of {CAPACITY} are used at {} s", over + 1))
 }
 
 /// The lease of the first has ended under the first leader, which has granted it again before it stopped. Shown to the

@@ -19,6 +19,8 @@ pub struct Books {
     pub total: u128,
     /// What may be out under earlier leaders and is not known to whom.
     pub ghost: Amount,
+    /// When the last of that is over.
+    pub ghost_until: Time,
     /// Whether more is out than the limit since that was cut.
     pub in_debt: bool,
     /// What was granted since, in millionths.
@@ -86,6 +88,7 @@ impl Resource {
             limit: self.ledger().limit(),
             total: self.ledger().total(),
             ghost: self.ledger().ghost(),
+            ghost_until: self.ghost_until(),
             in_debt: self.ledger().in_debt(),
             since_cut: self.ledger().since_cut(),
             children: self.child_books(now),

@@ -119,7 +119,7 @@ impl Resource {
             let lent = self.ledger.lent();
             self.look_at(now, slot, has, reign);
             match claimed {
-                Some((lease, amount)) => self.claim_lease(slot, &lease, amount, reign.config),
+                Some((lease, amount)) => self.claim_lease(now, slot, &lease, amount, reign),
                 None => self.claim(now, slot, has, report.held, reign),
             }
             self.note_lent(self.children.at(slot).incarnated, lent);

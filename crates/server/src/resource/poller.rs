@@ -72,6 +72,7 @@ impl Resource {
                 reign.config,
             );
             // The next request is the claim.
+            self.note_echo(now, ask.holder.as_str(), &lease, amount, reign);
             let kept = Kept { amount, order, token: &token, length: left, refresh_interval: SOON };
             return Some(self.kept_to(now, kept));
         }
@@ -85,6 +86,7 @@ impl Resource {
         if !lasts || !early && self.is_better_off(now, ask, report, reign, amount) {
             return None;
         }
+        self.note_echo(now, ask.holder.as_str(), &lease, amount, reign);
         let length =
             if reign.config.rules.lack(Mutation::EchoRenews) { self.terms.lease_length } else { left };
         let kept = Kept { amount, order: lease.order, token: &has.token, length, refresh_interval };
@@ -114,10 +116,11 @@ impl Resource {
     /// Charges what the poller at `slot` claims, out of what is known to be out.
     pub(super) fn claim_lease(
         &mut self,
+        now: Time,
         slot: Slot,
         lease: &PolledLease,
         amount: Amount,
-        config: &NodeConfig,
+        reign: Reign<'_>,
     ) {
         let child = self.children.at_mut(slot);
         // It goes on after what it shows, so that this is of its round.
@@ -125,9 +128,10 @@ impl Resource {
         child.claimed = true;
         let taken = self.ledger.claim(&mut child.account, amount, seq);
         self.claims.honoured += u64::from(amount > Amount::ZERO);
-        if config.claims == Claims::Deferred {
+        if reign.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);
         }
+        self.settle_echo(now, slot, lease, reign);
     }
 
     /// The token of a poller that says `lease`.

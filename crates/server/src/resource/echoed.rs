@@ -1,0 +1,87 @@
+//! What was answered with the lease that it showed, and goes on being used for longer than that lasts: what is sticky.
+//!
+//! Such a holder goes on from when it was last answered, whatever the lease says. A successor that echoes or reseals a
+//! lease charges nothing for it, as it is a part of the ghost; but the ghost counts from the election. So what was
+//! echoed stays a part of it for as long as what is granted would count, until its holder claims it. Of the rest the
+//! ghost ends in time.
+
+use std::collections::BTreeMap;
+
+use lessor_proto::{Amount, Time};
+
+use super::claim::counts_until_heard;
+use super::slab::Slot;
+use super::{Reign, Resource};
+use crate::ledger::Term;
+use crate::mutation::Mutation;
+use crate::token::{PolledLease, PollerLife};
+
+/// The leases that were echoed and not claimed: by whom, how much of it, and until when that counts.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Echoed(BTreeMap<(String, PollerLife), (Amount, Time)>);
+
+// === impl Echoed ===
+
+impl Echoed {
+    fn note(&mut self, name: &str, life: PollerLife, amount: Amount, until: Time) {
+        self.0.insert((name.to_owned(), life), (amount, until));
+    }
+
+    fn remove(&mut self, name: &str, life: PollerLife) {
+        if !self.0.is_empty() {
+            self.0.remove(&(name.to_owned(), life));
+        }
+    }
+
+    /// Drops what has ended by `now`. Returns what is left, and when the first of it ends.
+    fn left(&mut self, now: Time) -> Option<(Amount, Time)> {
+        self.0.retain(|_, &mut (_, until)| now < until);
+        let end = self.0.values().map(|&(_, until)| until).min()?;
+        Some((self.0.values().map(|&(amount, _)| amount).fold(Amount::ZERO, Amount::saturating_add), end))
+    }
+
+    /// When the last of it ends.
+    fn last_end(&self) -> Option<Time> {
+        self.0.values().map(|&(_, until)| until).max()
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// `name` was answered with `amount` of the lease that it shows, and goes on with that from here on.
+    pub(super) fn note_echo(
+        &mut self,
+        now: Time,
+        name: &str,
+        lease: &PolledLease,
+        amount: Amount,
+        reign: Reign<'_>,
+    ) {
+        if counts_until_heard(&self.terms) && !reign.config.rules.lack(Mutation::EchoUncounted) {
+            let until = reign.config.drift.grantor_end(now, self.terms.longest_charge());
+            self.echoed.note(name, lease.life, amount, until);
+        }
+    }
+
+    /// The child at `slot` is charged for what it showed of its `lease`, for as long as what is granted from here on.
+    pub(super) fn settle_echo(&mut self, now: Time, slot: Slot, lease: &PolledLease, reign: Reign<'_>) {
+        self.echoed.remove(&self.children.at(slot).name, lease.life);
+        if counts_until_heard(&self.terms) && !reign.config.rules.lack(Mutation::EchoUncounted) {
+            let term = Term { basis: now, length: self.terms.longest_charge(), drift: reign.config.drift };
+            self.ledger.prolong(&mut self.children.at_mut(slot).account, term);
+        }
+    }
+
+    /// The ghost is over, but for what was echoed and is not.
+    pub(super) fn keep_echoed(&mut self, now: Time) {
+        if let Some((amount, end)) = self.echoed.left(now) {
+            self.ledger.keep_ghost(amount, end);
+        }
+    }
+
+    /// When nothing of the ghost counts any more.
+    pub(crate) fn ghost_until(&self) -> Time {
+        self.ledger.ghost_end().max(self.echoed.last_end().unwrap_or(Time::ZERO))
+    }
+}
