@@ -153,6 +153,78 @@ async fn a_server_that_remembers_comes_back_as_a_successor_does() {
     house.stop().await;
 }
 
+/// A client of Doorman's, which sends the whole lease back and knows nothing of it.
+fn poller(name: &str, wants: f64) -> Holder {
+    Holder::new(name, Nature::Echoes, "db", wants)
+}
+
+#[tokio::test]
+async fn clients_that_poll_keep_their_shares_through_restarts_of_a_server_that_remembers() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut house = remembering(&long(), &directory).await;
+    let mut server = house.capacity().await;
+    let mut pollers = [poller("first", 40.0), poller("second", 50.0)];
+    // What was asked before anything could be granted counts as asked by others, for two refreshes.
+    eventually("all that is wanted is granted", async || {
+        for poller in &mut pollers {
+            ask(poller, &mut server).await;
+        }
+        check(&[&pollers[0], &pollers[1]]);
+        pollers.iter().all(|poller| poller.capacity() == poller.wants)
+    })
+    .await;
+    for round in 1..=2 {
+        house.crash().await;
+        house = house.start_again().await;
+        let mut server = house.capacity().await;
+        for _ in 0..4 {
+            for poller in &mut pollers {
+                ask(poller, &mut server).await;
+                let holds = poller.holds();
+                assert_eq!(holds, Amount::from_f64(poller.wants), "{round}: at every poll: {poller:?}");
+            }
+        }
+        // All that they have is charged to them, and nothing is out to nobody knows whom.
+        let resource = house.resource("db").await.unwrap();
+        assert_eq!(resource["learning"], false, "{resource}");
+        assert_eq!(house.metric("lessor_claims_honoured_total").await, 2.0);
+        for poller in &mut pollers {
+            let epoch = poller.lease.as_ref().and_then(|lease| lease.epoch);
+            assert_eq!(epoch.map(|epoch| epoch as f64), Some(house.metric("lessor_epoch").await));
+        }
+    }
+    let mut newcomer = poller("newcomer", 100.0);
+    ask(&mut newcomer, &mut house.capacity().await).await;
+    check(&[&pollers[0], &pollers[1], &newcomer]);
+    assert_eq!(house.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_without_memory_leaves_to_clients_that_poll_what_they_show() {
+    let mut house = House::open(&leases(6, "")).await;
+    let mut poller = poller("polls", 40.0);
+    served(&mut poller, &mut house.capacity().await, &[]).await;
+    ask(&mut poller, &mut house.capacity().await).await;
+
+    house.crash().await;
+    let house = house.start_again().await;
+    let (mut server, mut newcomer) = (house.capacity().await, self::poller("newcomer", 100.0));
+    let mut while_learning = 0;
+    eventually("it has learnt, and the newcomer is served", async || {
+        ask(&mut poller, &mut server).await;
+        assert_eq!(poller.holds(), Amount::from_f64(40.0), "at every poll: {poller:?}");
+        ask(&mut newcomer, &mut server).await;
+        check(&[&poller, &newcomer]);
+        while_learning += u32::from(newcomer.holds() == Amount::ZERO);
+        newcomer.holds() > Amount::ZERO
+    })
+    .await;
+    assert!(while_learning > 0, "what nobody has shown may be out");
+    assert_eq!(house.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
+    house.stop().await;
+}
+
 /// The number of holders of "db" that a server counts.
 async fn holders(house: &House) -> usize {
     let resource = house.resource("db").await;
