@@ -148,6 +148,8 @@ struct Lease {
     /// What the lease before it gave, which had ended, if this one does not take its place: a server that is learning grants
     /// nothing by it.
     outlived: Option<Amount>,
+    /// Whether its grantor was learning.
+    learning: bool,
 }
 
 /// So much is counted until then, by our clock.
@@ -393,7 +395,15 @@ impl Holding {
             self.cover = counted.into_iter().map(cover).collect();
             self.prune_cover();
             let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
-            self.lease = Some(Lease { amount, end, length, order: Some(order), token, outlived: None });
+            self.lease = Some(Lease {
+                amount,
+                end,
+                length,
+                order: Some(order),
+                token,
+                outlived: None,
+                learning: false,
+            });
         }
     }
 
@@ -471,9 +481,14 @@ impl Holding {
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
         let token: Arc<[u8]> = grant.token.into();
         self.add_cover(now, Cover { amount: grant.capacity, end, token: Arc::clone(&token) });
-        let (amount, length) = (grant.capacity, grant.length);
-        self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived });
+        let (amount, length, learning) = (grant.capacity, grant.length, grant.learning);
+        self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived, learning });
         Ok(())
+    }
+
+    /// Whether what was granted last was granted by a server that is learning.
+    pub(crate) fn is_of_learner(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.learning)
     }
 
     /// What the last lease gave, which has ended, if `grant` does not take its place: a server that is learning does not know

@@ -160,6 +160,12 @@ impl Session {
         self.find(resource).ok().and_then(|place| self.entries[place].before())
     }
 
+    /// Whether whoever granted the lease of `resource` said that it was learning what is out.
+    #[must_use]
+    pub fn is_of_learner(&self, resource: &ResourceId) -> bool {
+        self.find(resource).is_ok_and(|place| self.entries[place].holding.is_of_learner())
+    }
+
     /// Uses nothing of `resource` from here on; a release goes out if a server may count something.
     pub fn remove(&mut self, now: Time, resource: &ResourceId) {
         if let Ok(place) = self.find(resource)

@@ -112,6 +112,8 @@ pub struct Resource {
     learning_until: Time,
     /// That is over, and those who listen have been told.
     learned: bool,
+    /// What it has was granted by a node above that does not know what is out.
+    learns_above: bool,
     /// When it was last asked for.
     touched: Time,
     duplicates: u64,
@@ -196,6 +198,7 @@ impl Resource {
             booked: None,
             learning_until: reign.since + learning,
             learned: learning.is_zero(),
+            learns_above: false,
             touched: now,
             duplicates: 0,
             deferred: BTreeMap::new(),
@@ -370,7 +373,8 @@ impl Resource {
             self.unsettled = true;
         }
         if !self.learned && !self.is_learning(now) {
-            (self.learned, self.unsettled) = (true, true);
+            self.learned = true;
+            self.owe_all();
         }
         self.settle_kind();
         self.take_turns(now);
@@ -486,6 +490,20 @@ impl Resource {
     /// Until when what is out from before the start may still be in use, as far as is known.
     pub(crate) fn learns_until(&self) -> Time {
         self.learning_until
+    }
+
+    /// Everybody who listens is told what is due to it, also if that is what it was told: it was told by one who did not know
+    /// what is out.
+    fn owe_all(&mut self) {
+        for slot in self.streaming.slots() {
+            self.streaming.owe(slot);
+        }
+        self.unsettled = true;
+    }
+
+    /// Whether those who are granted something are told that what is out is not known, here or above.
+    fn says_learning(&self, now: Time) -> bool {
+        self.learns_above || self.is_learning(now)
     }
 
     /// Whether what is out from before the start may still be in use.

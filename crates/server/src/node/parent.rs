@@ -110,12 +110,13 @@ impl Node {
 
     fn take_up(&mut self, now: Time, change: &Change) {
         let before = self.parent.as_ref().and_then(|above| above.session.before(&change.resource));
+        let learns = self.parent.as_ref().is_some_and(|above| above.session.is_of_learner(&change.resource));
         if let Some(resource) = self.resources.get_mut(&change.resource) {
             resource.advance(now);
             if let Some(before) = before.filter(|&(_, until)| now < until) {
                 resource.inherit(before, &self.config);
             }
-            resource.lease(change.allowance);
+            resource.lease(change.allowance, learns);
         }
         self.sync(now, &change.resource);
         self.book(&change.resource);

@@ -174,7 +174,7 @@ impl Resource {
             token,
             ack_wanted: granted.ack_wanted,
             safe_leased: self.terms.reserves(),
-            learning: self.is_learning(now),
+            learning: self.says_learning(now),
             safe_capacity: self.advice(slot),
             burst: self.terms.told_burst(),
             due: self.unit_due(slot, granted.amount),

@@ -235,7 +235,7 @@ impl Resource {
             token: token.to_vec(),
             ack_wanted: false,
             safe_leased: self.terms.reserves(),
-            learning: self.is_learning(now),
+            learning: self.says_learning(now),
             safe_capacity: Some(self.safe_capacity()),
             burst: self.terms.told_burst(),
             due: None,

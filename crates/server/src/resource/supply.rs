@@ -95,8 +95,11 @@ impl Resource {
         }
     }
 
-    /// The node above allows this much from here on.
-    pub(crate) fn lease(&mut self, allowance: Allowance) {
+    /// The node above allows this much from here on, and `learns` what is out.
+    pub(crate) fn lease(&mut self, allowance: Allowance, learns: bool) {
+        if std::mem::replace(&mut self.learns_above, learns) && !learns {
+            self.owe_all();
+        }
         if let Supply::Leased { until, .. } = &mut self.supply {
             *until = allowance.until;
             let limit = Some(allowance.capacity.unwrap_or(Amount::MAX));

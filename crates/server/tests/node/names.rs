@@ -73,9 +73,13 @@ fn asked_above(node: &mut Node, seconds: u64) -> Option<u64> {
 }
 
 fn answer(path: &[&str], seq: u64) -> Answer {
+    answer_with(path, seq, 10, false)
+}
+
+fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
     let grant = Grant {
         resource: resource(),
-        capacity: Amount::from_units(10),
+        capacity: Amount::from_units(units),
         length: Duration::from_secs(60),
         refresh_interval: Duration::from_secs(5),
         order: Some(Order { epoch: 1, seq }),
@@ -90,7 +94,7 @@ fn answer(path: &[&str], seq: u64) -> Answer {
         domains: None,
         before: None,
         burst: None,
-        learning: false,
+        learning,
     };
     let path = path.iter().map(ToString::to_string).collect();
     let notice = Some(NodeNotice { path, name_taken: false });
@@ -161,4 +165,24 @@ fn who_was_at_another_of_one_name_meanwhile_is_left_what_it_shows() {
     assert_eq!(shown.grants, [], "it may have units in use, which nobody here would count");
     let ended = ask_showing(&mut paris, 40, a, 6.0, Some(has(seconds(0)))).unwrap();
     assert_eq!(ended.grants[0].capacity, Amount::from_units(5), "half of it is another's");
+}
+
+/// A node above that has begun again does not know what is out: a client that lives on what is safe goes on with that, and
+/// hears when it is known.
+#[test]
+fn who_is_granted_something_is_told_that_the_node_above_learns() {
+    let mut paris = node("paris", Transport::Poll);
+    let client = (HolderKind::Client, "a", 1);
+    assert_eq!(ask(&mut paris, 0, client, 4.0).unwrap().grants, []);
+    let mut told = |seconds, seq, units, learning| {
+        let id = asked_above(&mut paris, seconds).expect("it asks above");
+        let answer = answer_with(&["root"], seq, units, learning);
+        paris.on_parent(at(seconds), FromParent::Answered { id, answer });
+        asked_above(&mut paris, seconds);
+        let grants = ask(&mut paris, seconds + 1, client, 4.0).unwrap().grants;
+        (grants[0].capacity, grants[0].learning)
+    };
+    assert_eq!(told(0, 1, 0, true), (Amount::ZERO, true));
+    assert_eq!(told(30, 2, 3, true), (Amount::from_units(3), true));
+    assert_eq!(told(60, 3, 3, false), (Amount::from_units(3), false));
 }
