@@ -78,6 +78,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),
         GrantorMutation::TrustAmount => Noticed::Story(claims::with_a_small_token),
         GrantorMutation::UnitOnTop => Noticed::Story(instant::of_a_thousand),
+        GrantorMutation::OutIsFree => Noticed::Story(instant::of_a_thousand_who_do_not_wait),
         GrantorMutation::InheritUnseen => Swarm(1_600), // 197, 389, 474: I3
         GrantorMutation::InheritEnded => Noticed::Story(inherited::and_ended_since),
         GrantorMutation::MarkLate => Swarm(20), // 0, 1, 2: I6

@@ -25,7 +25,7 @@ fn world() -> World {
 }
 
 fn check_bound(passes: &[Pass]) {
-    let (instant, beyond) = worst(passes);
+    let (instant, beyond) = worst(passes, CAPACITY);
     assert!(instant as f64 <= SAVED + 1.0, "{instant} in one instant");
     assert!(beyond <= SAVED + 1.0, "{beyond} beyond {CAPACITY} a second");
 }
@@ -95,6 +95,45 @@ fn who_does_not_wait_has_a_unit_at_the_second_attempt() {
         "{}",
         world.passes.len() - before
     );
+}
+
+/// Two clients that never wait come again when they are told, a little late, for ten seconds: units a second.
+fn polled(capacity: u64, delay: Duration, clients: usize) -> f64 {
+    let wants = vec![capacity as f64; clients];
+    let mut world = World::at(capacity, delay, &wants, NodeConfig::new("root", 1));
+    world.pass(Duration::from_secs(20));
+    let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(2);
+    let (begin, seconds) = (world.now(), 10);
+    let mut due = vec![begin; clients];
+    while world.now() < begin + Duration::from_secs(seconds) {
+        for (client, due) in due.iter_mut().enumerate() {
+            if world.now() >= *due {
+                let again = world.try_acquire(client).err().unwrap_or_default();
+                *due = world.now() + again + Duration::from_micros(rng.random_range(0..1_500));
+            }
+        }
+        world.pass(Duration::from_micros(250));
+    }
+    let (instant, beyond) = worst(&world.passes, capacity);
+    let saved = (0.05 * capacity as f64).max(1.0);
+    assert!(instant as f64 <= saved, "{instant} in one instant");
+    // Less than a unit more while some are out, and they come when messages do.
+    assert!(beyond < saved + 1.0, "{beyond} beyond {capacity} a second");
+    world.passes.len() as f64 / seconds as f64
+}
+
+#[test]
+fn who_comes_again_when_told_has_what_its_lease_brings() {
+    for (capacity, clients) in [(38, 2), (10, 2), (10, 1), (19, 1), (100, 10), (100, 50)] {
+        for millis in [0.1, 1.0, 10.0, 25.0] {
+            let rate = polled(capacity, Duration::from_secs_f64(millis / 1e3), clients);
+            println!("{clients} clients, {capacity}/s, {millis} ms: {rate} a second");
+            assert!(rate > 0.95 * capacity as f64, "{rate}");
+        }
+    }
+    // One at a time cannot have more than one in a round trip.
+    let rate = polled(38, Duration::from_millis(50), 2);
+    assert!(rate > 0.9 * 2.0 / 0.1, "{rate}");
 }
 
 #[test]

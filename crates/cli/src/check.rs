@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lessor_client::domain::Scope;
-use lessor_server::repository::{Domains, Template};
+use lessor_server::repository::{Domains, SmallLeases, Template};
 use lessor_server::shell::source::{self, LoadError};
 
 /// Validates a configuration. Exit 0: it is valid; exit 1: every fault is printed with its line and column.
@@ -30,6 +30,13 @@ impl Check {
             eprintln!("note: template \"{}\" is never used: \"*\" stands before it", template.glob);
         }
         for template in repository.templates() {
+            if template.small_leases == Some(SmallLeases::Save) {
+                eprintln!(
+                    "note: template \"{}\": small_leases save: a unit of each client with less than one in the burst may pass \
+                     at once",
+                    template.glob
+                );
+            }
             if let Some(domains) = &template.domains {
                 note_domains(template, domains);
             }

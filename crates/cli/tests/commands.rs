@@ -140,6 +140,26 @@ async fn check_says_what_was_made_of_policies_and_what_they_do_not_do() {
 }
 
 #[tokio::test]
+async fn check_says_what_may_pass_at_once_where_small_leases_save_units() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("small.yaml");
+    let path = path.to_str().unwrap();
+    let text = everything(10.0, 60);
+    std::fs::write(path, &text).unwrap();
+    assert_eq!(run(&["check", path]).await.err, "");
+    std::fs::write(path, text.replace("\n  capacity", "\n  small_leases: save\n  capacity")).unwrap();
+    let Outcome { code, err, .. } = run(&["check", path]).await;
+    assert_eq!((code, err.lines().count()), (Some(0), 1), "{err}");
+    assert!(
+        err.contains("small_leases save: a unit of each client with less than one in the burst"),
+        "{err}"
+    );
+    std::fs::write(path, text.replace("\n  capacity", "\n  kind: gauge\n  small_leases: save\n  capacity"))
+        .unwrap();
+    assert!(fail(&["check", path]).await.contains("small_leases is about rates, and this is a gauge"));
+}
+
+#[tokio::test]
 async fn check_tells_a_file_that_is_not_there() {
     let err = fail(&["check", "no/such/file.yaml"]).await;
     assert!(err.starts_with("error: no/such/file.yaml: "), "{err}");

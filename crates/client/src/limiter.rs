@@ -36,12 +36,12 @@
 //!
 //! # Small rates
 //!
-//! Where the burst is less than a unit, one unit is saved up. An operator may forbid that (`small_leases: request`), as all
-//! clients together could spend what each has saved in one instant. The allowance then says how units are had instead: one is [due](Allowance::due) at
-//! equal intervals, to be taken within the burst, by this one at other moments than by others; or each is
-//! [asked for](Allowance::asked). What to ask for is the limiter's [wish](Limiter::wish): whoever has made it
+//! Where the burst is less than a unit, one unit is saved up, unless the allowance says how units are had instead: all clients
+//! together could spend what each has saved in one instant, so by default grantors say so. Then one is
+//! [due](Allowance::due) at equal intervals, to be taken within the burst, by this one at other moments than by others; or each
+//! is [asked for](Allowance::asked). What to ask for is the limiter's [wish](Limiter::wish): whoever has made it
 //! [is woken](Limiter::call) when that is news, and [brings](Limiter::bring) what was sent. Who waits has it in order. Who
-//! does not wait is denied, and finds a unit at the next attempt, about a round trip later.
+//! does not wait is denied, and finds a unit about a round trip later, if it comes again when it is told.
 //!
 //! # Costs that are known afterwards
 //!
@@ -84,7 +84,7 @@ pub(crate) use self::hold::Hold;
 use self::knocker::Knocker;
 use self::meter::{Answer, Meter};
 use self::shards::Shards;
-pub use self::units::Wish;
+pub use self::units::{Sent, Wish};
 pub use crate::allowance::Allowance;
 use crate::demand::haste::Door;
 use crate::demand::peak::Attempts;
@@ -279,10 +279,10 @@ impl Limiter {
         self.lock().wish(now)
     }
 
-    /// The grantor has sent so many units. Those who wait have them first.
-    pub fn bring(&self, n: u32, now: Time) {
+    /// The grantor has sent units. Those who wait have them first.
+    pub fn bring(&self, sent: Sent, now: Time) {
         let mut central = self.take_over();
-        central.bring(n, now);
+        central.bring(sent, now);
         self.settle(central, now);
     }
 

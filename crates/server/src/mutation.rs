@@ -79,6 +79,8 @@ pub enum Mutation {
     TrustOldRecord,
     /// One unit more is saved up for those who ask for units than the limit brings in the burst.
     UnitOnTop,
+    /// Units that were sent to be used later do not count as saved up.
+    OutIsFree,
     /// A peak is due like wants: it takes from the shares of others.
     PeakTakesShare,
     /// A loan is recalled below the part that a raise goes up to.
@@ -89,7 +91,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 34] = [
+    pub const ALL: [Mutation; 35] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -122,6 +124,7 @@ impl Mutation {
         Mutation::EmptyIsNothing,
         Mutation::TrustOldRecord,
         Mutation::UnitOnTop,
+        Mutation::OutIsFree,
         Mutation::PeakTakesShare,
         Mutation::RecallBelowPart,
     ];

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lessor_proto::{ResourceId, wire};
-use lessor_server::repository::{Domains, Fraction, Legacy, Repository, SmallLeases, Template};
+use lessor_server::repository::{Domains, Fraction, Legacy, Repository, Template};
 use lessor_server::shell::source::{self, LoadError};
 use proptest::prelude::*;
 
@@ -24,8 +24,8 @@ fn shown(template: &Template) -> String {
     let legacy = (legacy != usual).then(|| format!(" legacy={:?} most={}", legacy.0, legacy.1.as_f64()));
     let floor = if template.reserves() { floor(template) } else { String::new() };
     let mut burst = template.burst.map(|burst| format!(" burst={burst:?}")).unwrap_or_default();
-    if template.small_leases == SmallLeases::Request {
-        burst.push_str(" small leases on request");
+    if let Some(small_leases) = template.small_leases {
+        burst.push_str(&format!(" small leases: {small_leases:?}"));
     }
     let domains = template.domains.as_ref().map(domains).unwrap_or_default();
     format!(

@@ -57,8 +57,12 @@ pub struct UnitsAsked {
     pub resource: ResourceId,
     /// So many in all, from the beginning of the stream on, those that were sent among them.
     pub asked: u64,
-    /// Some may be used so late after this was said; absent: each when it arrives, or never.
+    /// Those for attempts that do not wait may be used so late after they arrive; absent: each when it arrives, or never.
     pub keep: Option<Duration>,
+    /// Of those that were not sent yet, the last so many are for attempts that do not wait. Absent: all, if they are kept.
+    pub kept: Option<u32>,
+    /// Of the units that were sent to be kept, so many have been used or are lost. Absent: they are when their time is over.
+    pub done: Option<u64>,
 }
 
 /// A report on a stream. Resources that it does not speak of are as they were.
@@ -109,6 +113,9 @@ pub enum Down {
         resource: ResourceId,
         /// How many.
         units: u32,
+        /// So many of them are to be kept for attempts that do not wait, for so long from when they arrive. Absent: all, for as
+        /// long as was asked.
+        keep: Option<(u32, Duration)>,
     },
     /// To a node: its place in the tree.
     Notice(NodeNotice),

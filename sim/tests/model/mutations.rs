@@ -12,8 +12,9 @@ use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EchoUncounted,
     EmptyIsNothing, EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce,
     LeaderFreesOld, LearnAsConfigured, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd,
-    NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, PeakTakesShare, RecallBelowPart, RenewInDebt,
-    ResealEarly, ShortCharge, ShortGhost, ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop,
+    NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree, PeakTakesShare, RecallBelowPart,
+    RenewInDebt, ResealEarly, ShortCharge, ShortGhost, ShownWithinLimit, TrustAmount, TrustOldRecord,
+    UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -55,7 +56,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 32] = [
+const NOT_NOTICED: [(Mutation, &str); 33] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(ShownWithinLimit), "unary, a succession"),
@@ -63,6 +64,7 @@ const NOT_NOTICED: [(Mutation, &str); 32] = [
     (Grantor(LearnAsConfigured), "unary, a succession"),
     // There are no limiters.
     (Grantor(UnitOnTop), "streams, a cut"),
+    (Grantor(OutIsFree), "streams, a cut"),
     // There are neither marks nor tokens, and no proofs.
     (Grantor(InheritUnseen), "a node between, with a successor"),
     (Grantor(InheritEnded), "a node between, with a successor"),

@@ -15,13 +15,13 @@ use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport}
 use lessor_proto::message::{Down, Hello, Up};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
-use lessor_server::repository::{Glob, Repository, SmallLeases, Template};
+use lessor_server::repository::{Glob, Repository, Template};
 
-/// Units a second, for all.
+/// Units a second, for all, where nothing else is said.
 pub(crate) const CAPACITY: u64 = 100;
 /// What a bucket of all of it would save up.
 pub(crate) const BURST: Duration = Duration::from_millis(50);
-/// One way.
+/// The time of a message on the way, where nothing else is said.
 const DELAY: Duration = Duration::from_millis(10);
 /// Longer than anybody has to wait here.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const EVENTS: usize = 10_000_000;
 
 pub(crate) struct World {
+    /// The time of a message on the way.
+    delay: Duration,
     clock: Clocked,
     node: Option<Node>,
     clients: Vec<Client>,
@@ -149,10 +151,14 @@ impl World {
 
     /// Clients that want so much each.
     pub(crate) fn of(wants: &[f64], config: NodeConfig) -> World {
+        World::at(CAPACITY, DELAY, wants, config)
+    }
+
+    /// The same where all together have so much, and messages take so long.
+    pub(crate) fn at(capacity: u64, delay: Duration, wants: &[f64], config: NodeConfig) -> World {
         let clients = wants.len();
-        let small_leases = SmallLeases::Request;
         let glob = Glob::new("*").unwrap();
-        let template = Template { small_leases, ..Template::new(glob, Amount::from_units(CAPACITY)) };
+        let template = Template::new(glob, Amount::from_units(capacity));
         let node = Node::new(Time::ZERO, config, Repository::new(vec![template]).unwrap());
         let rung = Arc::new(Mutex::new(BTreeSet::new()));
         let client = |index: usize| {
@@ -167,6 +173,7 @@ impl World {
             Client { session, limiter, peer: None, deadline: None, rung: flag }
         };
         let mut world = World {
+            delay,
             clock: Clocked::default(),
             node: Some(node),
             clients: (0..clients).map(client).collect(),
@@ -309,7 +316,7 @@ impl World {
 
     fn send(&mut self, message: Message) {
         self.last += 1;
-        self.messages.insert((self.now() + DELAY, self.last), message);
+        self.messages.insert((self.now() + self.delay, self.last), message);
     }
 
     /// Does what the session of a client says, as the driver does.
@@ -370,9 +377,9 @@ pub(crate) fn resource() -> ResourceId {
     ResourceId::new("db", 256).unwrap()
 }
 
-/// The most units that passed in one instant, and the most beyond `CAPACITY` times the window, and so never more than what
+/// The most units that passed in one instant, and the most beyond `capacity` times the window, and so never more than what
 /// may be saved up, in any window.
-pub(crate) fn worst(passes: &[Pass]) -> (usize, f64) {
+pub(crate) fn worst(passes: &[Pass], capacity: u64) -> (usize, f64) {
     let mut times: Vec<Time> = passes.iter().map(|pass| pass.at).collect();
     times.sort();
     let instant = times.chunk_by(|one, other| one == other).map(<[Time]>::len).max().unwrap_or_default();
@@ -380,7 +387,7 @@ pub(crate) fn worst(passes: &[Pass]) -> (usize, f64) {
     // What came before each, less what flowed in: the window that begins at the lowest and ends at the highest.
     let mut lowest = f64::MAX;
     for (before, at) in times.iter().enumerate() {
-        let flowed = at.as_nanos() as f64 / 1e9 * CAPACITY as f64;
+        let flowed = at.as_nanos() as f64 / 1e9 * capacity as f64;
         lowest = lowest.min(before as f64 - flowed);
         beyond = beyond.max((before + 1) as f64 - flowed - lowest);
     }

@@ -1,5 +1,7 @@
 //! What a domain is answered: policies are asked first, then the leases, and then all are told, or nothing has changed.
 
+use std::cell::Cell;
+
 use lessor_algorithms::tiers::{Ask, Plan};
 use lessor_proto::Time;
 
@@ -23,11 +25,43 @@ pub(super) struct Planned {
     pub(super) ground: Ground,
 }
 
+/// The lease that hits are taken of, and what was taken of it for them already, by waiting in its queue.
+#[derive(Debug)]
+pub(super) struct Purse<'a> {
+    lease: &'a Limiter,
+    paid: Cell<u32>,
+}
+
+// === impl Purse ===
+
+impl<'a> Purse<'a> {
+    pub(super) const fn new(lease: &'a Limiter, paid: u32) -> Purse<'a> {
+        Purse { lease, paid: Cell::new(paid) }
+    }
+
+    /// Takes what was paid for already if that is enough, and else as [`Limiter::try_acquire_between`].
+    fn take_between(&self, least: u32, most: u32, now: Time) -> Result<u32, Denied> {
+        let paid = self.paid.get().min(most);
+        if paid > 0 && paid >= least {
+            self.paid.set(self.paid.get() - paid);
+            return Ok(paid);
+        }
+        self.lease.try_acquire_between(least, most, || now)
+    }
+
+    /// Gives back what was paid for and not needed, to who waits next.
+    pub(super) fn settle(self) {
+        if self.paid.get() > 0 {
+            self.lease.give_back(self.paid.get());
+        }
+    }
+}
+
 // === impl Domains ===
 
 impl Domains {
     /// All or nothing: policies are asked first, then the lease, then both are told.
-    pub(super) fn decide(&self, lease: &Limiter, record: &mut Record, ask: Ask, now: Time) -> Decision {
+    pub(super) fn decide(&self, lease: &Purse<'_>, record: &mut Record, ask: Ask, now: Time) -> Decision {
         let mut all = self.all();
         let decision = self.decide_beside(&mut all, lease, record, ask, now);
         Decision { hits_in_second_by_all: all.hits(now), others: record.others(), ..decision }
@@ -36,7 +70,7 @@ impl Domains {
     fn decide_beside(
         &self,
         all: &mut All<'_>,
-        lease: &Limiter,
+        lease: &Purse<'_>,
         record: &mut Record,
         ask: Ask,
         now: Time,
@@ -49,7 +83,7 @@ impl Domains {
         if planned.most < least {
             return planned.gated(least, now);
         }
-        let (granted, ground) = match lease.try_acquire_between(least, planned.most, || now) {
+        let (granted, ground) = match lease.take_between(least, planned.most, now) {
             Ok(granted) => (granted, planned.ground),
             Err(_) if planned.ground == Ground::Unheard => return self.refuse(all, record, &planned),
             Err(denied) if self.is_degraded(denied) => (least, Ground::Degraded),
@@ -126,12 +160,12 @@ impl Domains {
     }
 
     /// No policies: the lease alone decides.
-    pub(super) fn free(&self, lease: &Limiter, ground: Ground, ask: Ask, now: Time) -> Decision {
+    pub(super) fn free(&self, lease: &Purse<'_>, ground: Ground, ask: Ask, now: Time) -> Decision {
         let decision = Decision::free(ground);
         if ask.copies() == 0 {
             return decision;
         }
-        match lease.try_acquire_between(ask.min().max(1), ask.copies(), || now) {
+        match lease.take_between(ask.min().max(1), ask.copies(), now) {
             Ok(granted) => {
                 let bound = (granted < ask.copies()).then_some(Bound::Lease);
                 Decision { granted, bound, ..decision }

@@ -9,6 +9,7 @@ use lessor_algorithms::tiers::{Ask, Domain, Global};
 use lessor_proto::Time;
 
 use super::counts::Counts;
+use super::deciding::Purse;
 use super::decision::{Decision, Ground};
 use super::exchange::Exchange;
 use super::policies::{Policies, Rule, Scope};
@@ -137,25 +138,31 @@ impl Domains {
     /// Asks for `copies` hits of `domain`, and no fewer than `min`, which is taken for `copies` if it is more; makes those
     /// that are granted, and takes as much of `lease`. If nothing is granted, nothing has changed.
     pub fn request(&self, lease: &Limiter, domain: &str, copies: u32, min: u32, now: Time) -> Decision {
-        let ask = Ask::between(min.min(copies), copies);
+        self.request_of(Purse::new(lease, 0), domain, Ask::between(min.min(copies), copies), now)
+    }
+
+    /// The same, where some of the lease may have been taken already.
+    pub(super) fn request_of(&self, lease: Purse<'_>, domain: &str, ask: Ask, now: Time) -> Decision {
         let hash = self.hash(domain);
         let mut shard = self.shard(hash);
         let (record, counts) = self.look_up(&mut shard, now, hash, domain);
         let decision = match record {
             Ok(record) => {
-                let decision = self.decide(lease, record, ask, now);
+                let decision = self.decide(&lease, record, ask, now);
                 record.granted += u64::from(decision.granted);
                 record.refused += u64::from(decision.granted < 1);
                 decision
             }
             Err(Some(Ground::Untracked)) if self.subleases.is_on() => Decision::crowded(),
-            Err(Some(ground)) => self.free(lease, ground, ask, now),
-            Err(None) if self.is_killed() => self.free(lease, Ground::KillSwitch, ask, now),
+            Err(Some(ground)) => self.free(&lease, ground, ask, now),
+            Err(None) if self.is_killed() => self.free(&lease, Ground::KillSwitch, ask, now),
             Err(None) => Decision::unconfigured(),
         };
-        if copies > 0 {
+        if ask.copies() > 0 {
             counts.count(&decision);
         }
+        drop(shard);
+        lease.settle();
         decision
     }
 

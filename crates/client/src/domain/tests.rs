@@ -8,7 +8,8 @@ use lessor_proto::{Amount, Glob, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::limiter::{Allowance, Limiter};
+use crate::limiter::{Allowance, Limiter, Sent};
+use crate::waiting::Clock;
 use crate::waiting::fake::{FakeClock, Tasks};
 
 /// Limit, window, active time and cooldown, in seconds.
@@ -427,6 +428,35 @@ fn who_is_told_no_moment_comes_back_later_and_later_and_never_past_the_bound() {
     let (_, refused) = tasks.finished().remove(0);
     let Err(NotGranted::TooLate { decision, .. }) = refused else { panic!("{refused:?}") };
     assert_eq!((granted(decision), domains.counts().refused), ((0, TIERS), 5));
+}
+
+#[test]
+fn who_waits_for_units_that_are_asked_for_one_by_one_holds_a_place() {
+    let domains = domains(rules(policy(&[(1, 60, 60, 0)])));
+    let (lease, clock) = (Limiter::default(), FakeClock::default());
+    let ten = Amount::from_units(10);
+    lease.allow(Time::ZERO, Allowance { asked: ten, ..Allowance::forever(ten) });
+    let missing = || lease.wish(clock.now()).unwrap().missing;
+    let mut tasks = Tasks::new(&clock);
+    for domain in ["a", "a", "b"] {
+        let wish = Wish { domain, copies: 1, min: 1, max_wait: Duration::from_secs(5) };
+        tasks.spawn(domains.acquire_by(&lease, wish, &clock, || ()));
+    }
+    assert_eq!((tasks.finished().len(), missing()), (0, 3), "one for each, and none besides");
+    lease.bring(Sent::now(1), clock.now());
+    tasks.run();
+    let (task, decision) = tasks.finished().remove(0);
+    assert_eq!((task, granted(decision.unwrap()), missing()), (0, (1, None), 2));
+    // The policies have no more for the second; its unit goes to the third, who waits behind it.
+    lease.bring(Sent::now(1), clock.now());
+    tasks.run();
+    let mut finished = tasks.finished();
+    finished.sort_by_key(|&(task, _)| task);
+    let [(1, Err(NotGranted::TooLate { decision, .. })), (2, Ok(other))] = &finished[..] else {
+        panic!("{finished:?}")
+    };
+    assert_eq!((decision.bound, granted(*other), missing()), (TIERS, (1, None), 0));
+    assert_eq!(lease.usage().granted, 2);
 }
 
 /// What happens to some domains.

@@ -5,8 +5,10 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use lessor_algorithms::tiers::Ask;
 use lessor_proto::Time;
 
+use super::deciding::Purse;
 use super::decision::{Bound, Decision};
 use super::exchange::HEARING;
 use super::store::Domains;
@@ -56,8 +58,10 @@ pub enum NotGranted {
 
 impl Domains {
     /// Asks for hits, and again when the answer says, until some are granted. Where it names no time, the request is made
-    /// again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the end. Who waits holds no
-    /// place: whoever asks at the right moment is granted what there is. Dropping the future takes nothing.
+    /// again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the end. Where units of the lease
+    /// are asked for one by one ([`Allowance::asked`](crate::allowance::Allowance::asked)), it waits in the queue of the lease
+    /// once policies agree, with all others; else who waits holds no place: whoever asks at the right moment is granted what
+    /// there is. Dropping the future takes nothing.
     ///
     /// Before it is refused what others use too the server is asked: see [`Domains::confirmed_by`].
     ///
@@ -71,9 +75,9 @@ impl Domains {
         call: impl Fn(),
     ) -> Result<Decision, NotGranted> {
         let limit = clock.now() + wish.max_wait;
-        let mut failures = 0;
+        let (mut failures, mut paid) = (0, 0);
         loop {
-            let decision = self.confirmed_by(lease, &wish, clock, &call).await;
+            let decision = self.confirmed(lease, std::mem::take(&mut paid), &wish, clock, &call).await;
             let now = clock.now();
             if decision.is_granted() || wish.copies == 0 {
                 return Ok(decision);
@@ -86,6 +90,14 @@ impl Domains {
                 });
             }
             let too_late = NotGranted::TooLate { decision, max_wait: wish.max_wait };
+            if decision.bound == Some(Bound::Lease) && lease.is_by_request() {
+                let units = wish.min.clamp(1, wish.copies);
+                if lease.queue(clock, units, limit.since(now)).await.is_err() {
+                    return Err(too_late);
+                }
+                paid = units;
+                continue;
+            }
             let next = match decision.retry_at {
                 Some(at) if at > limit => return Err(too_late),
                 Some(at) => at.max(now + LEAST),
@@ -114,8 +126,21 @@ impl Domains {
         clock: &C,
         call: &impl Fn(),
     ) -> Decision {
+        self.confirmed(lease, 0, wish, clock, call).await
+    }
+
+    /// The same, where so much was taken of the lease already.
+    async fn confirmed<C: Clock>(
+        &self,
+        lease: &Limiter,
+        paid: u32,
+        wish: &Wish<'_>,
+        clock: &C,
+        call: &impl Fn(),
+    ) -> Decision {
         let now = clock.now();
-        let decision = self.request(lease, wish.domain, wish.copies, wish.min, now);
+        let ask = Ask::between(wish.min.min(wish.copies), wish.copies);
+        let decision = self.request_of(Purse::new(lease, paid), wish.domain, ask, now);
         let question = if self.is_doubtful(&decision) { self.ask() } else { None };
         if self.take_call() {
             call();

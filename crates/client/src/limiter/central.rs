@@ -8,7 +8,7 @@ use lessor_proto::{Amount, Time};
 
 use super::meter::Terms;
 use super::shards::{SHARDS, Shards};
-use super::units::{Units, Wish};
+use super::units::{Sent, Units, Wish};
 use super::{Denied, Limiter, Usage};
 use crate::allowance::Allowance;
 use crate::waiting::{Queue, Refused, Step, Ticket, Waiting};
@@ -105,7 +105,7 @@ impl Central {
             Burst::Parts(_) => 0,
         };
         let due = allowance.due.filter(|_| self.burst.is_small(rate, allowance.burst));
-        self.units.ask(allowance.asked > Amount::ZERO);
+        self.units.ask(allowance.asked.as_micros());
         let (before, was_phased) = (self.bucket.rate_micros(), self.is_phased);
         self.is_phased = due.is_some();
         self.bucket.set_lapsing(false);
@@ -131,10 +131,21 @@ impl Central {
         self.bucket.set_lapsing(self.is_phased && self.queue.is_empty());
     }
 
-    /// The grantor has sent so many units. Who waits for them is to be woken.
-    pub(super) fn bring(&mut self, n: u32, now: Time) {
+    /// The grantor has sent units. Who waits for them is to be woken.
+    pub(super) fn bring(&mut self, sent: Sent, now: Time) {
         let waited = self.queue.units();
-        self.units.bring(n, now, waited);
+        self.units.bring(sent, now, waited);
+    }
+
+    /// Units that were waited for are of no use: who waits next is to be woken. Units of a lease that flows in are lost.
+    pub(super) fn give_back(&mut self, n: u32) {
+        self.drawn -= u64::from(n);
+        self.given_up += u64::from(n);
+        self.units.give_back(n, self.queue.units());
+    }
+
+    pub(super) fn is_by_request(&self) -> bool {
+        self.units.is_asking()
     }
 
     /// What the grantor is to be asked for, if that is how units are had.
@@ -246,6 +257,7 @@ impl Central {
         } else if wait > max_wait {
             Refused::TooLong { wait, max_wait }
         } else {
+            self.units.waits_instead();
             let ticket = self.queue.join(n);
             self.bucket.set_capacity(self.brim_micros());
             self.lapse();
@@ -371,7 +383,7 @@ impl Central {
 
     /// The lease has ended: what the shards hold is void.
     fn void(&mut self, shards: &Shards) {
-        self.units.ask(false);
+        self.units.ask(0);
         self.recall(shards);
     }
 

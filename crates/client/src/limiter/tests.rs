@@ -4,7 +4,7 @@ use lessor_proto::Amount;
 use proptest::prelude::*;
 
 use super::shards::sit;
-use super::units::Wish;
+use super::units::{Sent, Wish};
 use super::*;
 use crate::waiting::fake::{FakeClock, Tasks};
 
@@ -472,11 +472,11 @@ fn who_waits_is_asked_for_and_has_what_is_sent() {
     );
     tasks.spawn(limiter.acquire_by(&clock, 1));
     let last = tasks.spawn(limiter.acquire_by(&clock, 2));
-    assert_eq!(limiter.wish(clock.now()), Some(Wish { missing: 3, keep: None }));
-    limiter.bring(2, clock.now());
+    assert_eq!(limiter.wish(clock.now()), Some(Wish { missing: 3, ..Wish::default() }));
+    limiter.bring(Sent::now(2), clock.now());
     tasks.run();
     assert_eq!(tasks.finished(), [(0, Ok(()))]);
-    assert_eq!(limiter.wish(clock.now()), Some(Wish { missing: 1, keep: None }));
+    assert_eq!(limiter.wish(clock.now()), Some(Wish { missing: 1, ..Wish::default() }));
     tasks.cancel(last);
     assert_eq!(limiter.wish(clock.now()), Some(Wish::default()));
     assert_eq!(drain(&limiter, clock.now().as_nanos()), 0, "what nobody waits for any more is lost");
@@ -490,12 +490,15 @@ fn who_does_not_wait_is_denied_and_finds_a_unit_a_round_trip_later() {
         assert_eq!(limiter.try_acquire(1, || at(SECOND)), Err(Denied::Spent { retry_after }));
     }
     let keep = Some(Duration::from_millis(40));
-    assert_eq!(limiter.wish(at(SECOND)), Some(Wish { missing: 1, keep }), "one for all who come at once");
-    limiter.bring(1, at(SECOND + 20 * MILLI));
-    assert_eq!(limiter.wish(at(SECOND + 20 * MILLI)), Some(Wish::default()));
-    assert_eq!(drain(&limiter, SECOND + 39 * MILLI), 1);
+    let wish = Wish { missing: 1, kept: 1, keep, held: 0 };
+    assert_eq!(limiter.wish(at(SECOND)), Some(wish), "one for all who come at once");
+    let sent = Sent { units: 1, keep: Some((1, Duration::from_millis(40))) };
+    limiter.bring(sent, at(SECOND + 20 * MILLI));
+    let held = Wish { held: 1, ..Wish::default() };
+    assert_eq!(limiter.wish(at(SECOND + 20 * MILLI)), Some(held));
+    assert_eq!(drain(&limiter, SECOND + 59 * MILLI), 1);
     // Another was asked for, and what is fetched too late is gone.
-    limiter.bring(1, at(SECOND + 59 * MILLI));
+    limiter.bring(sent, at(SECOND + 79 * MILLI));
     assert!(limiter.try_acquire(1, || at(SECOND + 120 * MILLI)).is_err());
     assert!(matches!(limiter.try_acquire(2, || at(2 * SECOND)), Err(Denied::AboveBurst { n: 2, burst: 1 })));
 }
@@ -507,7 +510,8 @@ fn who_comes_often_without_waiting_is_denied_twice_and_then_finds_a_unit_each_ti
         let now = at(step * 200 * MILLI);
         let granted = limiter.try_acquire(1, || now).is_ok();
         let wish = limiter.wish(now).unwrap();
-        limiter.bring(wish.missing, now + Duration::from_millis(20));
+        let keep = wish.keep.map(|keep| (wish.kept, keep));
+        limiter.bring(Sent { units: wish.missing, keep }, now + Duration::from_millis(20));
         granted
     };
     let outcomes: Vec<bool> = (1..=20).map(granted).collect();
@@ -528,6 +532,41 @@ fn a_bell_is_rung_once_for_each_thing_to_ask_for() {
     let mut tasks = Waiters::new(&clock);
     tasks.spawn(limiter.acquire_by(&clock, 1));
     assert_eq!(rung(), 2);
+}
+
+#[test]
+fn who_comes_too_early_is_told_to_come_again_soon_and_a_place_is_not_lost() {
+    let limiter = asking(100_000);
+    limiter.bring(Sent::now(0), at(SECOND));
+    let (mut now, mut waits) = (SECOND, Vec::new());
+    while now < 2 * SECOND {
+        let Err(Denied::Spent { retry_after }) = limiter.try_acquire(1, || at(now)) else {
+            panic!("nothing came")
+        };
+        assert_eq!(limiter.wish(at(now)).unwrap().missing, 1, "at {now}");
+        waits.push(retry_after);
+        now += u64::try_from(retry_after.as_nanos()).unwrap();
+    }
+    // A round trip that was never measured, an eighth of the time since, and no longer than half of the time that it is kept.
+    assert_eq!(waits[..2], [20 * MILLI, 5 * MILLI / 2].map(Duration::from_nanos));
+    assert_eq!(waits.last(), Some(&Duration::from_millis(20)));
+    // Who never comes again is not asked for any more.
+    assert_eq!(limiter.wish(at(now + SECOND)), Some(Wish::default()));
+}
+
+#[test]
+fn units_that_come_for_those_who_wait_are_not_kept() {
+    let (limiter, clock) = (asking(100_000), FakeClock::default());
+    let mut tasks = Waiters::new(&clock);
+    let first = tasks.spawn(limiter.acquire_by(&clock, 1));
+    tasks.cancel(first);
+    limiter.bring(Sent::now(1), clock.now());
+    assert!(limiter.try_acquire(1, || clock.now()).is_err(), "whoever waited is gone");
+    // And those that were sent to be kept are used by who waits, before they are lost.
+    limiter.bring(Sent { units: 1, keep: Some((1, Duration::from_millis(40))) }, clock.now());
+    let second = tasks.spawn(limiter.acquire_by(&clock, 1));
+    tasks.run();
+    assert_eq!(tasks.finished(), [(second, Ok(()))]);
 }
 
 struct Rung(AtomicU64);

@@ -1,10 +1,13 @@
 //! Permits that are waited for.
 
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
 use lessor_proto::Time;
 
+use super::central::Central;
 use super::{Limiter, Refused, ring};
 use crate::waiting::{Clock, Door, Step, Ticket, Waiting, wait};
 
@@ -40,6 +43,43 @@ impl Limiter {
         match self.draw_or_join(n, now)? {
             None => Ok(()),
             Some(ticket) => wait(self, clock, ticket, now, self.waiting).await,
+        }
+    }
+
+    /// Waits in the queue for so many units, for so long at the most, though some may be there.
+    pub(crate) async fn queue<C: Clock>(&self, clock: &C, n: u32, max_wait: Duration) -> Result<(), Refused> {
+        let now = clock.now();
+        let waiting = Waiting { max_wait, ..self.waiting };
+        let ticket = {
+            let mut central = self.take_over();
+            let ticket = central.join(n, now, waiting);
+            self.publish(&central, now);
+            ring(central);
+            ticket?
+        };
+        wait(self, clock, ticket, now, waiting).await
+    }
+
+    /// Whether units are asked for one by one.
+    pub(crate) fn is_by_request(&self) -> bool {
+        self.lock().is_by_request()
+    }
+
+    /// Units that were waited for turned out to be of no use: they go to who waits next, or are lost.
+    pub(crate) fn give_back(&self, n: u32) {
+        let mut central = self.take_over();
+        central.give_back(n);
+        self.let_in_next(central);
+    }
+
+    /// Wakes who waits first, without a clock here: zero is always right, the next to ask publishes the true moment and starts
+    /// the meter.
+    fn let_in_next(&self, mut central: MutexGuard<'_, Central>) {
+        self.ready_at.store(0, Ordering::Relaxed);
+        let waker = central.head_waker();
+        ring(central);
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 
@@ -81,12 +121,6 @@ impl Door for Limiter {
     fn leave(&self, ticket: Ticket) {
         let mut central = self.take_over();
         central.leave(ticket);
-        // Without a clock here: zero is always right, the next to ask publishes the true moment and starts the meter.
-        self.ready_at.store(0, std::sync::atomic::Ordering::Relaxed);
-        let waker = central.head_waker();
-        ring(central);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.let_in_next(central);
     }
 }

@@ -65,6 +65,8 @@ pub(super) struct Streamed {
     pub(super) wish: Wish,
     /// Units that came down this stream.
     pub(super) units: u64,
+    /// Those of them that were to be kept.
+    pub(super) kept: u64,
     /// How often to renew that: thrice within the lease, so that one heartbeat may be lost with its stream.
     pub(super) pace: Option<Duration>,
 }

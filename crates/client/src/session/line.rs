@@ -8,6 +8,7 @@ use lessor_proto::message::{DomainNews, DomainReport};
 use lessor_proto::{ResourceId, Time};
 
 use super::Transport;
+use crate::limiter::Sent;
 
 /// No heartbeats faster than that, whatever a server wants.
 pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
@@ -28,7 +29,7 @@ pub(super) struct Streams {
     /// Resources of which more units, or fewer, are to be asked for on the stream.
     pub(super) wished: BTreeSet<ResourceId>,
     /// Units that were sent, which the program was not told of yet.
-    pub(super) units: VecDeque<(ResourceId, u32)>,
+    pub(super) units: VecDeque<(ResourceId, Sent)>,
     /// The server that has no streams, and until when that is believed.
     streamless: Option<(Arc<str>, Time)>,
     /// How often the last one who welcomed us wanted to hear from us.

@@ -10,6 +10,7 @@ use lessor_proto::message::{Down, Grant};
 use super::entry::Stage;
 use super::line::{Line, Open};
 use super::{Failure, Session};
+use crate::limiter::Sent;
 use crate::mutation::Mutation;
 
 // === impl Session ===
@@ -31,7 +32,7 @@ impl Session {
             Down::Released { id } => self.on_released_up(now, id),
             Down::Refused { id, why } => self.on_refused_up(now, id, why),
             Down::Domains(news) => self.streams.news.push_back(news),
-            Down::Units { resource, units } => self.on_units(resource, units),
+            Down::Units { resource, units, keep } => self.on_units(resource, Sent { units, keep }),
             // It is for the node that this is a session of.
             Down::Notice(_) => {}
             Down::Redirect(leader) => self.on_redirected(now, &leader),

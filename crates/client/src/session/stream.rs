@@ -218,7 +218,7 @@ impl Session {
         for entry in &mut self.entries {
             entry.streamed.granted = None;
             entry.streamed.pace = None;
-            (entry.streamed.wish, entry.streamed.units) = (Wish::default(), 0);
+            (entry.streamed.wish, entry.streamed.units, entry.streamed.kept) = (Wish::default(), 0, 0);
             entry.exchange = None;
         }
     }

@@ -3,8 +3,9 @@
 //! A grantor that says when units are due sends them on the stream as well, to whoever asks. A limiter does so as long as
 //! there is a stream on which its resource is granted; without one it goes by the moments at which they are due.
 //!
-//! How many units are asked for is counted from the beginning of the stream, with those that were sent. So a request says
-//! all there is to be said, and it does not matter whether it crosses what is sent.
+//! How many units are asked for is counted from the beginning of the stream, with those that were sent, and so is how many of
+//! those that were to be kept are used or lost. So a request says all there is to be said, and it does not matter whether it
+//! crosses what is sent.
 
 use lessor_proto::ResourceId;
 use lessor_proto::message::{UnitsAsked, Up};
@@ -14,35 +15,41 @@ use super::line::{Line, Open};
 use super::{Action, Session};
 use crate::allowance::Allowance;
 use crate::holding::Rung;
-use crate::limiter::Wish;
+use crate::limiter::{Sent, Wish};
 
 // === impl Session ===
 
 impl Session {
     /// The limiter of `resource` wants this from here on.
-    pub fn wish(&mut self, resource: &ResourceId, wish: Wish) {
-        let Ok(place) = self.find(resource) else { return };
+    /// Whether that is to be said.
+    pub fn wish(&mut self, resource: &ResourceId, wish: Wish) -> bool {
+        let Ok(place) = self.find(resource) else { return false };
         let entry = &mut self.entries[place];
-        // What is kept for those who do not wait only runs down.
         let before = std::mem::replace(&mut entry.streamed.wish, wish);
-        let is_news = before.missing != wish.missing || before.keep.is_none() && wish.keep.is_some();
-        if is_news && matches!(self.streams.line, Line::Open(_)) {
+        let is_said = wish.is_news_after(&before) && matches!(self.streams.line, Line::Open(_));
+        if is_said {
             self.streams.wished.insert(resource.clone());
         }
+        is_said
     }
 
     /// Units that were sent since this was last asked, for the limiter of a resource.
-    pub fn next_units(&mut self) -> Option<(ResourceId, u32)> {
+    pub fn next_units(&mut self) -> Option<(ResourceId, Sent)> {
         self.streams.units.pop_front()
     }
 
-    pub(super) fn on_units(&mut self, resource: ResourceId, units: u32) {
+    pub(super) fn on_units(&mut self, resource: ResourceId, sent: Sent) {
         if let Ok(place) = self.find(&resource) {
             let streamed = &mut self.entries[place].streamed;
-            streamed.units += u64::from(units);
-            // By so much less is missing, which need not be said.
-            streamed.wish.missing = streamed.wish.missing.saturating_sub(units);
-            self.streams.units.push_back((resource, units));
+            streamed.units += u64::from(sent.units);
+            let kept = sent.keep.map_or(sent.units, |(kept, _)| kept.min(sent.units));
+            streamed.kept += u64::from(kept);
+            // By so much less is missing and more is held, which need not be said.
+            let wish = &mut streamed.wish;
+            wish.missing = wish.missing.saturating_sub(sent.units);
+            wish.kept = wish.kept.saturating_sub(kept);
+            wish.held = wish.held.saturating_add(kept);
+            self.streams.units.push_back((resource, sent));
         }
     }
 
@@ -52,8 +59,11 @@ impl Session {
             let Ok(place) = self.find(&resource) else { continue };
             let streamed = &self.entries[place].streamed;
             if streamed.granted.is_some() {
-                let (asked, keep) = (streamed.units + u64::from(streamed.wish.missing), streamed.wish.keep);
-                return Some(self.send(open.id, Up::Units(UnitsAsked { resource, asked, keep })));
+                let Wish { missing, kept, keep, held } = streamed.wish;
+                let asked = streamed.units + u64::from(missing);
+                let done = streamed.kept.saturating_sub(held.into());
+                let asked = UnitsAsked { resource, asked, keep, kept: Some(kept), done: Some(done) };
+                return Some(self.send(open.id, Up::Units(asked)));
             }
         }
         None

@@ -17,7 +17,7 @@ use crate::demand::haste::Door;
 use crate::domain::{Domains, Query};
 use crate::gauge::{self, Gauge, Permit};
 use crate::holding::{Kind, Rung};
-use crate::limiter::{self, Limiter, Wish};
+use crate::limiter::{self, Limiter, Sent, Wish};
 use crate::session::Fault;
 use crate::waiting::Refused;
 
@@ -91,7 +91,7 @@ pub(super) trait Enforce: Send + Sync {
     /// What to ask the grantor for, where units are had so.
     fn wish(&self, now: Time) -> Option<Wish>;
     /// So many units were sent.
-    fn bring(&self, units: u32, now: Time);
+    fn bring(&self, units: Sent, now: Time);
 }
 
 // === impl Resource ===
@@ -317,7 +317,7 @@ impl Enforce for Limiter {
         Limiter::wish(self, now)
     }
 
-    fn bring(&self, units: u32, now: Time) {
+    fn bring(&self, units: Sent, now: Time) {
         Limiter::bring(self, units, now);
     }
 }
@@ -341,5 +341,5 @@ impl Enforce for Gauge {
         None
     }
 
-    fn bring(&self, _: u32, _: Time) {}
+    fn bring(&self, _: Sent, _: Time) {}
 }

@@ -57,8 +57,8 @@ pub struct Template {
     pub in_steps: bool,
     /// Of a rate: what a holder may save up, as the time in which its lease brings it; absent: 50 ms.
     pub burst: Option<Duration>,
-    /// Of a rate that is divided: how a lease is kept that brings less than a unit in the burst.
-    pub small_leases: SmallLeases,
+    /// Of a rate that is divided: how a lease is kept that brings less than a unit in the burst; absent: by request.
+    pub small_leases: Option<SmallLeases>,
     /// Of a rate: what is granted is a multiple of this, and parts that cannot be divided are taken in turns; absent: any
     /// amount is granted. It is so with the leases of domains.
     pub part: Option<Amount>,
@@ -115,9 +115,9 @@ const LEARNING_WANTED: &str = "whole seconds from 0 (no learning) to 31536000 (a
 pub enum SmallLeases {
     /// Each limiter saves one unit up: an attempt that does not wait finds it, and all clients together may pass a unit each in
     /// one instant.
-    #[default]
     Save,
     /// Nothing is saved up, and units are had on request: all clients together keep to what the capacity brings in the burst.
+    #[default]
     Request,
 }
 
@@ -151,7 +151,7 @@ impl Template {
             safe_lease: None,
             in_steps: false,
             burst: None,
-            small_leases: SmallLeases::Save,
+            small_leases: None,
             part: None,
             domains: None,
         }
@@ -384,7 +384,7 @@ impl Template {
     /// What is wrong with what may be saved up.
     fn burst_problem(&self) -> Option<Problem> {
         let (found, wanted) = ("is about rates, and this is a gauge", "kind: rate");
-        if self.kind == Kind::Gauge && self.small_leases != SmallLeases::Save {
+        if self.kind == Kind::Gauge && self.small_leases.is_some() {
             return Some(Problem::Misplaced { field: Field::SmallLeases, found, wanted });
         }
         let (field, value) = (Field::Burst, self.burst?);

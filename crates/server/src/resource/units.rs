@@ -1,16 +1,17 @@
-//! Units on request: for holders whose lease brings less than a unit in the burst, where the template says so
-//! ([`SmallLeases::Request`]).
+//! Units on request: for holders whose lease brings less than a unit in the burst, unless the template says that each saves
+//! one up ([`SmallLeases::Save`]).
 //!
 //! If each of them saved a unit up, all could spend theirs in one instant. So they save none: their leases stay in the books,
 //! and flow together into one bucket here, the *pool*, out of which units are sent to those who ask. Whoever has been sent the
 //! least for its lease comes first.
 //!
 //! What can be spent in one instant is what is saved up: the depths of the buckets of others, what is in the pool, and units
-//! sent to those who do not wait, which they may use a little later. Together that is no more than the limit brings in the
-//! burst, and one unit: a depth counts as long as the lease it is for, until giving that up is acknowledged. So in any window
-//! `w` all of them together take at most `limit * (w + burst)`, and that unit. A unit for who does not wait counts as saved up
-//! for the burst, and may be kept for up to half a second: of those who do not wait it is `limit * (w + 0.5 s)`. If it counted
-//! as long as it is kept, few of them could have one at a time, and all of them less than their leases bring.
+//! that are *out*, sent to those who do not wait, which they may use a little later. Together those are no more whole units
+//! than the limit brings in the burst, or one where that is less: a depth counts as long as the lease it is for, until giving
+//! that up is acknowledged, and a unit that is out until it is said to be used or lost, or until it is too late to use it. So
+//! in one instant all of them together take at most `limit * burst`, or one, and in any window `w` less than one unit more
+//! than that and `limit * w`: while a unit is out a fraction of the next flows in all the same, as otherwise a pool that holds
+//! one unit would lose what comes in meanwhile.
 //!
 //! Those who reach no server, and those who poll, cannot ask. They are told when a unit is *due*, each at its own moment, one
 //! behind the other; what they could take in one instant is what is due to them in the burst.
@@ -35,8 +36,10 @@ mod tests;
 const MOST_AT_ONCE: u32 = 64;
 /// Units that one holder may wait for; more would not be served in a while anybody waits.
 const MOST_ASKED: u64 = 10_000;
-/// For no longer a unit is kept for who does not wait: as far apart as attempts are that come often.
+/// The longest time for which a unit is kept for who does not wait: as far apart as attempts are that come often.
 const LONGEST_KEEP: Duration = Duration::from_millis(500);
+/// By this part a unit is counted longer than it is kept, as clocks differ.
+const DRIFT_PART: u32 = 8;
 /// Nanoseconds in which a millionth of a unit a second brings a unit.
 const MICRO_PERIOD: u64 = 1_000_000 * 1_000_000_000;
 
@@ -52,9 +55,25 @@ pub(super) struct Pool {
     /// What has been sent for the lease of who was served last: who comes anew begins there.
     served: u128,
     /// Units that may be used later: how many until when.
-    out: BTreeMap<Time, u64>,
+    out: Out,
     /// More could be sent at once.
     goes_on: bool,
+}
+
+/// Units that may be used later: how many until when, and how many in all.
+#[derive(Clone, Default, Debug)]
+struct Out {
+    until: BTreeMap<Time, u64>,
+    units: u64,
+}
+
+/// Units that were sent.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Sent {
+    units: u32,
+    /// So many of them are kept, for so long.
+    kept: u32,
+    keep: Duration,
 }
 
 #[derive(Clone, Default, Debug)]
@@ -66,8 +85,13 @@ struct Member {
     /// Units asked for, and sent, since it began.
     asked: u64,
     sent: u64,
-    /// Until when what it is sent may be used.
-    keep: Option<Time>,
+    /// Of those that are missing, so many are for attempts that do not wait, the last ones.
+    kept: u64,
+    /// The time for which those may be used.
+    keep: Duration,
+    /// Those of its units that are out, and how many are not any more.
+    out: Out,
+    done: u64,
     /// What it was sent for its lease: nanoseconds in which that brings as much.
     served: u128,
     waits: bool,
@@ -100,14 +124,23 @@ impl Pool {
         self.members.contains_key(&slot)
     }
 
-    /// The holder at `slot` has asked for so many since it began; what it is sent may be used until then.
-    pub(super) fn ask(&mut self, slot: Slot, asked: u64, keep: Option<Time>) {
+    /// The holder at `slot` asks for units.
+    pub(super) fn ask(&mut self, now: Time, slot: Slot, asked: &UnitsAsked) {
         let Some(member) = self.members.get_mut(&slot) else { return };
         if member.waits {
             self.line.remove(&(member.served, slot));
         }
-        member.asked = asked.min(member.sent + MOST_ASKED);
-        member.keep = member.keep.max(keep);
+        member.done += member.out.end_until(now);
+        for _ in member.done..asked.done.unwrap_or_default() {
+            let Some(until) = member.out.end_first() else { break };
+            self.out.end(until);
+            member.done += 1;
+        }
+        member.asked = asked.asked.min(member.sent + MOST_ASKED);
+        (member.kept, member.keep) = match asked.keep {
+            Some(keep) => (asked.kept.map_or(u64::MAX, u64::from), keep.min(LONGEST_KEEP)),
+            None => (0, Duration::ZERO),
+        };
         member.waits = member.asked > member.sent;
         if member.waits {
             member.served = member.served.max(self.served);
@@ -116,50 +149,57 @@ impl Pool {
     }
 
     /// Lets flow in what came until `now`, where at most `depth` millionths of a unit are saved up here, and sends what is
-    /// there: to whom, and how many. What may be used later counts as saved up for the `burst` and no longer: so those who do
-    /// not wait have what their leases bring, however long they keep it.
-    pub(super) fn serve(&mut self, now: Time, depth: u64, burst: Duration) -> BTreeMap<Slot, u32> {
-        let mut sent: BTreeMap<Slot, u32> = BTreeMap::new();
-        let nanos = now.as_nanos();
-        if self.bucket.rate_micros() != self.rate || self.bucket.capacity_micros() != depth {
-            self.bucket.set(nanos, self.rate, depth, u64::MAX);
-        }
-        while self.out.first_key_value().is_some_and(|(&until, _)| until <= now) {
-            self.out.pop_first();
-        }
-        self.set_aside();
-        self.bucket.refill(nanos);
+    /// there.
+    pub(super) fn serve(&mut self, now: Time, depth: u64, rules: Rules) -> BTreeMap<Slot, Sent> {
+        let mut sent: BTreeMap<Slot, Sent> = BTreeMap::new();
+        self.out.end_until(now);
+        self.bucket.refill(now.as_nanos());
+        self.set_aside(now, depth, rules);
         let mut left = MOST_AT_ONCE;
         while left > 0
             && let Some(&(_, slot)) = self.line.first()
             && self.bucket.take(1)
         {
-            self.send(now, slot, burst);
-            *sent.entry(slot).or_default() += 1;
+            self.send(now, slot, sent.entry(slot).or_default());
+            self.set_aside(now, depth, rules);
             left -= 1;
         }
         self.goes_on = left == 0;
         sent
     }
 
-    fn send(&mut self, now: Time, slot: Slot, burst: Duration) {
+    fn send(&mut self, now: Time, slot: Slot, sent: &mut Sent) {
         self.line.pop_first();
         let Some(member) = self.members.get_mut(&slot) else { return };
         self.served = member.served;
+        sent.units += 1;
+        if member.asked - member.sent <= member.kept {
+            member.kept = member.kept.min(member.asked - member.sent) - 1;
+            let until = now + member.keep + member.keep / DRIFT_PART;
+            member.done += member.out.end_until(now);
+            member.out.begin(until);
+            self.out.begin(until);
+            (sent.kept, sent.keep) = (sent.kept + 1, member.keep);
+        }
         member.sent += 1;
         member.served += u128::from(MICRO_PERIOD / member.lease.max(1));
         member.waits = member.asked > member.sent;
         if member.waits {
             self.line.insert((member.served, slot));
         }
-        if let Some(keep) = member.keep.filter(|&keep| keep > now) {
-            *self.out.entry(keep.min(now + burst)).or_default() += 1;
-            self.set_aside();
-        }
     }
 
-    fn set_aside(&mut self) {
-        self.bucket.set_aside(self.out.values().sum());
+    /// Leaves so much room in the bucket that with what is out there are no more whole units than in `depth`.
+    fn set_aside(&mut self, now: Time, depth: u64, rules: Rules) {
+        let out = if rules.lack(Mutation::OutIsFree) { 0 } else { self.out.units };
+        let whole =
+            (depth / Amount::MICROS_PER_UNIT).saturating_add(1).saturating_mul(Amount::MICROS_PER_UNIT);
+        let most = if out > 0 { whole - 1 } else { depth };
+        self.bucket.set_aside(0);
+        if self.bucket.rate_micros() != self.rate || self.bucket.capacity_micros() != most {
+            self.bucket.set(now.as_nanos(), self.rate, most, u64::MAX);
+        }
+        self.bucket.set_aside(out);
     }
 
     /// When there is something to send, if nothing else happens.
@@ -170,7 +210,7 @@ impl Pool {
         if self.goes_on {
             return Some(Time::ZERO);
         }
-        let over = self.out.first_key_value().map(|(&until, _)| until);
+        let over = self.out.until.first_key_value().map(|(&until, _)| until);
         // What is out keeps a pool from filling that would hold one unit.
         let due = self.bucket.available_at(1).map(Time::from_nanos);
         due.map(|due| {
@@ -183,12 +223,51 @@ impl Pool {
     }
 }
 
+// === impl Out ===
+
+impl Out {
+    fn begin(&mut self, until: Time) {
+        *self.until.entry(until).or_default() += 1;
+        self.units += 1;
+    }
+
+    /// One of those ends that would have ended then.
+    fn end(&mut self, until: Time) {
+        let Some(units) = self.until.get_mut(&until) else { return };
+        *units -= 1;
+        self.units -= 1;
+        if *units == 0 {
+            self.until.remove(&until);
+        }
+    }
+
+    /// The first one ends: when it would have.
+    fn end_first(&mut self) -> Option<Time> {
+        let until = self.until.first_key_value().map(|(&until, _)| until)?;
+        self.end(until);
+        Some(until)
+    }
+
+    /// Those end whose time is over: how many.
+    fn end_until(&mut self, now: Time) -> u64 {
+        let before = self.units;
+        while let Some((&until, &units)) = self.until.first_key_value()
+            && until <= now
+        {
+            self.until.pop_first();
+            self.units -= units;
+        }
+        before - self.units
+    }
+}
+
 // === impl Resource ===
 
 impl Resource {
     /// Whether a lease of that `amount` is too small to save a unit up.
     fn is_small(&self, amount: Amount) -> bool {
-        let on_request = self.terms.small_leases == SmallLeases::Request && self.shares.policy().is_bounded();
+        let small_leases = self.terms.small_leases.unwrap_or_default();
+        let on_request = small_leases == SmallLeases::Request && self.shares.policy().is_bounded();
         let burst = self.terms.told_burst().filter(|_| on_request);
         burst.is_some_and(|burst| {
             amount > Amount::ZERO && brings(amount, burst) < u128::from(Amount::MICROS_PER_UNIT)
@@ -230,8 +309,7 @@ impl Resource {
                 // It has heard that it has little before it has said so.
                 self.pool.join(slot, 0);
             }
-            let keep = asked.keep.map(|keep| now + keep.min(LONGEST_KEEP));
-            self.pool.ask(slot, asked.asked, keep);
+            self.pool.ask(now, slot, asked);
         }
     }
 
@@ -240,10 +318,10 @@ impl Resource {
         if self.pool.line.is_empty() && self.pool.rate() == 0 {
             return;
         }
-        let burst = self.terms.told_burst().unwrap_or_default();
-        for (slot, units) in self.pool.serve(now, self.pool_depth(rules), burst) {
+        for (slot, sent) in self.pool.serve(now, self.pool_depth(rules), rules) {
             if let Some(peer) = self.streaming.peer(slot) {
-                peers.say(peer, Down::Units { resource: self.id.clone(), units });
+                let keep = Some((sent.kept, sent.keep));
+                peers.say(peer, Down::Units { resource: self.id.clone(), units: sent.units, keep });
             }
         }
     }

@@ -17,7 +17,7 @@
 //!     safe_fraction: 0.1             # rates only: how much is reserved for clients that reach no server; absent: nothing
 //!     safe_lease: 1h                 # how long they may go on with it; not shorter than lease_length
 //!     burst: 50ms                    # rates only: what a client may save up, as the time in which its lease brings it
-//!     small_leases: save             # rates only: a lease below a unit in the burst saves one up; or request: none, units are asked for
+//!     small_leases: request          # rates only: of a lease below a unit in the burst units are asked for; or save: one is saved up
 //!     algorithm:
 //!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
 //!       lease_length: 60             # seconds

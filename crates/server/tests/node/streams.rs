@@ -251,7 +251,7 @@ fn what(down: &Down) -> String {
         Down::Released { id } => format!("released {id}"),
         Down::Refused { id, why } => format!("#{id} refused: {why}"),
         Down::Domains(news) => format!("{news:?}"),
-        Down::Units { resource, units } => format!("{units} of {resource}"),
+        Down::Units { resource, units, .. } => format!("{units} of {resource}"),
         Down::Notice(NodeNotice { path, name_taken }) => {
             let taken = if *name_taken { ", a name that another has" } else { "" };
             format!("below {}{taken}", path.join(" -> "))

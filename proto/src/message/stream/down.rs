@@ -37,9 +37,12 @@ impl Down {
                 Message::Refused(wire::Refused { report_id: *id, code: None, reason: Some(why.clone()) })
             }
             Down::Domains(news) => Message::Domains(news.to_wire()),
-            Down::Units { resource, units } => {
-                Message::Units(wire::Units { resource_id: resource.to_string(), units: *units })
-            }
+            Down::Units { resource, units, keep } => Message::Units(wire::Units {
+                resource_id: resource.to_string(),
+                units: *units,
+                kept: keep.map(|(kept, _)| kept),
+                keep_ms: keep.map(|(_, time)| u32::try_from(time.as_millis()).unwrap_or(u32::MAX)),
+            }),
             // For those who do not know of notices it is a message without grants.
             Down::Notice(notice) => {
                 Message::Grants(wire::Grants { notice: Some(notice.to_wire()), ..wire::Grants::default() })
@@ -73,7 +76,7 @@ impl Down {
                 Down::Refused { id: report_id, why: reason.unwrap_or_default() }
             }
             Message::Domains(news) => Down::Domains(Box::new(DomainNews::from_wire(news)?)),
-            Message::Units(wire::Units { resource_id, units }) => {
+            Message::Units(wire::Units { resource_id, units, kept, keep_ms }) => {
                 let malformed = |bad: BadName| Malformed {
                     field: "units.resource_id".to_owned(),
                     found: bad.to_string(),
@@ -81,6 +84,7 @@ impl Down {
                 Down::Units {
                     resource: ResourceId::new(resource_id, LONGEST_NAME).map_err(malformed)?,
                     units,
+                    keep: kept.map(|kept| (kept, Duration::from_millis(keep_ms.unwrap_or_default().into()))),
                 }
             }
             Message::Redirect(leader) => Down::Redirect(Leader::from_wire(leader)),

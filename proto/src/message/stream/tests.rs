@@ -124,7 +124,13 @@ fn units_are_asked_for_and_sent() {
     let check_units = |request, wanted: &str| {
         check(Message::Units(request), Some(HolderKind::Client), wanted);
     };
-    let request = wire::UnitsRequest { resource_id: Some("db".into()), asked: Some(7), keep_ms: Some(40) };
+    let request = wire::UnitsRequest {
+        resource_id: Some("db".into()),
+        asked: Some(7),
+        keep_ms: Some(40),
+        kept: Some(2),
+        done: Some(1),
+    };
     check_units(request.clone(), "accepted");
     check_units(
         wire::UnitsRequest { asked: None, ..request },
@@ -132,13 +138,16 @@ fn units_are_asked_for_and_sent() {
     );
     let resource = || ResourceId::new("db", 256).unwrap();
     for keep in [None, Some(Duration::from_millis(40))] {
-        let up = Up::Units(UnitsAsked { resource: resource(), asked: 7, keep });
+        let (kept, done) = (keep.map(|_| 2), keep.map(|_| 5));
+        let up = Up::Units(UnitsAsked { resource: resource(), asked: 7, keep, kept, done });
         let back =
             Up::from_wire(up.to_wire(HolderKind::Client), &Limits::default(), Some(HolderKind::Client));
         assert_eq!(back.unwrap(), up);
     }
-    let down = Down::Units { resource: resource(), units: 3 };
-    assert_eq!(Down::from_wire(down.to_wire(HolderKind::Client, NOON), NOON), Ok(down));
+    for keep in [None, Some((2, Duration::from_millis(40)))] {
+        let down = Down::Units { resource: resource(), units: 3, keep };
+        assert_eq!(Down::from_wire(down.to_wire(HolderKind::Client, NOON), NOON), Ok(down));
+    }
 }
 
 #[test]

@@ -91,6 +91,8 @@ impl UnitsAsked {
             resource: field::resource(|| "units.resource_id".to_owned(), request.resource_id, limits)?,
             asked: request.asked.ok_or_else(|| Refusal::missing("units.asked", wanted))?,
             keep: request.keep_ms.map(|millis| Duration::from_millis(millis.into())),
+            kept: request.kept,
+            done: request.done,
         })
     }
 
@@ -100,6 +102,8 @@ impl UnitsAsked {
             resource_id: Some(self.resource.to_string()),
             asked: Some(self.asked),
             keep_ms: self.keep.map(millis),
+            kept: self.kept,
+            done: self.done,
         }
     }
 }

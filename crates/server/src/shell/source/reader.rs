@@ -209,7 +209,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
             in_steps: false,
             // No burst is longer than a lease that cannot be read.
             burst: burst.is().filter(|_| kind_is_known && algorithm.lease_length < LONGEST),
-            small_leases: small_leases.is().filter(|_| kind_is_known).unwrap_or_default(),
+            small_leases: small_leases.is().filter(|_| kind_is_known),
             part: None,
             domains: domains.filter(|_| kind_is_known),
         },
