@@ -9,7 +9,7 @@ use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
 use lessor_server::election::ElectionConfig;
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Legacy, Policy, Rotate};
+use lessor_server::repository::{Kind, Legacy, Policy, Rotate, SmallLeases};
 
 pub use self::check::BadPlan;
 use crate::faults::Faults;
@@ -161,6 +161,8 @@ pub struct ResourcePlan {
     pub quantum: Option<Duration>,
     /// Of a rate: what may be saved up.
     pub burst: Option<Duration>,
+    /// Of a rate: how leases are kept that bring less than a unit in the burst.
+    pub small_leases: SmallLeases,
     /// What becomes of clients of Doorman's. Where their leases count until they are heard of, they go on for as long.
     pub legacy: Legacy,
 }
@@ -341,6 +343,7 @@ impl ResourcePlan {
             rotate: None,
             quantum: None,
             burst: None,
+            small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
         }
     }

@@ -2,11 +2,12 @@
 //! gauge for as long as its operations last. What was let through is counted here by itself, and not as the enforcers
 //! count.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use lessor_client::allowance::Allowance;
 use lessor_client::gauge::{Gauge, Permit};
-use lessor_client::limiter::Limiter;
+use lessor_client::limiter::{Limiter, Sent, Wish};
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
@@ -29,6 +30,8 @@ pub(crate) struct Hits {
     limiter: Limiter,
     /// What the allowances have brought, and the hits have not taken.
     due: Bucket,
+    /// Units that were sent, each until it may not be used any more.
+    sent: VecDeque<Time>,
     allowance: Allowance,
 }
 
@@ -57,6 +60,8 @@ pub(crate) struct Used {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hit {
     Granted,
+    /// By a unit that was asked for, which was judged when it was sent.
+    Sent,
     /// The limiter let it through, and the allowances had not brought it.
     Unfounded,
     /// It makes sense to try again in so long.
@@ -74,6 +79,7 @@ impl Program {
             Kind::Rate => Program::Hits(Box::new(Hits {
                 limiter: Limiter::default(),
                 due: Bucket::default(),
+                sent: VecDeque::new(),
                 allowance: Allowance::NOTHING,
             })),
             Kind::Gauge => Program::Units(Units::default()),
@@ -85,6 +91,9 @@ impl Program {
         if let Program::Hits(hits) = self {
             hits.bring(now);
             hits.allowance = allowance;
+            if allowance.asked == Amount::ZERO {
+                hits.sent.clear();
+            }
             hits.due.limit(hits.most());
         }
     }
@@ -141,6 +150,31 @@ impl Program {
         }
     }
 
+    /// Units have been sent.
+    pub(crate) fn bring(&mut self, sent: Sent, local: Time) {
+        if let Program::Hits(hits) = self {
+            let (kept, keep) = sent.keep.unwrap_or_default();
+            hits.sent.extend((0..kept).map(|_| local + keep));
+            hits.limiter.bring(sent, local);
+        }
+    }
+
+    /// What the limiter asks its grantor for.
+    pub(crate) fn wish(&self, local: Time) -> Option<Wish> {
+        match self {
+            Program::Hits(hits) => hits.limiter.wish(local),
+            Program::Units(_) => None,
+        }
+    }
+
+    /// What flows in at the client of a lease that brings less than a unit in the burst, in millionths a second.
+    pub(crate) fn small_rate(&self) -> Option<u64> {
+        match self {
+            Program::Hits(hits) => hits.is_small().then(|| hits.rate()),
+            Program::Units(_) => None,
+        }
+    }
+
     /// One hit, if it is to be had.
     pub(crate) fn hit(&mut self, local: Time) -> Hit {
         let Program::Hits(hits) = self else { return Hit::Denied(None) };
@@ -148,10 +182,12 @@ impl Program {
             Err(denied) => Hit::Denied(denied.retry_after()),
             Ok(()) => {
                 hits.bring(local);
-                let small = bucket::brought(hits.rate(), hits.allowance.burst.unwrap_or(BURST))
-                    <= u128::from(Amount::MICROS_PER_UNIT);
+                hits.sent.retain(|&until| local < until);
+                if hits.sent.pop_front().is_some() {
+                    return Hit::Sent;
+                }
                 // Of a lease that brings less than a unit in the burst, units come when they are due: all together judge them.
-                if hits.due.take(1) || small { Hit::Granted } else { Hit::Unfounded }
+                if hits.due.take(1) || hits.is_small() { Hit::Granted } else { Hit::Unfounded }
             }
         }
     }
@@ -168,7 +204,14 @@ impl Hits {
     }
 
     fn rate(&self) -> u64 {
-        self.allowance.capacity.unwrap_or(Amount::MAX).as_micros()
+        let capacity = self.allowance.capacity.unwrap_or(Amount::MAX);
+        capacity.saturating_sub(self.allowance.asked).as_micros()
+    }
+
+    /// Whether something flows in, and less than a unit in the burst.
+    fn is_small(&self) -> bool {
+        let brought = bucket::brought(self.rate(), self.allowance.burst.unwrap_or(BURST));
+        brought > 0 && brought <= u128::from(Amount::MICROS_PER_UNIT)
     }
 
     /// What may be saved up under the allowance, in millionths: where that is less than a unit, one more.
@@ -176,6 +219,9 @@ impl Hits {
         let unit = u128::from(Amount::MICROS_PER_UNIT);
         let burst = bucket::brought(self.rate(), self.allowance.burst.unwrap_or(BURST));
         // A little less than a unit is rounded up to one here, and down by the limiter.
+        if burst == 0 {
+            return 0;
+        }
         if burst <= unit { burst + unit } else { burst }
     }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use lessor_client::holding::Fallback;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Legacy, Policy, Repository, Rotate};
+use lessor_server::repository::{Kind, Legacy, Policy, Repository, Rotate, SmallLeases};
 
 use crate::agenda::Agenda;
 use crate::client::Client;
@@ -107,6 +107,7 @@ pub(crate) struct Resource {
     pub(crate) rotate: Option<Rotate>,
     pub(crate) quantum: Option<Duration>,
     pub(crate) burst: Option<Duration>,
+    pub(crate) small_leases: SmallLeases,
     pub(crate) legacy: Legacy,
 }
 

@@ -33,7 +33,7 @@ fn a_server_below_others_that_begins_again_without_memory_hands_out_nothing_twic
 fn two_servers_of_one_name_are_charged_by_themselves() {
     let options = Options::default();
     let of_one_name = |plan: &TownPlan| plan.namesakes;
-    let seeds = (0..).filter(|&seed| of_one_name(&plan(seed, &options))).take(50);
+    let seeds = (0..).filter(|&seed| of_one_name(&plan(seed, &options))).take(80);
     let mut lost = 0;
     for seed in seeds {
         let run = run_one(seed, &options);

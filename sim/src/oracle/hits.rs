@@ -2,9 +2,10 @@
 //! brings, and what may be saved up.
 
 use lessor_proto::Amount;
+use lessor_server::repository::SmallLeases;
 
-use crate::program::BURST;
 use crate::program::bucket::{Bucket, brought};
+use crate::program::{BURST, Program};
 use crate::town::Town;
 
 /// What has been let through of a rate.
@@ -18,23 +19,33 @@ pub(super) struct Flow {
 // === impl Town ===
 
 impl Town {
-    /// So many hits of a resource were let through. Each holder may save up the burst of what it has, and a unit where that
-    /// is less; and clocks may run fast.
+    /// So many hits of a resource were let through, or sent to those who asked for them. All together may save up what the
+    /// limit brings in the burst, and a unit at each node. Where small leases save a unit up each one has its own; where units
+    /// are asked for, whoever cannot ask and has one when it is due: meanwhile its lease may flow to those who can, as long as
+    /// the node has not noticed. And clocks may run fast.
     pub(crate) fn watch_hits(&mut self, resource: u16, hits: u64) {
         let (index, now) = (usize::from(resource), self.now);
         if !self.resources[index].policy.is_bounded() {
             return;
         }
-        let holders = self.holdings.iter().filter(|holding| holding.resource == resource).count() as u128;
+        let saves = self.resources[index].small_leases == SmallLeases::Save;
+        let (mut units, mut twice) = (self.places.len() as u128, 0_u64);
+        for (holding, program) in self.holdings.iter().zip(&self.programs) {
+            if holding.resource == resource {
+                let small = program.as_ref().and_then(Program::small_rate);
+                units += u128::from(saves || small.is_some());
+                twice += if saves { 0 } else { small.unwrap_or_default() };
+            }
+        }
         let limit = self.oracle.limits[index].at(now);
         let flow = &mut self.oracle.flows[index];
         let most = std::mem::replace(&mut flow.most, limit).max(limit);
         let second = self.rules.drift.stretch(std::time::Duration::from_secs(1));
-        let rate = u64::try_from(brought(most, second)).unwrap_or(u64::MAX);
+        let rate = u64::try_from(brought(most.saturating_add(twice), second)).unwrap_or(u64::MAX);
         flow.due.fill(now, now, rate);
         // Those who have not been told of another go by the usual one.
         let burst = self.resources[index].burst.unwrap_or(BURST).max(BURST);
-        flow.due.limit(brought(rate, burst) + holders * u128::from(Amount::MICROS_PER_UNIT));
+        flow.due.limit(brought(rate, burst) + units * u128::from(Amount::MICROS_PER_UNIT));
         if !flow.due.take(hits) {
             self.oracle.fail(1, || {
                 format!(

@@ -6,7 +6,7 @@ use lessor_client::holding::Fallback;
 use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Legacy, Policy, Rotate};
+use lessor_server::repository::{Kind, Legacy, Policy, Rotate, SmallLeases};
 
 use super::Options;
 use crate::dice::Dice;
@@ -42,6 +42,10 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
             _ => Legacy::Expire,
         };
         resource.burst = burst.filter(|_| resource.kind == Kind::Rate);
+    }
+    let mut small = Dice::new(seed ^ 0x5a11_1ea5);
+    for resource in &mut resources {
+        resource.small_leases = if small.chance(300) { SmallLeases::Save } else { SmallLeases::Request };
     }
     let mut record = Dice::new(seed ^ 0x7ec0_7d00);
     // Most leaders may go on for longer than the shortest leases last.
@@ -130,6 +134,7 @@ fn resources(dice: &mut Dice) -> Vec<ResourcePlan> {
             rotate: None,
             quantum: None,
             burst: None,
+            small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
         }
     };

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use lessor_client::holding::Fallback;
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
-use lessor_server::repository::{BadTemplates, Field, Fraction, Glob, Repository, SafeCapacity, Template};
+use lessor_server::repository::{
+    BadTemplates, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,
+};
 
 use super::etcd::Office;
 use super::{Counts, Event, Resource, Rules, Town};
@@ -132,6 +134,7 @@ pub(crate) fn repository(
         rotate: resource.rotate,
         quantum: resource.quantum,
         burst: resource.burst,
+        small_leases: (resource.kind == Kind::Rate).then_some(resource.small_leases),
         legacy: resource.legacy,
         kind: resource.kind,
         policy: resource.policy,
@@ -158,6 +161,7 @@ impl Resource {
             rotate: plan.rotate,
             quantum: plan.quantum,
             burst: plan.burst,
+            small_leases: plan.small_leases,
             legacy: plan.legacy,
         }
     }

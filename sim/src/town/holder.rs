@@ -107,6 +107,7 @@ impl Town {
     pub(super) fn drive_client(&mut self, client: u32) {
         let now = self.local(Party::Client(client));
         self.look_at_use(client, now);
+        self.exchange_units(client, now);
         let mut actions = 0;
         while let Some(action) = self.clients[client as usize].mind.poll(now) {
             actions += 1;
@@ -115,6 +116,7 @@ impl Town {
                 Action::Change(change) => self.believe(client, &change),
                 action => self.act(Party::Client(client), action),
             }
+            self.exchange_units(client, now);
         }
         let found = &self.clients[client as usize];
         let deadline = found.mind.deadline().min(found.next_look);

@@ -239,6 +239,13 @@ impl Town {
                 let beat = u64::try_from(welcome.heartbeat.as_nanos()).unwrap_or(u64::MAX);
                 self.note(Party::Task(task).who(), What::Welcomes, [welcome.epoch, beat, 0]);
             }
+            // How long they are on the way is not the grantor's doing.
+            Down::Units { resource, units, .. } => {
+                let index = self.resources.iter().position(|found| found.id == *resource);
+                let index =
+                    index.and_then(|index| u16::try_from(index).ok()).expect("a resource of the town");
+                self.watch_hits(index, u64::from(*units));
+            }
             Down::Renewed { basis, grants } => {
                 self.note(Party::Task(task).who(), What::Renews, [*basis, *grants, 0]);
             }

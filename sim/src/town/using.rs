@@ -78,6 +78,7 @@ impl Town {
             tried += 1;
             match program.hit(local) {
                 Hit::Granted => granted += 1,
+                Hit::Sent => self.counts.hits += 1,
                 Hit::Unfounded => {
                     granted += 1;
                     let client = self.holdings[hold as usize].client;
@@ -98,6 +99,35 @@ impl Town {
             self.counts.hits += granted;
             self.watch_hits(resource, granted);
         }
+        let client = self.holdings[hold as usize].client;
+        if self.exchange_units(client, self.local(Party::Client(client))) {
+            self.drive_client(client);
+        }
+    }
+
+    /// Hands limiters the units that were sent for them, and the session what they ask for. Whether there was anything.
+    pub(super) fn exchange_units(&mut self, client: u32, now: Time) -> bool {
+        let found = &mut self.clients[client as usize];
+        let Some(session) = found.mind.session() else { return false };
+        let mut exchanged = false;
+        let holds = found.holds.clone();
+        while let Some((resource, sent)) = session.next_units() {
+            let of = |hold: &u32| {
+                let resource_of = usize::from(self.holdings[*hold as usize].resource);
+                self.resources[resource_of].id == resource
+            };
+            let program = holds.clone().find(of).and_then(|hold| self.programs[hold as usize].as_mut());
+            if let Some(program) = program {
+                program.bring(sent, now);
+            }
+        }
+        for hold in holds {
+            let resource = usize::from(self.holdings[hold as usize].resource);
+            if let Some(wish) = self.programs[hold as usize].as_ref().and_then(|program| program.wish(now)) {
+                exchanged |= session.wish(&self.resources[resource].id, wish);
+            }
+        }
+        exchanged
     }
 
     /// A hit that was denied is tried again.
