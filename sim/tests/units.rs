@@ -136,6 +136,36 @@ fn who_comes_again_when_told_has_what_its_lease_brings() {
     assert!(rate > 0.9 * 2.0 / 0.1, "{rate}");
 }
 
+/// So many clients come at random, together so often a second, and drop what is denied: the part that is granted.
+fn granted_at_random(clients: usize, load: u32) -> f64 {
+    let mut world =
+        World::at(CAPACITY, Duration::from_millis(1), &vec![100.0; clients], NodeConfig::new("root", 1));
+    world.pass(Duration::from_secs(20));
+    let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(3);
+    let mut tried = 0;
+    for _ in 0..20_000 {
+        if rng.random_ratio(load, 1_000) {
+            tried += 1;
+            let _ = world.try_acquire(rng.random_range(0..clients));
+        }
+        world.pass(Duration::from_millis(1));
+    }
+    let (instant, beyond) = worst(&world.passes, CAPACITY);
+    assert!(instant as f64 <= SAVED && beyond < SAVED + 1.0, "{instant} in one instant, {beyond} beyond");
+    world.passes.len() as f64 / f64::from(tried)
+}
+
+#[test]
+fn who_drops_what_is_denied_has_only_what_can_be_kept_for_the_next_time() {
+    let parts = [(1, 60), (10, 60), (10, 100), (100, 60)].map(|(clients, load)| {
+        let part = granted_at_random(clients, load);
+        println!("{clients} clients, {load} of {CAPACITY} a second: {:.1} % granted", part * 100.0);
+        part
+    });
+    assert!(parts.is_sorted_by(|more, less| more > less), "{parts:?}");
+    assert!(parts[0] > 0.9 && parts[3] < 0.1, "{parts:?}");
+}
+
 #[test]
 fn what_a_large_lease_saves_up_is_not_there_for_the_small_ones() {
     let wants: Vec<f64> = std::iter::once(60.0).chain((0..99).map(|_| 0.4)).collect();
