@@ -159,7 +159,7 @@ fn who_was_at_another_of_one_name_meanwhile_is_left_what_it_shows() {
         capacity: Amount::from_units(6),
         order: Some(Order { epoch: 1, seq: 1 }),
         token: Vec::new(),
-        lasts: Some(Lasts { length: seconds(60), remaining }),
+        lasts: Some(Lasts { length: seconds(60), remaining, counts: remaining }),
     };
     let shown = ask_showing(&mut paris, 2, a, 6.0, Some(has(seconds(30)))).unwrap();
     assert_eq!(shown.grants, [], "it may have units in use, which nobody here would count");
