@@ -92,7 +92,7 @@ struct Settled {
 }
 
 /// Nobody is quiet who has just been refused something.
-const QUIET_AFTER_A_KNOCK: Duration = Duration::from_millis(500);
+const QUIET_AFTER_A_KNOCK: Duration = Duration::from_millis(200);
 
 // === impl Settled ===
 
@@ -184,8 +184,10 @@ impl Estimator {
         }
         let Some(claims) = &mut self.claims else { return self.wants() };
         attempts.iter().for_each(|&attempts| claims.peak.count(attempts));
-        let bound = haste::bound(now, &claims.peak);
-        if self.stated.as_f64() > bound.as_f64() * 2.0 && usage.waiting == 0 && now >= claims.quiet_from {
+        if usage.waiting == 0
+            && now >= claims.quiet_from
+            && let Some(bound) = haste::quiet(now, &claims.peak, self.stated)
+        {
             claims.peak.forget();
             claims.stated = Amount::ZERO;
             self.stated = bound.max(self.options.floor).min(self.options.most);
@@ -202,6 +204,14 @@ impl Estimator {
             self.want_what_is_sure(now, sure);
         }
         self.wants()
+    }
+
+    /// After how long a [look](Estimator::look) may find something to say, if that is sooner than usual.
+    #[must_use]
+    pub fn look_again(&self, now: Time) -> Option<Duration> {
+        let claims = self.claims.as_ref().filter(|_| self.peak().is_some())?;
+        let may_be_quiet = || haste::may_be_quiet(now, &claims.peak, self.stated);
+        claims.knocks.after(now).or_else(|| may_be_quiet().then_some(haste::SOON))
     }
 
     /// Something was refused at `now` while `held` was held: as much more is claimed, and what is certain is wanted.

@@ -73,8 +73,8 @@ impl Client {
             self.say(now, wants);
         }
         if now >= self.next_look {
-            self.next_look = now + LOOK;
             let wants = self.demand.look(now, self.limiter.usage(), &self.limiter.attempts(now));
+            self.next_look = now + self.demand.look_again(now).unwrap_or(LOOK);
             self.say(now, wants);
         }
         while let Some(action) = self.session.poll(now) {

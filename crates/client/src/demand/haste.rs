@@ -1,10 +1,14 @@
 //! When a client speaks of its demand before its next look: at the first refusal, and when it has fallen quiet.
 //!
-//! A *knock* says what is certain after a tenth of a second, `sure = (N - 2 sqrt N) / w` of the N attempts in the last w: a
+//! A *knock* says what is certain so far, `sure = (N - 2 sqrt N) / w` of the N attempts in the last w: a
 //! Poisson process of that mean shows as many one time in forty. One knock is under way at a time, and one that
-//! brought nothing is not repeated within a second, unless what is sure rose by a tenth.
+//! brought nothing is not repeated within a second, unless what is sure rose by a tenth. A tenth of a second after the
+//! last knock it is looked whether more is certain.
 //!
-//! *Quiet* is the same the other way round: half a second with N attempts bounds the mean by `(N + 2 sqrt N + 4) / 0.5`.
+//! *Quiet* is the same the other way round: a span w with N attempts bounds the mean by `(N + 2 sqrt N + 4) / w`, and a
+//! program that wants over twice that is quiet. So a large rate has ended after a twentieth of a second, and a small one
+//! after half a second. A program that comes at intervals is not quiet in between: a span counts only if it is at
+//! least twice the longest interval within its last activity.
 
 use std::time::Duration;
 
@@ -13,10 +17,18 @@ use lessor_proto::{Amount, Time};
 use super::peak::Peak;
 
 /// The spans over which attempts are sure enough.
-const SURE: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
-/// The span over which quiet is heard.
-const QUIET: Duration = Duration::from_millis(500);
-/// So soon after a knock it is looked again whether more is certain.
+const SURE: [Duration; 5] = [
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+    Duration::from_secs(1),
+];
+/// The spans over which quiet is heard, whatever came at intervals before only over the last of them.
+const QUIET: [Duration; 4] =
+    [Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200), LONGEST_QUIET];
+pub(super) const LONGEST_QUIET: Duration = Duration::from_millis(500);
+/// The time from a knock to the look after it, and between two looks while it may have become quiet.
 pub const SOON: Duration = Duration::from_millis(100);
 /// A knock that brought nothing is not repeated for so long.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -61,6 +73,11 @@ impl Knocks {
         self.refused.is_some_and(|at| now.since(at) < PAUSE)
     }
 
+    /// When it is to be looked whether more is certain than at the last refusal, after `now`.
+    pub(super) fn after(&self, now: Time) -> Option<Duration> {
+        self.refused.map(|at| at + SOON).filter(|&at| at > now).map(|at| at.since(now))
+    }
+
     /// More came: the next refusal is the first one again.
     pub(super) fn open(&mut self) {
         self.last = None;
@@ -86,10 +103,22 @@ pub(super) fn sure(now: Time, peak: &Peak) -> Amount {
     Amount::from_f64(rates.into_iter().fold(0.0, f64::max))
 }
 
-/// The mean that is certainly not exceeded at `now`.
-pub(super) fn bound(now: Time, peak: &Peak) -> Amount {
-    let units = peak.last(now, QUIET) as f64;
-    Amount::from_f64((units + 2.0 * units.sqrt() + 4.0) / QUIET.as_secs_f64())
+/// The mean that is certainly not exceeded at `now`, if that is less than half of `wants`.
+pub(super) fn quiet(now: Time, peak: &Peak, wants: Amount) -> Option<Amount> {
+    let counts = |&span: &Duration| span == LONGEST_QUIET || span >= peak.interval() * 2;
+    let mut bounds = QUIET.iter().copied().filter(counts).map(|span| bound(now, peak, span));
+    bounds.find(|bound| bound * 2.0 < wants.as_f64()).map(Amount::from_f64)
+}
+
+/// Whether what came in the shortest span may be the beginning of quiet.
+pub(super) fn may_be_quiet(now: Time, peak: &Peak, wants: Amount) -> bool {
+    bound(now, peak, QUIET[0]) < wants.as_f64()
+}
+
+/// The mean that is certainly not exceeded, by what came in the last `span`.
+fn bound(now: Time, peak: &Peak, span: Duration) -> f64 {
+    let units = peak.last(now, span) as f64;
+    (units + 2.0 * units.sqrt() + 4.0) / span.as_secs_f64()
 }
 
 #[cfg(test)]
@@ -118,10 +147,35 @@ mod tests {
     }
 
     #[test]
-    fn quiet_is_heard_after_half_a_second() {
+    fn quiet_is_heard_the_sooner_the_more_was_wanted() {
+        let heard = |rate: u64| {
+            let (peak, wants) = (steady(rate, 1_000), Amount::from_units(rate));
+            (0..1_000).find(|&millis| quiet(at(1_000 + millis), &peak, wants).is_some())
+        };
+        assert_eq!(heard(1_000), Some(36));
+        assert_eq!(heard(200), Some(45));
+        assert_eq!(heard(40), Some(425));
+        assert_eq!(heard(10), None);
         let peak = steady(200, 1_000);
-        assert!(bound(at(1_000), &peak).as_f64() > 200.0);
-        assert!(bound(at(1_500), &peak).as_f64() < 9.0);
+        assert_eq!(quiet(at(1_500), &peak, Amount::from_units(200)), Some(Amount::from_units(80)));
+        assert!(!may_be_quiet(at(1_000), &peak, Amount::from_units(200)));
+        assert!(may_be_quiet(at(1_045), &peak, Amount::from_units(200)));
+    }
+
+    #[test]
+    fn it_is_not_quiet_between_two_batches() {
+        let mut peak = Peak::new(Duration::from_millis(50));
+        let wants = Amount::from_units(1_000);
+        for batch in 0..20 {
+            peak.count(Attempts { at: at(batch * 150), units: 150 });
+            let interval = batch * 150..batch * 150 + 150;
+            assert!(
+                batch < 2 || interval.into_iter().all(|millis| quiet(at(millis), &peak, wants).is_none())
+            );
+        }
+        // Two batches did not come.
+        assert!(quiet(at(19 * 150 + 349), &peak, wants).is_none());
+        assert!(quiet(at(19 * 150 + 350), &peak, wants).is_some());
     }
 
     #[test]

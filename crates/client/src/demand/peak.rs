@@ -22,6 +22,8 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
+use super::haste::LONGEST_QUIET;
+
 /// The windows, shortest first.
 const WINDOWS: [Duration; 4] = [
     Duration::from_millis(1),
@@ -53,6 +55,8 @@ pub struct Peak {
     kept: [Most; 2],
     /// When the present stretch began.
     since: Time,
+    /// When something was attempted last.
+    last: Time,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -61,11 +65,12 @@ struct Window {
     units: u64,
 }
 
-/// The most of each window, and what was claimed at least.
+/// The most of each window, what was claimed at least, and the longest interval between two attempts before it is quiet.
 #[derive(Clone, Copy, Default, Debug)]
 struct Most {
     units: [u64; WINDOWS.len()],
     claimed: Amount,
+    interval: Duration,
 }
 
 // === impl Peak ===
@@ -80,6 +85,7 @@ impl Peak {
             windows: [Window::default(); WINDOWS.len()],
             kept: [Most::default(); 2],
             since: Time::ZERO,
+            last: Time::ZERO,
         }
     }
 
@@ -91,6 +97,10 @@ impl Peak {
     /// Learns of attempts, which come in the order of their times.
     pub fn count(&mut self, attempts: Attempts) {
         self.age(attempts.at);
+        let interval = attempts.at.since(std::mem::replace(&mut self.last, attempts.at));
+        if interval < LONGEST_QUIET {
+            self.kept[0].interval = self.kept[0].interval.max(interval);
+        }
         self.attempts.push_back(attempts);
         for (window, most) in self.windows.iter_mut().zip(&mut self.kept[0].units) {
             window.units = window.units.saturating_add(attempts.units);
@@ -120,6 +130,12 @@ impl Peak {
     pub fn last(&self, now: Time, span: Duration) -> u64 {
         let lately = self.attempts.iter().rev().take_while(|attempts| now.since(attempts.at) < span);
         lately.map(|attempts| attempts.units).sum()
+    }
+
+    /// The longest interval between two attempts of what is kept. Half a second without any is not one.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.kept.iter().map(|most| most.interval).max().unwrap_or_default()
     }
 
     /// Forgets what is kept.

@@ -204,3 +204,24 @@ fn one_thing_after_the_other_is_not_held_up_for_long() {
     assert!(demand.wants() >= Amount::from_units(500), "{} after 12 s", demand.wants());
     assert!(demand.wants() <= Amount::from_units(1200), "{} does not run away", demand.wants());
 }
+
+#[test]
+fn what_is_certain_is_looked_for_soon_after_a_knock_also_when_a_look_came_in_between() {
+    let at = |millis: u64| Time::ZERO + Duration::from_millis(millis);
+    let mut demand = Estimator::new(Options::default()).with_claims(None);
+    let mut attempted = 0;
+    let mut attempts = |millis: std::ops::Range<u64>| {
+        attempted += millis.end - millis.start;
+        let made: Vec<Attempts> = millis.map(|millis| Attempts { at: at(millis), units: 1 }).collect();
+        (limiter::Usage { attempted, granted: 0, waiting: 0 }, made)
+    };
+    assert_eq!(demand.look_again(at(0)), None);
+    let (_, made) = attempts(1_000..1_003);
+    demand.knock(at(1_003), &made, units(1));
+    let (usage, made) = attempts(1_003..1_010);
+    assert!(demand.look(at(1_010), usage, &made) < units(100));
+    let again = demand.look_again(at(1_010)).expect("there will be more to say");
+    assert_eq!(again, Duration::from_millis(93));
+    let (usage, made) = attempts(1_010..1_110);
+    assert!(demand.look(at(1_110), usage, &made) > units(700));
+}

@@ -310,8 +310,9 @@ impl Driver {
                 false
             });
             if held.opening.config.kind == Kind::Gauge {
-                tick = GAUGE_TICK;
+                tick = tick.min(GAUGE_TICK);
             }
+            tick = held.opening.demand.look_again(now).map_or(tick, |soon| tick.min(soon));
         }
         for resource in gone {
             self.session.remove(now, &resource);
