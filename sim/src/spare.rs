@@ -25,10 +25,7 @@ use lessor_server::repository::{Glob, Repository, Template};
 pub use self::traffic::Traffic;
 use self::world::World;
 
-/// By how much the times of two messages of the same way may differ.
-const JITTER: Duration = Duration::from_millis(5);
-/// One message in so many is lost, and said again after the time that takes.
-const LOST_IN: u64 = 100;
+/// After so long a message that was lost comes again.
 const SAID_AGAIN: Duration = Duration::from_millis(200);
 /// What is asked and refused before is not counted.
 const BEGIN: Duration = Duration::from_secs(5);
@@ -48,6 +45,10 @@ pub struct Run {
     pub burst: Duration,
     /// How long a message takes from a client to the server, at least.
     pub delay: Duration,
+    /// By how much longer it may take.
+    pub jitter: Duration,
+    /// One message in so many is lost, and comes 200 ms later; zero: none.
+    pub lost_in: u64,
 }
 
 /// What came of it.
@@ -79,6 +80,8 @@ impl Default for Run {
             capacity: 5_000,
             burst: Duration::from_millis(50),
             delay: Duration::from_millis(10),
+            jitter: Duration::from_millis(5),
+            lost_in: 100,
         }
     }
 }

@@ -13,9 +13,10 @@ use crate::dice::Dice;
 pub enum Traffic {
     /// 60 % of the capacity, evenly.
     Poisson,
-    /// Each client is busy for two seconds of twenty on average, by a heavy-tailed law; 60 % in all, 50 % of up to ten.
+    /// Each client is busy for two seconds of twenty on average, by a heavy-tailed law, and has been so for ever; 60 % in all,
+    /// 50 % of up to ten.
     OnOff,
-    /// The rate of each client goes up and down by 90 % within twenty seconds, each at its own time; 60 % in all.
+    /// The rate of each client goes up and down by 90 % within a minute, each at its own time; 60 % in all.
     Diurnal,
     /// Every other five seconds one client takes 60 % of the capacity, each time another; the others take 30 % in all.
     Hot,
@@ -34,10 +35,13 @@ pub(super) struct Stretch {
 
 /// How long all are asleep.
 const ASLEEP: Duration = Duration::from_secs(10);
+/// From when a client becomes busy until it does again, in seconds on average, and for which part of that it is busy.
+const TURN: f64 = 20.0;
+const BUSY: f64 = 0.1;
 /// How long one is hot.
 const HOT: u64 = 5;
-/// Twenty seconds in steps of half a second.
-const STEPS: u64 = 40;
+/// A minute in steps of half a second.
+const STEPS: u64 = 120;
 const STEP: Duration = Duration::from_millis(500);
 
 // === impl Traffic ===
@@ -67,11 +71,13 @@ impl Traffic {
         match self {
             Traffic::Poisson => Stretch { rate: 0.6 * capacity / count, until: Time::MAX, is_on: true },
             Traffic::OnOff => {
-                let is_on = !before.is_on;
+                let is_first = from == Time::ZERO;
+                let is_on = if is_first { dice.fraction() < BUSY } else { !before.is_on };
                 let load = if run.clients <= 10 { 0.5 } else { 0.6 };
-                let rate = if is_on { 10.0 * load * capacity / count } else { 0.0 };
-                let mean = if is_on { 2.0 } else { 18.0 };
-                Stretch { rate, until: from + pareto(mean, dice), is_on }
+                let rate = if is_on { load * capacity / count / BUSY } else { 0.0 };
+                let mean = TURN * if is_on { BUSY } else { 1.0 - BUSY };
+                let lasts = if is_first { rest_of_pareto(mean, dice) } else { pareto(mean, dice) };
+                Stretch { rate, until: from + lasts, is_on }
             }
             Traffic::Diurnal => {
                 let phase = (client as u64 * STEPS / run.clients as u64) + steps(from);
@@ -134,11 +140,23 @@ fn steps(time: Time) -> u64 {
     time.as_nanos() / u64::try_from(STEP.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A time with a heavy tail, of exponent 1.5, that is `mean` seconds on average, and a minute and a half at most.
+/// A time with a heavy tail, of exponent 1.5, that is `mean` seconds on average.
 fn pareto(mean: f64, dice: &mut Dice) -> Duration {
     let chance = 1.0 - dice.fraction();
-    let seconds = mean / 3.0 / cube_root(chance * chance);
-    Duration::from_secs_f64(seconds.min(90.0))
+    seconds(mean / 3.0 / cube_root(chance * chance))
+}
+
+/// What is left of such a time at a moment that lies anywhere in it. The rest is less than the least such time, a third of the
+/// mean, one time in three, and above has the exponent 0.5.
+fn rest_of_pareto(mean: f64, dice: &mut Dice) -> Duration {
+    let chance = 1.0 - dice.fraction();
+    let tail = 2.0 / 3.0 / chance;
+    seconds(if tail < 1.0 { mean * (1.0 - chance) } else { mean / 3.0 * tail * tail })
+}
+
+/// Ten days at most: longer than any run.
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.min(1e6))
 }
 
 /// By Newton's method, which gives the same on every machine.
@@ -160,6 +178,18 @@ mod tests {
             let found = cube_root(root * root * root);
             assert!((found - root).abs() < root * 1e-9, "{found} and not {root}");
         }
+    }
+
+    #[test]
+    fn a_rest_is_what_is_left_of_a_time() {
+        // Of as many clients as are busy, one time in three less than a third of the mean is left, and half the time more
+        // than 16 ninths of that.
+        let mut dice = Dice::new(1);
+        let mut rests: Vec<f64> =
+            (0..100_000).map(|_| rest_of_pareto(3.0, &mut dice).as_secs_f64()).collect();
+        rests.sort_by(f64::total_cmp);
+        assert!((rests[33_333] - 1.0).abs() < 0.02, "{}", rests[33_333]);
+        assert!((rests[50_000] - 16.0 / 9.0).abs() < 0.04, "{}", rests[50_000]);
     }
 
     #[test]

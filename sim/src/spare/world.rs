@@ -11,7 +11,7 @@ use lessor_server::node::{Node, NodeConfig, Output, Peer};
 
 use super::client::Client;
 use super::traffic::Stretch;
-use super::{JITTER, LOST_IN, Report, Run, SAID_AGAIN};
+use super::{Report, Run, SAID_AGAIN};
 use crate::agenda::Agenda;
 use crate::dice::Dice;
 
@@ -197,8 +197,10 @@ impl World {
     }
 
     fn arrival(&mut self, client: usize, way: usize) -> Time {
-        let again = if self.dice.below(LOST_IN) == 0 { SAID_AGAIN } else { Duration::ZERO };
-        let at = self.now + self.run.delay + self.dice.time(Duration::ZERO, JITTER) + again;
+        let Run { delay, jitter, lost_in, .. } = self.run;
+        let is_lost = lost_in > 0 && self.dice.below(lost_in) == 0;
+        let again = if is_lost { SAID_AGAIN } else { Duration::ZERO };
+        let at = self.now + delay + self.dice.time(Duration::ZERO, jitter) + again;
         let clear = &mut self.clear[client][way];
         *clear = at.max(*clear + Duration::from_nanos(1));
         *clear
