@@ -1,7 +1,8 @@
 //! How much of what one limiter would grant is lost when many clients share it by leases, and nobody says what it wants.
 //!
-//! The real node, sessions, estimators and limiters, with a network between them that takes its time: a message takes 10 to
-//! 15 ms, and one in a hundred is lost and comes 200 ms later, before all that was sent after it. Clients look at their
+//! The real nodes, sessions, estimators and limiters, with a network between them that takes its time: a message takes 10 to
+//! 15 ms, and one in a hundred is lost and comes 200 ms later, before all that was sent after it. With leaves between the
+//! clients and the root it takes 1 to 1.5 ms from a client to its leaf, and 20 to 30 ms from there. Clients look at their
 //! demand every 250 ms and knock, as the client's driver does. Requests are for one unit, and nobody waits.
 //!
 //! ```
@@ -14,11 +15,13 @@
 //! ```
 
 mod client;
+mod site;
 mod traffic;
 mod world;
 
 use std::time::Duration;
 
+use lessor_client::session::Failure;
 use lessor_proto::{Amount, ResourceId};
 use lessor_server::repository::{Glob, Repository, Template};
 
@@ -43,11 +46,13 @@ pub struct Run {
     pub capacity: u64,
     /// What may be saved up.
     pub burst: Duration,
-    /// How long a message takes from a client to the server, at least.
+    /// How many servers stand between the root and the clients; none: clients report to the root.
+    pub leaves: usize,
+    /// How long a message takes from a client to its server, at least.
     pub delay: Duration,
-    /// By how much longer it may take.
-    pub jitter: Duration,
-    /// One message in so many is lost, and comes 200 ms later; zero: none.
+    /// How long a message takes from a leaf to the root, at least.
+    pub delay_above: Duration,
+    /// One message in so many is lost, and comes 200 ms later, and each may take up to half as long again; zero: neither.
     pub lost_in: u64,
 }
 
@@ -60,9 +65,9 @@ pub struct Report {
     pub refused: u64,
     /// Those that one limiter of the whole capacity refused, which was asked for each.
     pub refused_by_one: u64,
-    /// Grants that came to clients.
+    /// Grants that came to clients and to leaves.
     pub grants: u64,
-    /// Reports of clients, with heartbeats.
+    /// Reports of clients and of leaves, with heartbeats.
     pub reports: u64,
     /// Events after which more was believed than there is.
     pub over: u64,
@@ -79,8 +84,9 @@ impl Default for Run {
             seconds: 30,
             capacity: 5_000,
             burst: Duration::from_millis(50),
+            leaves: 0,
             delay: Duration::from_millis(10),
-            jitter: Duration::from_millis(5),
+            delay_above: Duration::from_millis(20),
             lost_in: 100,
         }
     }
@@ -92,6 +98,13 @@ impl Run {
     pub fn of(clients: usize, traffic: Traffic) -> Run {
         let capacity = if clients <= 10 { 5_000 } else { clients as u64 * 100 };
         Run { clients, traffic, capacity, ..Run::default() }
+    }
+
+    /// The same with so many servers between the root and the clients, which are near to those.
+    #[must_use]
+    pub fn below(self, leaves: usize) -> Run {
+        let delay = if leaves > 0 { Duration::from_millis(1) } else { self.delay };
+        Run { leaves, delay, ..self }
     }
 
     /// Plays it.
@@ -116,6 +129,10 @@ impl Report {
     pub fn lost(&self) -> f64 {
         (self.refused as f64 - self.refused_by_one as f64) / (self.asked as f64).max(1.0)
     }
+}
+
+fn closed() -> Failure {
+    Failure::Unreachable("closed".to_owned())
 }
 
 fn resource() -> ResourceId {
@@ -148,6 +165,15 @@ mod tests {
         let report = play(10, Traffic::Poisson);
         assert!(report.lost() < 0.005, "{report:?}");
         assert_eq!(report, play(10, Traffic::Poisson));
+    }
+
+    #[test]
+    fn below_leaves_little_more_is_lost() {
+        let run = Run { seconds: 10, ..Run::of(100, Traffic::Poisson) };
+        let (flat, tree) = (run.play(1), run.below(5).play(1));
+        assert_eq!((flat.over, tree.over), (0, 0));
+        assert_eq!(flat.asked, tree.asked, "they are asked for the same");
+        assert!(tree.lost() < 0.03 && tree.lost() > flat.lost(), "{flat:?} {tree:?}");
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub(crate) struct Sim {
     /// Simulated seconds of domains, 600 without it; or of what is spare, 30
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
+    /// Servers between the root and the clients that share what is spare; none without it
+    #[arg(long, value_name = "N")]
+    leaves: Option<usize>,
 }
 
 /// What has flags of its own.
@@ -100,8 +103,8 @@ impl Sim {
             What::Town | What::Million => self.settle(what),
             What::Domains => self.compare(),
             What::Spare => {
-                let (clients, seconds) = (self.clients, self.seconds);
-                spare::run(clients, seconds, self.seeds(), self.json)
+                let Sim { clients, seconds, leaves, json, .. } = *self;
+                spare::Comparison { clients, leaves, seconds, seeds: self.seeds(), json }.run()
             }
         }
     }
@@ -120,6 +123,7 @@ impl Sim {
             ("--clients", self.clients.is_some(), is_large || is_shared),
             ("--minutes", self.minutes.is_some(), is_large),
             ("--seconds", self.seconds.is_some(), is_shared),
+            ("--leaves", self.leaves.is_some(), what == What::Spare),
         ];
         for (flag, given, meant) in flags {
             anyhow::ensure!(!given || meant, "{flag} means nothing for {what}");

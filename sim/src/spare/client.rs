@@ -9,7 +9,7 @@ use lessor_client::demand::haste::SOON;
 use lessor_client::demand::{Estimator, Options};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
-use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::session::{Action, Session, SessionConfig, Transport};
 use lessor_proto::message::Down;
 use lessor_proto::{Amount, ClientId, Time};
 
@@ -104,7 +104,7 @@ impl Client {
     pub(super) fn take(&mut self, now: Time, stream: u64, down: Option<Down>) {
         match down {
             Some(down) => self.session.on_down(now, stream, down),
-            None => self.session.on_closed(now, stream, Failure::Unreachable("closed".to_owned())),
+            None => self.session.on_closed(now, stream, super::closed()),
         }
     }
 }

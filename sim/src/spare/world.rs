@@ -1,15 +1,13 @@
-//! The server, the clients and the network between them.
+//! The servers, the clients and the network between them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::limiter::{Allowance, Limiter};
-use lessor_client::session::Action;
 use lessor_proto::message::{Down, Up};
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{Node, NodeConfig, Output, Peer};
 
 use super::client::Client;
+use super::site::{Holder, Sent, Site, upwards};
 use super::traffic::Stretch;
 use super::{Report, Run, SAID_AGAIN};
 use crate::agenda::Agenda;
@@ -21,19 +19,24 @@ enum Event {
     Request(usize),
     /// Something is due at a client.
     Client(usize),
-    /// Something is due at the server.
-    Server,
+    /// Something is due at a server.
+    Site(usize),
+    /// Something comes from a holder to the server above it.
     Up {
-        client: usize,
+        holder: Holder,
         stream: u64,
         up: Box<Up>,
     },
+    /// And the other way round.
     Down {
-        client: usize,
+        holder: Holder,
         stream: u64,
         down: Option<Box<Down>>,
     },
 }
+
+/// The place of the root among the servers.
+const ROOT: usize = 0;
 
 pub(super) struct World {
     run: Run,
@@ -43,14 +46,12 @@ pub(super) struct World {
     dice: Dice,
     /// Those of the traffic, so that it is the same whatever the network does.
     traffic_dice: Dice,
-    node: Node,
+    /// The root, and the leaves.
+    sites: Vec<Site>,
     clients: Vec<Client>,
     stretches: Vec<Stretch>,
-    peers: BTreeMap<Peer, (usize, u64)>,
-    streams: BTreeMap<(usize, u64), Peer>,
-    /// Nothing overtakes what was sent before it, up and down.
+    /// Nothing overtakes what was sent before it, up and down, of each holder.
     clear: Vec<[Time; 2]>,
-    server_due: Option<Time>,
     /// One limiter of all of it.
     one: Limiter,
     /// What all clients believe they may use, in millionths.
@@ -69,20 +70,18 @@ impl World {
         let one = Limiter::new(run.burst);
         one.allow(Time::ZERO, Allowance::forever(Amount::from_units(run.capacity)));
         let end = run.traffic.counts_from() + Duration::from_secs(run.seconds);
+        let leaves = (0..run.leaves).map(|number| Site::leaf(&run, number));
         let mut world = World {
             now: Time::ZERO,
             end,
             agenda: Agenda::small(),
-            node: Node::new(Time::ZERO, NodeConfig::new("root", 1), run.repository()),
+            sites: std::iter::once(Site::root(&run)).chain(leaves).collect(),
             stretches: vec![run.traffic.begin(); run.clients],
-            clear: vec![[Time::ZERO; 2]; run.clients],
+            clear: vec![[Time::ZERO; 2]; run.clients + run.leaves],
             run,
             dice,
             traffic_dice,
             clients,
-            peers: BTreeMap::new(),
-            streams: BTreeMap::new(),
-            server_due: None,
             one,
             believed: 0,
             report: Report::default(),
@@ -111,26 +110,46 @@ impl World {
                 self.clients[client].due = None;
                 self.attend(client);
             }
-            Event::Server => {
-                self.server_due = None;
-                self.serve();
+            Event::Site(site) => {
+                self.sites[site].due = None;
+                self.serve(site);
             }
-            Event::Up { client, stream, up } => {
-                self.take_up(client, stream, *up);
-                self.serve();
+            Event::Up { holder, stream, up } => {
+                let site = self.above(holder);
+                if !self.sites[site].take_up(self.now, holder, stream, *up) {
+                    self.deliver(holder, stream, None);
+                }
+                self.serve(site);
             }
-            Event::Down { client, stream, down } => {
-                if let Some(&peer) = self.streams.get(&(client, stream)) {
-                    self.node.ready(self.now, peer);
-                }
-                if let Some(Down::Grants(grants)) = down.as_deref() {
-                    self.report.grants += grants.len() as u64 * u64::from(self.counts());
-                }
-                self.clients[client].take(self.now, stream, down.map(|down| *down));
-                self.attend(client);
-                self.serve();
+            Event::Down { holder, stream, down } => self.take_down(holder, stream, down.map(|down| *down)),
+        }
+    }
+
+    /// The server that a holder reports to.
+    fn above(&self, holder: Holder) -> usize {
+        match self.run.leaves {
+            leaves if leaves > 0 && holder < self.run.clients => 1 + holder % leaves,
+            _ => ROOT,
+        }
+    }
+
+    fn take_down(&mut self, holder: Holder, stream: u64, down: Option<Down>) {
+        let site = self.above(holder);
+        self.sites[site].ready(self.now, holder, stream);
+        if let Some(Down::Grants(grants)) = &down {
+            self.report.grants += grants.len() as u64 * u64::from(self.counts());
+        }
+        match holder.checked_sub(self.run.clients) {
+            None => {
+                self.clients[holder].take(self.now, stream, down);
+                self.attend(holder);
+            }
+            Some(leaf) => {
+                self.sites[leaf + 1].take_down(self.now, stream, down);
+                self.serve(leaf + 1);
             }
         }
+        self.serve(site);
     }
 
     fn counts(&self) -> bool {
@@ -163,15 +182,8 @@ impl World {
     fn attend(&mut self, client: usize) {
         let before = self.clients[client].capacity;
         while let Some(action) = self.clients[client].poll(self.now) {
-            match action {
-                Action::Connect { id, hello, .. } => self.send(client, id, Up::Hello(hello)),
-                Action::Send { id, up } => {
-                    let is_report = matches!(up, Up::Report(_)) && self.counts();
-                    self.report.reports += u64::from(is_report);
-                    self.send(client, id, up);
-                }
-                Action::Disconnect { .. } | Action::News(_) => {}
-                action => unreachable!("{action:?} on a stream that never ends"),
+            if let Some(Sent::Up(stream, up)) = upwards(action) {
+                self.send(client, stream, up);
             }
         }
         let after = self.clients[client].capacity;
@@ -186,56 +198,45 @@ impl World {
         }
     }
 
-    fn send(&mut self, client: usize, stream: u64, up: Up) {
-        let at = self.arrival(client, 0);
-        self.agenda.put(at, Event::Up { client, stream, up: Box::new(up) });
+    fn send(&mut self, holder: Holder, stream: u64, up: Up) {
+        let is_report = matches!(up, Up::Report(_)) && self.counts();
+        self.report.reports += u64::from(is_report);
+        let at = self.arrival(holder, 0);
+        self.agenda.put(at, Event::Up { holder, stream, up: Box::new(up) });
     }
 
-    fn deliver(&mut self, client: usize, stream: u64, down: Option<Down>) {
-        let at = self.arrival(client, 1);
-        self.agenda.put(at, Event::Down { client, stream, down: down.map(Box::new) });
+    fn deliver(&mut self, holder: Holder, stream: u64, down: Option<Down>) {
+        let at = self.arrival(holder, 1);
+        self.agenda.put(at, Event::Down { holder, stream, down: down.map(Box::new) });
     }
 
-    fn arrival(&mut self, client: usize, way: usize) -> Time {
-        let Run { delay, jitter, lost_in, .. } = self.run;
+    fn arrival(&mut self, holder: Holder, way: usize) -> Time {
+        let Run { clients, delay, delay_above, lost_in, .. } = self.run;
+        let delay = if holder < clients { delay } else { delay_above };
         let is_lost = lost_in > 0 && self.dice.below(lost_in) == 0;
         let again = if is_lost { SAID_AGAIN } else { Duration::ZERO };
+        let jitter = if lost_in > 0 { delay / 2 } else { Duration::ZERO };
         let at = self.now + delay + self.dice.time(Duration::ZERO, jitter) + again;
-        let clear = &mut self.clear[client][way];
+        let clear = &mut self.clear[holder][way];
         *clear = at.max(*clear + Duration::from_nanos(1));
         *clear
     }
 
-    fn take_up(&mut self, client: usize, stream: u64, up: Up) {
-        match (up, self.streams.get(&(client, stream))) {
-            (Up::Hello(hello), _) => {
-                let peer = self.node.connect(self.now, hello);
-                self.peers.insert(peer, (client, stream));
-                self.streams.insert((client, stream), peer);
-            }
-            (up, Some(&peer)) => self.node.receive(self.now, peer, up),
-            (_, None) => self.deliver(client, stream, None),
-        }
-    }
-
-    /// The server does what is due.
-    fn serve(&mut self) {
-        self.node.advance(self.now);
-        while let Some(output) = self.node.poll(self.now) {
-            let (peer, down) = match output {
-                Output::Send { peer, down } => (peer, Some(down)),
-                Output::Close { peer } => (peer, None),
-                Output::Parent(_) => unreachable!("it is a root"),
-            };
-            if let Some(&(client, stream)) = self.peers.get(&peer) {
-                self.deliver(client, stream, down);
+    /// A server does what is due.
+    fn serve(&mut self, site: usize) {
+        for sent in self.sites[site].serve(self.now) {
+            match sent {
+                Sent::Down(holder, stream, down) => self.deliver(holder, stream, down),
+                // Only leaves have somebody above them.
+                Sent::Up(stream, up) => self.send(self.run.clients + site - 1, stream, up),
             }
         }
-        if let Some(at) = self.node.deadline().map(|at| at.max(self.now))
-            && self.server_due.is_none_or(|due| at < due)
+        let due = self.sites[site].due;
+        if let Some(at) = self.sites[site].deadline().map(|at| at.max(self.now))
+            && due.is_none_or(|due| at < due)
         {
-            self.server_due = Some(at);
-            self.agenda.put(at, Event::Server);
+            self.sites[site].due = Some(at);
+            self.agenda.put(at, Event::Site(site));
         }
     }
 }

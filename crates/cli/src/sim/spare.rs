@@ -14,50 +14,67 @@ const SECONDS: u64 = 30;
 /// The longest that can be said: a day.
 const MOST_SECONDS: u64 = 86_400;
 
+/// As many servers as can be put between.
+const MOST_LEAVES: usize = 1_000;
+
 /// The legend of the columns.
 const KEY: &str = "\
-lost: refused, less what one limiter of the whole capacity refuses of the same requests; grants, reports: a client and second;
-over: events after which more was believed than there is
+lost: refused, less what one limiter of the whole capacity refuses of the same requests; grants, reports: a client and second, those of
+leaves among them; over: events after which more was believed than there is
 ";
 
-/// Runs every traffic with every number of clients, and prints each row when it is there.
-pub(super) fn run(
-    clients: Option<usize>,
-    seconds: Option<u64>,
-    seeds: Seeds,
-    json: bool,
-) -> anyhow::Result<()> {
-    let seconds = seconds.unwrap_or(SECONDS);
-    ensure!(clients != Some(0), "--clients: found 0, wanted at least 1");
-    ensure!(
-        (1..=MOST_SECONDS).contains(&seconds),
-        "--seconds: found {seconds}, wanted a number from 1 to {MOST_SECONDS}"
-    );
-    let mut out = io::stdout();
-    if !json {
-        let Seeds { first, last } = seeds;
-        writeln!(out, "{seconds} s with each of the seeds {first} to {last}, added up")?;
-        let columns = ["clients", "asked", "refused", "by one", "lost", "grants", "reports", "over"];
-        writeln!(out, "{}", line("traffic", &columns.map(str::to_owned)))?;
-    }
-    for clients in clients.map_or(CLIENTS.to_vec(), |clients| vec![clients]) {
-        for traffic in Traffic::ALL {
-            let run = Run { seconds, ..Run::of(clients, traffic) };
-            let reports = seeds.iter().map(|seed| run.play(seed));
-            if json {
-                for (seed, report) in seeds.iter().zip(reports) {
-                    writeln!(out, "{}", json_line(&run, seed, &report))?;
-                }
-            } else {
-                let sum = reports.fold(Report::default(), plus);
-                writeln!(out, "{}", row(&run, &sum, seeds.count()))?;
+/// What is to be compared; absent: what is usual.
+pub(super) struct Comparison {
+    pub(super) clients: Option<usize>,
+    pub(super) leaves: Option<usize>,
+    pub(super) seconds: Option<u64>,
+    pub(super) seeds: Seeds,
+    pub(super) json: bool,
+}
+
+// === impl Comparison ===
+
+impl Comparison {
+    /// Runs every traffic with every number of clients, and prints each row when it is there.
+    pub(super) fn run(&self) -> anyhow::Result<()> {
+        let seconds = self.seconds.unwrap_or(SECONDS);
+        let leaves = self.leaves.unwrap_or_default();
+        ensure!(self.clients != Some(0), "--clients: found 0, wanted at least 1");
+        ensure!(leaves <= MOST_LEAVES, "--leaves: found {leaves}, wanted a number from 0 to {MOST_LEAVES}");
+        ensure!(
+            (1..=MOST_SECONDS).contains(&seconds),
+            "--seconds: found {seconds}, wanted a number from 1 to {MOST_SECONDS}"
+        );
+        let mut out = io::stdout();
+        if !self.json {
+            let Seeds { first, last } = self.seeds;
+            writeln!(out, "{seconds} s with each of the seeds {first} to {last}, added up; {leaves} leaves")?;
+            let columns = ["clients", "asked", "refused", "by one", "lost", "grants", "reports", "over"];
+            writeln!(out, "{}", line("traffic", &columns.map(str::to_owned)))?;
+        }
+        for clients in self.clients.map_or(CLIENTS.to_vec(), |clients| vec![clients]) {
+            for traffic in Traffic::ALL {
+                self.row(&mut out, &Run { seconds, ..Run::of(clients, traffic) }.below(leaves))?;
             }
         }
+        if !self.json {
+            write!(out, "{KEY}")?;
+        }
+        Ok(())
     }
-    if !json {
-        write!(out, "{KEY}")?;
+
+    /// One traffic, with every seed.
+    fn row(&self, out: &mut impl io::Write, run: &Run) -> io::Result<()> {
+        let reports = self.seeds.iter().map(|seed| run.play(seed));
+        if self.json {
+            for (seed, report) in self.seeds.iter().zip(reports) {
+                writeln!(out, "{}", json_line(run, seed, &report))?;
+            }
+            return Ok(());
+        }
+        let sum = reports.fold(Report::default(), plus);
+        writeln!(out, "{}", row(run, &sum, self.seeds.count()))
     }
-    Ok(())
 }
 
 fn plus(one: Report, other: Report) -> Report {
@@ -88,7 +105,7 @@ fn row(run: &Run, sum: &Report, seeds: u64) -> String {
 
 fn json_line(run: &Run, seed: u64, report: &Report) -> serde_json::Value {
     serde_json::json!({
-        "traffic": run.traffic.to_string(), "clients": run.clients, "seconds": run.seconds, "seed": seed,
+        "traffic": run.traffic.to_string(), "clients": run.clients, "leaves": run.leaves, "seconds": run.seconds, "seed": seed,
         "asked": report.asked, "refused": report.refused, "refused_by_one": report.refused_by_one,
         "lost": report.lost(), "grants": report.grants, "reports": report.reports, "over": report.over,
     })

@@ -1,0 +1,117 @@
+//! A server: the root, or a leaf below it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lessor_client::session::{Action, Transport};
+use lessor_proto::Time;
+use lessor_proto::message::{Down, Up};
+use lessor_server::config::ParentConfig;
+use lessor_server::node::{FromParent, Node, NodeConfig, Output, Peer};
+
+use super::Run;
+
+/// The number of a holder: clients first, and then leaves.
+pub(super) type Holder = usize;
+
+/// A server.
+pub(super) struct Site {
+    node: Node,
+    peers: BTreeMap<Peer, (Holder, u64)>,
+    streams: BTreeMap<(Holder, u64), Peer>,
+    /// When it is looked at next.
+    pub(super) due: Option<Time>,
+}
+
+/// What a server sends.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// To a holder below; nothing: the stream has ended.
+    Down(Holder, u64, Option<Down>),
+    /// To the server above.
+    Up(u64, Up),
+}
+
+// === impl Site ===
+
+impl Site {
+    pub(super) fn root(run: &Run) -> Site {
+        Site::new(NodeConfig::new("root", 1), run)
+    }
+
+    pub(super) fn leaf(run: &Run, number: usize) -> Site {
+        let servers = vec![Arc::from("root:1")];
+        let parent = ParentConfig { servers, transport: Transport::Stream, eager: false };
+        Site::new(NodeConfig { parent: Some(parent), ..NodeConfig::new(format!("leaf-{number}"), 1) }, run)
+    }
+
+    fn new(config: NodeConfig, run: &Run) -> Site {
+        let node = Node::new(Time::ZERO, config, run.repository());
+        Site { node, peers: BTreeMap::new(), streams: BTreeMap::new(), due: None }
+    }
+
+    /// Something comes from below. Returns whether there is such a stream.
+    pub(super) fn take_up(&mut self, now: Time, holder: Holder, stream: u64, up: Up) -> bool {
+        match (up, self.streams.get(&(holder, stream))) {
+            (Up::Hello(hello), _) => {
+                let peer = self.node.connect(now, hello);
+                self.peers.insert(peer, (holder, stream));
+                self.streams.insert((holder, stream), peer);
+                true
+            }
+            (up, Some(&peer)) => {
+                self.node.receive(now, peer, up);
+                true
+            }
+            (_, None) => false,
+        }
+    }
+
+    /// What was sent down that stream has arrived.
+    pub(super) fn ready(&mut self, now: Time, holder: Holder, stream: u64) {
+        if let Some(&peer) = self.streams.get(&(holder, stream)) {
+            self.node.ready(now, peer);
+        }
+    }
+
+    /// Something comes from the server above.
+    pub(super) fn take_down(&mut self, now: Time, id: u64, down: Option<Down>) {
+        let event = match down {
+            Some(down) => FromParent::Down { id, down },
+            None => FromParent::Closed { id, failure: super::closed() },
+        };
+        self.node.on_parent(now, event);
+    }
+
+    /// Does what is due. Returns what is to be sent.
+    pub(super) fn serve(&mut self, now: Time) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        self.node.advance(now);
+        while let Some(output) = self.node.poll(now) {
+            let (peer, down) = match output {
+                Output::Send { peer, down } => (peer, Some(down)),
+                Output::Close { peer } => (peer, None),
+                Output::Parent(action) => {
+                    sent.extend(upwards(action));
+                    continue;
+                }
+            };
+            sent.extend(self.peers.get(&peer).map(|&(holder, stream)| Sent::Down(holder, stream, down)));
+        }
+        sent
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.node.deadline()
+    }
+}
+
+/// What goes up of that, on a stream that never ends.
+pub(super) fn upwards(action: Action) -> Option<Sent> {
+    match action {
+        Action::Connect { id, hello, .. } => Some(Sent::Up(id, Up::Hello(hello))),
+        Action::Send { id, up } => Some(Sent::Up(id, up)),
+        Action::Disconnect { .. } | Action::News(_) => None,
+        action => unreachable!("{action:?} on a stream that never ends"),
+    }
+}
