@@ -142,6 +142,8 @@ pub struct Hold {
     pub priority: i64,
     /// For how many it counts.
     pub weight: u32,
+    /// Whether that is not stated but measured, of a rate that is asked for by our session.
+    pub is_measured: bool,
 }
 
 /// One resource.
@@ -325,7 +327,7 @@ impl Hold {
     /// So much of a resource, as urgent as everybody's.
     #[must_use]
     pub fn new(resource: u16, wants: f64) -> Hold {
-        Hold { resource, wants, priority: 0, weight: 1 }
+        Hold { resource, wants, priority: 0, weight: 1, is_measured: false }
     }
 }
 

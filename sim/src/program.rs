@@ -12,8 +12,10 @@ use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
 use self::bucket::Bucket;
+use self::measured::{Measured, Said};
 
 pub(crate) mod bucket;
+pub(crate) mod measured;
 
 /// The enforcer of one holding, and what its program has taken of it.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct Hits {
     /// Units that were sent, each until it may not be used any more.
     sent: VecDeque<Time>,
     allowance: Allowance,
+    /// Absent where the program states what it wants.
+    measured: Option<Measured>,
 }
 
 /// Operations under permits of a gauge.
@@ -74,14 +78,15 @@ pub(crate) const BURST: Duration = Limiter::DEFAULT_BURST;
 // === impl Program ===
 
 impl Program {
-    pub(crate) fn new(kind: Kind) -> Program {
+    /// Of a rate it may be measured what is wanted, from `now` on.
+    pub(crate) fn new(kind: Kind, measured_from: Option<Time>) -> Program {
         match kind {
-            Kind::Rate => Program::Hits(Box::new(Hits {
-                limiter: Limiter::default(),
-                due: Bucket::default(),
-                sent: VecDeque::new(),
-                allowance: Allowance::NOTHING,
-            })),
+            Kind::Rate => {
+                let limiter = Limiter::default();
+                let measured = measured_from.map(|now| Measured::new(now, &limiter));
+                let (due, sent, allowance) = (Bucket::default(), VecDeque::new(), Allowance::NOTHING);
+                Program::Hits(Box::new(Hits { limiter, due, sent, allowance, measured }))
+            }
             Kind::Gauge => Program::Units(Units::default()),
         }
     }
@@ -101,7 +106,12 @@ impl Program {
     /// The enforcer is told so.
     pub(crate) fn allow(&mut self, now: Time, allowance: Allowance) {
         match self {
-            Program::Hits(hits) => hits.limiter.allow(now, allowance),
+            Program::Hits(hits) => {
+                hits.limiter.allow(now, allowance);
+                if let Some(measured) = &mut hits.measured {
+                    measured.follow(now, allowance, &hits.limiter);
+                }
+            }
             Program::Units(units) => units.gauge.allow(now, allowance),
         }
     }
@@ -167,12 +177,32 @@ impl Program {
         }
     }
 
+    /// What is measured of its demand.
+    pub(crate) fn measured(&self) -> Option<&Measured> {
+        match self {
+            Program::Hits(hits) => hits.measured.as_ref(),
+            Program::Units(_) => None,
+        }
+    }
+
     /// What flows in at the client of a lease that brings less than a unit in the burst, in millionths a second.
     pub(crate) fn small_rate(&self) -> Option<u64> {
         match self {
             Program::Hits(hits) => hits.is_small().then(|| hits.rate()),
             Program::Units(_) => None,
         }
+    }
+
+    /// What the driver has to say of a demand that is measured.
+    pub(crate) fn say(&mut self, now: Time, rests: bool) -> Option<Said> {
+        let Program::Hits(hits) = self else { return None };
+        hits.measured.as_mut()?.say(now, &hits.limiter, rests)
+    }
+
+    /// The program states what it wants, where that was measured.
+    pub(crate) fn state(&mut self, wants: f64) -> Option<Said> {
+        let Program::Hits(hits) = self else { return None };
+        Some(hits.measured.as_mut()?.state(wants))
     }
 
     /// One hit, if it is to be had.

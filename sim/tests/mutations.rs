@@ -99,6 +99,10 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
         GrantorMutation::PeakTakesShare => Noticed::Story(loans::claimed_beside_shares),
         GrantorMutation::RecallBelowPart => Noticed::Story(loans::recalled_for_a_share),
+        GrantorMutation::LoanIsFree => Swarm(50), // 2, 4, 6: I4
+        // Towns that are judged notice both: 2: I20; 10: I22; 36: I19.
+        GrantorMutation::LendWhatIsWanted => Noticed::Story(loans::recalled_for_a_share),
+        GrantorMutation::LoanStays => Noticed::Story(loans::recalled_for_a_share),
     }
 }
 

@@ -85,13 +85,19 @@ pub enum Mutation {
     PeakTakesShare,
     /// A loan is recalled below the part that a raise goes up to.
     RecallBelowPart,
+    /// What is wanted is lent as if nobody wanted it.
+    LendWhatIsWanted,
+    /// A loan is not charged to whoever has it.
+    LoanIsFree,
+    /// A loan is not recalled for those who are short.
+    LoanStays,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 35] = [
+    pub const ALL: [Mutation; 38] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -127,6 +133,9 @@ impl Mutation {
         Mutation::OutIsFree,
         Mutation::PeakTakesShare,
         Mutation::RecallBelowPart,
+        Mutation::LendWhatIsWanted,
+        Mutation::LoanIsFree,
+        Mutation::LoanStays,
     ];
 }
 

@@ -18,7 +18,9 @@ pub(crate) struct Holding {
     pub(crate) resource: u16,
     pub(crate) priority: i64,
     pub(crate) weight: u32,
+    /// What it states, or what was measured last.
     pub(crate) wants: f64,
+    pub(crate) is_measured: bool,
     /// In millionths.
     pub(crate) amount: u64,
     /// Until when, by its clock.
@@ -58,6 +60,7 @@ impl Holding {
             priority: hold.priority,
             weight: hold.weight,
             wants: hold.wants,
+            is_measured: hold.is_measured,
             amount: 0,
             until: Time::ZERO,
             used: Vec::new(),

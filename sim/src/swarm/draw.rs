@@ -56,6 +56,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     for hold in ours.flat_map(|client| &mut client.holds) {
         hold.weight = if more.chance(200) { more.between(2, 5) as u32 } else { 1 };
     }
+    measure(&mut Dice::new(seed ^ 0x0de3_a4d5), &mut clients, &resources);
     let tokens = record.chance(500);
     let claims = if record.chance(200) { Claims::Deferred } else { Claims::Freed };
     let overstays = more.chance(300);
@@ -240,6 +241,17 @@ fn holds(dice: &mut Dice, resources: &[ResourcePlan]) -> Vec<Hold> {
         }
     }
     holds
+}
+
+/// In two towns of five most programs with a rate do not state what they want.
+fn measure(dice: &mut Dice, clients: &mut [ClientPlan], resources: &[ResourcePlan]) {
+    let is_measured = dice.chance(400);
+    for hold in
+        clients.iter_mut().filter(|client| client.way != Way::Legacy).flat_map(|client| &mut client.holds)
+    {
+        let chosen = dice.chance(700) && resources[usize::from(hold.resource)].kind == Kind::Rate;
+        hold.is_measured = is_measured && chosen;
+    }
 }
 
 /// A way that is short where leases are: a session that sees its lease end waits a third of the rest for an answer.

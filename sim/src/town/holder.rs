@@ -13,6 +13,7 @@ use crate::legacy::Legacy;
 use crate::oracle::{Holding, Stance};
 use crate::plan::Way;
 use crate::process::{Party, Sender};
+use crate::program::measured::Said;
 use crate::story::What;
 
 // === clients ===
@@ -25,6 +26,12 @@ impl Town {
         }
         let clock = self.client_clock();
         let incarnation = self.dice.number();
+        for hold in self.clients[client as usize].holds.clone() {
+            let holding = &mut self.holdings[hold as usize];
+            if holding.is_measured {
+                holding.wants = Said::NOTHING.wants;
+            }
+        }
         let rules = &self.rules;
         let found = &self.clients[client as usize];
         let servers = self.addresses_of(found.place);
@@ -57,6 +64,9 @@ impl Town {
                 let resource = &self.resources[usize::from(hold.resource)];
                 let config = self.holding_config(resource.kind, hold);
                 session.add(now, resource.id.clone(), config);
+                if hold.is_measured {
+                    session.set_peak(now, &resource.id, Said::NOTHING.peak);
+                }
             }
             Mind::Ours(Box::new(session))
         };
@@ -108,6 +118,7 @@ impl Town {
         let now = self.local(Party::Client(client));
         self.look_at_use(client, now);
         self.exchange_units(client, now);
+        self.look_at_demands(client, now);
         let mut actions = 0;
         while let Some(action) = self.clients[client as usize].mind.poll(now) {
             actions += 1;
@@ -119,12 +130,16 @@ impl Town {
             self.exchange_units(client, now);
         }
         let found = &self.clients[client as usize];
-        let deadline = found.mind.deadline().min(found.next_look);
+        let deadline = found.mind.deadline().min(found.next_look).min(self.next_demand(client));
         self.wake_at(Party::Client(client), deadline);
     }
 
     /// The client wants so much of what it holds there, from when it runs next on.
     pub(super) fn want(&mut self, hold: u32, wants: f64) {
+        if self.is_measured_now(hold) {
+            return;
+        }
+        let stated = self.programs[hold as usize].as_mut().and_then(|program| program.state(wants));
         let holding = &mut self.holdings[hold as usize];
         holding.wants = wants;
         let (client, resource) = (holding.client, holding.resource);
@@ -134,7 +149,12 @@ impl Town {
         let id = &self.resources[usize::from(resource)].id;
         match &mut self.clients[client as usize].mind {
             Mind::Nobody => {}
-            Mind::Ours(session) => session.set_bands(now, id, bands),
+            Mind::Ours(session) => {
+                if let Some(said) = stated {
+                    session.set_peak(now, id, said.peak);
+                }
+                session.set_bands(now, id, bands);
+            }
             Mind::Legacy(legacy) => legacy.set_wants(id, wants),
         }
     }
@@ -210,7 +230,7 @@ impl Town {
     }
 }
 
-fn bands(holding: &Holding) -> Bands {
+pub(super) fn bands(holding: &Holding) -> Bands {
     let Holding { priority, weight, wants, .. } = *holding;
     Bands::from_elem(Band { priority, subclients: weight, wants }, 1)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Event, ToHolder, ToNode, Town};
 use crate::faults::Mischief;
+use crate::oracle::Holding;
 use crate::plan::{ClientPlan, Hold, Way};
 use crate::process::Party;
 use crate::story::{What, Who};
@@ -194,7 +195,8 @@ impl Town {
         let (place, way) = (found.place, found.way);
         let hold = |hold: u32| {
             let held = &self.holdings[hold as usize];
-            Hold { resource: held.resource, wants: held.wants, priority: held.priority, weight: held.weight }
+            let Holding { resource, wants, priority, weight, is_measured, .. } = *held;
+            Hold { resource, wants, priority, weight, is_measured }
         };
         let holds = found.holds.clone().map(hold).collect();
         let link = self.link(client);

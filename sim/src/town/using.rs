@@ -6,10 +6,12 @@ use lessor_client::allowance::Allowance;
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
+use super::holder::bands;
 use super::{Event, Town};
 use crate::oracle::Stance;
 use crate::plan::{Watch, Way};
 use crate::process::Party;
+use crate::program::measured::Measured;
 use crate::program::{Hit, Program};
 use crate::story::What;
 
@@ -37,7 +39,8 @@ impl Town {
         let kind = self.resources[usize::from(holding.resource)].kind;
         let legacy = self.clients[holding.client as usize].way == Way::Legacy;
         let watched = self.rules.watch == Watch::Close && !(legacy && kind == Kind::Gauge);
-        self.programs[hold as usize] = watched.then(|| Program::new(kind));
+        let from = holding.is_measured.then(|| self.local(Party::Client(holding.client)));
+        self.programs[hold as usize] = watched.then(|| Program::new(kind, from));
     }
 
     /// A program does something: it ends operations and begins others, or tries some hits.
@@ -66,7 +69,13 @@ impl Town {
                 self.counts.operations += u64::from(program.begin(local, most, self.now + length));
                 self.note_use(hold);
             }
-            Program::Hits(_) => self.hit(hold, local),
+            Program::Hits(_) => {
+                if program.measured().is_some() && self.dice.chance(200) {
+                    // It is quiet for a while.
+                    return;
+                }
+                self.hit(hold, local);
+            }
         }
     }
 
@@ -100,7 +109,9 @@ impl Town {
             self.watch_hits(resource, granted);
         }
         let client = self.holdings[hold as usize].client;
-        if self.exchange_units(client, self.local(Party::Client(client))) {
+        let measured = self.programs[hold as usize].as_ref().and_then(Program::measured);
+        let knocks = measured.is_some_and(Measured::has_knocked);
+        if self.exchange_units(client, self.local(Party::Client(client))) || knocks {
             self.drive_client(client);
         }
     }
@@ -257,6 +268,44 @@ impl Town {
                 session.set_wants(now, id, 0.0);
             }
             session.set_in_use(now, id, in_use);
+        }
+    }
+}
+
+// === demands ===
+
+impl Town {
+    /// Whether it is measured what is wanted of a holding. When the faults are over programs state it.
+    pub(super) fn is_measured_now(&self, hold: u32) -> bool {
+        self.faulty()
+            && self.programs[hold as usize].as_ref().is_some_and(|program| program.measured().is_some())
+    }
+
+    /// When the driver of a client looks at a demand again, by its clock.
+    pub(super) fn next_demand(&self, client: u32) -> Time {
+        let holds = self.clients[client as usize].holds.clone();
+        let measured = holds.filter_map(|hold| self.programs[hold as usize].as_ref()?.measured());
+        measured.map(Measured::next_look).min().unwrap_or(Time::MAX)
+    }
+
+    /// The driver of a client says what was measured of demands, if it is time or something was refused.
+    pub(super) fn look_at_demands(&mut self, client: u32, now: Time) {
+        let rests = !self.faulty();
+        for hold in self.clients[client as usize].holds.clone() {
+            let Some(program) = &mut self.programs[hold as usize] else { continue };
+            let Some(said) = program.say(now, rests) else { continue };
+            let holding = &mut self.holdings[hold as usize];
+            if holding.stance != Stance::Kept {
+                continue;
+            }
+            holding.wants = said.wants;
+            let (bands, resource) = (bands(holding), holding.resource);
+            self.note(Party::Client(client).who(), What::Wants, [said.wants.to_bits(), resource.into(), 1]);
+            let id = &self.resources[usize::from(resource)].id;
+            if let Some(session) = self.clients[client as usize].mind.session() {
+                session.set_peak(now, id, said.peak);
+                session.set_bands(now, id, bands);
+            }
         }
     }
 }

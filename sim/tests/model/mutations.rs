@@ -11,10 +11,10 @@
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EchoUncounted,
     EmptyIsNothing, EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce,
-    LeaderFreesOld, LearnAsConfigured, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd,
-    NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree, PeakTakesShare, RecallBelowPart,
-    RenewInDebt, ResealEarly, ShortCharge, ShortGhost, ShownWithinLimit, TrustAmount, TrustOldRecord,
-    UnitOnTop,
+    LeaderFreesOld, LearnAsConfigured, LendWhatIsWanted, LoanIsFree, LoanStays, MarkLate, NamesakesAreOne,
+    NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree,
+    PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, ShortCharge, ShortGhost, ShownWithinLimit,
+    TrustAmount, TrustOldRecord, UnitOnTop,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -56,7 +56,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 33] = [
+const NOT_NOTICED: [(Mutation, &str); 36] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(ShownWithinLimit), "unary, a succession"),
@@ -88,6 +88,9 @@ const NOT_NOTICED: [(Mutation, &str); 33] = [
     // Nobody states a peak.
     (Grantor(PeakTakesShare), "streams, other wants"),
     (Grantor(RecallBelowPart), "streams, other wants"),
+    (Grantor(LendWhatIsWanted), "streams, other wants"),
+    (Grantor(LoanIsFree), "streams, other wants"),
+    (Grantor(LoanStays), "streams, other wants"),
     // There are no gauges.
     (Holder(UnitsNotHeld), "unary"),
     (Holder(UseReadBefore), "unary"),

@@ -80,6 +80,10 @@ impl Resource {
         let term = Term { basis: child.basis, length: counted, drift: config.drift };
         let offer = Offer { target, grain, most, term, seq };
         let granted = self.ledger.grant(&mut child.account, &offer);
+        if config.rules.lack(Mutation::LoanIsFree) && self.lending.loan(slot).is_some() {
+            let wanted = Amount::from_f64(child.demands.wants());
+            self.ledger.acknowledge(&mut child.account, seq.into(), wanted);
+        }
         // What a client was granted before it may go on with for ever if this answer is lost, where that is provided for.
         if self.terms.kind == Kind::Gauge || self.changes_kind || counted > length {
             self.ledger.prolong(&mut child.account, term);

@@ -208,7 +208,11 @@ impl Resource {
 
     /// Finds what there is to lend.
     pub(super) fn appraise(&mut self) {
-        let spare = self.shares.capacity() - self.shares.wants();
+        let wanted = match self.ledger.rules().lack(Mutation::LendWhatIsWanted) {
+            true => 0.0,
+            false => self.shares.wants(),
+        };
+        let spare = self.shares.capacity() - wanted;
         let is_any = spare > 0.0 && !self.ledger.in_debt() && self.shares.policy().is_bounded();
         self.lending.spare = if is_any { Amount::from_f64(spare) } else { Amount::ZERO };
         let may = self.terms.spare().of(self.lending.spare);
@@ -232,7 +236,7 @@ impl Resource {
     /// Recalls loans that are needed. Returns how many.
     pub(super) fn recall_loans(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) -> u32 {
         let mut need = self.lending.need();
-        if need == Amount::ZERO {
+        if need == Amount::ZERO || reign.config.rules.lack(Mutation::LoanStays) {
             return 0;
         }
         let unclaimed = self.lending.loans.iter().rev().take(SLICE).map(|&(_, _, slot)| slot).collect();
@@ -290,7 +294,7 @@ impl Resource {
 
     /// Whether loans are to be recalled.
     pub(super) fn needs_loans_back(&self) -> bool {
-        self.lending.need() > Amount::ZERO
+        self.lending.need() > Amount::ZERO && !self.ledger.rules().lack(Mutation::LoanStays)
     }
 
     /// The least lease that would have let through what all below attempted last, in units a second; absent where nothing is
