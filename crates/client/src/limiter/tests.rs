@@ -640,6 +640,33 @@ fn who_goes_away_takes_nothing_and_lets_the_next_one_in() {
     assert_eq!(limiter.usage(), Usage { attempted: 90 + 1 + 1 + 1 + 1, granted: 2, waiting: 0 });
 }
 
+/// A waker that wakes nobody: a driver that has not heard yet.
+struct Deaf;
+
+impl std::task::Wake for Deaf {
+    fn wake(self: std::sync::Arc<Self>) {}
+}
+
+#[test]
+fn a_wait_is_too_long_only_where_a_knock_has_brought_nothing() {
+    let clock = FakeClock::default();
+    let max_wait = Duration::from_millis(100);
+    let limiter = limiter(1).with_waiting(Waiting { max_wait, max_waiters: 9 });
+    limiter.listen(Time::ZERO, Waker::from(std::sync::Arc::new(Deaf)));
+    let mut tasks = Waiters::new(&clock);
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    // It has been told, and no answer can have come.
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    limiter.set_door(Door::Shut);
+    tasks.spawn(limiter.acquire_by(&clock, 1));
+    let (wait, refused) = (Duration::from_secs(3), tasks.finished());
+    assert_eq!(refused, [(2, Err(Refused::TooLong { wait, max_wait }))]);
+    // The lease was as small as the demand until then, and is not any more.
+    limiter.allow(clock.now(), Allowance::forever(Amount::from_units(1_000)));
+    tasks.pass(Duration::from_millis(10));
+    assert_eq!(tasks.finished(), [(0, Ok(())), (1, Ok(()))]);
+}
+
 #[test]
 fn waits_that_are_known_to_be_too_long_are_refused_at_once() {
     let clock = FakeClock::default();
