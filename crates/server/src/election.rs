@@ -52,6 +52,7 @@ mod bound;
 pub mod call;
 mod config;
 mod event;
+pub mod files;
 mod following;
 mod leg;
 pub mod mutation;
@@ -183,6 +184,15 @@ impl Candidate {
     pub fn authority_until(&self) -> Option<Time> {
         match &self.phase {
             Phase::Leading(reign) => reign.authority_until(&self.config),
+            _ => None,
+        }
+    }
+
+    /// The revision at which its key was made, while that is there as far as it knows.
+    #[must_use]
+    pub fn key_revision(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Leading(reign) => Some(reign.revision()),
             _ => None,
         }
     }

@@ -126,6 +126,11 @@ impl Reign {
         Some(writer)
     }
 
+    /// The revision of its key.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// Its number.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch

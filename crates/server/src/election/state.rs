@@ -17,11 +17,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use lessor_proto::Time;
 
 use super::call::Stored;
 use super::record::{BadRecord, Header, Keys, RecordRead, RecordWrite, Terms, encode_mark, next_epoch};
+use crate::config::Record;
 
 /// The record of one node in a file.
 #[derive(Clone, Debug)]
@@ -78,6 +80,27 @@ impl State {
         state.header.terms.unknown = true;
         state.succeed(date);
         state
+    }
+
+    /// That of a node of which nothing is known, before its first reign, and what it says. Whoever bore the name before is
+    /// somebody else to the node above.
+    #[must_use]
+    pub fn of_nobody(node: &str, line: u64) -> (State, Record) {
+        (State::begin(node, line, 0), Record { unknown: true, ..Record::default() })
+    }
+
+    /// What stands in the file of `node`, and what it says to a process that has the directory to itself, on a machine whose
+    /// clock shows `machine`: nobody acts any more who wrote it there.
+    ///
+    /// # Errors
+    /// When it is damaged, or of another node.
+    pub fn left(text: &str, node: &str, machine: &Clock) -> Result<(State, Record), BadState> {
+        let (state, written) = State::decode(text, node)?;
+        let read = state.read()?;
+        let unsure = !machine.has_gone_on_since(&written);
+        let stops = (!unsure).then_some((read.epoch, machine.at)).into_iter().collect();
+        let record = Record { authority: Duration::ZERO, unsure, stops, ..Record::from(read) };
+        Ok((state, record))
     }
 
     /// Another reign begins, above all that went before.
@@ -200,8 +223,6 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use lessor_client::holding::Proof;
     use lessor_proto::message::Order;
     use lessor_proto::{Amount, ResourceId};

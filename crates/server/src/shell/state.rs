@@ -20,17 +20,17 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use lessor_client::shell::clock;
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-use self::disk::{Disk, replace};
+use self::disk::Disk;
 use super::driver::{Driver, Unanswered};
 use super::standing::record_write;
 use crate::config::Record;
-use crate::election::record::{BadRecord, RecordWrite};
+use crate::election::files::replace;
+use crate::election::record::RecordWrite;
 use crate::election::state::{BadState, Clock, State};
 use crate::token::{Key, Keys};
 
@@ -123,8 +123,7 @@ impl StateDirectory {
         };
         let (mut state, record) = match found {
             Some(found) => found,
-            // Whoever bore the name before is somebody else to the node above, as nothing is known of what it had.
-            None => (State::begin(node, line(), 0), Record { unknown: true, ..Record::default() }),
+            None => State::of_nobody(node, line()),
         };
         state.succeed(date);
         let directory = directory.to_owned();
@@ -254,14 +253,7 @@ fn find(path: &Path, node: &str) -> Result<Option<(State, Record)>, StateFault> 
         Err(error) => return Err(fault("read", path)(error)),
     };
     let text = String::from_utf8(bytes).map_err(|_| bad(BadState::Damaged("it is no text".to_owned())))?;
-    let (state, written) = State::decode(&text, node).map_err(bad)?;
-    let read = state.read().map_err(|source: BadRecord| bad(source.into()))?;
-    // The lock is ours: nobody acts any more who wrote it on this machine.
-    let (machine, epoch) = (machine(), read.epoch);
-    let unsure = !machine.has_gone_on_since(&written);
-    let stops = (!unsure).then_some((epoch, machine.at)).into_iter().collect();
-    let record = Record { authority: Duration::ZERO, unsure, stops, ..Record::from(read) };
-    Ok(Some((state, record)))
+    State::left(&text, node, &machine()).map(Some).map_err(bad)
 }
 
 /// A line of succession that nobody else stands in.

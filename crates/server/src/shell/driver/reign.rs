@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use lessor_proto::Time;
 use lessor_proto::message::Leader;
 use tokio::sync::mpsc;
 
@@ -39,7 +38,7 @@ impl Driver {
                 epoch,
                 marks: true,
                 line: self.authority.as_ref().and_then(|authority| authority.line_of(record.line)),
-                record: Some(Record::left(record, now, bounds, &self.config)),
+                record: Some(Record::left(record, now, bounds, self.config.authority, self.config.drift)),
                 ..self.config.clone()
             };
             if let Some(upward) = &house.upward {
@@ -115,31 +114,5 @@ impl Driver {
     pub(in crate::shell) fn reign(&self) -> Option<u64> {
         let house = self.house().ok()?;
         house.epoch.filter(|_| house.node.is_some())
-    }
-}
-
-// === impl Record ===
-
-impl Record {
-    /// What was left, as it is read at `now`, after the key of whoever wrote it had gone. An empty record says nothing: it may have
-    /// been lost, with all that was out, and whoever wrote it may go on for as long as this task would.
-    fn left(read: RecordRead, now: Time, bounds: &ClockBounds, config: &NodeConfig) -> Record {
-        if read.is_first() {
-            return Record { unknown: true, authority: config.authority, ..Record::default() };
-        }
-        let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, config.drift));
-        let stops = stop.into_iter().map(|stop| (read.epoch, stop)).collect();
-        Record { stops, ..Record::from(read) }
-    }
-}
-
-impl From<RecordRead> for Record {
-    fn from(read: RecordRead) -> Record {
-        let (unknown, epoch) = (read.unknown, read.epoch);
-        let RecordRead { longest_lease, longest_safe_lease, authority, closed, .. } = read;
-        let RecordRead { config_version, marks, proofs, .. } = read;
-        let record =
-            Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() };
-        Record { longest_safe_lease, unknown, epoch, ..record }
     }
 }

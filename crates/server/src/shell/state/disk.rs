@@ -1,33 +1,13 @@
-//! Files that are replaced as a whole, and are there when that has been said: written beside the one before, synced, put in
-//! its place, and the directory synced.
+//! The file system on which state is kept.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What a file system is asked for.
-pub(super) trait Files {
-    /// A file of these bytes that nobody else may read; another one of that name goes.
-    fn put(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
-    /// What was put there is there after a crash.
-    fn sync(&mut self, path: &Path) -> io::Result<()>;
-    /// Gives a file another name; another one of that name goes.
-    fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Names in a directory are those after a crash.
-    fn sync_directory(&mut self, directory: &Path) -> io::Result<()>;
-}
+use crate::election::files::Files;
 
 /// The file system.
 pub(super) struct Disk;
-
-/// Replaces the file `name`. After an error it is as it was, or as it was to be.
-pub(super) fn replace(files: &mut impl Files, directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let (beside, path) = (directory.join(format!("{name}.new")), directory.join(name));
-    files.put(&beside, bytes)?;
-    files.sync(&beside)?;
-    files.rename(&beside, &path)?;
-    files.sync_directory(directory)
-}
 
 // === impl Disk ===
 
@@ -50,92 +30,5 @@ impl Files for Disk {
 
     fn sync_directory(&mut self, directory: &Path) -> io::Result<()> {
         File::open(directory)?.sync_all()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::path::PathBuf;
-
-    use super::*;
-
-    /// A file system whose machine loses power: names and bytes that were not synced may be there after that, or not, or in part.
-    #[derive(Clone, Default)]
-    struct Fragile {
-        /// As programs see it: a name, and which file it is.
-        names: BTreeMap<PathBuf, usize>,
-        /// As it is after a crash at the worst moment.
-        durable: BTreeMap<PathBuf, usize>,
-        /// Bytes, and whether they were synced.
-        bytes: Vec<(Vec<u8>, bool)>,
-        /// Calls until the power goes.
-        left: usize,
-    }
-
-    impl Fragile {
-        fn call(&mut self) -> io::Result<()> {
-            self.left = self.left.checked_sub(1).ok_or(io::ErrorKind::Other)?;
-            Ok(())
-        }
-
-        /// What may be found in a file after a crash.
-        fn after_crash(&self, path: &Path) -> Vec<Vec<u8>> {
-            let files = [self.durable.get(path), self.names.get(path)].into_iter().flatten();
-            let found = files.flat_map(|&file| match &self.bytes[file] {
-                (bytes, true) => vec![bytes.clone()],
-                (bytes, false) => vec![bytes.clone(), Vec::new()],
-            });
-            found.collect()
-        }
-    }
-
-    impl Files for Fragile {
-        fn put(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-            self.call()?;
-            self.names.insert(path.to_owned(), self.bytes.len());
-            self.bytes.push((bytes.to_vec(), false));
-            Ok(())
-        }
-
-        fn sync(&mut self, path: &Path) -> io::Result<()> {
-            self.call()?;
-            self.bytes[self.names[path]].1 = true;
-            Ok(())
-        }
-
-        fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-            self.call()?;
-            let file = self.names.remove(from).expect("it is there");
-            self.names.insert(to.to_owned(), file);
-            Ok(())
-        }
-
-        fn sync_directory(&mut self, _: &Path) -> io::Result<()> {
-            self.call()?;
-            self.durable = self.names.clone();
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn wherever_the_power_goes_a_file_is_whole_and_it_is_the_last_that_was_said_to_be_written() {
-        let (directory, path) = (Path::new("d"), Path::new("d/state"));
-        for left in 0..=8 {
-            let mut files = Fragile { left, ..Fragile::default() };
-            let done: Vec<bool> = ["one", "two"]
-                .map(|text| replace(&mut files, directory, "state", text.as_bytes()).is_ok())
-                .into();
-            let found = files.after_crash(path);
-            let texts: Vec<&str> = found.iter().map(|bytes| std::str::from_utf8(bytes).unwrap()).collect();
-            match done[..] {
-                [_, true] => assert!(texts.iter().all(|&text| text == "two"), "{left}: {texts:?}"),
-                [true, false] => {
-                    assert!(texts.iter().all(|text| ["one", "two"].contains(text)), "{left}: {texts:?}");
-                }
-                _ => assert!(texts.iter().all(|&text| text == "one"), "{left}: {texts:?}"),
-            }
-            assert_eq!(done, [left >= 4, left >= 8]);
-        }
     }
 }
