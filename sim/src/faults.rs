@@ -91,10 +91,18 @@ pub enum Mischief {
     Template,
     /// Another policy is configured.
     Policy,
+    /// A server with a state directory and its machine lose power.
+    LosePower,
+    /// The disk of a state directory is full for a while.
+    FillDisk,
+    /// A byte of a state file is changed.
+    DamageFile,
+    /// The servers of a place are given another way to remember.
+    Move,
 }
 
 /// How often it did.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// Requests and answers lost.
     pub lost: u64,
@@ -120,7 +128,7 @@ pub struct Tally {
 
 impl Mischief {
     /// All of them.
-    pub const ALL: [Mischief; 29] = [
+    pub const ALL: [Mischief; 33] = [
         Mischief::Break,
         Mischief::Silence,
         Mischief::Stall,
@@ -150,7 +158,13 @@ impl Mischief {
         Mischief::Lease,
         Mischief::Template,
         Mischief::Policy,
+        Mischief::LosePower,
+        Mischief::FillDisk,
+        Mischief::DamageFile,
+        Mischief::Move,
     ];
+    /// The first of them that only some towns can have: it is drawn with what it needs.
+    const FIRST_SPECIAL: usize = Mischief::LosePower as usize;
 
     /// How it is called in reports.
     #[must_use]
@@ -185,6 +199,10 @@ impl Mischief {
             Mischief::Lease => "lease length changed",
             Mischief::Template => "template removed",
             Mischief::Policy => "policy changed",
+            Mischief::LosePower => "machine with a state directory lost",
+            Mischief::FillDisk => "disk full",
+            Mischief::DamageFile => "state file damaged",
+            Mischief::Move => "way to remember changed",
         }
     }
 }
@@ -216,7 +234,7 @@ impl Faults {
         let (loss, twice, slow) = (some(300), some(150), some(200));
         let (etcd_loss, etcd_slow) = ([0, 20, 150][dice.index(3)], [0, 50, 200][dice.index(3)]);
         let mut mischief = [None; Mischief::ALL.len()];
-        for kind in &mut mischief {
+        for kind in &mut mischief[..Mischief::FIRST_SPECIAL] {
             if dice.chance(400) {
                 // From about one a minute to about one every two seconds.
                 *kind = Some(Duration::from_millis(dice.between(2_000, 60_000)));
@@ -281,6 +299,23 @@ impl Tally {
             ("reign begun beside another", self.beside),
         ];
         messages.into_iter().chain(Mischief::ALL.iter().map(|kind| kind.name()).zip(self.mischief))
+    }
+}
+
+impl Default for Tally {
+    /// Nothing has gone wrong.
+    fn default() -> Tally {
+        Tally {
+            lost: 0,
+            twice: 0,
+            slow: 0,
+            cut: 0,
+            etcd_lost: 0,
+            etcd_unanswered: 0,
+            etcd_late: 0,
+            beside: 0,
+            mischief: [0; Mischief::ALL.len()],
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub mod big;
 mod client;
 pub mod clock;
 pub mod dice;
+pub mod disk;
 pub mod doorman;
 pub mod etcd;
 pub mod faults;

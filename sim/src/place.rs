@@ -11,9 +11,10 @@ use lessor_proto::{ResourceId, Time};
 use lessor_server::election::{Candidate, ClockBounds, Ticket};
 use lessor_server::node::{Node, Peer, Record};
 
-use crate::plan::Terms;
+use crate::plan::{Keeps, Terms};
 use crate::process::Process;
 use crate::stream::StreamRef;
+use crate::town::{Directory, Journal};
 
 /// A place of the tree.
 #[derive(Debug)]
@@ -37,6 +38,12 @@ pub(crate) struct Place {
     pub(crate) epoch: u64,
     /// How long a leader goes on unseen.
     pub(crate) authority: Duration,
+    /// Until when something may be out of which no record of it tells: of before the first reign that went by that.
+    pub(crate) learns_until: Time,
+    /// How it remembers.
+    pub(crate) keeps: Keeps,
+    /// The disk of a server that is alone.
+    pub(crate) directory: Directory,
     /// How often a leader had something written.
     pub(crate) writes: u64,
     /// Until when nothing from below gets in.
@@ -88,6 +95,8 @@ pub(crate) struct Reign {
     pub(crate) ghost_end: Time,
     /// It knows nothing of those before it, and learns from holders what they have.
     pub(crate) learns: bool,
+    /// What it has of its state directory, if it keeps one.
+    pub(crate) journal: Option<Journal>,
     /// What it lets be written: how the candidate calls it, and how the node does.
     pub(crate) writing: Option<(Ticket, u64)>,
 }

@@ -1,6 +1,7 @@
 //! What a town is like: its tree of places, its clients, what there is to share, and what may go wrong.
 
 mod check;
+mod memory;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use lessor_server::node::Claims;
 use lessor_server::repository::{Kind, Legacy, Policy, Rotate, SmallLeases};
 
 pub use self::check::BadPlan;
+pub use self::memory::{DiskPlan, Keeps, Memory};
 use crate::faults::Faults;
 
 /// With what all keys at etcd begin.
@@ -44,6 +46,8 @@ pub struct TownPlan {
     pub election: Election,
     /// Whether there are two processes of one name below others, where servers are alone.
     pub namesakes: bool,
+    /// What servers write down that are alone, and whether places are given another way to remember.
+    pub memory: Memory,
     /// What clients do that are cut off for longer than their leases last.
     pub fallback: Fallback,
     /// When the first clients begin.
@@ -249,6 +253,7 @@ impl TownPlan {
             claims: Claims::Freed,
             election: Election::Etcd(EtcdPlan::default()),
             namesakes: false,
+            memory: Memory::default(),
             fallback: Fallback::Pessimistic,
             clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]

@@ -1,6 +1,7 @@
 //! The etcd of a town: a simulated one for each place, as no call touches the keys of two, behind one clock, which freezes
 //! as a whole. It knows what a successor would read, and which reigns were ended by hand.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId, Time};
@@ -28,6 +29,10 @@ struct Part {
     record: Record,
     /// Reigns whose keys were deleted by hand, and when.
     forced: Vec<(u64, Time)>,
+    /// Numbers of reigns, and the revisions at which their keys were made.
+    reigns: BTreeMap<u64, u64>,
+    /// When it was begun.
+    since: Time,
 }
 
 /// What has come of a call.
@@ -54,6 +59,8 @@ impl Registry {
             keys: Keys::new(prefix, &name),
             record: Record::default(),
             forced: Vec::new(),
+            reigns: BTreeMap::new(),
+            since: Time::ZERO,
         };
         Registry { clock, parts: names.into_iter().map(part).collect(), frozen: None }
     }
@@ -69,18 +76,51 @@ impl Registry {
         &self.parts[place as usize].record
     }
 
-    /// The reign at a place whose key is there.
+    /// The reign at a place whose key is there, by the revision of that.
     #[must_use]
     pub fn leads(&self, place: u32) -> Option<u64> {
         let part = &self.parts[place as usize];
         part.store.get(&part.keys.leader).map(|stored| stored.create_revision)
     }
 
-    /// When the key of a reign was deleted by hand, if it was.
+    /// The revision of the key of a reign.
     #[must_use]
-    pub fn forced(&self, place: u32, epoch: u64) -> Option<Time> {
+    pub fn key_of(&self, place: u32, epoch: u64) -> Option<u64> {
+        self.parts[place as usize].reigns.get(&epoch).copied()
+    }
+
+    /// A reign has this number, and its key was made at `revision`.
+    pub fn learn(&mut self, place: u32, epoch: u64, revision: u64) {
+        if epoch > 0 {
+            self.parts[place as usize].reigns.insert(epoch, revision);
+        }
+    }
+
+    /// From `now` on there is another etcd for a place, which is empty.
+    pub fn replace(&mut self, now: Time, place: u32) {
+        let part = &mut self.parts[place as usize];
+        let keys = part.keys.clone();
+        *part = Part {
+            store: Etcd::new(),
+            keys,
+            record: Record::default(),
+            forced: Vec::new(),
+            reigns: BTreeMap::new(),
+            since: now,
+        };
+    }
+
+    /// Whether a call about a place that was made at `sent` is for another etcd than there is now.
+    #[must_use]
+    pub fn is_elsewhere(&self, place: u32, sent: Time) -> bool {
+        sent < self.parts[place as usize].since
+    }
+
+    /// When the key of a reign, which was made at `revision`, was deleted by hand, if it was.
+    #[must_use]
+    pub fn forced(&self, place: u32, revision: u64) -> Option<Time> {
         let forced = &self.parts[place as usize].forced;
-        forced.iter().find(|(found, _)| *found == epoch).map(|&(_, at)| at)
+        forced.iter().find(|(found, _)| *found == revision).map(|&(_, at)| at)
     }
 
     /// A call about a place takes effect.
@@ -90,7 +130,10 @@ impl Registry {
         let result = part.store.carry_out(self.clock.at(now), call);
         let is_news = part.store.revision() != before;
         let by = match (call, &result) {
-            (Call::Write(txn), Ok(Answer::Written { .. })) => Some(part.take_over(txn)),
+            (Call::Write(txn), Ok(Answer::Written { .. })) => {
+                let by = part.take_over(txn);
+                Some(by.map(|epoch| part.reigns.get(&epoch).copied().unwrap_or(epoch)))
+            }
             _ => None,
         };
         if part.store.remembers() > HISTORY {
@@ -171,6 +214,7 @@ impl Part {
                 self.record.longest_safe_lease = length("longest_safe_lease_ns");
                 self.record.authority = length("authority_ns");
                 self.record.closed = after("closed") == Some("yes");
+                self.record.unknown = after("unknown") == Some("yes");
             } else if let Some(id) = self.resource(key) {
                 let mark = Amount::from_micros(number("millionths").unwrap_or(0));
                 self.record.marks.insert(id, mark);

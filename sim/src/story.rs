@@ -113,6 +113,12 @@ pub(crate) enum What {
     InUse,
     /// number, marks put, marks deleted
     Writes,
+    /// whether a record was found, whether one is kept: a state directory
+    Opens,
+    /// what has become of it, until when
+    Disk,
+    /// what it was, what it is: the way in which a place remembers
+    Keeps,
 }
 
 /// The lines so far.
@@ -198,6 +204,10 @@ struct Said<'a>(&'a Line);
 const CALLS: [&str; 7] = ["grant", "keep alive", "campaign", "read", "read record", "write", "revoke"];
 const ETCD: [&str; 5] = ["frozen", "not to be reached", "begun anew", "compacted", "key deleted"];
 
+/// The same of disks, and of ways to remember.
+const DISK: [&str; 3] = ["full", "damaged", "without power"];
+const KEEPS: [&str; 3] = ["nothing", "in a file", "at etcd"];
+
 impl fmt::Display for Said<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.0.numbers;
@@ -252,6 +262,12 @@ impl fmt::Display for Said<'_> {
             What::Policy => write!(f, "shares r{x} {}", if y == 1 { "fairly" } else { "in proportion" }),
             What::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             What::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
+            What::Opens if y == 0 => write!(f, "begins without a state directory"),
+            What::Opens => write!(f, "begins with a state directory (record {x})"),
+            What::Disk => write!(f, "its disk {} until {}", DISK[(x % 3) as usize], time(y)),
+            What::Keeps => {
+                write!(f, "remembers {} and no more {}", KEEPS[(y % 3) as usize], KEEPS[(x % 3) as usize])
+            }
             What::InUse => write!(f, "uses {} of r{x}", amount(y)),
             What::Writes => write!(f, "wants #{x} written: {y} marks and {z} gone"),
         }

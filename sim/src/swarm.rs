@@ -173,9 +173,9 @@ fn patience(town: &Town, plan: &TownPlan) -> Duration {
     let lease = plan.drift.stretch(town.longest_lease());
     // A stream that is dead in silence is given up after a minute at the latest.
     let authority = plan.places.iter().map(|place| place.authority).max().unwrap_or_default();
-    let ttl = match plan.election {
-        Election::Alone => Duration::ZERO,
-        Election::Etcd(etcd) => etcd.ttl,
+    let ttl = match (plan.election, plan.memory.etcd) {
+        (Election::Etcd(etcd), _) | (Election::Alone, Some(etcd)) => etcd.ttl,
+        (Election::Alone, None) => Duration::ZERO,
     };
     (authority + ttl) * 3
         + lease * 3

@@ -6,6 +6,7 @@
 
 mod build;
 mod clocks;
+mod directory;
 mod election;
 mod etcd;
 mod holder;
@@ -33,13 +34,14 @@ use crate::dice::Dice;
 use crate::faults::{Faults, Mischief, Tally};
 use crate::oracle::{Holding, Oracle, Violation};
 use crate::place::{Place, Task};
-use crate::plan::{Election, Manners, TownPlan, Watch};
+use crate::plan::{Election, Manners, Memory, TownPlan, Watch};
 use crate::process::Party;
 use crate::program::Program;
 use crate::story::{Line, Story, What, Who};
 use crate::stream::Streams;
 
 pub(crate) use self::build::repository;
+pub(crate) use self::directory::{Directory, Journal};
 pub(crate) use self::mail::{Event, ToHolder, ToNode};
 
 /// A town as it stands.
@@ -89,6 +91,7 @@ pub(crate) struct Rules {
     pub(crate) claims: Claims,
     pub(crate) election: Election,
     pub(crate) namesakes: bool,
+    pub(crate) memory: Memory,
     pub(crate) fallback: Fallback,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,
@@ -290,6 +293,8 @@ impl Town {
             Event::EtcdShows { caller, id, watched } => self.etcd_shows(caller, id, *watched),
             Event::LeasesEnd(place) => self.leases_end(place),
             Event::EtcdThaws => self.thaw_etcd(),
+            Event::Stored { task, births } => self.stored(task, births),
+            Event::Room(place) => self.room(place),
         }
     }
 
@@ -301,6 +306,7 @@ impl Town {
             Event::ToNode { task, .. }
             | Event::Reload(task)
             | Event::Tidy(task, _)
+            | Event::Stored { task, .. }
             | Event::Clock(task, _) => Some(Party::Task(*task)),
             Event::EtcdAnswers { caller, .. } | Event::EtcdShows { caller, .. } => {
                 Some(Party::Task(caller.task))
@@ -335,8 +341,8 @@ impl Town {
 
     pub(crate) fn repository(&self, place: u32) -> Repository {
         let found = &self.places[place as usize];
-        // Nobody writes down for a root that is alone what may be out when it begins.
-        let learns = self.rules.election == Election::Alone && found.parent.is_none();
+        // A leader whose record says nothing learns what may be out when it begins.
+        let learns = self.rules.election == Election::Alone || self.rules.memory.etcd.is_some();
         let learning = if learns { found.longest_lease } else { Duration::ZERO };
         repository(&self.resources, found.terms, learning, self.rules.fallback)
             .expect("templates that hold together")

@@ -94,6 +94,8 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::LearnAsConfigured => Noticed::Story(memory::shorter_leases),
         GrantorMutation::ShownWithinLimit => Noticed::Story(memory::a_smaller_capacity),
         GrantorMutation::TrustOldRecord => Noticed::Story(memory::an_old_record),
+        // Towns notice it about once in two thousand seeds (9010504, 9016334: I2).
+        GrantorMutation::UnknownBelow => Noticed::Story(memory::a_leaf_that_has_just_begun),
         GrantorMutation::EmptyIsNothing => Noticed::Story(memory::an_empty_record),
         // Towns notice it about once in a thousand seeds (682: I5).
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),

@@ -2,7 +2,7 @@
 
 use lessor_server::repository::{Kind, Legacy};
 use lessor_sim::faults::Mischief;
-use lessor_sim::plan::{Election, TownPlan, Way};
+use lessor_sim::plan::{Election, Memory, TownPlan, Way};
 use lessor_sim::swarm::{Options, plan, run_one};
 
 /// Clients of Doorman's that go on with what they have.
@@ -11,9 +11,9 @@ fn is_sticky(plan: &TownPlan) -> bool {
         && plan.clients.iter().any(|client| client.way == Way::Legacy)
 }
 
-/// Servers without etcd, in a tree.
+/// Servers without etcd that write nothing down, in a tree.
 fn is_lone_tree(plan: &TownPlan) -> bool {
-    plan.election == Election::Alone && plan.places.len() > 1
+    plan.election == Election::Alone && plan.memory == Memory::default() && plan.places.len() > 1
 }
 
 #[test]

@@ -75,6 +75,8 @@ pub enum Mutation {
     ShownWithinLimit,
     /// A leader that finds no record takes it that nothing is out.
     EmptyIsNothing,
+    /// Below another node an empty record says that nothing is known, also in the line of succession that it has just begun.
+    UnknownBelow,
     /// A record is believed though holders show that it is not the last.
     TrustOldRecord,
     /// One unit more is saved up for those who ask for units than the limit brings in the burst.
@@ -97,7 +99,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 38] = [
+    pub const ALL: [Mutation; 39] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -128,6 +130,7 @@ impl Mutation {
         Mutation::LearnAsConfigured,
         Mutation::ShownWithinLimit,
         Mutation::EmptyIsNothing,
+        Mutation::UnknownBelow,
         Mutation::TrustOldRecord,
         Mutation::UnitOnTop,
         Mutation::OutIsFree,

@@ -76,7 +76,10 @@ impl Node {
         let mut marks = config.marks.then(|| Marks::new(now, &config, longest(&repository, &config)));
         if let Some(marks) = &mut marks {
             marks.set_config_version(now, repository.version());
-            if config.record.as_ref().is_some_and(|record| record.unknown) {
+            // Below another node nothing is out in a line of succession that has just begun: that one charges what was before to
+            // another holder. A successor of this leader is the same holder, and must know all that is out under this one.
+            let knows = config.parent.is_some() && !config.rules.lack(Mutation::UnknownBelow);
+            if !knows && config.record.as_ref().is_some_and(|record| record.unknown) {
                 marks.learn_until(now + longest_learning(&repository, &config));
             }
         }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use lessor_proto::message::Grant;
 use lessor_proto::{Amount, Time};
+use lessor_server::node::Record;
 
+use crate::plan::Keeps;
 use crate::process::Party;
 use crate::town::Town;
 
@@ -14,7 +16,10 @@ impl Town {
     /// At most one task of a place may act; beside it one whose key was deleted by hand, for as long as its successor
     /// knows.
     pub(super) fn check_authority(&mut self, place: u32) {
-        let Some(etcd) = &self.etcd else { return };
+        let Some(etcd) = self.etcd.as_ref().filter(|_| self.places[place as usize].keeps == Keeps::Etcd)
+        else {
+            return;
+        };
         let tasks = self.places[place as usize].tasks.clone();
         let acting = || tasks.clone().filter(|&task| self.tasks[task as usize].acts(self.now));
         let leads = etcd.registry.leads(place);
@@ -22,8 +27,9 @@ impl Town {
         let mut broken = None;
         for task in acting() {
             let epoch = self.tasks[task as usize].epoch();
-            let stands = epoch == newest && epoch == leads;
-            let forced = epoch.is_some_and(|epoch| self.was_just_deposed(place, epoch));
+            let key = epoch.and_then(|epoch| etcd.registry.key_of(place, epoch));
+            let stands = epoch == newest && key == leads;
+            let forced = key.is_some_and(|key| self.was_just_deposed(place, key));
             if !stands && !forced {
                 broken = Some(format!(
                     "task {task} acts in reign {epoch:?}, {newest:?} has begun, the key is of {leads:?}"
@@ -43,17 +49,27 @@ impl Town {
     }
 
     /// Whoever is deposed by hand may go on for the authority that it has, on the slowest clock.
-    fn was_just_deposed(&self, place: u32, epoch: u64) -> bool {
+    fn was_just_deposed(&self, place: u32, key: u64) -> bool {
         let authority =
             self.rules.drift.stretch(self.places[place as usize].authority) + Duration::from_nanos(16);
-        let forced = self.etcd.as_ref().and_then(|etcd| etcd.registry.forced(place, epoch));
+        let forced = self.etcd.as_ref().and_then(|etcd| etcd.registry.forced(place, key));
         forced.is_some_and(|at| self.now.since(at) <= authority)
+    }
+
+    /// What a successor of the leader would find written, if anything is.
+    fn record_of(&self, task: u32) -> Option<&Record> {
+        let found = &self.tasks[task as usize];
+        let place = &self.places[found.place as usize];
+        match place.keeps {
+            Keeps::Nothing => None,
+            Keeps::File => found.reign.as_ref()?.journal.as_ref().map(|_| &place.directory.stored),
+            Keeps::Etcd => self.etcd.as_ref().map(|etcd| etcd.registry.record(found.place)),
+        }
     }
 
     /// What a leader grants must not outlast what its successor would wait for.
     pub(crate) fn watch_grants(&mut self, task: u32, grants: &[Grant]) {
-        let Some(etcd) = &self.etcd else { return };
-        let record = etcd.registry.record(self.tasks[task as usize].place);
+        let Some(record) = self.record_of(task) else { return };
         let longest = |grant: &Grant| match grant.resource.is_floor() {
             true => record.longest_lease.max(record.longest_safe_lease),
             false => record.longest_lease,
@@ -66,11 +82,11 @@ impl Town {
 
     /// What is out of a resource is not more than a successor would find written.
     pub(super) fn check_mark(&mut self, task: u32, resource: u16, total: u128) {
-        let Some(etcd) = &self.etcd else { return };
         let id = &self.resources[usize::from(resource)].id;
-        let record = etcd.registry.record(self.tasks[task as usize].place);
+        let Some(record) = self.record_of(task) else { return };
         let mark = record.marks.get(id).copied().unwrap_or(Amount::ZERO);
-        if total > u128::from(mark.as_micros()) {
+        // Who learns what is out says so, and a successor learns it as well.
+        if total > u128::from(mark.as_micros()) && !record.unknown {
             self.oracle
                 .fail(6, || format!("task {task} has {total} of r{resource} out, and {mark} is written"));
         } else if total > 0 && record.closed {

@@ -5,7 +5,7 @@ use lessor_proto::Amount;
 use lessor_server::repository::{Kind, Legacy};
 
 use super::Violation;
-use crate::plan::Way;
+use crate::plan::{Keeps, Way};
 use crate::town::{Counts, Town};
 
 /// What a client should have of a resource, and has.
@@ -92,7 +92,10 @@ impl Town {
     }
 
     fn judge_leader(&mut self, place: u32) {
-        if self.etcd.is_none() {
+        if self.places[place as usize].keeps != Keeps::Etcd {
+            if self.acting(place) == 0 {
+                self.oracle.fail(19, || format!("nobody leads place {place}"));
+            }
             return;
         }
         let head = self.places[place as usize].head.map(|task| self.tasks[task as usize].address.to_string());

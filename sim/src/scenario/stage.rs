@@ -22,7 +22,8 @@ use crate::faults::Faults;
 use crate::measure::{Level, Recorder, Recording};
 use crate::oracle::Violation;
 use crate::plan::{
-    ClientPlan, Election, EtcdPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way,
+    ClientPlan, Election, EtcdPlan, Hold, Link, Manners, Memory, PlacePlan, ResourcePlan, Terms, TownPlan,
+    Watch, Way,
 };
 use crate::town::{News, Observer, Town};
 use crate::workload::{Mishap, MishapEvent, Workload};
@@ -190,6 +191,7 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
     });
     TownPlan {
         namesakes: false,
+        memory: Memory::default(),
         fallback: Fallback::Pessimistic,
         places: places.collect(),
         clients: clients.collect(),

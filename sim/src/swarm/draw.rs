@@ -1,5 +1,7 @@
 //! What the town of a seed is like.
 
+mod memory;
+
 use std::time::Duration;
 
 use lessor_client::holding::Fallback;
@@ -12,7 +14,8 @@ use super::Options;
 use crate::dice::Dice;
 use crate::faults::{Faults, Mischief};
 use crate::plan::{
-    ClientPlan, Election, EtcdPlan, Hold, Link, Manners, PlacePlan, ResourcePlan, Terms, TownPlan, Watch, Way,
+    ClientPlan, Election, EtcdPlan, Hold, Link, Manners, Memory, PlacePlan, ResourcePlan, Terms, TownPlan,
+    Watch, Way,
 };
 
 /// The town of a seed.
@@ -72,7 +75,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     let namesakes = may_be_two && Dice::new(seed ^ 0x2a_3e5a_4e5a).chance(400);
     faults.mischief[Mischief::Twin as usize] =
         faults.mischief[Mischief::Twin as usize].map(|every| every.max(Duration::from_secs(8)));
-    TownPlan {
+    let mut plan = TownPlan {
         places,
         clients,
         resources,
@@ -96,11 +99,14 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         claims,
         election,
         namesakes,
+        memory: Memory::default(),
         fallback,
         clients_from: Duration::ZERO,
         #[cfg(feature = "mutations")]
         mutation: options.mutation,
-    }
+    };
+    memory::remember(seed, options, &mut plan);
+    plan
 }
 
 /// Mostly an etcd, in half of the towns with leases that are as short as authority allows.

@@ -11,7 +11,7 @@ use lessor_server::repository::{
 };
 
 use super::etcd::Office;
-use super::{Counts, Event, Resource, Rules, Town};
+use super::{Counts, Directory, Event, Resource, Rules, Town};
 use crate::agenda::Agenda;
 use crate::client::{Client, Mind};
 use crate::clock::{Clock, PERFECT};
@@ -19,7 +19,7 @@ use crate::dice::Dice;
 use crate::faults::{Mischief, Tally};
 use crate::oracle::{Holding, Oracle};
 use crate::place::{FLOOR_LEASES, Place, Task};
-use crate::plan::{ClientPlan, Election, Link, PREFIX, PlacePlan, Terms, TownPlan};
+use crate::plan::{ClientPlan, Election, Keeps, Link, PREFIX, PlacePlan, Terms, TownPlan};
 use crate::process::Process;
 use crate::registry::Registry;
 use crate::story::Story;
@@ -52,6 +52,7 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
             claims: plan.claims,
             election: plan.election,
             namesakes: plan.namesakes,
+            memory: plan.memory,
             fallback: plan.fallback,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
@@ -173,6 +174,12 @@ impl Town {
     /// The tasks of all places begin.
     fn begin(&mut self, plan: &TownPlan) {
         let tasks = 0..self.tasks.len() as u32;
+        if self.rules.memory.etcd.is_some() || self.rules.election != Election::Alone {
+            let clock = self.odd_clock(NODE_DATES);
+            let names = plan.places.iter().map(|place| place.name.clone());
+            let registry = Registry::new(clock, PREFIX, names);
+            self.etcd = Some(Office::new(registry, plan.places.len()));
+        }
         match self.rules.election {
             Election::Alone => tasks
                 .filter(|&task| self.begins_alone(task))
@@ -180,10 +187,6 @@ impl Town {
                 .into_iter()
                 .for_each(|task| self.begin_alone(task)),
             Election::Etcd(_) => {
-                let clock = self.odd_clock(NODE_DATES);
-                let names = plan.places.iter().map(|place| place.name.clone());
-                let registry = Registry::new(clock, PREFIX, names);
-                self.etcd = Some(Office::new(registry, plan.places.len()));
                 for task in tasks {
                     let at = self.dice.time(Duration::ZERO, Duration::from_millis(10));
                     self.later(at, Event::Start(task));
@@ -196,6 +199,15 @@ impl Town {
     fn longest_counted(&self, length: Duration) -> Duration {
         let counted = self.resources.iter().map(|resource| resource.legacy.counted(length));
         counted.max().unwrap_or(length)
+    }
+
+    /// How places remember in the beginning.
+    fn begins_with(&self) -> Keeps {
+        match self.rules.election {
+            Election::Etcd(_) => Keeps::Etcd,
+            Election::Alone if self.rules.memory.disk.is_some() => Keeps::File,
+            Election::Alone => Keeps::Nothing,
+        }
     }
 
     fn settle(&mut self, plan: &PlacePlan) {
@@ -221,6 +233,9 @@ impl Town {
             tasks: first..self.tasks.len() as u32,
             head: None,
             epoch: 0,
+            learns_until: Time::ZERO,
+            keeps: self.begins_with(),
+            directory: Directory::default(),
             writes: 0,
             authority: plan.authority,
             door_in: Time::ZERO,
@@ -253,6 +268,11 @@ impl Town {
     /// A client's clock as it may be when its process begins.
     pub(super) fn client_clock(&mut self) -> Clock {
         self.odd_clock(CLIENT_DATES)
+    }
+
+    /// The same of a machine on which nodes run.
+    pub(super) fn new_node_clock(&mut self) -> Clock {
+        self.odd_clock(NODE_DATES)
     }
 
     fn odd_clock(&mut self, dates: u64) -> Clock {

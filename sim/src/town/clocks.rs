@@ -60,17 +60,21 @@ impl Town {
         }
     }
 
-    /// When the leader of whose reign `read` tells has certainly stopped, as far as a task knows.
-    pub(super) fn with_stops(&self, task: u32, read: &RecordRead, record: Record) -> Record {
-        let (now, drift) = (self.local(Party::Task(task)), self.rules.drift);
-        let bounds = &self.tasks[task as usize].clocks;
-        let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, drift));
-        Record { stops: stop.into_iter().map(|stop| (read.epoch, stop)).collect(), ..record }
+    /// What was left at etcd, as a task goes by it that has been elected.
+    pub(super) fn left_at_etcd(&self, task: u32, read: RecordRead) -> Record {
+        let (now, found) = (self.local(Party::Task(task)), &self.tasks[task as usize]);
+        let authority = self.places[found.place as usize].authority;
+        Record::left(read, now, &found.clocks, authority, self.rules.drift)
     }
 
     /// The date, which all wall clocks show.
     pub(super) fn date(&self) -> WallClock {
         WallClock { since_epoch: Duration::from_nanos(self.now.as_nanos()) }
+    }
+
+    /// The same in milliseconds.
+    pub(super) fn date_millis(&self) -> u64 {
+        self.now.as_nanos() / 1_000_000
     }
 
     /// It takes its time. No dice are thrown for it: all else is as it would be without.

@@ -6,13 +6,13 @@ use std::time::Duration;
 use lessor_proto::Time;
 use lessor_proto::message::Leader;
 use lessor_server::election::call::{Action, Call};
-use lessor_server::election::record::{RecordWrite, Terms};
+use lessor_server::election::record::{RecordWrite, Terms, next_epoch};
 use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event as Outcome};
 use lessor_server::node::{Header, MarkWrite};
 
-use super::reign::Farewell;
+use super::reign::{Farewell, Left};
 use super::{ENDLESS, Event, Town};
-use crate::plan::Election;
+use crate::plan::Keeps;
 use crate::process::Party;
 use crate::story::What;
 
@@ -21,7 +21,14 @@ use crate::story::What;
 impl Town {
     /// The process of a task begins, unless there is one.
     pub(super) fn begin_task(&mut self, task: u32) {
-        let Election::Etcd(etcd) = self.rules.election else { return self.begin_alone(task) };
+        let place = self.tasks[task as usize].place;
+        if self.places[place as usize].keeps != Keeps::Etcd {
+            if self.begins_alone(task) {
+                self.begin_alone(task);
+            }
+            return;
+        }
+        let etcd = self.etcd_plan();
         let nonce = self.dice.number();
         let (found, drift) = (&self.tasks[task as usize], self.rules.drift);
         if found.candidate.is_some() {
@@ -56,23 +63,38 @@ impl Town {
     /// A server that is alone begins, and leads at once: after those of its place that have led before.
     pub(super) fn begin_alone(&mut self, task: u32) {
         let place = self.tasks[task as usize].place;
-        if self.tasks[task as usize].reign.is_none() {
-            let epoch = self.places[place as usize].epoch + 1;
-            self.begin_reign(task, epoch, None);
+        if self.tasks[task as usize].reign.is_some() {
+            return;
         }
+        self.tasks[task as usize].births += 1;
+        match self.places[place as usize].keeps {
+            Keeps::File => self.begin_from_file(task),
+            Keeps::Nothing | Keeps::Etcd => {
+                let epoch = self.next_epoch(place);
+                self.begin_reign(task, epoch, Left::Nothing);
+            }
+        }
+    }
+
+    /// The number of a reign that begins without a record.
+    pub(super) fn next_epoch(&self, place: u32) -> u64 {
+        next_epoch(self.places[place as usize].epoch, self.date_millis())
     }
 
     /// Whether a task is there, and can die.
     pub(super) fn is_mortal(&self, task: u32) -> bool {
         let found = &self.tasks[task as usize];
-        match self.rules.election {
-            Election::Alone => found.reign.is_some(),
-            Election::Etcd(_) => found.candidate.is_some(),
+        match self.places[found.place as usize].keeps {
+            Keeps::Nothing | Keeps::File => found.reign.is_some(),
+            Keeps::Etcd => found.candidate.is_some(),
         }
     }
 
     /// The process of a task is gone, with all it knew. Those connected hear of it, or not.
     pub(super) fn crash_task(&mut self, task: u32, said: bool) {
+        if self.tasks[task as usize].reign.as_ref().is_some_and(|reign| reign.keeps_file()) {
+            self.cut_short(task);
+        }
         self.end_reign(task, &Farewell::Crash { said });
         self.end_process(task, said);
     }
@@ -81,6 +103,13 @@ impl Town {
     pub(super) fn resign(&mut self, task: u32) -> bool {
         let (now, global) = (self.local(Party::Task(task)), self.now);
         let found = &mut self.tasks[task as usize];
+        if found.process.frozen.is_none() && found.reign.as_ref().is_some_and(|reign| reign.keeps_file()) {
+            self.close_file(task);
+            self.end_process(task, true);
+            let back = self.spell();
+            self.agenda.put(back, Event::Start(task));
+            return true;
+        }
         if found.candidate.is_none() || found.process.frozen.is_some() {
             return false;
         }
@@ -182,9 +211,21 @@ impl Town {
         let party = Party::Task(task);
         for round in 0.. {
             assert!(round < ENDLESS, "candidate {task} never comes to rest:\n{}", self.story());
-            let now = self.local(party);
-            let Some(candidate) = &mut self.tasks[task as usize].candidate else { return };
+            let (now, date) = (self.local(party), self.date().since_epoch);
+            // Where nobody changes his way to remember, reigns are counted, so that they are easy to read.
+            let dated = self.rules.memory.etcd.is_some();
+            let found = &mut self.tasks[task as usize];
+            let Some(candidate) = &mut found.candidate else { return };
+            if dated {
+                candidate.set_date(date);
+            }
             let action = candidate.poll(now);
+            let reign = candidate.epoch().zip(candidate.key_revision());
+            let place = found.place;
+            if let (Some((epoch, revision)), Some(etcd)) = (reign, &mut self.etcd) {
+                etcd.registry.learn(place, epoch, revision);
+            }
+            let Some(candidate) = &mut self.tasks[task as usize].candidate else { return };
             let outcomes: Vec<Outcome> = std::iter::from_fn(|| candidate.next_event()).collect();
             if !outcomes.is_empty() {
                 self.oracle.voted.push(self.tasks[task as usize].place);
@@ -206,7 +247,9 @@ impl Town {
     fn become_of(&mut self, task: u32, outcome: Outcome) {
         let who = Party::Task(task).who();
         match outcome {
-            Outcome::Elected { epoch, record } => self.begin_reign(task, epoch, Some(record)),
+            Outcome::Elected { epoch, record } => {
+                self.begin_reign(task, epoch, Left::Elected(Box::new(record)));
+            }
             Outcome::Resumed => self.note(who, What::Authority, [1, 0, 0]),
             Outcome::Lapsed => self.note(who, What::Authority, [0, 0, 0]),
             Outcome::Deposed => self.follow(task, Leader::default(), 0),
@@ -241,20 +284,29 @@ impl Town {
     /// A node wants something written. Whether its candidate is to see to it.
     pub(super) fn write_record(&mut self, task: u32, write: MarkWrite) -> bool {
         let party = Party::Task(task);
-        let MarkWrite { ticket, puts, proofs, deletes, header } = write;
-        self.note(party.who(), What::Writes, [ticket, puts.len() as u64, deletes.len() as u64]);
+        let ticket = write.ticket;
+        self.note(party.who(), What::Writes, [ticket, write.puts.len() as u64, write.deletes.len() as u64]);
         let now = self.local(party);
         let found = &mut self.tasks[task as usize];
         self.places[found.place as usize].writes += 1;
         let Some(reign) = &mut found.reign else { return false };
-        let write =
-            RecordWrite { epoch: Some(reign.epoch), terms: header.map(terms), marks: puts, proofs, deletes };
+        let (write, in_file) = (record_write(reign.epoch, write), reign.keeps_file());
+        if in_file {
+            self.write_file(task, &write, ticket);
+            return false;
+        }
         match found.candidate.as_mut().and_then(|candidate| candidate.write(now, write)) {
             Some(written) => reign.writing = Some((written, ticket)),
             None => reign.node.on_marks(now, ticket, false),
         }
         true
     }
+}
+
+/// What the node of a reign wants to be written, for its record.
+pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
+    let MarkWrite { ticket: _, puts, proofs, deletes, header } = write;
+    RecordWrite { epoch: Some(epoch), terms: header.map(terms), marks: puts, proofs, deletes }
 }
 
 fn terms(header: Header) -> Terms {

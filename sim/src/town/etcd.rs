@@ -72,6 +72,9 @@ impl Town {
             return;
         }
         let (now, place) = (self.now, self.tasks[caller.task as usize].place);
+        if self.etcd().registry.is_elsewhere(place, sent) {
+            return;
+        }
         self.tally.etcd_late += u64::from(now.since(sent) > self.etcd_plan().call_timeout);
         let Outcome { result, is_news, written } = self.etcd_mut().registry.carry_out(now, place, &call);
         if let Some((by, leads)) = written.filter(|(by, leads)| by.is_none() || by != leads) {
@@ -160,10 +163,10 @@ impl Town {
         self.etcd.as_mut().expect("a town with an etcd")
     }
 
-    fn etcd_plan(&self) -> EtcdPlan {
-        match self.rules.election {
-            Election::Etcd(plan) => plan,
-            Election::Alone => EtcdPlan::default(),
+    pub(super) fn etcd_plan(&self) -> EtcdPlan {
+        match (self.rules.election, self.rules.memory.etcd) {
+            (Election::Etcd(plan), _) | (Election::Alone, Some(plan)) => plan,
+            (Election::Alone, None) => EtcdPlan::default(),
         }
     }
 }
@@ -267,6 +270,15 @@ impl Town {
         etcd.away = until;
         self.note(Who::Town, What::Etcd, [1, until.as_nanos(), 0]);
         true
+    }
+
+    /// A place has another etcd from here on, which is empty. Nobody stands for election there yet.
+    pub(super) fn replace_etcd(&mut self, place: u32) {
+        let now = self.now;
+        if let Some(etcd) = &mut self.etcd {
+            etcd.registry.replace(now, place);
+            etcd.ends[place as usize] = Time::MAX;
+        }
     }
 
     /// It begins anew: leases last their whole ttl from here on, and nobody watches.

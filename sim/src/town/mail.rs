@@ -77,6 +77,13 @@ pub(crate) enum Event {
     LeasesEnd(u32),
     /// Etcd goes on.
     EtcdThaws,
+    /// A process of a task has written its file.
+    Stored {
+        task: u32,
+        births: u32,
+    },
+    /// There is room again on the disk of a place.
+    Room(u32),
 }
 
 /// What arrives at a task.

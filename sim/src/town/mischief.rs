@@ -2,6 +2,7 @@
 
 mod configuration;
 mod leaders;
+mod memory;
 
 use std::time::Duration;
 
@@ -69,6 +70,10 @@ impl Town {
             Mischief::Lease => self.change_lease(),
             Mischief::Template => self.remove_template(),
             Mischief::Policy => self.change_policy(),
+            Mischief::LosePower => self.lose_some_power(),
+            Mischief::FillDisk => self.fill_some_disk(),
+            Mischief::DamageFile => self.damage_some_file(),
+            Mischief::Move => self.change_memory(),
         }
     }
 

@@ -6,11 +6,13 @@ use lessor_client::session::Failure;
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Leader};
 use lessor_server::election::record::RecordRead;
+use lessor_server::election::state::State;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
 use lessor_server::token::{Key, Keys};
 
-use super::{Event, ToHolder, ToNode, Town};
+use super::{Event, Journal, ToHolder, ToNode, Town};
 use crate::place::Reign;
+use crate::plan::Keeps;
 use crate::process::Party;
 use crate::story::What;
 use crate::stream::StreamRef;
@@ -26,40 +28,88 @@ pub(super) enum Farewell {
     Resigned,
 }
 
+/// What those before a leader have left.
+#[derive(Debug)]
+pub(super) enum Left {
+    /// Nobody writes anything down.
+    Nothing,
+    /// This stands in the state directory, in which the reign has begun.
+    File { state: Box<State>, record: Box<Record> },
+    /// This stood at etcd.
+    Elected(Box<RecordRead>),
+}
+
+// === impl Left ===
+
+impl Left {
+    /// Whether what is out is written down from here on.
+    pub(super) fn keeps(&self) -> bool {
+        !matches!(self, Left::Nothing)
+    }
+
+    /// The last reign before.
+    fn epoch(&self) -> u64 {
+        match self {
+            Left::Nothing => 0,
+            Left::File { record, .. } => record.epoch,
+            Left::Elected(read) => read.epoch,
+        }
+    }
+}
+
 // === impl Town ===
 
 impl Town {
-    /// A task leads its place from here on, as far as it has heard. Those before it have left `record`; absent of a server
-    /// that is alone, which writes nothing down.
-    pub(super) fn begin_reign(&mut self, task: u32, epoch: u64, record: Option<RecordRead>) {
+    /// A task leads its place from here on, as far as it has heard. Those before it have `left` this.
+    pub(super) fn begin_reign(&mut self, task: u32, epoch: u64, left: Left) {
         let party = Party::Task(task);
         let address = self.tasks[task as usize].address.to_string();
         self.end_reign(task, &Farewell::Redirect(Leader { address: Some(address.clone()) }));
-        let keeps_record = record.is_some();
-        let learns = !keeps_record && epoch > 1;
-        let (is_first, before, line) =
-            record.as_ref().map_or((true, 0, 0), |it| (it.is_first(), it.epoch, it.line));
-        let stopped = |read: RecordRead| self.with_stops(task, &read, found(read.clone()));
-        let read = record.map(stopped).unwrap_or_default();
-        // Whoever is elected goes on from the record of those before; who begins alone succeeds nobody.
-        let line = keeps_record.then_some(line);
-        let left = (keeps_record && !is_first).then(|| read.clone());
-        let config = NodeConfig { line, ..self.node_config(task, epoch, keeps_record, left) };
+        let place = self.tasks[task as usize].place;
+        let is_succession = self.places[place as usize].epoch > 0;
+        let (keeps, before) = (left.keeps(), left.epoch());
+        let (line, journal, record) = match left {
+            Left::Nothing => (None, None, None),
+            Left::File { state, record } => (Some(state.line()), Some(Journal::new(*state)), Some(*record)),
+            Left::Elected(read) => {
+                // Where nobody was before, nothing is out, as the operator knows as well.
+                let is_known = !read.is_first() || is_succession;
+                let line = read.line;
+                (Some(line), None, is_known.then(|| self.left_at_etcd(task, *read)))
+            }
+        };
+        let learns = is_succession && record.as_ref().is_none_or(|record| record.unknown);
+        let read = record.clone().unwrap_or_default();
+        let config = NodeConfig { line, ..self.node_config(task, epoch, keeps, record) };
         let now = self.local(party);
         let authority = if read.closed { Duration::ZERO } else { read.authority };
         let opens = now + self.rules.drift.stretch(authority);
-        let place = self.tasks[task as usize].place;
         let longest = read.longest_lease.max(read.longest_safe_lease);
         // What the node above counts may be out for as long as its own leases last.
         let longest_of_all = self.places.iter().map(|place| place.longest_lease).max().unwrap_or_default();
         let unknown = if learns { self.rules.drift.stretch(longest_of_all) } else { Duration::ZERO };
         let ghost_end = now + self.rules.drift.stretch(authority + longest.max(unknown));
+        if learns {
+            // Its clock may come to run slower; and nodes cut time into ticks of 67 ms.
+            let until = self.now + self.rules.drift.stretch(ghost_end.since(now) + Duration::from_millis(70));
+            let found = &mut self.places[place as usize];
+            found.learns_until = found.learns_until.max(until);
+        }
         let node = Node::new(now, config, self.repository(place));
         self.note(party.who(), What::Leads, [epoch, before, read.closed.into()]);
         let peers = std::collections::BTreeMap::new();
         let found = &mut self.tasks[task as usize];
-        found.reign =
-            Some(Box::new(Reign { node, epoch, peers, read, opens, ghost_end, learns, writing: None }));
+        found.reign = Some(Box::new(Reign {
+            node,
+            epoch,
+            peers,
+            read,
+            opens,
+            ghost_end,
+            learns,
+            journal,
+            writing: None,
+        }));
         (found.up, found.knows.address) = (true, Some(address));
         found.process.life += 1;
         let life = found.process.life;
@@ -89,15 +139,19 @@ impl Town {
         let hash_seed = self.dice.number();
         let place = self.tasks[task as usize].place;
         let found = &self.places[place as usize];
+        let keeps = found.keeps;
         let mut config = NodeConfig::new(&*found.name, epoch);
         config.drift = self.rules.drift;
         config.hash_seed = hash_seed;
         config.record = record;
         config.marks = marks;
-        config.authority = found.authority;
+        // Whoever takes a directory next knows that the one before has ended.
+        config.authority = if keeps == Keeps::File { Duration::ZERO } else { found.authority };
         config.claims = self.rules.claims;
         config.trust_claims = !self.rules.tokens;
-        config.keys = self.rules.tokens.then(|| Keys::new(Key::new([place as u8; 32])));
+        // Each way of remembering has a key of its own.
+        let key = place as u8 ^ if keeps == Keeps::File { 0x80 } else { 0 };
+        config.keys = self.rules.tokens.then(|| Keys::new(Key::new([key; 32])));
         config.parent = found.parent.map(|parent| ParentConfig {
             servers: self.addresses_of(parent),
             transport: found.transport,
@@ -176,13 +230,6 @@ impl Town {
     }
 }
 
-/// What a record says to a node.
-fn found(read: RecordRead) -> Record {
-    let RecordRead { longest_lease, longest_safe_lease, authority, closed, marks, proofs, .. } = read;
-    let record = Record { marks, proofs, longest_lease, authority, closed, ..Record::default() };
-    Record { longest_safe_lease, ..record }
-}
-
 // === configuration ===
 
 impl Town {
@@ -222,9 +269,10 @@ impl Town {
         }
     }
 
-    /// Whether a task does not know what is out under the reigns before its own, and learns it.
+    /// Whether a task does not know all that is out under the reigns before its own, and learns it or has it from the node
+    /// above.
     pub(crate) fn is_learning(&self, task: u32) -> bool {
-        self.is_haunted(task) && self.tasks[task as usize].reign.as_ref().is_some_and(|reign| reign.learns)
+        self.now < self.places[self.tasks[task as usize].place as usize].learns_until
     }
 
     /// Whether something may be out under the reigns before that of a task. Nodes cut time into ticks of 67 ms.

@@ -14,7 +14,7 @@ use lessor_sim::mutation::GrantorMutation::{
     LeaderFreesOld, LearnAsConfigured, LendWhatIsWanted, LoanIsFree, LoanStays, MarkLate, NamesakesAreOne,
     NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree,
     PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, ShortCharge, ShortGhost, ShownWithinLimit,
-    TrustAmount, TrustOldRecord, UnitOnTop,
+    TrustAmount, TrustOldRecord, UnitOnTop, UnknownBelow,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -56,11 +56,12 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 36] = [
+const NOT_NOTICED: [(Mutation, &str); 37] = [
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(ShownWithinLimit), "unary, a succession"),
     (Grantor(EmptyIsNothing), "unary, a succession"),
+    (Grantor(UnknownBelow), "a node between, with a successor"),
     (Grantor(LearnAsConfigured), "unary, a succession"),
     // There are no limiters.
     (Grantor(UnitOnTop), "streams, a cut"),

@@ -9,6 +9,8 @@ use lessor_server::election::{Candidate, ElectionConfig, Event};
 use lessor_server::node::{Node, NodeConfig, Record};
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
+use lessor_sim::plan::{DiskPlan, Election, EtcdPlan, Keeps, Memory, Terms, TownPlan};
+use lessor_sim::town::Town;
 
 use super::hall::{self, resource, units};
 use super::kinds;
@@ -185,4 +187,25 @@ fn answer(call: &Call, revision: u64) -> Answer {
         Call::KeepAlive { .. } => Answer::KeptAlive { ttl: Duration::from_secs(10) },
         Call::Revoke { .. } => Answer::Revoked,
     }
+}
+
+/// A leaf begins a state directory, grants some of what it gets, and dies before it would have learnt what was before it.
+/// Whether more is believed then than the node above counts.
+pub(crate) fn a_leaf_that_has_just_begun(without: Option<Mutation>) -> Option<String> {
+    let mut plan = TownPlan::tree(&[2], 3, 60.0, 5.0);
+    plan.election = Election::Alone;
+    plan.memory = Memory { disk: Some(DiskPlan::default()), etcd: Some(EtcdPlan::default()) };
+    plan.mutation = without;
+    // What the node above charged to the one before is over long before the leaf would have learnt.
+    plan.places[0].terms =
+        Terms { lease_length: Duration::from_secs(20), refresh_interval: Duration::from_secs(4) };
+    let mut town = Town::new(3, &plan);
+    let pass = |town: &mut Town, seconds| town.pass(Duration::from_secs(seconds)).err();
+    let mut broken = pass(&mut town, 90);
+    town.keep_in(1, Keeps::File);
+    broken = broken.or_else(|| pass(&mut town, 40));
+    town.lose_leader(1);
+    (3..6).for_each(|client| town.set_wants(client, 20.0));
+    broken = broken.or_else(|| pass(&mut town, 30));
+    broken.map(|violation| format!("{}: {}", violation.rule, violation.what))
 }
