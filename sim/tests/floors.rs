@@ -59,7 +59,7 @@ fn floors_end_as_well() {
 #[test]
 fn whatever_goes_wrong_neither_passes_its_part() {
     let mut happened = 0;
-    for seed in 0..20 {
+    for seed in 0..40 {
         let mut plan = plan();
         plan.odd_clocks = true;
         for place in &mut plan.places {
@@ -77,14 +77,12 @@ fn whatever_goes_wrong_neither_passes_its_part() {
             ..Faults::none()
         };
         for kind in Mischief::ALL {
-            // What is reserved is said once, and of both together.
-            let is_configuration =
-                matches!(kind, Mischief::Capacity | Mischief::Lease | Mischief::Template | Mischief::Twin);
-            plan.faults.mischief[kind as usize] = (!is_configuration).then_some(Duration::from_secs(15));
+            // Two lives of a client have a floor each, and there is no more of it for that.
+            plan.faults.mischief[kind as usize] = (kind != Mischief::Twin).then_some(Duration::from_secs(15));
         }
         let mut town = Town::new(seed, &plan);
         town.pass(Duration::from_secs(200)).unwrap_or_else(|violation| panic!("{violation}"));
         happened += town.tally().mischief.iter().sum::<u64>();
     }
-    assert!(happened > 1_000, "{happened} things went wrong");
+    assert!(happened > 2_000, "{happened} things went wrong");
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lessor_client::session::Failure;
-use lessor_proto::Time;
 use lessor_proto::message::{Down, Leader};
+use lessor_proto::{Amount, Time};
 use lessor_server::election::record::RecordRead;
 use lessor_server::election::state::State;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
@@ -248,11 +248,17 @@ impl Town {
     /// The root acts by the configuration in force from here on; a new leader of it does not know which leases are
     /// reduced already.
     fn configured(&mut self, succession: bool) {
-        let longest = self.places[0].longest_lease + self.places[0].authority;
-        let patience = self.rules.drift.stretch(self.rules.drift.stretch(longest));
+        let repository = self.repository(0);
         for (index, resource) in self.resources.iter().enumerate() {
-            let capacity = if resource.covered { resource.capacity.as_micros() } else { 0 };
-            self.oracle.limit(index, capacity, self.now + patience, succession);
+            let longest = self.places[0].longest(&resource.id) + self.places[0].authority;
+            let patience = self.rules.drift.stretch(self.rules.drift.stretch(longest));
+            // What is reserved is told as a fraction, and rounded.
+            let template = repository.find(&resource.id);
+            let capacity = template.map_or(Amount::ZERO, |template| match resource.id.is_floor() {
+                true => template.capacity,
+                false => template.shared(),
+            });
+            self.oracle.limit(index, capacity.as_micros(), self.now + patience, succession);
         }
     }
 

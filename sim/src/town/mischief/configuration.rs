@@ -66,8 +66,14 @@ impl Town {
 
     /// A template covers the resource from here on, or none does.
     pub(in crate::town) fn cover(&mut self, resource: u16, covered: bool) {
-        let found = &mut self.resources[usize::from(resource)];
-        found.covered = covered;
+        // What is reserved of a resource is said by the same template.
+        let id = self.resources[usize::from(resource)].id.clone();
+        for (index, found) in self.resources.iter_mut().enumerate() {
+            if index == usize::from(resource) || found.id == id.floor() || id == found.id.floor() {
+                found.covered = covered;
+            }
+        }
+        let found = &self.resources[usize::from(resource)];
         let capacity = if covered { found.capacity.as_micros() } else { 0 };
         self.note(Who::Town, What::Capacity, [resource.into(), capacity, 1]);
         self.spread_configuration();
