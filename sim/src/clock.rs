@@ -10,7 +10,7 @@ use lessor_proto::Time;
 pub struct Clock {
     real: Time,
     local: Time,
-    /// Nanoseconds that it counts in a real second.
+    /// Nanoseconds that it counts in a real second; none while it stands still.
     rate: u64,
 }
 
@@ -46,12 +46,20 @@ impl Clock {
         let counted = local.as_nanos().saturating_sub(self.local.as_nanos());
         let passed = match self.rate {
             PERFECT => counted,
+            0 if counted > 0 => return Time::MAX,
+            0 => 0,
             rate => narrow((u128::from(counted) * u128::from(PERFECT)).div_ceil(u128::from(rate))),
         };
         if local == Time::MAX {
             return Time::MAX;
         }
         Time::from_nanos(self.real.as_nanos().saturating_add(passed))
+    }
+
+    /// Nanoseconds that it counts in a real second.
+    #[must_use]
+    pub const fn rate(&self) -> u64 {
+        self.rate
     }
 
     /// Runs at `rate` from `now` on.

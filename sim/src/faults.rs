@@ -99,6 +99,8 @@ pub enum Mischief {
     DamageFile,
     /// The servers of a place are given another way to remember.
     Move,
+    /// A machine stands still, and its clock with it.
+    Pause,
 }
 
 /// How often it did.
@@ -128,7 +130,7 @@ pub struct Tally {
 
 impl Mischief {
     /// All of them.
-    pub const ALL: [Mischief; 33] = [
+    pub const ALL: [Mischief; 34] = [
         Mischief::Break,
         Mischief::Silence,
         Mischief::Stall,
@@ -162,6 +164,7 @@ impl Mischief {
         Mischief::FillDisk,
         Mischief::DamageFile,
         Mischief::Move,
+        Mischief::Pause,
     ];
     /// The first of them that only some towns can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Mischief::LosePower as usize;
@@ -203,6 +206,7 @@ impl Mischief {
             Mischief::FillDisk => "disk full",
             Mischief::DamageFile => "state file damaged",
             Mischief::Move => "way to remember changed",
+            Mischief::Pause => "machine stood still with its clock",
         }
     }
 }

@@ -24,13 +24,16 @@ pub enum DriverMutation {
     UseSaidBefore,
     /// A limiter or a gauge hears of less only when more is allowed again.
     LessIsNotTold,
+    /// Time that a clock did not show is not looked for: clients, leaders and candidates alike.
+    PausesUnseen,
 }
 
 // === impl DriverMutation ===
 
 impl DriverMutation {
     /// All of them.
-    pub const ALL: [DriverMutation; 2] = [DriverMutation::UseSaidBefore, DriverMutation::LessIsNotTold];
+    pub const ALL: [DriverMutation; 3] =
+        [DriverMutation::UseSaidBefore, DriverMutation::LessIsNotTold, DriverMutation::PausesUnseen];
 }
 
 // === impl Mutation ===

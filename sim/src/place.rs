@@ -75,6 +75,8 @@ pub(crate) struct Task {
     pub(crate) etcd_cut: Time,
     /// What it knows of the clocks of those who led.
     pub(crate) clocks: ClockBounds,
+    /// When its clock stood still, and for how long.
+    pub(crate) losses: Vec<(Time, Duration)>,
     /// The watches that it has at etcd.
     pub(crate) watching: BTreeSet<u64>,
     /// What is seen on a watch comes in order.
@@ -129,6 +131,7 @@ impl Task {
             births: 0,
             etcd_cut: Time::ZERO,
             clocks: ClockBounds::default(),
+            losses: Vec::new(),
             watching: BTreeSet::new(),
             seen_until: Time::ZERO,
         }
@@ -139,7 +142,7 @@ impl Task {
     pub(crate) fn acts(&self, now: Time) -> bool {
         let local = self.process.clock.at(now);
         let may = |candidate: &Candidate| candidate.authority_until().is_some_and(|until| local < until);
-        self.reign.is_some() && self.candidate.as_deref().is_none_or(may)
+        self.process.paused.is_none() && self.reign.is_some() && self.candidate.as_deref().is_none_or(may)
     }
 
     pub(crate) fn epoch(&self) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use lessor_client::suspend::Watch;
 use lessor_proto::Time;
 
 use crate::clock::Clock;
@@ -40,6 +41,17 @@ pub(crate) struct Process {
     /// And until when nothing from there.
     pub(crate) cut_down: Time,
     pub(crate) frozen: Option<Box<Frozen>>,
+    /// Its machine stands still, and its clock.
+    pub(crate) paused: Option<Pause>,
+}
+
+/// A machine that stands still.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause {
+    /// At which its clock ran.
+    pub(crate) rate: u64,
+    /// What its clocks showed.
+    pub(crate) watch: Watch,
 }
 
 /// A process that does not run.
@@ -63,6 +75,7 @@ impl Process {
             cut_up: Time::ZERO,
             cut_down: Time::ZERO,
             frozen: None,
+            paused: None,
         }
     }
 
@@ -72,6 +85,7 @@ impl Process {
         self.wake = Time::MAX;
         self.stream = None;
         self.frozen = None;
+        self.paused = None;
     }
 }
 

@@ -115,6 +115,8 @@ pub(crate) enum What {
     Writes,
     /// whether a record was found, whether one is kept: a state directory
     Opens,
+    /// for how long a clock stood still
+    Loses,
     /// what has become of it, until when
     Disk,
     /// what it was, what it is: the way in which a place remembers
@@ -264,6 +266,7 @@ impl fmt::Display for Said<'_> {
             What::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             What::Opens if y == 0 => write!(f, "begins without a state directory"),
             What::Opens => write!(f, "begins with a state directory (record {x})"),
+            What::Loses => write!(f, "has lost {} s", time(x)),
             What::Disk => write!(f, "its disk {} until {}", DISK[(x % 3) as usize], time(y)),
             What::Keeps => {
                 write!(f, "remembers {} and no more {}", KEEPS[(y % 3) as usize], KEEPS[(x % 3) as usize])

@@ -64,6 +64,7 @@ pub mod holding;
 pub mod limiter;
 pub mod mutation;
 pub mod session;
+pub mod suspend;
 pub mod together;
 pub mod waiting;
 

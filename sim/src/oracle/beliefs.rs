@@ -183,7 +183,8 @@ impl Town {
         let holding = &self.holdings[hold as usize];
         let client = &self.clients[holding.client as usize];
         let clock = client.process.clock;
-        let counted = if client.lives() { holding.use_at(clock.at(self.now)) } else { 0 };
+        let runs = client.lives() && client.process.paused.is_none();
+        let counted = if runs { holding.use_at(clock.at(self.now)) } else { 0 };
         let (before, resource, place) = (holding.counted, usize::from(holding.resource), client.place);
         if counted != before {
             self.holdings[hold as usize].counted = counted;
@@ -236,7 +237,8 @@ impl Town {
         let mut totals = vec![0; self.resources.len()];
         for holding in &self.holdings {
             let client = &self.clients[holding.client as usize];
-            let used = if client.lives() { holding.use_at(client.process.clock.at(self.now)) } else { 0 };
+            let runs = client.lives() && client.process.paused.is_none();
+            let used = if runs { holding.use_at(client.process.clock.at(self.now)) } else { 0 };
             totals[usize::from(holding.resource)] += u128::from(used);
             // An event of this very moment may still be ahead that ends it.
             if used > holding.counted || used < holding.counted && holding.lapse > self.now {

@@ -1,5 +1,6 @@
 //! What the town of a seed is like.
 
+mod clocks;
 mod memory;
 
 use std::time::Duration;
@@ -106,6 +107,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         mutation: options.mutation,
     };
     memory::remember(seed, options, &mut plan);
+    clocks::pause(seed, options, &mut plan);
     plan
 }
 

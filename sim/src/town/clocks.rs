@@ -53,6 +53,9 @@ impl Town {
                 self.under_way(by, ClockCall::Told { births, asked, epoch, shown: now });
             }
             ClockCall::Told { births, asked, epoch, shown } if births == found.births => {
+                // Time that the clock did not show since the question was asked.
+                let since = found.losses.iter().filter(|(at, _)| asked <= *at);
+                let asked = since.fold(asked, |asked, &(_, lost)| asked.earlier(lost));
                 found.clocks.note(epoch, asked, shown, self.rules.drift);
             }
             // Another process is there, or one that does not lead.

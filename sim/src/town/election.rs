@@ -46,6 +46,7 @@ impl Town {
         found.births += 1;
         found.candidate = Some(Box::new(candidate));
         found.clocks = ClockBounds::default();
+        found.losses.clear();
         (found.up, found.knows) = (true, Leader::default());
         let births = found.births;
         self.note(Party::Task(task).who(), What::Begins, [births.into(), nonce, 0]);
@@ -134,6 +135,8 @@ impl Town {
         (found.up, found.process.wake) = (false, Time::MAX);
         found.births += 1;
         let frozen = found.process.frozen.take();
+        self.restart_clock(Party::Task(task));
+        let found = &mut self.tasks[task as usize];
         let births = found.births;
         self.note(Party::Task(task).who(), What::Ends, [births.into(), said.into(), 0]);
         for event in frozen.into_iter().flat_map(|frozen| frozen.backlog) {

@@ -97,6 +97,8 @@ impl Town {
         let found = &mut self.clients[client as usize];
         found.mind = Mind::Nobody;
         let frozen = found.process.frozen.take();
+        self.restart_clock(party);
+        let found = &mut self.clients[client as usize];
         if let Some(stream) = found.process.stream.take() {
             self.abandon(stream, said);
         }

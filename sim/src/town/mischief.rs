@@ -3,6 +3,7 @@
 mod configuration;
 mod leaders;
 mod memory;
+mod pause;
 
 use std::time::Duration;
 
@@ -74,6 +75,7 @@ impl Town {
             Mischief::FillDisk => self.fill_some_disk(),
             Mischief::DamageFile => self.damage_some_file(),
             Mischief::Move => self.change_memory(),
+            Mischief::Pause => self.pause_some(),
         }
     }
 

@@ -59,6 +59,7 @@ impl Town {
         if self.process(party).frozen.as_ref().is_none_or(|frozen| frozen.until > now) {
             return;
         }
+        self.unpause(party);
         if let Party::Client(client) = party {
             self.clients[client as usize].holds.clone().for_each(|hold| self.stop_overdue(hold));
         }

@@ -322,6 +322,10 @@ impl Town {
         self.lacks(crate::mutation::DriverMutation::UseSaidBefore)
     }
 
+    pub(super) fn overlooks_pauses(&self) -> bool {
+        self.lacks(crate::mutation::DriverMutation::PausesUnseen)
+    }
+
     fn tells_of(&self, hold: u32, allowance: Allowance) -> bool {
         let before = self.holdings[hold as usize].amount;
         let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
@@ -333,6 +337,10 @@ impl Town {
 #[expect(clippy::unused_self, reason = "the same calls with the feature and without")]
 impl Town {
     pub(super) const fn says_before(&self) -> bool {
+        false
+    }
+
+    pub(super) const fn overlooks_pauses(&self) -> bool {
         false
     }
 

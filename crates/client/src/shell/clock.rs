@@ -9,21 +9,13 @@ use std::time::Duration;
 use lessor_proto::Time;
 use lessor_proto::message::WallClock;
 
+use crate::suspend;
+
 /// The longest sleep between two looks at the clock: timers stop during suspend.
 const SLICE: Duration = Duration::from_secs(1);
-/// How far the wall clock may run ahead between two looks before it is believed: adjustments of 0.05 % stay far below.
-const BELIEVED: Duration = Duration::from_millis(100);
-
-/// Compares the wall clock with the clock of leases: a virtual machine that was stopped may show on neither until the date is
-/// corrected. What a process may do until some moment ends earlier by the time lost: leases that it holds, and authority
-/// that it leads by. What others may still do by its leave does not: a grantor counts what it has granted as long as it was
-/// to, and waits out its predecessors in full. So a wall clock that is set forward costs capacity for a while, and nothing
-/// else. Between the moment at which a machine goes on and the one at which its date is corrected nothing shows the loss.
+/// The guard of [`suspend`](crate::suspend) on the clocks of this process.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
-    time: Time,
-    wall: WallClock,
-}
+pub struct Watch(suspend::Watch);
 
 /// The time of this process.
 #[must_use]
@@ -74,7 +66,7 @@ impl Watch {
     /// Compares from here on.
     #[must_use]
     pub fn start() -> Watch {
-        Watch { time: now(), wall: wall() }
+        Watch(suspend::Watch::new(now(), wall()))
     }
 
     /// The time that passed since the last look and that [`now`] did not show.
@@ -84,15 +76,7 @@ impl Watch {
 
     /// The same at `time`, which has just been read.
     pub fn lost_by(&mut self, time: Time) -> Duration {
-        self.lost_between(time, wall())
-    }
-
-    fn lost_between(&mut self, time: Time, wall: WallClock) -> Duration {
-        let shown = time.since(self.time);
-        let passed = wall.since_epoch.saturating_sub(self.wall.since_epoch);
-        *self = Watch { time, wall };
-        let lost = passed.saturating_sub(shown);
-        if lost > BELIEVED { lost } else { Duration::ZERO }
+        self.0.lost(time, wall())
     }
 }
 
@@ -104,17 +88,5 @@ mod tests {
     fn the_clock_goes_forward() {
         let first = now();
         assert!(now() >= first);
-    }
-
-    #[test]
-    fn only_a_wall_clock_that_runs_ahead_shows_lost_time() {
-        let wall = |millis| WallClock { since_epoch: Duration::from_millis(millis) };
-        let time = |millis: u64| Time::from_nanos(millis * 1_000_000);
-        let mut watch = Watch { time: time(0), wall: wall(50_000) };
-        assert_eq!(watch.lost_between(time(1_000), wall(51_000)), Duration::ZERO);
-        assert_eq!(watch.lost_between(time(2_000), wall(52_050)), Duration::ZERO, "within an adjustment");
-        assert_eq!(watch.lost_between(time(3_000), wall(113_050)), Duration::from_secs(60));
-        assert_eq!(watch.lost_between(time(4_000), wall(10)), Duration::ZERO, "set back");
-        assert_eq!(watch.lost_between(time(5_000), wall(1_010)), Duration::ZERO);
     }
 }

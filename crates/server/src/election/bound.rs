@@ -43,6 +43,13 @@ impl ClockBounds {
         }
     }
 
+    /// Time has passed that one's own clock did not show: all answers so far are that much older.
+    pub fn lose_time(&mut self, lost: Duration) {
+        for reading in self.reigns.values_mut() {
+            reading.asked = reading.asked.earlier(lost);
+        }
+    }
+
     /// The latest that the clock of the leader of `epoch` can show at `now`; absent if it never answered.
     #[must_use]
     pub fn latest(&self, epoch: u64, now: Time, drift: Drift) -> Option<Time> {
@@ -128,6 +135,18 @@ mod tests {
         // 101/99 of 99 s.
         assert_eq!(bounds.latest(3, second(109), DRIFT), Some(second(601)));
         assert_eq!(bounds.stop(3, second(109), Duration::from_secs(4), DRIFT), Some(second(605)));
+    }
+
+    #[test]
+    fn time_that_the_own_clock_did_not_show_has_passed_for_the_other() {
+        let second = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
+        let mut bounds = ClockBounds::default();
+        bounds.note(3, second(100), second(500), DRIFT);
+        // Ten seconds by one's own clock, and 89 that it stood still.
+        bounds.lose_time(Duration::from_secs(89));
+        assert_eq!(bounds.latest(3, second(110), DRIFT), Some(second(601)));
+        bounds.note(3, second(110), second(590), DRIFT);
+        assert!(bounds.latest(3, second(110), DRIFT) < Some(second(591)), "a later answer is a better one");
     }
 
     #[test]

@@ -103,6 +103,9 @@ impl Town {
         let (rate, now) = (self.odd_rate(), self.now);
         if self.dice.chance(500) {
             let Some(client) = self.any_client() else { return false };
+            if self.process(Party::Client(client)).paused.is_some() {
+                return false;
+            }
             self.clients[client as usize].process.clock.set_rate(now, rate);
             self.note(Who::Client(client), What::Rate, [rate, 0, 0]);
             for hold in self.clients[client as usize].holds.clone() {
@@ -112,6 +115,9 @@ impl Town {
             self.wake_at(Party::Client(client), deadline);
         } else {
             let task = self.any_task();
+            if self.process(Party::Task(task)).paused.is_some() {
+                return false;
+            }
             self.tasks[task as usize].process.clock.set_rate(now, rate);
             self.note(Who::Task(task), What::Rate, [rate, 0, 0]);
             if self.process(Party::Task(task)).frozen.is_none() {

@@ -32,6 +32,8 @@ pub(super) struct Clocks {
     /// Whether the leader has answered.
     heard: bool,
     question: Option<Question>,
+    /// What shows time that one's own clock did not.
+    watch: clock::Watch,
 }
 
 // === impl Clocks ===
@@ -39,10 +41,19 @@ pub(super) struct Clocks {
 impl Clocks {
     pub(super) fn new(drift: Drift) -> Clocks {
         let bounds = ClockBounds::default();
-        Clocks { bounds, drift, leader: None, next: Time::MAX, heard: false, question: None }
+        Clocks {
+            bounds,
+            drift,
+            leader: None,
+            next: Time::MAX,
+            heard: false,
+            question: None,
+            watch: clock::Watch::start(),
+        }
     }
 
-    pub(super) fn bounds(&self) -> &ClockBounds {
+    pub(super) fn bounds(&mut self) -> &ClockBounds {
+        self.bounds.lose_time(self.watch.lost());
         &self.bounds
     }
 
@@ -81,6 +92,8 @@ impl Clocks {
         };
         debug!(epoch, %asked, %shown, "clock of the leader");
         self.bounds.note(epoch, asked, shown, self.drift);
+        // Some of it may have been lost before the question left: then the answer is taken to be older than it is.
+        self.bounds.lose_time(self.watch.lost());
         (self.next, self.heard) = (asked + PACE, true);
         Some(epoch)
     }
