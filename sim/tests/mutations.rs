@@ -96,7 +96,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::TrustOldRecord => Noticed::Story(memory::an_old_record),
         // Towns notice it about once in two thousand seeds (9010504, 9016334: I2).
         GrantorMutation::UnknownBelow => Noticed::Story(memory::a_leaf_that_has_just_begun),
-        GrantorMutation::EmptyIsNothing => Noticed::Story(memory::an_empty_record),
+        GrantorMutation::EmptyIsNothing => Both(420, memory::an_empty_record), // 42, 56, 218: I1
         // Towns notice it about once in a thousand seeds (682: I5).
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
         GrantorMutation::PeakTakesShare => Noticed::Story(loans::claimed_beside_shares),
@@ -115,7 +115,7 @@ fn election(mutation: ElectionMutation) -> Noticed {
         ElectionMutation::NoReadBack => Swarm(80),      // 3, 7, 8: I13
         ElectionMutation::NoGuard => Swarm(200),        // 7, 10, 19: I15
         ElectionMutation::NoOrder => Swarm(150),        // 2, 7, 15: I6
-        ElectionMutation::EpochOfRevision => Noticed::Story(memory::a_wiped_etcd),
+        ElectionMutation::EpochOfRevision => Both(330, memory::a_wiped_etcd), // 33, 47, 182: I4
     }
 }
 
