@@ -16,8 +16,9 @@ pub struct Watch {
     wall: WallClock,
 }
 
-/// How far the wall clock may run ahead between two looks before it is believed: adjustments of 0.05 % stay far below.
-const BELIEVED: Duration = Duration::from_millis(100);
+/// The time by which the wall clock must have run ahead between two looks to be believed: adjustments of 0.05 % stay far below. A
+/// pause that is shorter is not seen, and is an error of the clock like others: one per cent of a lease of ten seconds.
+pub const BELIEVED: Duration = Duration::from_millis(100);
 
 // === impl Watch ===
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lessor_client::suspend::Watch;
+use lessor_client::suspend::{BELIEVED, Watch};
 use lessor_proto::Time;
 
 use crate::plan::Way;
@@ -18,7 +18,11 @@ const STILL: u64 = 0;
 
 impl Town {
     pub(super) fn pause_some(&mut self) -> bool {
+        // What is too short to be seen is for the margin of clocks, which some towns do not have.
         let until = self.spell();
+        if until <= self.now + BELIEVED * 2 {
+            return false;
+        }
         let party = if self.dice.chance(500) {
             // Doorman's clients have no guard.
             self.any_client()
