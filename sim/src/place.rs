@@ -95,6 +95,8 @@ pub(crate) struct Reign {
     pub(crate) opens: Time,
     /// When nothing of earlier reigns is in use any more, likewise.
     pub(crate) ghost_end: Time,
+    /// When nothing of those before its predecessor is: of floors as the second.
+    pub(crate) rest_end: [Time; 2],
     /// It knows nothing of those before it, and learns from holders what they have.
     pub(crate) learns: bool,
     /// What it has of its state directory, if it keeps one.

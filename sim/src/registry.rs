@@ -7,7 +7,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::election::call::{Answer, Call, Failure, Txn};
 use lessor_server::election::record::Keys;
-use lessor_server::node::Record;
+use lessor_server::node::{Record, RestOver};
 
 use crate::clock::Clock;
 use crate::etcd::Etcd;
@@ -27,6 +27,8 @@ struct Part {
     store: Etcd,
     keys: Keys,
     record: Record,
+    /// What marks say to be left from before a leader, and which one.
+    left: BTreeMap<ResourceId, (Amount, u64)>,
     /// Reigns whose keys were deleted by hand, and when.
     forced: Vec<(u64, Time)>,
     /// Numbers of reigns, and the revisions at which their keys were made.
@@ -58,6 +60,7 @@ impl Registry {
             store: Etcd::new(),
             keys: Keys::new(prefix, &name),
             record: Record::default(),
+            left: BTreeMap::new(),
             forced: Vec::new(),
             reigns: BTreeMap::new(),
             since: Time::ZERO,
@@ -104,6 +107,7 @@ impl Registry {
             store: Etcd::new(),
             keys,
             record: Record::default(),
+            left: BTreeMap::new(),
             forced: Vec::new(),
             reigns: BTreeMap::new(),
             since: now,
@@ -202,7 +206,7 @@ impl Registry {
 impl Part {
     /// Takes over what a transaction has put, and gives back which reign says that it did so.
     fn take_over(&mut self, txn: &Txn) -> Option<u64> {
-        let mut by = None;
+        let (mut by, mut rest_over) = (None, None);
         for (key, value) in &txn.puts {
             let words: Vec<&str> = value.split(' ').collect();
             let after = |name: &str| words.iter().position(|word| *word == name).map(|at| words[at + 1]);
@@ -215,14 +219,27 @@ impl Part {
                 self.record.authority = length("authority_ns");
                 self.record.closed = after("closed") == Some("yes");
                 self.record.unknown = after("unknown") == Some("yes");
+                self.record.epoch = by.unwrap_or_default();
+                let over = |name: &str| number(name).map(Duration::from_nanos);
+                rest_over = over("rest_over_ns").zip(over("safe_rest_over_ns"));
             } else if let Some(id) = self.resource(key) {
                 let mark = Amount::from_micros(number("millionths").unwrap_or(0));
+                self.left.remove(&id);
+                let rest = number("rest").map(Amount::from_micros).zip(number("in_epoch"));
+                self.left.extend(rest.map(|rest| (id.clone(), rest)));
                 self.record.marks.insert(id, mark);
             }
         }
         for id in txn.deletes.iter().filter_map(|key| self.resource(key)).collect::<Vec<_>>() {
             self.record.marks.remove(&id);
+            self.left.remove(&id);
         }
+        // It counts beside a header of the same leader that says for how long.
+        let of_it = |(_, (_, epoch)): &(&ResourceId, &(Amount, u64))| *epoch == self.record.epoch;
+        let left = self.left.iter().filter(|_| rest_over.is_some()).filter(of_it);
+        self.record.rests = left.map(|(id, &(amount, _))| (id.clone(), amount)).collect();
+        let (lease, safe_lease) = rest_over.unwrap_or_default();
+        self.record.rest_over = RestOver { lease, safe_lease };
         by
     }
 

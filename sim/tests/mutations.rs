@@ -18,6 +18,7 @@ mod mutations {
     pub(crate) mod names;
     pub(crate) mod numbers;
     pub(crate) mod pollers;
+    pub(crate) mod rests;
     pub(crate) mod safe;
     pub(crate) mod units;
 }
@@ -28,7 +29,8 @@ mod world;
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
 use mutations::{
-    claims, debt, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers, safe, units,
+    claims, debt, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers, rests, safe,
+    units,
 };
 
 /// What is broken with a rule taken out, or with none.
@@ -73,6 +75,10 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::NoGhost => Swarm(100),             // 2: I3; 7, 9: I2
         GrantorMutation::NoNodeGhost => Swarm(100),         // 2, 7: I3; 8: I2
         GrantorMutation::ShortGhost => Swarm(300),          // 4, 11: I3; 14: I2
+        GrantorMutation::ShortRest => Swarm(20),            // 1, 2, 3: I6
+        GrantorMutation::RestUnguarded => Swarm(50),        // 1, 4, 8: I6
+        GrantorMutation::ClaimUnwritten => Swarm(100),      // 3, 12, 18: I6
+        GrantorMutation::ClaimFromLast => Noticed::Story(rests::claimed_from_the_rest),
         GrantorMutation::ClaimsUnlimited => Noticed::Story(claims::a_liar),
         GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
         GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),

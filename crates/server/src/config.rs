@@ -11,6 +11,7 @@ use lessor_proto::{Amount, Drift, ResourceId, Time};
 
 use crate::election::ClockBounds;
 use crate::election::record::RecordRead;
+use crate::ledger::{Ghost, Part};
 use crate::mutation::Rules;
 use crate::repository::Template;
 use crate::token::Keys;
@@ -78,6 +79,10 @@ pub struct ParentConfig {
 pub struct Record {
     /// At most so much is out of each resource; of those that are not mentioned nothing is.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// So much of that the last leader had not granted itself: it was left from before it.
+    pub rests: BTreeMap<ResourceId, Amount>,
+    /// How long that may last, by the clock of the last leader: from when this was read at the latest.
+    pub rest_over: RestOver,
     /// What shows that the node held leases from the one above.
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// For reigns of which that is known, when their leaders had certainly stopped, by their own clocks. What counted then
@@ -106,6 +111,15 @@ pub struct Record {
     pub vacant: Duration,
 }
 
+/// How long what is left from before may last, of each class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RestOver {
+    /// Of all that are not floors.
+    pub lease: Duration,
+    /// Of floors.
+    pub safe_lease: Duration,
+}
+
 /// How long leases may last, of each class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Longest {
@@ -129,6 +143,9 @@ pub enum Claims {
 
 /// How long a leader leads without hearing that it still does, by itself.
 const AUTHORITY: Duration = Duration::from_secs(4);
+
+/// Holders on streams have claimed so long after claims have opened.
+const CLAIMED_AFTER: Duration = Duration::from_secs(2);
 
 // === impl NodeConfig ===
 
@@ -192,6 +209,38 @@ impl Record {
         self.after(since, self.longest().of(resource), drift)
     }
 
+    /// What may be out of `resource` from before, by the clock of a leader that began at `since`.
+    pub(crate) fn ghost(&self, resource: &ResourceId, since: Time, drift: Drift) -> Ghost {
+        let out = self.marks.get(resource).copied().unwrap_or_default();
+        let rest = self.rests.get(resource).map_or(Amount::ZERO, |&rest| rest.min(out));
+        let end = self.ends(resource, since, drift);
+        let own = Part { amount: out.saturating_sub(rest), end };
+        Ghost::new(
+            own,
+            Part { amount: rest, end: self.rest_ends(resource.is_floor(), since, drift).min(end) },
+        )
+    }
+
+    /// When that is over of which a leader that began at `since` tells its successors at `now` when it is: first what was left at
+    /// the last leader, then all.
+    pub(crate) fn next_rest(&self, is_floor: bool, since: Time, now: Time, drift: Drift) -> Time {
+        let rest = self.rest_ends(is_floor, since, drift);
+        if !self.rests.is_empty() && now < rest {
+            return rest;
+        }
+        let longest = self.longest();
+        self.after(since, if is_floor { longest.lease.max(longest.safe_lease) } else { longest.lease }, drift)
+    }
+
+    /// When those who hold from before have had time to claim that.
+    pub(crate) fn settles(&self, since: Time, drift: Drift) -> Time {
+        self.opens(since, drift) + CLAIMED_AFTER.min(self.longest_lease / 4)
+    }
+
+    fn rest_ends(&self, is_floor: bool, since: Time, drift: Drift) -> Time {
+        drift.grantor_end(since, self.rest_over.of(is_floor))
+    }
+
     /// How long any of it may last.
     pub(crate) fn longest(&self) -> Longest {
         Longest { lease: self.longest_lease, safe_lease: self.longest_safe_lease }
@@ -210,10 +259,10 @@ impl From<RecordRead> for Record {
     fn from(read: RecordRead) -> Record {
         let (unknown, epoch) = (read.unknown, read.epoch);
         let RecordRead { longest_lease, longest_safe_lease, authority, closed, .. } = read;
-        let RecordRead { config_version, marks, proofs, .. } = read;
+        let RecordRead { config_version, marks, rests, rest_over, proofs, .. } = read;
         let record =
             Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() };
-        Record { longest_safe_lease, unknown, epoch, ..record }
+        Record { longest_safe_lease, unknown, epoch, rests, rest_over, ..record }
     }
 }
 
@@ -230,6 +279,15 @@ pub(crate) fn learning(template: &Template, record: Option<&Record>, drift: Drif
         before.saturating_add(record.authority)
     });
     drift.stretch(template.learning.max(longest))
+}
+
+// === impl RestOver ===
+
+impl RestOver {
+    /// That of floors, or of all others.
+    pub(crate) fn of(self, is_floor: bool) -> Duration {
+        if is_floor { self.safe_lease } else { self.lease }
+    }
 }
 
 // === impl Longest ===

@@ -15,19 +15,22 @@
 //! What may be out under earlier leaders is a *ghost*: a charge without a holder. It counts until the last of those
 //! leases has certainly ended, and holders who show what they have claim their part of it.
 //!
-//! Where there are marks the sum stays within the *ceiling* as well: what a successor would find written down. It does not
+//! Where there are marks the sum stays within the *ceiling* as well: what a successor would find written down. So does what of
+//! it outlasts the moment by which the record says that a part of the ghost is over. It does not
 //! say what is due to whom, only how much of it can be granted before a larger mark is written.
 //!
 //! Amounts are integers, and the sum is kept in passing; [`Ledger::total`] is what [`Account::charge`] sums up to, and
 //! the ghost.
 
 mod account;
+mod ghost;
 
 use std::time::Duration;
 
 use lessor_proto::{Amount, Drift, Time};
 
 pub use account::{Account, Entry};
+pub use ghost::{Ghost, Origin, Part};
 
 use crate::mutation::{Mutation, Rules};
 
@@ -44,16 +47,25 @@ pub struct Ledger {
     cut: u32,
     debt: bool,
     /// What may be out under earlier leaders, and is not known to whom; part of the sum.
-    ghost: Amount,
-    /// When that is certainly over.
-    ghost_end: Time,
+    ghost: Ghost,
     /// What the sum may not pass before a larger mark is written; absent where there are no marks.
-    ceiling: Option<Amount>,
+    ceiling: Option<Ceiling>,
     /// The most by which anything was cut because of that.
     lack: Amount,
     /// Grants that ask for something back.
     recalls: u64,
     rules: Rules,
+}
+
+/// What a successor would find written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ceiling {
+    /// So much is out, at the most.
+    pub total: Amount,
+    /// So much of it lasts longer than until `rest_end`, at the most.
+    pub lasting: Amount,
+    /// When the rest of it is over.
+    pub rest_end: Time,
 }
 
 /// What somebody should get, and how it is counted.
@@ -107,8 +119,7 @@ impl Ledger {
             since_cut: 0,
             cut: FIRST_CUT,
             debt: false,
-            ghost: Amount::ZERO,
-            ghost_end: Time::ZERO,
+            ghost: Ghost::default(),
             ceiling: None,
             lack: Amount::ZERO,
             recalls: 0,
@@ -116,52 +127,59 @@ impl Ledger {
         }
     }
 
-    /// Counts `ghost` until `end`: what may be out under earlier leaders. Once, before anything is granted.
-    pub fn haunt(&mut self, ghost: Amount, end: Time) {
+    /// Counts `ghost` until its parts end: what may be out under earlier leaders. Once, before anything is granted.
+    pub fn haunt(&mut self, ghost: Ghost) {
         assert!(self.total == 0, "a ghost is older than every grant: {self:?}");
         if self.rules.lack(Mutation::NoGhost) {
             return;
         }
-        self.total += micros(ghost);
+        self.total += micros(ghost.amount());
         self.ghost = ghost;
-        self.ghost_end = end;
         self.set_limit(self.limit);
     }
 
-    /// Forgets the ghost when its time is over.
+    /// Forgets what of the ghost is over.
     pub fn advance(&mut self, now: Time) {
-        if self.ghost > Amount::ZERO && now >= self.ghost_end {
-            self.total -= micros(self.ghost);
-            self.ghost = Amount::ZERO;
+        let ghost = self.ghost.at(now);
+        if ghost != self.ghost {
+            self.total -= micros(self.ghost.amount()) - micros(ghost.amount());
+            self.ghost = ghost;
             self.settle_debt();
         }
     }
 
     /// No more than `amount` of the ghost is left, which counts until `end`.
     pub fn keep_ghost(&mut self, amount: Amount, end: Time) {
-        let over = self.ghost.saturating_sub(amount);
-        self.total -= micros(over);
-        self.ghost = self.ghost.saturating_sub(over);
-        self.ghost_end = self.ghost_end.max(end);
+        let left = self.ghost().min(amount);
+        self.total -= micros(self.ghost().saturating_sub(left));
+        let end = end.max(self.ghost_end());
+        self.ghost = Ghost::new(Part { amount: left, end }, Part::default());
         self.settle_debt();
     }
 
     /// Counts no ghost any more: nothing is granted meanwhile to anybody who has not shown it.
     pub fn exorcise(&mut self) {
-        self.total -= micros(std::mem::take(&mut self.ghost));
+        self.total -= micros(self.ghost());
+        self.ghost = self.ghost.without(Amount::MAX, Origin::Last);
         self.settle_debt();
     }
 
     /// What may be out under earlier leaders and was not claimed.
     #[must_use]
     pub fn ghost(&self) -> Amount {
-        self.ghost
+        self.ghost.amount()
     }
 
-    /// When that is over.
+    /// The same by when it is over.
+    #[must_use]
+    pub fn ghost_parts(&self) -> &Ghost {
+        &self.ghost
+    }
+
+    /// When all of that is over.
     #[must_use]
     pub fn ghost_end(&self) -> Time {
-        self.ghost_end
+        self.ghost.end()
     }
 
     /// What is charged to grants since the debt began, in millionths; nothing without a debt.
@@ -173,7 +191,7 @@ impl Ledger {
     /// The sum that grants can still reach: the limit without the ghost.
     #[must_use]
     pub fn shareable(&self) -> Option<Amount> {
-        self.limit.map(|limit| limit.saturating_sub(self.ghost))
+        self.limit.map(|limit| limit.saturating_sub(self.ghost()))
     }
 
     /// The rules that it keeps.
@@ -208,7 +226,7 @@ impl Ledger {
     /// The sum without the ghost: what is charged to holders, in millionths.
     #[must_use]
     pub fn lent(&self) -> u128 {
-        self.total - micros(self.ghost)
+        self.total - micros(self.ghost())
     }
 
     /// Whether more is out than the limit since it was cut.
@@ -228,15 +246,35 @@ impl Ledger {
 
     /// Changes the ceiling: another mark has been written, or is about to be if it is a lower one. Returns whether it was
     /// another.
-    pub fn set_ceiling(&mut self, ceiling: Option<Amount>) -> bool {
+    pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) -> bool {
         self.lack = Amount::ZERO;
         std::mem::replace(&mut self.ceiling, ceiling) != ceiling
     }
 
     /// What the sum may not pass before a larger mark is written.
     #[must_use]
-    pub fn ceiling(&self) -> Option<Amount> {
+    pub fn ceiling(&self) -> Option<Ceiling> {
         self.ceiling
+    }
+
+    /// How much of the sum outlasts the moment by which the rest is over by the record; all of it where nothing is written of a
+    /// rest.
+    #[must_use]
+    pub fn lasting(&self) -> Amount {
+        let ending = self.ceiling.map_or(Amount::ZERO, |ceiling| self.ghost.ending_by(ceiling.rest_end));
+        amount(self.total - micros(ending))
+    }
+
+    /// How much more would outlast the rest if `claimed` were claimed, where that would pass the ceiling; nothing where it fits.
+    #[must_use]
+    pub fn lacks_room(&self, claimed: Amount, origin: Origin) -> Amount {
+        let Some(ceiling) = self.ceiling.filter(|_| !self.rules.lack(Mutation::ClaimUnwritten)) else {
+            return Amount::ZERO;
+        };
+        let ending = |ghost: &Ghost| ghost.ending_by(ceiling.rest_end);
+        let moved = ending(&self.ghost).saturating_sub(ending(&self.ghost.without(claimed, origin)));
+        let fits = self.lasting().saturating_add(moved) <= ceiling.lasting;
+        if fits { Amount::ZERO } else { moved }
     }
 
     /// Forgets what was cut: the ceiling allows for it.
@@ -279,18 +317,23 @@ impl Ledger {
 
     fn below_ceiling(&self) -> Amount {
         match self.ceiling {
-            Some(ceiling) if !self.rules.lack(Mutation::MarkLate) => {
-                amount(micros(ceiling).saturating_sub(self.total))
-            }
+            Some(ceiling) if !self.rules.lack(Mutation::MarkLate) => self.room_below(ceiling),
             _ => Amount::MAX,
+        }
+    }
+
+    fn room_below(&self, ceiling: Ceiling) -> Amount {
+        let room = amount(micros(ceiling.total).saturating_sub(self.total));
+        match self.rules.lack(Mutation::RestUnguarded) {
+            true => room,
+            false => room.min(ceiling.lasting.saturating_sub(self.lasting())),
         }
     }
 
     /// Somebody could grow by `growth` if there were no ceiling.
     fn miss(&mut self, growth: Amount) {
         if let Some(ceiling) = self.ceiling {
-            let room = amount(micros(ceiling).saturating_sub(self.total));
-            self.lack = self.lack.max(growth.saturating_sub(room));
+            self.lack = self.lack.max(growth.saturating_sub(self.room_below(ceiling)));
         }
     }
 
@@ -316,11 +359,12 @@ impl Ledger {
 
     /// Charges `claimed`, which the holder has from an earlier leader, out of the ghost; as much of it as that has left.
     /// The sum stays the same. It is not counted as granted since a cut. Promises about grants from `seq` on are about it.
-    pub fn claim(&mut self, account: &mut Account, claimed: Amount, seq: u32) -> Amount {
+    pub fn claim(&mut self, account: &mut Account, claimed: Amount, seq: u32, origin: Origin) -> Amount {
         let limited = !self.rules.lack(Mutation::ClaimsUnlimited);
-        let amount = if limited { claimed.min(self.ghost) } else { claimed };
-        let (end, taken) = (self.ghost_end, amount.min(self.ghost));
-        self.ghost = self.ghost.saturating_sub(taken);
+        let amount = if limited { claimed.min(self.ghost()) } else { claimed };
+        let (end, taken) = (self.ghost_end(), amount.min(self.ghost()));
+        let origin = if self.rules.lack(Mutation::ClaimFromLast) { Origin::Last } else { origin };
+        self.ghost = self.ghost.without(taken, origin);
         self.total -= micros(taken);
         self.change(account, |account| account.add(Entry { amount, end, seq, cut: BEFORE_START }));
         amount
@@ -328,7 +372,7 @@ impl Ledger {
 
     /// What a claimant gives up of what it claimed is out to nobody known again. To be said before it does.
     pub fn give_back(&mut self, amount: Amount) {
-        self.ghost = self.ghost.saturating_add(amount);
+        self.ghost = self.ghost.with(amount);
         self.total += micros(amount);
     }
 

@@ -10,8 +10,16 @@
 //! successor could not hand out before it has waited for all that may be. Whatever is due at about the same time is written
 //! together.
 //!
+//! What is left of a ghost is over sooner than what the leader grants itself, so beside a mark stands how much of it is *left
+//! from before*, and in the header when that is over. Both are written once holders have had time to claim, and when that
+//! is over for how long is written anew every ten seconds. Whatever outlasts it stays within the rest of the mark: a claim
+//! that does not waits until the record says so.
+//!
 //! With the marks goes a header: how long leases may last, and how long their leader may act unseen. It too is written
 //! before it counts, so a leader grants nothing before its first write.
+
+mod header;
+mod need;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +27,13 @@ use std::time::Duration;
 use lessor_client::holding::Proof;
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 
-use crate::config::{Longest, NodeConfig, Record};
+use crate::config::{Longest, NodeConfig, Record, RestOver};
+use crate::ledger::Ceiling;
+
+pub use self::header::Header;
+use self::header::Heading;
+use self::need::Value;
+pub(crate) use self::need::{Need, Over};
 
 /// A change of the record, to be made whole and only as long as this leader has not been succeeded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,49 +42,14 @@ pub struct MarkWrite {
     pub ticket: u64,
     /// Marks to be set.
     pub puts: BTreeMap<ResourceId, Amount>,
+    /// So much of marks that are set is left from before this leader; of others nothing.
+    pub rests: BTreeMap<ResourceId, Amount>,
     /// What is to stand beside them: what shows the lease of the node.
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// Marks to be removed: nothing is out.
     pub deletes: BTreeSet<ResourceId>,
     /// What is to stand beside the marks; absent: as it does.
     pub header: Option<Header>,
-}
-
-/// What stands beside the marks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
-    /// No lease is granted for longer, but of floors.
-    pub longest_lease: Duration,
-    /// No floor is granted for longer, nor for longer than that; zero where there are none.
-    pub longest_safe_lease: Duration,
-    /// A leader goes on for no longer without hearing that it leads.
-    pub authority: Duration,
-    /// Nothing is granted after this was written.
-    pub closed: bool,
-    /// The newest configuration that was in force.
-    pub config_version: u64,
-    /// More may be out than the marks say: the leader does not know yet what was before it.
-    pub unknown: bool,
-}
-
-/// What a mark has to allow for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Need {
-    /// What is out or would be, if there were no mark.
-    pub(crate) amount: Amount,
-    /// What is out.
-    pub(crate) out: Amount,
-    /// Nothing is granted in fractions of this.
-    pub(crate) grain: Amount,
-    /// The most that can be out; absent: without limit.
-    pub(crate) limit: Option<Amount>,
-    /// Whether whatever a mark is too high by is missing to those who hold from a successor: of a lease from the node above,
-    /// which is as much as is wanted, and of what everybody wants more of than there is.
-    pub(crate) is_tight: bool,
-    /// Whether somebody got less than its share because of the mark.
-    pub(crate) is_felt: bool,
-    /// The reign of the node above under which that lease was granted.
-    pub(crate) reign: Option<u64>,
 }
 
 /// The marks of all resources of a node.
@@ -86,13 +65,17 @@ pub(crate) struct Marks {
     not_before: Time,
     /// Whose mark is to be lowered, and when.
     falling: BTreeSet<(Time, ResourceId)>,
-    in_flight: Option<MarkWrite>,
+    in_flight: Option<(MarkWrite, Over)>,
     last_ticket: u64,
     resigned: bool,
     /// A later configuration was in force than is now: nothing is granted.
     outdated: bool,
     /// Of these more is out than their marks allow: it was shown by holders while that was not known.
     beyond: BTreeSet<ResourceId>,
+    /// The record may say of these that something is left from before.
+    rests: BTreeSet<ResourceId>,
+    /// When it is looked at again what is left from before; absent: never.
+    looks_at: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,29 +84,16 @@ struct Mark {
     most: Amount,
     /// The record holds no less for certain: so much may be out.
     least: Amount,
+    /// The record holds no less for certain beside what is left from before: so much may outlast that.
+    lasting: Amount,
+    /// The record says of no more for certain that it is left from before.
+    rest: Amount,
+    /// The record says for certain that this is over by then, or sooner.
+    rest_end: Time,
     /// When it is to be lowered, or written again.
     falling: Option<Time>,
     /// The reign of the lease whose proof stands beside it for certain.
     reign: Option<u64>,
-}
-
-/// What the header is to say.
-#[derive(Clone, Debug)]
-struct Heading {
-    /// What it says for certain, or less; absent before the first write.
-    written: Option<Header>,
-    /// Whether it may say something else.
-    doubtful: bool,
-    /// The longest leases that may be granted from here on.
-    longest: Longest,
-    authority: Duration,
-    config_version: u64,
-    /// Longer leases that may be out, until then.
-    past: Vec<(Longest, Time)>,
-    /// For how long the leader before may act unseen, and when it certainly does not.
-    before: (Duration, Time),
-    /// Until then it is not known what is out from before.
-    unknown_until: Time,
 }
 
 /// What has come of a write.
@@ -139,8 +109,10 @@ pub(crate) struct Settled {
 const WINDOW: Duration = Duration::from_millis(2);
 /// A mark is lowered when it was too high for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// By what fraction of a lease a mark may be too high for longer.
-const TIGHT: u64 = 256;
+/// How often it is looked at what is left from before, and said how long that may be out.
+const LOOKS: Duration = Duration::from_secs(10);
+/// After something is over that is told of, nodes have let it end.
+const LET_END: Duration = Duration::from_millis(100);
 /// After a write that failed, or may have.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
@@ -156,7 +128,9 @@ impl Marks {
         let ends = |id: &ResourceId| record.ends(id, since, config.drift);
         let found = |(id, &amount): (&ResourceId, &Amount)| {
             let reign = record.proofs.get(id).map(|proof| proof.order.epoch);
-            (id.clone(), Mark { most: amount, least: amount, falling: Some(ends(id)), reign })
+            // The first write of an election says that all of it is the own part.
+            let (most, least, lasting) = (amount, amount, amount);
+            (id.clone(), Mark { most, least, lasting, falling: Some(ends(id)), reign, ..Mark::default() })
         };
         let past = record.longest().classes();
         let past = past.map(|(class, length)| (class, record.after(since, length, config.drift)));
@@ -181,12 +155,14 @@ impl Marks {
             resigned: false,
             outdated: false,
             beyond: BTreeSet::new(),
+            rests: BTreeSet::new(),
+            looks_at: (!record.marks.is_empty()).then(|| record.settles(since, config.drift)),
         }
     }
 
-    /// So much may be out of a resource.
-    pub(crate) fn ceiling(&self, id: &ResourceId) -> Amount {
-        self.marks.get(id).map_or(Amount::ZERO, |mark| mark.least)
+    /// So much may be out of a resource, and outlast what is left from before.
+    pub(crate) fn ceiling(&self, id: &ResourceId) -> Ceiling {
+        self.marks.get(id).copied().unwrap_or_default().ceiling()
     }
 
     /// No lease may be longer.
@@ -232,13 +208,13 @@ impl Marks {
     /// A resource may have come to need another mark. Returns whether it needs a larger one.
     pub(crate) fn note(&mut self, now: Time, id: &ResourceId, need: Need) -> bool {
         let found = self.marks.get(id).copied();
-        let Mark { most, least, falling, reign } = found.unwrap_or_default();
+        let Mark { most, least, lasting, falling, reign, .. } = found.unwrap_or_default();
         let opening = self.header.written.is_none();
         match need.out > least {
             true => _ = self.beyond.insert(id.clone()),
             false => _ = self.beyond.remove(id),
         }
-        let short = need.amount > least;
+        let short = need.amount > least || need.lasting > lasting;
         if (need.is_felt || opening) && short && !self.due.contains(id) {
             self.due.insert(id.clone());
             self.hurry(now);
@@ -253,23 +229,30 @@ impl Marks {
         short
     }
 
-    /// What is to be written at `now`, if anything; `need` tells what each resource needs, and `proof` what is to stand
-    /// beside its mark. Nothing before it is known what has become of the write before.
+    /// What is to be written at `now`, if anything; `need` tells what each resource needs, `over` when what is left from
+    /// before is over, and `proof` what is to stand beside a mark. Nothing before it is known what has become of the write
+    /// before.
     pub(crate) fn next(
         &mut self,
         now: Time,
         need: impl Fn(&ResourceId) -> Need,
+        over: Over,
         proof: impl Fn(&ResourceId) -> Option<Proof>,
     ) -> Option<MarkWrite> {
         if self.resigned || self.deadline().is_none_or(|at| now < at) {
             return None;
         }
-        let mut values: BTreeMap<ResourceId, Amount> = BTreeMap::new();
+        let mut values: BTreeMap<ResourceId, Value> = BTreeMap::new();
         if self.due_at <= now {
             for id in std::mem::take(&mut self.due) {
-                let need = need(&id);
-                if need.amount > self.ceiling(&id) {
-                    values.insert(id, need.mark());
+                let (need, Ceiling { total, lasting, .. }) = (need(&id), self.ceiling(&id));
+                if need.amount > total || need.lasting > lasting {
+                    let mark = if need.amount > total { need.mark() } else { total };
+                    values.insert(id, need.beside(mark));
+                    if need.rest > Amount::ZERO {
+                        // What is not claimed of that is told of again.
+                        self.looks_at = self.looks_at.into_iter().chain([now + LOOKS]).min();
+                    }
                 }
             }
         }
@@ -279,19 +262,37 @@ impl Marks {
             mark.falling = None;
             let need = need(&id);
             if need.is_exceeded_by(mark.most) {
-                values.entry(id).or_insert(need.lower_mark());
+                values.entry(id).or_insert(need.beside(need.lower_mark()));
             } else if need.reign > mark.reign && mark.least > Amount::ZERO {
-                values.entry(id).or_insert(mark.least);
+                values.entry(id).or_insert(need.beside(mark.least));
             }
         }
-        let header = self.header.next(now, false, self.beyond.is_empty());
+        let looks = self.looks_at.take_if(|at| *at <= now).is_some();
+        if looks {
+            for (id, mark) in &self.marks {
+                let need = need(id);
+                let value = need.beside(mark.least);
+                let is_news = value.rest < mark.rest || value.rest > mark.rest.saturating_add(need.ample());
+                if is_news && need.out <= mark.least {
+                    values.entry(id.clone()).or_insert(value);
+                }
+            }
+        }
+        self.note_rests(&values);
+        if looks {
+            let told = (!self.rests.is_empty()).then_some(now + LOOKS);
+            self.looks_at = told.into_iter().chain(over.next(now).map(|at| at + LET_END)).min();
+        }
+        let header = self.header.at(now, false, self.beyond.is_empty(), self.rest_over(now, over));
+        let tells = header.rest_over.is_some() && (looks || !values.is_empty());
+        let header = (tells || self.header.is_news(header)).then_some(header);
         self.due_at = Time::MAX;
-        (!values.is_empty() || header.is_some()).then(|| self.write(values, header, proof))
+        (!values.is_empty() || header.is_some()).then(|| self.write(values, header, over, proof))
     }
 
     /// What has become of the write `ticket`; not `committed`: nobody knows.
     pub(crate) fn settle(&mut self, now: Time, ticket: u64, committed: bool) -> Option<Settled> {
-        let write = self.in_flight.take_if(|write| write.ticket == ticket)?;
+        let (write, over) = self.in_flight.take_if(|(write, _)| write.ticket == ticket)?;
         let mut settled = Settled::default();
         if let Some(header) = write.header.filter(|_| committed) {
             let before = self.header.written.replace(header).map_or(Longest::default(), Header::longest);
@@ -301,16 +302,31 @@ impl Marks {
         let deletes = write.deletes.into_iter().map(|id| (id, Amount::ZERO));
         for (id, amount) in write.puts.into_iter().chain(deletes) {
             let mark = self.marks.entry(id.clone()).or_default();
+            let rest = write.rests.get(&id).copied().unwrap_or_default();
             match committed {
-                true if amount == Amount::ZERO && mark.falling.is_none() => _ = self.marks.remove(&id),
+                true if amount == Amount::ZERO && mark.falling.is_none() => {
+                    self.marks.remove(&id);
+                    self.rests.remove(&id);
+                }
                 true => {
                     (mark.most, mark.least) = (amount, amount);
+                    (mark.lasting, mark.rest) = (amount.saturating_sub(rest), rest);
+                    if rest == Amount::ZERO {
+                        self.rests.remove(&id);
+                    }
+                    mark.rest_end = over.of(&id);
                     mark.reign = write.proofs.get(&id).map(|proof| proof.order.epoch);
                 }
-                false if mark.least < amount => _ = self.due.insert(id.clone()),
+                false if mark.least < amount || mark.lasting < amount.saturating_sub(rest) => {
+                    self.due.insert(id.clone());
+                }
                 false => self.set_falling(&id, Some(now + PATIENCE)),
             }
             settled.resources.extend(committed.then_some(id));
+        }
+        if self.rests.is_empty() && self.header.written.is_some_and(|written| written.rest_over.is_some()) {
+            // Nothing is left that this could be about.
+            self.looks_at = self.looks_at.into_iter().chain([now + LOOKS]).min();
         }
         if !committed {
             self.not_before = now + BACK_OFF;
@@ -326,16 +342,21 @@ impl Marks {
     pub(crate) fn resign(
         &mut self,
         now: Time,
-        need: impl Fn(&ResourceId) -> Amount,
+        need: impl Fn(&ResourceId) -> Need,
+        over: Over,
         proof: impl Fn(&ResourceId) -> Option<Proof>,
     ) -> MarkWrite {
         self.resigned = true;
         self.in_flight = None;
-        let values: BTreeMap<ResourceId, Amount> =
-            self.marks.iter().map(|(id, mark)| (id.clone(), mark.least.min(need(id)))).collect();
+        let value = |(id, mark): (&ResourceId, &Mark)| {
+            let need = need(id);
+            (id.clone(), need.beside(mark.least.min(need.out)))
+        };
+        let values: BTreeMap<ResourceId, Value> = self.marks.iter().map(value).collect();
         let closed = now >= self.header.before.1;
-        let header = self.header.next(now, closed, self.beyond.is_empty()).or(self.header.written);
-        self.write(values, header, proof)
+        self.note_rests(&values);
+        let header = self.header.at(now, closed, self.beyond.is_empty(), self.rest_over(now, over));
+        self.write(values, Some(header), over, proof)
     }
 
     /// When there is something to be written.
@@ -345,23 +366,31 @@ impl Marks {
         }
         let falling = self.falling.first().map(|&(at, _)| at);
         let learnt = self.header.learnt_at().filter(|_| self.beyond.is_empty());
-        let changes = [falling, self.header.changes_at(), learnt].into_iter().flatten();
+        let changes = [falling, self.header.changes_at(), learnt, self.looks_at].into_iter().flatten();
         let at = changes.fold(self.due_at, Time::min);
         (at < Time::MAX).then(|| at.max(self.not_before))
     }
 
     fn write(
         &mut self,
-        values: BTreeMap<ResourceId, Amount>,
+        values: BTreeMap<ResourceId, Value>,
         header: Option<Header>,
+        over: Over,
         proof: impl Fn(&ResourceId) -> Option<Proof>,
     ) -> MarkWrite {
         self.last_ticket += 1;
         let mut write = MarkWrite { ticket: self.last_ticket, header, ..MarkWrite::default() };
-        for (id, amount) in values {
+        for (id, Value { amount, rest }) in values {
             let mark = self.marks.entry(id.clone()).or_default();
             mark.most = mark.most.max(amount);
             mark.least = mark.least.min(amount);
+            mark.lasting = mark.lasting.min(amount.saturating_sub(rest));
+            // Whatever was said before is over no later.
+            mark.rest_end = if mark.rest > Amount::ZERO { mark.rest_end } else { over.of(&id) };
+            mark.rest = mark.rest.max(rest);
+            if rest > Amount::ZERO {
+                write.rests.insert(id.clone(), rest);
+            }
             if amount > Amount::ZERO {
                 write.proofs.extend(proof(&id).map(|proof| (id.clone(), proof)));
                 write.puts.insert(id, amount);
@@ -372,8 +401,20 @@ impl Marks {
         if let Some(header) = header {
             self.header.send(header);
         }
-        self.in_flight = Some(write.clone());
+        self.in_flight = Some((write.clone(), over));
         write
+    }
+
+    /// The record may say from here on that something is left from before of those of which it is to say so.
+    fn note_rests(&mut self, values: &BTreeMap<ResourceId, Value>) {
+        let left = values.iter().filter(|(_, value)| value.rest > Amount::ZERO);
+        self.rests.extend(left.map(|(id, _)| id.clone()));
+    }
+
+    /// How long what is left from before may still be out, if the record may say of anything that it is.
+    fn rest_over(&self, now: Time, over: Over) -> Option<RestOver> {
+        let rest_over = RestOver { lease: over.lease.since(now), safe_lease: over.safe_lease.since(now) };
+        (!self.rests.is_empty()).then_some(rest_over)
     }
 
     fn set_falling(&mut self, id: &ResourceId, at: Option<Time>) {
@@ -391,102 +432,10 @@ impl Marks {
     }
 }
 
-// === impl Header ===
+// === impl Mark ===
 
-impl Header {
-    /// How long leases may last.
-    fn longest(self) -> Longest {
-        Longest { lease: self.longest_lease, safe_lease: self.longest_safe_lease }
-    }
-}
-
-// === impl Heading ===
-
-impl Heading {
-    /// What it should say at `now`, if it does not.
-    fn next(&mut self, now: Time, closed: bool, all_marked: bool) -> Option<Header> {
-        self.past.retain(|&(_, until)| now < until);
-        let longest = self.past.iter().fold(self.longest, |longest, &(past, _)| longest.max(past));
-        let (authority, until) = self.before;
-        let before = if now < until { authority } else { Duration::ZERO };
-        let header = Header {
-            longest_lease: longest.lease,
-            longest_safe_lease: longest.safe_lease,
-            authority: self.authority.max(before),
-            closed,
-            config_version: self.config_version,
-            unknown: now < self.unknown_until || !all_marked,
-        };
-        (self.doubtful || self.written != Some(header)).then_some(header)
-    }
-
-    /// It may say `header` from here on.
-    fn send(&mut self, header: Header) {
-        self.doubtful = true;
-        if let Some(written) = &mut self.written {
-            let Longest { lease, safe_lease } = written.longest().min(header.longest());
-            (written.longest_lease, written.longest_safe_lease) = (lease, safe_lease);
-        }
-    }
-
-    /// When it is to say that the marks are all there is to know, if it says that they are not.
-    fn learnt_at(&self) -> Option<Time> {
-        self.written.filter(|written| written.unknown).map(|_| self.unknown_until)
-    }
-
-    /// Whether it does not allow what is to be granted.
-    fn is_due(&self) -> bool {
-        self.doubtful || self.written.is_none_or(|written| self.longest.passes(written.longest()))
-    }
-
-    /// When it says more than it has to.
-    fn changes_at(&self) -> Option<Time> {
-        let written = self.written?;
-        let past = self.past.iter().map(|&(_, until)| until).min();
-        let past = past.filter(|_| written.longest().passes(self.longest));
-        let before = (written.authority > self.authority).then_some(self.before.1);
-        past.into_iter().chain(before).min()
-    }
-}
-
-// === impl Need ===
-
-impl Need {
-    /// What is written for it.
-    fn mark(&self) -> Amount {
-        if self.amount == Amount::ZERO {
-            return Amount::ZERO;
-        }
-        let (grain, ahead) = (self.grain.as_micros().max(1), self.amount.saturating_add(self.chunk()));
-        let ahead = Amount::from_micros(ahead.as_micros().div_ceil(grain).saturating_mul(grain));
-        match self.limit {
-            // What is out may pass a limit that was cut.
-            Some(limit) => ahead.min(limit.max(self.amount)),
-            None => ahead,
-        }
-    }
-
-    /// What is written when it has been less for some time.
-    fn lower_mark(&self) -> Amount {
-        if self.is_tight { self.amount } else { self.mark() }
-    }
-
-    /// Whether a mark is much too high.
-    fn is_exceeded_by(&self, mark: Amount) -> bool {
-        let chunk = self.chunk();
-        let ample = match self.is_tight {
-            true => Amount::from_micros(self.whole().as_micros() / TIGHT),
-            false => chunk.saturating_add(chunk),
-        };
-        mark > self.amount.saturating_add(ample) || self.amount == Amount::ZERO && mark > Amount::ZERO
-    }
-
-    fn whole(&self) -> Amount {
-        self.limit.unwrap_or(self.amount)
-    }
-
-    /// How far ahead marks are raised.
-    fn chunk(&self) -> Amount {
-        Amount::from_micros(self.amount.as_micros() / 8 + self.whole().as_micros().div_ceil(64))
+impl Mark {
+    fn ceiling(&self) -> Ceiling {
+        Ceiling { total: self.least, lasting: self.lasting, rest_end: self.rest_end }
     }
 }

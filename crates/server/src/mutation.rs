@@ -34,6 +34,14 @@ pub enum Mutation {
     NoNodeGhost,
     /// What may be out from before stops counting half way.
     ShortGhost,
+    /// The record says that what is left from before is over in half the time that it is.
+    ShortRest,
+    /// More is handed out than the record says that outlasts what is left from before.
+    RestUnguarded,
+    /// A claim is honoured before the record allows for it beside what is left from before.
+    ClaimUnwritten,
+    /// Whatever is claimed comes out of the part of what may be out from before that ends last.
+    ClaimFromLast,
     /// Claims are honoured beyond what may be out.
     ClaimsUnlimited,
     /// What a holder has from an earlier reign is taken out of what may be out each time it shows it, and each time another
@@ -99,7 +107,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 39] = [
+    pub const ALL: [Mutation; 43] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -110,6 +118,10 @@ impl Mutation {
         Mutation::NoGhost,
         Mutation::NoNodeGhost,
         Mutation::ShortGhost,
+        Mutation::ShortRest,
+        Mutation::RestUnguarded,
+        Mutation::ClaimUnwritten,
+        Mutation::ClaimFromLast,
         Mutation::ClaimsUnlimited,
         Mutation::ClaimsAdded,
         Mutation::LeaderFreesOld,

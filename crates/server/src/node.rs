@@ -11,6 +11,7 @@ mod parent;
 mod peers;
 mod status;
 mod stream;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::time::Duration;
 use lessor_proto::message::{Answer, Ask, HolderKind, Order, Refusal, Release, Report, WallClock};
 use lessor_proto::{ClientId, ResourceId, Time};
 
-pub use crate::config::{Claims, NodeConfig, ParentConfig, Record};
+pub use crate::config::{Claims, NodeConfig, ParentConfig, Record, RestOver};
 use crate::config::{Longest, learning};
 use crate::date::Date;
 pub use crate::marks::{Header, MarkWrite};
@@ -37,6 +38,7 @@ use self::parent::Above;
 pub(crate) use self::peers::Peers;
 pub use self::status::{ClaimTally, NodeStatus, ResourceRow, StatusQuery, Tally};
 pub use self::stream::{FromParent, Output, Peer};
+use self::waiting::Waiting;
 
 /// A node that leads: it grants out of what its repository says.
 #[derive(Clone, Debug)]
@@ -61,6 +63,8 @@ pub struct Node {
     heartbeat: Duration,
     date: Date,
     tally: Tally,
+    /// Claims on streams that wait for a write.
+    waiting: Waiting,
 }
 
 /// The shortest time between heartbeats, and the longest: a stream that is dead in silence is given up when two are not
@@ -99,6 +103,7 @@ impl Node {
             timeline: BTreeSet::new(),
             date: Date::default(),
             tally: Tally::default(),
+            waiting: Waiting::default(),
         }
     }
 
@@ -331,6 +336,11 @@ impl Node {
             };
             let reign = reign(&self.config, &self.marks, self.since, self.sessions);
             let reign = Reign { date: self.date, ..reign };
+            if resource.waits_for_room(now, ask, report, reign) {
+                retry = retry.into_iter().chain([PROMPT]).min();
+                self.sync(now, id);
+                continue;
+            }
             let reply = resource.report(now, ask, report, reign);
             let displaced = resource.wake() != resource.booked;
             match reply {

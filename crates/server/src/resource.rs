@@ -53,7 +53,7 @@ use self::units::Pool;
 use crate::config::{Longest, NodeConfig, learning};
 use crate::date::Date;
 use crate::hub::Hub;
-use crate::ledger::Ledger;
+use crate::ledger::{Ceiling, Ghost, Ledger, Part};
 use crate::marks::Need;
 use crate::mutation::Mutation;
 use crate::node::{ClaimTally, Peer};
@@ -129,6 +129,8 @@ pub struct Resource {
     succeeded: BTreeMap<Slot, (Amount, Time)>,
     /// What holders have shown to have of an earlier life of this node, of which it knows nothing, and until when.
     shown: BTreeMap<Slot, (Amount, Time)>,
+    /// What is claimed, and waits until the record says that it outlasts what is left from before.
+    room: Amount,
 }
 
 /// What stays the same for every report of one ask.
@@ -158,13 +160,13 @@ impl Resource {
         let mut longest = template.lease_length;
         let known = record.filter(|record| !record.unknown);
         if let Some(record) = known {
-            let out = record.marks.get(&id).copied().unwrap_or_default();
-            let end = match reign.config.rules.lack(Mutation::ShortGhost) {
-                true => reign.since + record.longest().of(&id) / 2,
-                false => record.ends(&id, reign.since, drift),
-            };
+            let mut ghost = record.ghost(&id, reign.since, drift);
+            if reign.config.rules.lack(Mutation::ShortGhost) {
+                let end = reign.since + record.longest().of(&id) / 2;
+                ghost = Ghost::new(Part { amount: ghost.amount(), end }, Part::default());
+            }
             if !(leased && reign.config.rules.lack(Mutation::NoNodeGhost)) {
-                ledger.haunt(out, end);
+                ledger.haunt(ghost);
             }
             ledger.advance(now);
             longest = record.longest().of(&id);
@@ -207,6 +209,7 @@ impl Resource {
             claims: ClaimTally::default(),
             succeeded: BTreeMap::new(),
             shown: BTreeMap::new(),
+            room: Amount::ZERO,
             terms: Arc::clone(&template),
             template: Some(template),
         };
@@ -431,11 +434,19 @@ impl Resource {
         Need {
             amount,
             out,
+            lasting: self
+                .ledger
+                .lasting()
+                .saturating_add(amount.saturating_sub(out))
+                .saturating_add(self.room),
+            rest: Amount::ZERO,
+            room: self.room,
             grain: self.terms.grain(),
             limit,
             is_tight: self.is_leased() || self.terms.in_steps,
             // What was shown while learning is charged at once: the record says meanwhile that it does not know.
-            is_felt: lack > Amount::ZERO || self.ledger.ceiling().is_some_and(|ceiling| out > ceiling),
+            is_felt: lack.max(self.room) > Amount::ZERO
+                || self.ledger.ceiling().is_some_and(|ceiling| out > ceiling.total),
             reign: None,
         }
     }
@@ -446,7 +457,7 @@ impl Resource {
     }
 
     /// So much may be out from here on, in all; absent: there are no marks.
-    pub(crate) fn set_ceiling(&mut self, ceiling: Option<Amount>) {
+    pub(crate) fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
         if self.ledger.set_ceiling(ceiling) {
             self.unsettle();
         }

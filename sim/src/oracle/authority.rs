@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use lessor_proto::message::Grant;
 use lessor_proto::{Amount, Time};
-use lessor_server::node::Record;
+use lessor_server::node::{Books, Record};
 
+use super::books::ROUNDING;
 use crate::plan::Keeps;
 use crate::process::Party;
 use crate::town::Town;
@@ -80,16 +81,33 @@ impl Town {
         }
     }
 
-    /// What is out of a resource is not more than a successor would find written.
-    pub(super) fn check_mark(&mut self, task: u32, resource: u16, total: u128) {
+    /// What is out of a resource is not more than a successor would find written, nor what of it outlasts the moment by which it
+    /// would take the rest for over, if its clock were fast and ours slow.
+    pub(super) fn check_mark(&mut self, task: u32, resource: u16, books: &Books) {
         let id = &self.resources[usize::from(resource)].id;
         let Some(record) = self.record_of(task) else { return };
         let mark = record.marks.get(id).copied().unwrap_or(Amount::ZERO);
+        let rest = record.rests.get(id).copied().unwrap_or(Amount::ZERO);
+        let over = if id.is_floor() { record.rest_over.safe_lease } else { record.rest_over.lease };
+        let (epoch, unknown, closed) = (record.epoch, record.unknown, record.closed);
+        let ending = books.ghost_parts.ending_by(self.local(Party::Task(task)) + over + ROUNDING);
+        let total = books.total;
+        let lasting = total - u128::from(ending.as_micros());
+        // One that was deposed is itself what the writer found, and ends with that.
+        let wrote = self.tasks[task as usize].epoch() == Some(epoch) && !unknown;
+        if wrote && rest > Amount::ZERO && lasting > u128::from(mark.saturating_sub(rest).as_micros()) {
+            self.oracle.fail(6, || {
+                format!(
+                    "task {task} has {lasting} of r{resource} out for longer than {over:?}, and of {mark} {rest} is written \
+                     to end by then"
+                )
+            });
+        }
         // Who learns what is out says so, and a successor learns it as well.
-        if total > u128::from(mark.as_micros()) && !record.unknown {
+        if total > u128::from(mark.as_micros()) && !unknown {
             self.oracle
                 .fail(6, || format!("task {task} has {total} of r{resource} out, and {mark} is written"));
-        } else if total > 0 && record.closed {
+        } else if total > 0 && closed {
             self.oracle.fail(6, || format!("task {task} acts, and the record is closed"));
         }
     }

@@ -39,7 +39,7 @@ const MOST_ENTRIES: usize = 16;
 /// Nodes cut time into ticks of 67 ms.
 const TICK: std::time::Duration = std::time::Duration::from_millis(70);
 /// Clocks are read in whole nanoseconds.
-const ROUNDING: std::time::Duration = std::time::Duration::from_nanos(16);
+pub(super) const ROUNDING: std::time::Duration = std::time::Duration::from_nanos(16);
 
 // === impl Seen ===
 
@@ -82,7 +82,7 @@ impl Town {
         for task in 0..self.tasks.len() as u32 {
             for resource in 0..self.resources.len() as u16 {
                 let Some(books) = self.books_of(task, resource) else { continue };
-                let Books { limit, total, ghost, ghost_until, in_debt, since_cut, children } = books;
+                let Books { limit, total, ghost, ghost_until, in_debt, since_cut, children, .. } = books;
                 let seen = &self.oracle.seen[self.oracle.at(task, resource)];
                 let now = self.local(Party::Task(task));
                 text += &format!(
@@ -236,7 +236,7 @@ impl Town {
             self.check_limit(task, resource, &books, claimed);
         }
         if acts {
-            self.check_mark(task, resource, books.total);
+            self.check_mark(task, resource, &books);
         }
         let below = self.oracle.below[self.oracle.at(place, resource)];
         let knows = is_head && !self.is_learning(task);
@@ -325,6 +325,21 @@ impl Town {
         };
         let claimed = seen.ghost.saturating_sub(ghost);
         (seen.epoch, seen.ghost) = (epoch, ghost);
+        let id = &self.resources[usize::from(resource)].id;
+        let now = self.local(Party::Task(task));
+        let reign = self.tasks[task as usize].reign.as_ref();
+        let outlasts = reign.is_some_and(|reign| {
+            let rest = reign.read.rests.get(id).copied().unwrap_or_default();
+            let own = found.copied().unwrap_or_default().saturating_sub(rest);
+            rest > Amount::ZERO
+                && reign.rest_end[usize::from(id.is_floor())] + TICK <= now
+                && books.ghost > own
+        });
+        if outlasts && acted && !deferred {
+            self.oracle.fail(14, || {
+                format!("task {task} has a ghost of {} of r{resource}, and the rest is over", books.ghost)
+            });
+        }
         // Who has no record is told what may be out by the node above.
         let told = self.tasks[task as usize].reign.as_ref().is_some_and(|reign| reign.learns);
         if !told && (grew || acted && ghost > 0 && !haunted) {

@@ -308,8 +308,8 @@ impl Town {
 
 /// What the node of a reign wants to be written, for its record.
 pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
-    let MarkWrite { ticket: _, puts, proofs, deletes, header } = write;
-    RecordWrite { epoch: Some(epoch), terms: header.map(terms), marks: puts, proofs, deletes }
+    let MarkWrite { ticket: _, puts, rests, proofs, deletes, header } = write;
+    RecordWrite { epoch: Some(epoch), terms: header.map(terms), marks: puts, rests, proofs, deletes }
 }
 
 fn terms(header: Header) -> Terms {
@@ -319,6 +319,7 @@ fn terms(header: Header) -> Terms {
         authority: header.authority,
         config_version: header.config_version,
         unknown: header.unknown,
+        rest_over: header.rest_over,
     }
 }
 

@@ -95,6 +95,8 @@ impl Town {
             let found = &mut self.places[place as usize];
             found.learns_until = found.learns_until.max(until);
         }
+        let rest_end = [read.rest_over.lease, read.rest_over.safe_lease];
+        let rest_end = rest_end.map(|over| now + self.rules.drift.stretch(over));
         let node = Node::new(now, config, self.repository(place));
         self.note(party.who(), What::Leads, [epoch, before, read.closed.into()]);
         let peers = std::collections::BTreeMap::new();
@@ -108,6 +110,7 @@ impl Town {
             ghost_end,
             learns,
             journal,
+            rest_end,
             writing: None,
         }));
         (found.up, found.knows.address) = (true, Some(address));

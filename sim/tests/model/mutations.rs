@@ -9,12 +9,13 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorMutation::{
-    AckWithoutSeq, ClaimAtOnce, ClaimsAdded, ClaimsUnlimited, CreditAtDecision, EchoRenews, EchoUncounted,
-    EmptyIsNothing, EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce,
-    LeaderFreesOld, LearnAsConfigured, LendWhatIsWanted, LoanIsFree, LoanStays, MarkLate, NamesakesAreOne,
-    NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree,
-    PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, ShortCharge, ShortGhost, ShownWithinLimit,
-    TrustAmount, TrustOldRecord, UnitOnTop, UnknownBelow,
+    AckWithoutSeq, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded, ClaimsUnlimited,
+    CreditAtDecision, EchoRenews, EchoUncounted, EmptyIsNothing, EndUnchecked, IncarnationFreesOld,
+    InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured, LendWhatIsWanted, LoanIsFree,
+    LoanStays, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut,
+    NoTokenCheck, NumberBehind, OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly,
+    RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, TrustAmount, TrustOldRecord,
+    UnitOnTop, UnknownBelow,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -56,7 +57,12 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 37] = [
+const NOT_NOTICED: [(Mutation, &str); 41] = [
+    // There are no marks, and one succession in a row.
+    (Grantor(ShortRest), "unary, a succession"),
+    (Grantor(RestUnguarded), "unary, a succession"),
+    (Grantor(ClaimUnwritten), "unary, a succession"),
+    (Grantor(ClaimFromLast), "unary, a succession"),
     (Grantor(TrustOldRecord), "unary, a succession"),
     // Nobody begins without a record.
     (Grantor(ShownWithinLimit), "unary, a succession"),

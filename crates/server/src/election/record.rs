@@ -6,9 +6,14 @@
 //! <prefix>/<node>/stop             1 epoch 12 write 3 clock_ns 5000000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000 of_epoch 5 of_seq 7 token 05c1e0
+//! <prefix>/<node>/mark/<resource>  1 millionths 120000000 rest 20000000 in_epoch 12
 //! ```
 //!
 //! The second form is of a node that holds a lease from the one above: a later leader of it shows that lease there.
+//! In the third, so much of the mark was left from before the leader of that reign, whose own part is what is beyond it; both forms
+//! may be one. It counts beside `rest_over_ns 30000000000 safe_rest_over_ns 0` at the end of `reign`: so long after this was
+//! written, at the latest, nothing of that is out, of all but floors and of floors. Every write puts that anew while it counts, and
+//! under another epoch, or without it, all of the mark is the leader's own.
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
 //! the version of the form. Behind `longest_lease_ns` stands `longest_safe_lease_ns 3600000000000` where there are floors.
 //! At the end stands `unknown yes` while the leader does not know what was out before it, and `line 5577006791947779410`: drawn
@@ -17,15 +22,18 @@
 //! and comes right behind the one before it or not at all. `stop` is put with the write that closes a reign, and says what the
 //! clock of its leader showed then; beside another write it says nothing.
 
+mod mark;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::SplitWhitespace;
 use std::time::Duration;
 
 use lessor_client::holding::Proof;
-use lessor_proto::message::Order;
 use lessor_proto::{Amount, ResourceId, Time};
 
+pub(super) use self::mark::{Mark, Rest};
 use super::call::Stored;
+use crate::config::RestOver;
 
 /// What those before a leader have left.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -46,6 +54,10 @@ pub struct RecordRead {
     pub config_version: u64,
     /// For each resource, the most that is out of it; of those that are not mentioned nothing is.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// So much of some of them was left from before the last leader.
+    pub rests: BTreeMap<ResourceId, Amount>,
+    /// For how long that may be out after this was written.
+    pub rest_over: RestOver,
     /// For some of them, what shows that the node held a lease from the one above.
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// Whether more may be out than the marks say: whoever wrote last did not know what was before it.
@@ -64,6 +76,8 @@ pub struct RecordWrite {
     pub terms: Option<Terms>,
     /// The most that is out of each of these.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// So much of marks that are written was left from before this leader; of others nothing.
+    pub rests: BTreeMap<ResourceId, Amount>,
     /// What stands beside marks that are written; beside others nothing does any more.
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// Of these nothing is out any more.
@@ -83,6 +97,9 @@ pub struct Terms {
     pub config_version: u64,
     /// Whether more may be out than the marks say.
     pub unknown: bool,
+    /// For how long, at the most, what was left from before this leader may be out; absent: nothing is said of that, and all that
+    /// is out counts as its own.
+    pub rest_over: Option<RestOver>,
 }
 
 /// A value that makes no sense.
@@ -135,8 +152,7 @@ pub(super) struct Holder {
 }
 
 const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_ns _] authority_ns _ closed yes|no \
-                      config_version _ [unknown yes] [line _] (numbers for _)";
-const MARK: &str = "1 millionths _ [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
+                      config_version _ [unknown yes] [line _] [rest_over_ns _ safe_rest_over_ns _] (numbers for _)";
 const STOP: &str = "1 epoch _ write _ clock_ns _ (numbers for _)";
 const HOLDER: &str = "1 nonce _ address _";
 
@@ -188,6 +204,7 @@ impl RecordRead {
     /// record are passed over.
     pub(super) fn decode(keys: &Keys, stored: &[Stored]) -> Result<(RecordRead, u64), BadRecord> {
         let (mut header, mut marks, mut proofs) = (None, BTreeMap::new(), BTreeMap::new());
+        let mut rests = Vec::new();
         let mut stop = None;
         for stored in stored {
             if stored.key == keys.reign.as_bytes() {
@@ -199,15 +216,18 @@ impl RecordRead {
                 let resource = resource.and_then(|text| ResourceId::new(text, usize::MAX).ok());
                 let resource =
                     resource.ok_or_else(|| bad(stored, "the mark of a resource with a legal name"))?;
-                let (mark, proof) = mark(stored)?;
+                let Mark { amount, rest, proof } = Mark::decode(stored)?;
                 proofs.extend(proof.map(|proof| (resource.clone(), proof)));
-                marks.insert(resource, mark);
+                rests.extend(rest.map(|rest| (resource.clone(), rest)));
+                marks.insert(resource, amount);
             }
         }
         match header {
             Some((Header { epoch, write, closed, terms, line }, mod_revision)) => {
                 let is_of_it = |stop: &Stop| closed && (stop.epoch, stop.write) == (epoch, write);
-                let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown } = terms;
+                let Terms { longest_lease, longest_safe_lease, authority, config_version, .. } = terms;
+                let counts = |rest: &Rest| rest.epoch == epoch && terms.rest_over.is_some();
+                let rests = rests.into_iter().filter(|(_, rest)| counts(rest));
                 let read = RecordRead {
                     epoch,
                     longest_lease,
@@ -216,9 +236,11 @@ impl RecordRead {
                     stopped: stop.filter(is_of_it).map(|stop| stop.clock),
                     config_version,
                     marks,
+                    rests: rests.map(|(resource, rest)| (resource, rest.amount)).collect(),
+                    rest_over: terms.rest_over.unwrap_or_default(),
                     proofs,
                     longest_safe_lease,
-                    unknown,
+                    unknown: terms.unknown,
                     line,
                 };
                 Ok((read, mod_revision))
@@ -238,18 +260,22 @@ impl RecordRead {
 
 impl Header {
     pub(super) fn encode(&self) -> String {
-        let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown } = self.terms;
+        let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown, rest_over } =
+            self.terms;
         let unknown = if unknown { " unknown yes" } else { "" };
         let line = match self.line {
             0 => String::new(),
             line => format!(" line {line}"),
         };
+        let rest = rest_over.map_or(String::new(), |RestOver { lease, safe_lease }| {
+            format!(" rest_over_ns {} safe_rest_over_ns {}", lease.as_nanos(), safe_lease.as_nanos())
+        });
         let floors = match longest_safe_lease.as_nanos() {
             0 => String::new(),
             nanos => format!(" longest_safe_lease_ns {nanos}"),
         };
         format!(
-            "1 epoch {} write {} longest_lease_ns {}{floors} authority_ns {} closed {} config_version {config_version}{unknown}{line}",
+            "1 epoch {} write {} longest_lease_ns {}{floors} authority_ns {} closed {} config_version {config_version}{unknown}{line}{rest}",
             self.epoch,
             self.write,
             longest_lease.as_nanos(),
@@ -271,8 +297,7 @@ impl Header {
                         if_there(&mut words, "longest_safe_lease_ns")?.unwrap_or(0),
                     ),
                     authority: Duration::from_nanos(number(&mut words, "authority_ns")?),
-                    config_version: 0,
-                    unknown: false,
+                    ..Terms::default()
                 },
                 line: 0,
                 closed: match after(&mut words, "closed")? {
@@ -292,7 +317,14 @@ impl Header {
                 line = words.next()?.parse().ok()?;
                 word = words.next();
             }
-            let terms = Terms { config_version, unknown, ..header.terms };
+            let mut rest_over = None;
+            if word == Some("rest_over_ns") {
+                let lease = Duration::from_nanos(words.next()?.parse().ok()?);
+                let safe_lease = Duration::from_nanos(number(&mut words, "safe_rest_over_ns")?);
+                rest_over = Some(RestOver { lease, safe_lease });
+                word = words.next();
+            }
+            let terms = Terms { config_version, unknown, rest_over, ..header.terms };
             word.is_none().then_some(Header { terms, line, ..header })
         };
         read().ok_or_else(|| bad(stored, HEADER))
@@ -335,45 +367,6 @@ impl Holder {
     }
 }
 
-pub(super) fn encode_mark(mark: Amount, proof: Option<&Proof>) -> String {
-    let mut value = format!("1 millionths {}", mark.as_micros());
-    if let Some(Proof { order, token }) = proof {
-        value += &format!(" of_epoch {} of_seq {} token ", order.epoch, order.seq);
-        match token.is_empty() {
-            true => value.push('-'),
-            false => value.extend(token.iter().map(|byte| format!("{byte:02x}"))),
-        }
-    }
-    value
-}
-
-fn mark(stored: &Stored) -> Result<(Amount, Option<Proof>), BadRecord> {
-    let read = || {
-        let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
-        (words.next()? == "1").then_some(())?;
-        let amount = Amount::from_micros(number(&mut words, "millionths")?);
-        if words.clone().next().is_none() {
-            return Some((amount, None));
-        }
-        let order = Order { epoch: number(&mut words, "of_epoch")?, seq: number(&mut words, "of_seq")? };
-        let token = bytes(after(&mut words, "token")?)?.into();
-        words.next().is_none().then_some((amount, Some(Proof { order, token })))
-    };
-    read().ok_or_else(|| bad(stored, MARK))
-}
-
-/// What is written in hexadecimal digits; nothing is a dash.
-fn bytes(digits: &str) -> Option<Vec<u8>> {
-    if digits == "-" {
-        return Some(Vec::new());
-    }
-    let byte = |pair: &[u8]| {
-        let text = std::str::from_utf8(pair).ok().filter(|_| pair.len() == 2)?;
-        u8::from_str_radix(text, 16).ok()
-    };
-    digits.as_bytes().chunks(2).map(byte).collect()
-}
-
 fn after<'a>(words: &mut SplitWhitespace<'a>, name: &str) -> Option<&'a str> {
     (words.next()? == name).then(|| words.next())?
 }
@@ -400,6 +393,7 @@ fn bad(stored: &Stored, wanted: &'static str) -> BadRecord {
 
 #[cfg(test)]
 mod tests {
+    use lessor_proto::message::Order;
     use proptest::prelude::*;
 
     use super::*;
@@ -429,8 +423,8 @@ mod tests {
         let mark = stored("lessor/root/mark/db", "2 something else");
         assert_eq!(
             decode(&[mark]),
-            "key \"lessor/root/mark/db\" holds \"2 something else\", and not 1 millionths _ [of_epoch _ of_seq _ token _] \
-             (numbers for _, of the token hex or \"-\")"
+            "key \"lessor/root/mark/db\" holds \"2 something else\", and not 1 millionths _ [rest _ in_epoch _] \
+             [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")"
         );
         let lonely = decode(&[stored("lessor/root/mark/db", "1 millionths 5")]);
         assert!(lonely.starts_with("key \"lessor/root/reign\" holds \"nothing, though"), "{lonely}");
@@ -460,6 +454,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_from_before_is_that_of_the_leader_that_wrote_last() {
+        let keys = Keys::new("lessor", "root");
+        let mark = |epoch| stored("lessor/root/mark/db", &format!("1 millionths 9 rest 4 in_epoch {epoch}"));
+        let read = |reign: &str, epoch| {
+            RecordRead::decode(&keys, &[stored(&keys.reign, reign), mark(epoch)]).unwrap().0
+        };
+        let over = format!("{REIGN} rest_over_ns 30 safe_rest_over_ns 50");
+        let found = read(&over, 7);
+        assert_eq!(found.rests, [(resource("db"), Amount::from_micros(4))].into());
+        assert_eq!(found.rest_over.lease, Duration::from_nanos(30));
+        assert_eq!(found.rest_over.safe_lease, Duration::from_nanos(50));
+        assert_eq!(found.marks, [(resource("db"), Amount::from_micros(9))].into());
+        assert!(read(&over, 6).rests.is_empty(), "an earlier leader wrote it");
+        assert!(read(REIGN, 7).rests.is_empty(), "how long that lasts is not said");
+    }
+
+    #[test]
     fn a_stop_is_that_of_the_write_beside_which_it_stands() {
         let keys = Keys::new("lessor", "root");
         let closed = REIGN.replace("closed no", "closed yes");
@@ -481,7 +492,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             epoch: u64, write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
-            unknown: bool, line: u64,
+            unknown: bool, line: u64, rest_over: Option<(u64, u64)>, rest: Option<(u64, u64)>,
             nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
             let terms = Terms {
@@ -490,16 +501,21 @@ mod tests {
                 authority: Duration::from_nanos(authority),
                 config_version,
                 unknown,
+                rest_over: rest_over.map(|(lease, safe_lease)| RestOver {
+                    lease: Duration::from_nanos(lease),
+                    safe_lease: Duration::from_nanos(safe_lease),
+                }),
             };
             let header = Header { epoch, write, closed, terms, line };
             prop_assert_eq!(Header::decode(&stored("k", &header.encode())).unwrap(), header);
             let holder = Holder { nonce, address };
             prop_assert_eq!(Holder::decode(&stored("k", &holder.encode())).unwrap(), holder);
-            let amount = Amount::from_micros(micros);
-            prop_assert_eq!(mark(&stored("k", &encode_mark(amount, None))).unwrap(), (amount, None));
+            let rest = rest.map(|(amount, epoch)| Rest { amount: Amount::from_micros(amount), epoch });
+            let lone = Mark { amount: Amount::from_micros(micros), rest, proof: None };
+            prop_assert_eq!(Mark::decode(&stored("k", &lone.encode())).unwrap(), lone.clone());
             let proof = Proof { order: Order { epoch, seq: write }, token: token.into() };
-            let value = encode_mark(amount, Some(&proof));
-            prop_assert_eq!(mark(&stored("k", &value)).unwrap(), (amount, Some(proof)));
+            let shown = Mark { proof: Some(proof), ..lone };
+            prop_assert_eq!(Mark::decode(&stored("k", &shown.encode())).unwrap(), shown);
         }
     }
 }

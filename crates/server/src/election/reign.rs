@@ -345,6 +345,8 @@ fn opening(record: &RecordRead, config: &ElectionConfig) -> Terms {
         config_version: record.config_version,
         // Nobody has granted anything in a reign that has just begun, and nothing is known of before the first.
         unknown: record.unknown || record.is_first(),
+        // All that is out may be claimed and renewed.
+        rest_over: None,
     }
 }
 

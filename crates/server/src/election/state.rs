@@ -22,8 +22,8 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use super::call::Stored;
-use super::record::{BadRecord, Header, Keys, RecordRead, RecordWrite, Terms, encode_mark, next_epoch};
-use crate::config::Record;
+use super::record::{BadRecord, Header, Keys, Mark, RecordRead, RecordWrite, Rest, Terms, next_epoch};
+use crate::config::{Record, RestOver};
 
 /// The record of one node in a file.
 #[derive(Clone, Debug)]
@@ -99,14 +99,21 @@ impl State {
         let read = state.read()?;
         let unsure = !machine.has_gone_on_since(&written);
         let stops = (!unsure).then_some((read.epoch, machine.at)).into_iter().collect();
-        let record = Record { authority: Duration::ZERO, unsure, stops, ..Record::from(read) };
+        // By the same clock some of what was left from before is over; after another start all of it counts from here.
+        let passed = if unsure { Duration::ZERO } else { machine.at.since(written.at) };
+        let [lease, safe_lease] =
+            [read.rest_over.lease, read.rest_over.safe_lease].map(|over| over.saturating_sub(passed));
+        let rest_over = RestOver { lease, safe_lease };
+        let record = Record { authority: Duration::ZERO, unsure, stops, rest_over, ..Record::from(read) };
         Ok((state, record))
     }
 
     /// Another reign begins, above all that went before.
     pub fn succeed(&mut self, date: u64) {
         let epoch = next_epoch(self.header.epoch, date);
-        self.header = Header { epoch, write: 0, closed: false, ..self.header };
+        // All that is out may be claimed and renewed.
+        let terms = Terms { rest_over: None, ..self.header.terms };
+        self.header = Header { epoch, write: 0, closed: false, terms, ..self.header };
     }
 
     /// The number of its last reign.
@@ -125,9 +132,11 @@ impl State {
     pub fn apply(&mut self, write: &RecordWrite) {
         self.header.write += 1;
         self.header.terms = write.terms.unwrap_or(self.header.terms);
-        for (resource, &mark) in &write.marks {
-            let value = encode_mark(mark, write.proofs.get(resource));
-            self.marks.insert(self.keys.mark(resource), value);
+        for (resource, &amount) in &write.marks {
+            let epoch = self.header.epoch;
+            let rest = write.rests.get(resource).map(|&amount| Rest { amount, epoch });
+            let mark = Mark { amount, rest, proof: write.proofs.get(resource).cloned() };
+            self.marks.insert(self.keys.mark(resource), mark.encode());
         }
         for resource in &write.deletes {
             self.marks.remove(&self.keys.mark(resource));

@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use lessor_client::holding::Proof;
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{ResourceId, Time};
 
 use super::call::{Answer, Call, Failure, Guard, Order, Stored, Txn};
 use super::config::ElectionConfig;
@@ -16,7 +15,7 @@ use super::event::Ticket;
 use super::mutation::Mutation;
 use super::outbox::{Outbox, Pending};
 use super::pace::Pace;
-use super::record::{Header, Keys, RecordWrite, Stop, Terms, encode_mark};
+use super::record::{Header, Keys, Mark, RecordWrite, Rest, Stop, Terms};
 
 /// Operations in one transaction, with that of the header; etcd takes 128.
 const OPERATIONS: usize = 100;
@@ -46,9 +45,6 @@ enum Item {
     Close(Time),
     End(Ticket),
 }
-
-/// A mark, and what stands beside it.
-type Mark = (Amount, Option<Proof>);
 
 /// What is written at once.
 #[derive(Clone, Debug)]
@@ -87,9 +83,11 @@ impl Writer {
         let ticket = Ticket(self.tickets);
         self.queue.extend(write.terms.map(Item::Terms));
         self.queue.extend(write.deletes.into_iter().map(|resource| Item::Mark(resource, None)));
-        for (resource, mark) in write.marks {
+        for (resource, amount) in write.marks {
             let proof = write.proofs.remove(&resource);
-            self.queue.push_back(Item::Mark(resource, Some((mark, proof))));
+            let epoch = self.header.epoch;
+            let rest = write.rests.get(&resource).map(|&amount| Rest { amount, epoch });
+            self.queue.push_back(Item::Mark(resource, Some(Mark { amount, rest, proof })));
         }
         self.queue.push_back(Item::End(ticket));
         ticket
@@ -188,10 +186,10 @@ impl Writer {
                 }
                 Item::End(ticket) => tickets.push(ticket),
                 Item::Mark(resource, mark) => {
-                    let token =
-                        mark.as_ref().and_then(|(_, proof)| proof.as_ref()).map_or(0, |it| it.token.len());
-                    // Without the token the value is shorter than 128 bytes.
-                    bytes += keys.marks.len() + resource.as_str().len() + 128 + token * 2;
+                    let proof = mark.as_ref().and_then(|mark| mark.proof.as_ref());
+                    let token = proof.map_or(0, |it| it.token.len());
+                    // Without the token the value is shorter than 192 bytes.
+                    bytes += keys.marks.len() + resource.as_str().len() + 192 + token * 2;
                     let is_full = marks.len() + 1 >= OPERATIONS || (bytes > BYTES && !marks.is_empty());
                     if is_full && !marks.contains_key(&resource) {
                         self.queue.push_front(Item::Mark(resource, mark));
@@ -213,7 +211,7 @@ impl Writer {
         let mut deletes = Vec::new();
         for (resource, mark) in marks {
             match mark {
-                Some((mark, proof)) => puts.push((keys.mark(resource), encode_mark(*mark, proof.as_ref()))),
+                Some(mark) => puts.push((keys.mark(resource), mark.encode())),
                 None => deletes.push(keys.mark(resource)),
             }
         }
@@ -254,16 +252,12 @@ impl Batch {
 mod tests {
     use std::time::Duration;
 
+    use lessor_proto::Amount;
+
     use super::*;
 
     fn terms() -> Terms {
-        Terms {
-            longest_lease: Duration::ZERO,
-            longest_safe_lease: Duration::ZERO,
-            authority: Duration::from_secs(4),
-            config_version: 0,
-            unknown: false,
-        }
+        Terms { authority: Duration::from_secs(4), ..Terms::default() }
     }
 
     fn resource(number: usize) -> ResourceId {

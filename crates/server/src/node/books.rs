@@ -8,6 +8,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use super::Node;
 use super::parent::Above;
+use crate::ledger::Ghost;
 use crate::resource::Resource;
 
 /// What is counted of one resource.
@@ -21,6 +22,8 @@ pub struct Books {
     pub ghost: Amount,
     /// When the last of that is over.
     pub ghost_until: Time,
+    /// The same by when it is over.
+    pub ghost_parts: Ghost,
     /// Whether more is out than the limit since that was cut.
     pub in_debt: bool,
     /// What was granted since, in millionths.
@@ -65,10 +68,10 @@ impl Node {
     #[must_use]
     pub fn outstanding(&self, now: Time) -> BTreeMap<ResourceId, Amount> {
         let before = self.config.record.iter().flat_map(|record| {
-            let lasts = |id: &ResourceId| now < record.ends(id, self.since, self.config.drift);
-            record.marks.iter().filter(move |(id, _)| lasts(id))
+            let ghost = |id: &ResourceId| record.ghost(id, self.since, self.config.drift).at(now).amount();
+            record.marks.keys().map(move |id| (id.clone(), ghost(id)))
         });
-        let mut out: BTreeMap<_, _> = before.map(|(id, &amount)| (id.clone(), amount)).collect();
+        let mut out: BTreeMap<_, _> = before.filter(|(_, amount)| *amount > Amount::ZERO).collect();
         out.extend(self.resources.iter().map(|(id, resource)| (id.clone(), resource.outstanding())));
         out
     }
@@ -89,6 +92,7 @@ impl Resource {
             total: self.ledger().total(),
             ghost: self.ledger().ghost(),
             ghost_until: self.ghost_until(),
+            ghost_parts: *self.ledger().ghost_parts(),
             in_debt: self.ledger().in_debt(),
             since_cut: self.ledger().since_cut(),
             children: self.child_books(now),

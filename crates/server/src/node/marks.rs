@@ -5,7 +5,10 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use super::parent::Above;
 use super::{Node, reign};
-use crate::marks::{MarkWrite, Need};
+use crate::ledger::Ghost;
+use crate::marks::{MarkWrite, Need, Over};
+use crate::mutation::Mutation;
+use crate::repository::{Legacy, Template};
 
 // === impl Node ===
 
@@ -14,14 +17,15 @@ impl Node {
     /// it.
     pub fn next_marks(&mut self, now: Time) -> Option<MarkWrite> {
         let mut marks = self.marks.take()?;
-        let write = marks.next(now, |id| self.need(now, id), |id| self.proof(id));
+        let over = self.over(now);
+        let write = marks.next(now, |id| self.need(now, id), over, |id| self.proof(id));
         self.marks = Some(marks);
         let write = write?;
         self.tally.mark_writes += 1;
         // A lower mark counts from here on.
         for id in write.puts.keys().chain(&write.deletes) {
             let ceiling = self.marks.as_ref().map(|marks| marks.ceiling(id));
-            if let Some(resource) = self.resources.get_mut(id).filter(|it| it.ledger().ceiling() > ceiling) {
+            if let Some(resource) = self.resources.get_mut(id).filter(|it| it.ledger().ceiling() != ceiling) {
                 resource.set_ceiling(ceiling);
             }
         }
@@ -32,6 +36,7 @@ impl Node {
     pub fn on_marks(&mut self, now: Time, ticket: u64, committed: bool) {
         let settled = self.marks.as_mut().and_then(|marks| marks.settle(now, ticket, committed));
         let Some(settled) = settled else { return };
+        self.release_claims(&settled.resources);
         for id in &settled.resources {
             self.set_ceiling(id);
             self.sync(now, id);
@@ -52,7 +57,8 @@ impl Node {
     /// marks are kept. What a node has from the one above stays with it, for its next leader.
     pub fn resign(&mut self, now: Time) -> Option<MarkWrite> {
         let mut marks = self.marks.take()?;
-        let write = marks.resign(now, |id| self.need(now, id).out, |id| self.proof(id));
+        let need = |id: &ResourceId| Need { rest: self.rest(now, id), ..self.need(now, id) };
+        let write = marks.resign(now, need, self.over(now), |id| self.proof(id));
         self.marks = Some(marks);
         self.tally.mark_writes += 1;
         Some(write)
@@ -86,12 +92,50 @@ impl Node {
 
     /// What the mark of a resource has to allow for. Of one that nobody has asked for, what may be out from before.
     pub(super) fn need(&self, now: Time, id: &ResourceId) -> Need {
+        let settled =
+            self.config.record.as_ref().is_some_and(|record| {
+                !record.unknown && record.settles(self.since, self.config.drift) <= now
+            });
+        let rest = if settled { self.rest(now, id) } else { Amount::ZERO };
         if let Some(resource) = self.resources.get(id) {
-            return Need { reign: reign_above(&self.parent, id), ..resource.need() };
+            return Need { reign: reign_above(&self.parent, id), rest, ..resource.need() };
         }
-        let record = self.config.record.iter().filter(|it| now < it.ends(id, self.since, self.config.drift));
-        let out: Amount = record.filter_map(|record| record.marks.get(id)).copied().max().unwrap_or_default();
-        Need { amount: out, out, limit: Some(out), ..Need::default() }
+        let out = self.unopened(now, id).map_or(Amount::ZERO, |ghost| ghost.amount());
+        Need { amount: out, out, rest, limit: Some(out), ..Need::default() }
+    }
+
+    /// How much of a resource is left from before that is over when the record is to say so.
+    fn rest(&self, now: Time, id: &ResourceId) -> Amount {
+        let by = self.ends_of_rest(now, id.is_floor());
+        let sticky = |terms: &Template| matches!(terms.legacy, Legacy::Sticky { .. });
+        match self.resources.get(id) {
+            // What is echoed counts for longer.
+            Some(resource) if sticky(resource.terms()) => Amount::ZERO,
+            None if self.template(id).is_some_and(|template| sticky(&template)) => Amount::ZERO,
+            Some(resource) => resource.ledger().ghost_parts().ending_by(by),
+            None => self.unopened(now, id).map_or(Amount::ZERO, |ghost| ghost.ending_by(by)),
+        }
+    }
+
+    /// When what is left from before is over that successors are told of.
+    fn over(&self, now: Time) -> Over {
+        let at = |is_floor| {
+            let at = self.ends_of_rest(now, is_floor);
+            let short = self.config.rules.lack(Mutation::ShortRest);
+            if short { now + at.since(now) / 2 } else { at }
+        };
+        Over { lease: at(false), safe_lease: at(true) }
+    }
+
+    fn ends_of_rest(&self, now: Time, is_floor: bool) -> Time {
+        let record = self.config.record.as_ref();
+        record.map_or(Time::ZERO, |record| record.next_rest(is_floor, self.since, now, self.config.drift))
+    }
+
+    /// What may be out from before of a resource that nobody has asked for.
+    fn unopened(&self, now: Time, id: &ResourceId) -> Option<Ghost> {
+        let record = self.config.record.as_ref()?;
+        Some(record.ghost(id, self.since, self.config.drift).at(now))
     }
 
     /// What shows the lease that this node has from the one above, or that a leader before this one had.

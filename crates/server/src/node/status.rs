@@ -168,7 +168,7 @@ impl Node {
                 Amount::ZERO => 0.0,
                 _ => ledger.ghost_end().since(now).as_secs_f64(),
             },
-            mark: ledger.ceiling().map(Amount::as_f64),
+            mark: ledger.ceiling().map(|ceiling| ceiling.total.as_f64()),
             recalls: ledger.recalls(),
             resource: resource.status(now, holders, rank),
         }

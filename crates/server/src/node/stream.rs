@@ -183,6 +183,7 @@ impl Node {
                 self.tally.sent += u64::from(matches!(output, Output::Send { .. }));
                 return Some(output);
             }
+            self.hear_those_who_waited(now);
             // What the node above allows comes before what is told below.
             self.take_up_changes(now);
             if let Some(id) = self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone()) {
@@ -204,7 +205,7 @@ impl Node {
         let resources = self.timeline.first().map(|&(at, _)| at);
         let parent = self.parent.as_ref().map(Above::deadline);
         let marks = self.marks.as_ref().and_then(Marks::deadline);
-        resources.into_iter().chain(parent).chain(marks).min()
+        resources.into_iter().chain(parent).chain(marks).chain(self.waiting.deadline()).min()
     }
 
     /// How many streams are open.
@@ -275,7 +276,7 @@ impl Node {
     }
 
     /// One report of a stream's holder.
-    fn hear(&mut self, now: Time, peer: Peer, ask: &Ask, report: &Report) {
+    pub(super) fn hear(&mut self, now: Time, peer: Peer, ask: &Ask, report: &Report) {
         if self.shows_a_gap(ask, report) {
             self.distrust_record(now);
         }
@@ -287,7 +288,9 @@ impl Node {
             }
         };
         let reign = reign(&self.config, &self.marks, self.since, self.sessions);
-        if let Some(slot) = resource.hear(now, ask, report, reign) {
+        if resource.waits_for_room(now, ask, report, reign) {
+            self.waiting.put(peer, ask, report);
+        } else if let Some(slot) = resource.hear(now, ask, report, reign) {
             resource.attach(now, slot, peer, report.has.as_ref(), reign.config.epoch);
             if let Some(stream) = self.peers.get_mut(peer) {
                 stream.attached.insert(report.resource.clone());
@@ -354,6 +357,7 @@ impl Node {
     }
 
     fn release_on(&mut self, now: Time, peer: Peer, report_id: Option<u64>, resources: Vec<ResourceId>) {
+        self.waiting.forget(peer, Some(&resources));
         let Some(stream) = self.peers.get_mut(peer) else { return };
         for id in &resources {
             stream.attached.remove(id);
@@ -399,6 +403,7 @@ impl Node {
 
     fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream) {
         let Stream { hello, attached, .. } = stream;
+        self.waiting.forget(peer, None);
         let key = (hello.kind, hello.holder, hello.incarnation);
         if self.by_holder.get(&key) == Some(&peer) {
             self.by_holder.remove(&key);

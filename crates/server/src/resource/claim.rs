@@ -8,13 +8,15 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{Has, Report};
+use lessor_proto::message::{Ask, Has, Report};
 use lessor_proto::{Amount, Time};
 
 use super::child::Child;
+use super::hearing::holder;
 use super::slab::Slot;
 use super::{Reign, Resource};
 use crate::config::{Claims, NodeConfig};
+use crate::ledger::{Ceiling, Origin};
 use crate::mutation::Mutation;
 use crate::repository::{Kind, Legacy, Template};
 use crate::token::{Bearer, Doubt};
@@ -49,6 +51,38 @@ impl Reign<'_> {
     }
 }
 
+/// How much of what the bearer shows of an earlier reign is believed, and who granted it.
+fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amount, Origin), Doubt> {
+    if has.capacity == Amount::ZERO {
+        return Ok((Amount::ZERO, Origin::Earlier));
+    }
+    let Some(order) = has.order.filter(|order| order.epoch < config.epoch) else {
+        return Err(Doubt::NotEarlier);
+    };
+    let Some(keys) = &config.keys else {
+        let trusted = config.trust_claims && config.record.is_some();
+        return if trusted { Ok((has.capacity, origin(order.epoch, config))) } else { Err(Doubt::Missing) };
+    };
+    if config.rules.lack(Mutation::NoTokenCheck) {
+        return Ok((has.capacity, origin(order.epoch, config)));
+    }
+    let content = keys.open(bearer, &has.token)?;
+    if content.order.epoch >= config.epoch {
+        return Err(Doubt::NotEarlier);
+    }
+    let origin = origin(content.order.epoch, config);
+    if config.rules.lack(Mutation::TrustAmount) {
+        return Ok((has.capacity, origin));
+    }
+    Ok((content.amount.min(has.capacity), origin))
+}
+
+/// Whether the leader of the reign `epoch`, which charged something, is the last one.
+pub(super) fn origin(epoch: u64, config: &NodeConfig) -> Origin {
+    let last = config.record.as_ref().map_or(0, |record| record.epoch);
+    if epoch == last { Origin::Last } else { Origin::Earlier }
+}
+
 // === impl Resource ===
 
 impl Resource {
@@ -76,8 +110,9 @@ impl Resource {
         if ended || has.order.is_none() || !may_claim {
             return;
         }
-        let claimed = match self.believed(slot, has, reign.config) {
-            Ok(claimed) => claimed,
+        let child = self.children.at(slot);
+        let (claimed, origin) = match believed(&self.bearer(child, reign.config), has, reign.config) {
+            Ok(believed) => believed,
             Err(doubt) => return self.claims.doubt(doubt),
         };
         if claimed < has.capacity {
@@ -86,7 +121,7 @@ impl Resource {
         let child = self.children.at_mut(slot);
         child.claimed = true;
         // All that it may have used so far is known from here on, and what it gives back of it is free.
-        let taken = self.ledger.claim(&mut child.account, claimed, 0);
+        let taken = self.ledger.claim(&mut child.account, claimed, 0, origin);
         self.claims.honoured += u64::from(has.capacity > Amount::ZERO);
         if reign.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);
@@ -125,29 +160,36 @@ impl Resource {
         shown.is_some_and(|&(shown, until)| now < until && amount < shown)
     }
 
-    /// How much of a claim is believed.
-    fn believed(&self, slot: Slot, has: &Has, config: &NodeConfig) -> Result<Amount, Doubt> {
-        if has.capacity == Amount::ZERO {
-            return Ok(Amount::ZERO);
+    /// Whether what a report claims has to wait until the record says that it outlasts what is left from before.
+    pub(crate) fn waits_for_room(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> bool {
+        let is_known = self.children.locate(holder(ask, report, reign.config)).is_some();
+        let is_ended = now >= self.ledger.ghost_end() || reign.is_unsure() || self.is_learning(now);
+        if is_known || is_ended || now < reign.opens() || !self.says_of_rest() {
+            return false;
         }
-        if has.order.is_none_or(|order| order.epoch >= config.epoch) {
-            return Err(Doubt::NotEarlier);
-        }
-        let Some(keys) = &config.keys else {
-            let trusted = config.trust_claims && config.record.is_some();
-            return if trusted { Ok(has.capacity) } else { Err(Doubt::Missing) };
-        };
-        if config.rules.lack(Mutation::NoTokenCheck) {
-            return Ok(has.capacity);
-        }
-        let content = keys.open(&self.bearer(self.children.at(slot), config), &has.token)?;
-        if content.order.epoch >= config.epoch {
-            return Err(Doubt::NotEarlier);
-        }
-        if config.rules.lack(Mutation::TrustAmount) {
-            return Ok(has.capacity);
-        }
-        Ok(content.amount.min(has.capacity))
+        let (Some(incarnation), Some(has)) = (ask.incarnation, &report.has) else { return false };
+        let (node, name) = (&*reign.config.name, ask.holder.as_str());
+        let bearer = Bearer { node, kind: ask.kind, holder: name, incarnation, resource: &self.id };
+        let claimed = has.order.and_then(|_| believed(&bearer, has, reign.config).ok());
+        claimed.is_some_and(|(claimed, origin)| self.lacks_room(claimed, origin))
+    }
+
+    /// Whether the record may say that something is left from before.
+    pub(super) fn says_of_rest(&self) -> bool {
+        let says = |ceiling: Ceiling| ceiling.lasting < ceiling.total;
+        self.ledger.ghost() > Amount::ZERO && self.ledger.ceiling().is_some_and(says)
+    }
+
+    /// Whether a claim does not fit beside what is left from before. Then the next write makes room for it.
+    pub(super) fn lacks_room(&mut self, claimed: Amount, origin: Origin) -> bool {
+        let room = self.ledger.lacks_room(claimed, origin);
+        self.room = self.room.max(room);
+        room > Amount::ZERO
+    }
+
+    /// A write has made the room for those who wait, or they say so again.
+    pub(crate) fn forget_room(&mut self) {
+        self.room = Amount::ZERO;
     }
 
     /// Whom a token of the child is for.

@@ -16,6 +16,7 @@ use lessor_proto::{Amount, Time};
 
 use super::answer::SOON;
 use super::child::Child;
+use super::claim::origin;
 use super::hearing::holder;
 use super::slab::Slot;
 use super::streaming::Told;
@@ -52,6 +53,9 @@ impl Resource {
         if reign.opens() <= now && reign.config.record.as_ref().is_some_and(|record| record.unknown) {
             // What anybody shows is learnt.
             return None;
+        }
+        if let Some(reply) = self.keep_waiting(now, ask, report, reign) {
+            return Some(reply);
         }
         let (has, lease) = self.shown(ask, report, reign)?;
         let amount = lease.amount.min(has.capacity);
@@ -93,6 +97,21 @@ impl Resource {
         Some(self.kept_to(now, kept))
     }
 
+    /// The answer to a poller that claims before the record allows for it beside what is left from before: what it shows.
+    fn keep_waiting(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> Option<Reply> {
+        let has = report.has.as_ref().filter(|_| self.says_of_rest())?;
+        if self.children.locate(holder(ask, report, reign.config)).is_some() {
+            return None;
+        }
+        let (lease, amount) = self.claimed_lease(now, ask, report, reign)?;
+        if !self.lacks_room(amount, origin(lease.origin, reign.config)) {
+            return None;
+        }
+        let length = reign.date.until(now, lease.expiry);
+        let (order, token) = (lease.order, &has.token[..]);
+        Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
+    }
+
     /// The resealed lease with which the poller that is heard of for the first time claims, and how much of it.
     pub(super) fn claimed_lease(
         &mut self,
@@ -126,7 +145,7 @@ impl Resource {
         // It goes on after what it shows, so that this is of its round.
         let seq = child.in_round(lease.order.seq).and_then(|seq| u32::try_from(seq).ok()).unwrap_or(u32::MAX);
         child.claimed = true;
-        let taken = self.ledger.claim(&mut child.account, amount, seq);
+        let taken = self.ledger.claim(&mut child.account, amount, seq, origin(lease.origin, reign.config));
         self.claims.honoured += u64::from(amount > Amount::ZERO);
         if reign.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);

@@ -51,7 +51,7 @@ impl Resource {
     /// When it has to be looked at, if nothing else happens: to settle it, or because something ends.
     pub(crate) fn wake(&self) -> Option<Time> {
         let unsettled = self.unsettled.then_some(self.next_look);
-        let ghost = (self.ledger.ghost() > Amount::ZERO).then(|| self.ledger.ghost_end());
+        let ghost = self.ledger.ghost_parts().next_end();
         let ends = self.children.deadline().filter(|_| self.is_watched());
         let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
         let others = [self.rota.wake(), self.due_above(), self.wake_of_hub(), self.pool.wake()];

@@ -14,7 +14,7 @@ use lessor_proto::{Amount, Drift, Time};
 use super::slab::Slot;
 use super::{Reign, Resource};
 use crate::config::NodeConfig;
-use crate::ledger::Ledger;
+use crate::ledger::{Ghost, Ledger, Part};
 use crate::mutation::Mutation;
 
 /// The longest that a successor waits for claims.
@@ -91,7 +91,7 @@ impl Resource {
         let is_known = config.record.as_ref().is_some_and(|record| !record.unknown);
         let (amount, end) = before;
         if !is_known && self.is_leased() && self.ledger.total() == 0 && self.ledger.ghost_end() < end {
-            self.ledger.haunt(amount, end);
+            self.ledger.haunt(Ghost::new(Part { amount, end }, Part::default()));
         }
     }
 

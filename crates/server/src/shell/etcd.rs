@@ -177,7 +177,7 @@ impl Election {
     pub fn write(&self, write: RecordWrite) -> oneshot::Receiver<Result<(), NotWritten>> {
         let (done, receiver) = oneshot::channel();
         // A task that has ended drops it, and the receiver says so.
-        let _ = self.requests.send(Request::Write { write, done });
+        let _ = self.requests.send(Request::Write { write: Box::new(write), done });
         receiver
     }
 

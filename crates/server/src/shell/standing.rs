@@ -103,13 +103,14 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
 
 /// What the leader of a reign wants to be written: in no other one, of which the driver may not have heard yet.
 pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
-    let MarkWrite { puts, proofs, deletes, header, ticket: _ } = write;
+    let MarkWrite { puts, rests, proofs, deletes, header, ticket: _ } = write;
     let terms = header.map(|header| Terms {
         longest_lease: header.longest_lease,
         longest_safe_lease: header.longest_safe_lease,
         authority: header.authority,
         config_version: header.config_version,
         unknown: header.unknown,
+        rest_over: header.rest_over,
     });
-    RecordWrite { epoch: Some(epoch), terms, marks: puts, proofs, deletes }
+    RecordWrite { epoch: Some(epoch), terms, marks: puts, rests, proofs, deletes }
 }

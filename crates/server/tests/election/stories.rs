@@ -297,6 +297,7 @@ impl<'a> Words<'a> {
                         authority,
                         config_version: 1,
                         unknown: false,
+                        rest_over: None,
                     });
                 }
                 (_, "gone") => {

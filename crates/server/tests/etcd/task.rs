@@ -102,6 +102,7 @@ pub(super) fn terms(longest_lease: Duration, config_version: u64) -> RecordWrite
         authority: AUTHORITY,
         config_version,
         unknown: false,
+        rest_over: None,
     };
     RecordWrite { terms: Some(terms), ..RecordWrite::default() }
 }

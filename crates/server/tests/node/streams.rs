@@ -2,7 +2,7 @@
 //!
 //! | directive | what it does |
 //! | --- | --- |
-//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [authority=S] [closed] [leaf] [proof=N] [marks] [prompt] [keys] [defer]` | a new node; `out` may be out under earlier leaders for `longest`, who may go on for `authority` or are `closed`; a `leaf` gets its capacity from a node above, and finds the `proof` of a lease of that reign there; it keeps `marks`, which are written at once if `prompt`; claims are believed with tokens, where there are `keys`; what claimants give up they `defer` |
+//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [left=N over=S] [authority=S] [closed] [leaf] [proof=N] [marks] [prompt] [keys] [defer]` | a new node; `out` may be out under earlier leaders for `longest`, who may go on for `authority` or are `closed`, and so much of that was left from before the last of them and is `over` so soon; a `leaf` gets its capacity from a node above, and finds the `proof` of a lease of that reign there; it keeps `marks`, which are written at once if `prompt`; claims are believed with tokens, where there are `keys`; what claimants give up they `defer` |
 //! | `at` | one event a line: `SECONDS NAME EVENT`; what comes out is shown |
 //! | `until seconds=N` | time passes |
 //! | `configure capacity=N [fraction=N safe=S]` | the template changes; a fraction is reserved for floors, which last that long |
@@ -25,7 +25,8 @@ use lessor_client::session::{Action, Transport};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, NodeNotice, Order, Up, Welcome};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{
-    ClaimTally, Claims, FromParent, Header, MarkWrite, NodeConfig, ParentConfig, Record, StatusQuery,
+    ClaimTally, Claims, FromParent, Header, MarkWrite, NodeConfig, ParentConfig, Record, RestOver,
+    StatusQuery,
 };
 use lessor_server::repository::{Field, Fraction, Template};
 use lessor_server::token::{Bearer, Content, Key, Keys};
@@ -97,6 +98,9 @@ fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> N
         authority: seconds(number("authority").unwrap_or(0.0)),
         closed: has("closed"),
         proofs: number("proof").map(|reign| (resource(), proof(reign as u64))).into_iter().collect(),
+        rests: number("left").map(|left| (resource(), Amount::from_f64(left))).into_iter().collect(),
+        rest_over: RestOver { lease: seconds(number("over").unwrap_or(0.0)), safe_lease: Duration::ZERO },
+        epoch: config.epoch.saturating_sub(1),
         ..Record::default()
     });
     config.trust_claims = true;
@@ -262,19 +266,22 @@ fn what(down: &Down) -> String {
 
 fn written(write: &MarkWrite) -> String {
     let mut said = format!("#{}", write.ticket);
-    if let Some(Header { longest_lease, longest_safe_lease, authority, closed, .. }) = write.header {
+    if let Some(Header { longest_lease, longest_safe_lease, authority, closed, rest_over, .. }) = write.header
+    {
         let closed = if closed { ", closed" } else { "" };
         let floors = match longest_safe_lease.is_zero() {
             true => String::new(),
             false => format!(", floors of {longest_safe_lease:?}"),
         };
-        write!(said, " leases of {longest_lease:?}{floors}, authority of {authority:?}{closed}")
+        let rest = rest_over.map_or(String::new(), |over| format!(", the rest over in {:?}", over.lease));
+        write!(said, " leases of {longest_lease:?}{floors}, authority of {authority:?}{rest}{closed}")
             .expect("a string takes it");
     }
     for (id, amount) in &write.puts {
         let proof =
             write.proofs.get(id).map(|Proof { order, .. }| format!(" by {}/{}", order.epoch, order.seq));
-        write!(said, " {id} {amount}{}", proof.unwrap_or_default()).expect("a string takes it");
+        let rest = write.rests.get(id).map_or(String::new(), |rest| format!(", {rest} of it left"));
+        write!(said, " {id} {amount}{}{rest}", proof.unwrap_or_default()).expect("a string takes it");
     }
     for id in &write.deletes {
         write!(said, " {id} nothing").expect("a string takes it");

@@ -19,7 +19,7 @@ use crate::election::{Candidate, Event, Ticket};
 
 /// What is asked of the task.
 pub(super) enum Request {
-    Write { write: RecordWrite, done: oneshot::Sender<Result<(), NotWritten>> },
+    Write { write: Box<RecordWrite>, done: oneshot::Sender<Result<(), NotWritten>> },
     Resign,
 }
 
@@ -184,7 +184,7 @@ impl Task {
 
     fn on_request(&mut self, request: Request) {
         match request {
-            Request::Write { write, done } => match self.candidate.write(clock::now(), write) {
+            Request::Write { write, done } => match self.candidate.write(clock::now(), *write) {
                 Some(ticket) => drop(self.writing.insert(ticket, done)),
                 None => drop(done.send(Err(NotWritten))),
             },

@@ -1,8 +1,10 @@
 use std::path::Path;
+use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId};
 
 use super::*;
+use crate::config::RestOver;
 
 fn opened(directory: &Path) -> Opened {
     StateDirectory::open(directory, "root").unwrap()
@@ -56,6 +58,35 @@ fn after_another_start_of_the_machine_it_is_not_known_who_acts() {
     drop(directory);
     let (_, record) = opened(place.path()).directory.unwrap();
     assert!(record.unsure);
+}
+
+#[test]
+fn what_was_left_from_before_is_over_by_the_same_clock_and_by_another_all_of_it_counts() {
+    let (lease, safe_lease) = (Duration::from_secs(30), Duration::from_secs(900));
+    let id = ResourceId::new("db", 256).unwrap();
+    let found = |boot: Option<String>| {
+        let place = tempfile::tempdir().unwrap();
+        let (mut directory, _) = opened(place.path()).directory.unwrap();
+        let rest_over = Some(RestOver { lease, safe_lease });
+        directory.state.apply(&RecordWrite {
+            marks: [(id.clone(), Amount::from_units(70))].into(),
+            rests: [(id.clone(), Amount::from_units(20))].into(),
+            terms: Some(crate::election::record::Terms { rest_over, ..Default::default() }),
+            ..RecordWrite::default()
+        });
+        let clock = Clock { boot, at: machine().at.earlier(Duration::from_secs(10)) };
+        std::fs::write(place.path().join("state"), directory.state.encode(&clock)).unwrap();
+        drop(directory);
+        let (next, record) = opened(place.path()).directory.unwrap();
+        let begun = next.state.read().unwrap();
+        assert!(begun.rests.is_empty(), "all of it may be claimed and renewed now: {begun:?}");
+        assert_eq!(record.rests[&id], Amount::from_units(20));
+        record.rest_over
+    };
+    let same = found(machine().boot);
+    assert!(same.lease <= lease - Duration::from_secs(10), "{same:?}");
+    assert!(same.safe_lease <= safe_lease - Duration::from_secs(10), "{same:?}");
+    assert_eq!(found(Some("another start".to_owned())), RestOver { lease, safe_lease });
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! The value of the key of a mark.
+
+use lessor_client::holding::Proof;
+use lessor_proto::Amount;
+use lessor_proto::message::Order;
+
+use super::{BadRecord, after, bad, if_there, number};
+use crate::election::call::Stored;
+
+/// How much may be out of a resource.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(in crate::election) struct Mark {
+    pub(in crate::election) amount: Amount,
+    pub(in crate::election) rest: Option<Rest>,
+    pub(in crate::election) proof: Option<Proof>,
+}
+
+/// What of a mark was left from before the leader of a reign.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::election) struct Rest {
+    pub(in crate::election) amount: Amount,
+    pub(in crate::election) epoch: u64,
+}
+
+const MARK: &str = "1 millionths _ [rest _ in_epoch _] [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
+
+// === impl Mark ===
+
+impl Mark {
+    pub(in crate::election) fn encode(&self) -> String {
+        let mut value = format!("1 millionths {}", self.amount.as_micros());
+        if let Some(Rest { amount, epoch }) = self.rest {
+            value += &format!(" rest {} in_epoch {epoch}", amount.as_micros());
+        }
+        if let Some(Proof { order, token }) = &self.proof {
+            value += &format!(" of_epoch {} of_seq {} token ", order.epoch, order.seq);
+            match token.is_empty() {
+                true => value.push('-'),
+                false => value.extend(token.iter().map(|byte| format!("{byte:02x}"))),
+            }
+        }
+        value
+    }
+
+    pub(super) fn decode(stored: &Stored) -> Result<Mark, BadRecord> {
+        let read = || {
+            let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
+            (words.next()? == "1").then_some(())?;
+            let amount = Amount::from_micros(number(&mut words, "millionths")?);
+            let mut rest = None;
+            if let Some(left) = if_there(&mut words, "rest")? {
+                let epoch = number(&mut words, "in_epoch")?;
+                rest = Some(Rest { amount: Amount::from_micros(left), epoch });
+            }
+            if words.clone().next().is_none() {
+                return Some(Mark { amount, rest, proof: None });
+            }
+            let order = Order { epoch: number(&mut words, "of_epoch")?, seq: number(&mut words, "of_seq")? };
+            let token = bytes(after(&mut words, "token")?)?.into();
+            let proof = Some(Proof { order, token });
+            words.next().is_none().then_some(Mark { amount, rest, proof })
+        };
+        read().ok_or_else(|| bad(stored, MARK))
+    }
+}
+
+/// What is written in hexadecimal digits; nothing is a dash.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    if digits == "-" {
+        return Some(Vec::new());
+    }
+    let byte = |pair: &[u8]| {
+        let text = std::str::from_utf8(pair).ok().filter(|_| pair.len() == 2)?;
+        u8::from_str_radix(text, 16).ok()
+    };
+    digits.as_bytes().chunks(2).map(byte).collect()
+}

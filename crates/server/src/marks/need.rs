@@ -1,0 +1,120 @@
+//! What a mark has to allow for, and what is written for it.
+
+use lessor_proto::{Amount, ResourceId, Time};
+
+/// What a mark has to allow for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Need {
+    /// What is out or would be, if there were no mark.
+    pub(crate) amount: Amount,
+    /// What is out.
+    pub(crate) out: Amount,
+    /// How much of `amount` outlasts what the record says to be left from before.
+    pub(crate) lasting: Amount,
+    /// How much of `out` is left from before, and over when the record is to say so; nothing before holders have claimed.
+    pub(crate) rest: Amount,
+    /// What is claimed of that, and waits until the record says that it outlasts the rest.
+    pub(crate) room: Amount,
+    /// Nothing is granted in fractions of this.
+    pub(crate) grain: Amount,
+    /// The most that can be out; absent: without limit.
+    pub(crate) limit: Option<Amount>,
+    /// Whether whatever a mark is too high by is missing to those who hold from a successor: of a lease from the node above,
+    /// which is as much as is wanted, and of what everybody wants more of than there is.
+    pub(crate) is_tight: bool,
+    /// Whether somebody got less than its share because of the mark.
+    pub(crate) is_felt: bool,
+    /// The reign of the node above under which that lease was granted.
+    pub(crate) reign: Option<u64>,
+}
+
+/// What is to be written for a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Value {
+    pub(super) amount: Amount,
+    pub(super) rest: Amount,
+}
+
+/// When what is left from before is over that the record is to tell of, never earlier than it was said to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Over {
+    /// Of all but floors.
+    pub(crate) lease: Time,
+    /// Of floors.
+    pub(crate) safe_lease: Time,
+}
+
+/// By what fraction of a lease a mark may be too high for longer.
+const TIGHT: u64 = 256;
+
+// === impl Need ===
+
+impl Need {
+    /// What is written for it.
+    pub(super) fn mark(&self) -> Amount {
+        if self.amount == Amount::ZERO {
+            return Amount::ZERO;
+        }
+        let (grain, ahead) = (self.grain.as_micros().max(1), self.amount.saturating_add(self.chunk()));
+        let ahead = Amount::from_micros(ahead.as_micros().div_ceil(grain).saturating_mul(grain));
+        match self.limit {
+            // What is out may pass a limit that was cut.
+            Some(limit) => ahead.min(limit.max(self.amount)),
+            None => ahead,
+        }
+    }
+
+    /// What is written when it has been less for some time.
+    pub(super) fn lower_mark(&self) -> Amount {
+        if self.is_tight { self.amount } else { self.mark() }
+    }
+
+    /// A mark that allows for it, and what of that is left from before. If something of that is being claimed, half as much
+    /// is said to be left as is not: others may claim as well.
+    pub(super) fn beside(&self, amount: Amount) -> Value {
+        let rest = match self.room {
+            Amount::ZERO => self.rest,
+            room => Amount::from_micros(self.rest.saturating_sub(room).as_micros() / 2),
+        };
+        let lasting = self.out.saturating_sub(self.rest).saturating_add(self.room);
+        let rest = rest.min(amount.saturating_sub(lasting));
+        Value { amount, rest: if rest > self.ample() { rest } else { Amount::ZERO } }
+    }
+
+    /// Whether a mark is much too high.
+    pub(super) fn is_exceeded_by(&self, mark: Amount) -> bool {
+        let ample = self.ample();
+        mark > self.amount.saturating_add(ample) || self.amount == Amount::ZERO && mark > Amount::ZERO
+    }
+
+    /// By how much a mark may be too high.
+    pub(super) fn ample(&self) -> Amount {
+        let chunk = self.chunk();
+        match self.is_tight {
+            true => Amount::from_micros(self.whole().as_micros() / TIGHT),
+            false => chunk.saturating_add(chunk),
+        }
+    }
+
+    fn whole(&self) -> Amount {
+        self.limit.unwrap_or(self.amount)
+    }
+
+    /// How far ahead marks are raised.
+    fn chunk(&self) -> Amount {
+        Amount::from_micros(self.amount.as_micros() / 8 + self.whole().as_micros().div_ceil(64))
+    }
+}
+
+// === impl Over ===
+
+impl Over {
+    pub(super) fn of(&self, id: &ResourceId) -> Time {
+        if id.is_floor() { self.safe_lease } else { self.lease }
+    }
+
+    /// When the next of it is.
+    pub(super) fn next(&self, now: Time) -> Option<Time> {
+        [self.lease, self.safe_lease].into_iter().filter(|&at| now < at).min()
+    }
+}

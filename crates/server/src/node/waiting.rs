@@ -1,0 +1,82 @@
+//! Claims on streams that wait until the record says that what they claim outlasts what is left from before.
+//!
+//! The record says of a part of the ghost that it is over soon. Whoever claims from that part is renewed and lasts longer, so
+//! the record has to say so first. Its report waits for that write and is heard as if it had come after it: nothing that it
+//! promises is about this leader, and its lease counts from a later moment than the report came, which errs on the side of
+//! counting it too long. Who asks without a stream is told to ask again.
+
+use std::collections::BTreeMap;
+
+use lessor_proto::message::{Ask, Down, Report};
+use lessor_proto::{ResourceId, Time};
+
+use super::{Node, Peer};
+
+/// Reports that wait: the last of each stream and resource.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waiting {
+    reports: BTreeMap<(Peer, ResourceId), Ask>,
+    /// The record says so: they can be heard.
+    ready: Vec<(Peer, Ask)>,
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// `report` of `ask` waits, in the place of an earlier one.
+    pub(super) fn put(&mut self, peer: Peer, ask: &Ask, report: &Report) {
+        let alone = Ask { reports: vec![report.clone()], ..ask.clone() };
+        self.reports.insert((peer, report.resource.clone()), alone);
+    }
+
+    /// Nothing of `peer` waits that is about one of `resources`; absent: of any.
+    pub(super) fn forget(&mut self, peer: Peer, resources: Option<&[ResourceId]>) {
+        let is_of = |of: Peer, id: &ResourceId| {
+            of == peer && resources.is_none_or(|resources| resources.contains(id))
+        };
+        self.reports.retain(|(of, id), _| !is_of(*of, id));
+        self.ready.retain(|(of, ask)| !ask.reports.iter().any(|report| is_of(*of, &report.resource)));
+    }
+
+    /// The record says another thing of `resource`.
+    fn release(&mut self, resource: &ResourceId) {
+        let released = self.reports.extract_if(.., |(_, id), _| id == resource);
+        self.ready.extend(released.map(|((peer, _), ask)| (peer, ask)));
+    }
+
+    /// When some of them can be heard.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        (!self.ready.is_empty()).then_some(Time::ZERO)
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The marks of `resources` are written.
+    pub(super) fn release_claims(&mut self, resources: &[ResourceId]) {
+        for id in resources {
+            if let Some(resource) = self.resources.get_mut(id) {
+                resource.forget_room();
+            }
+            self.waiting.release(id);
+        }
+    }
+
+    /// Hears those who have waited long enough.
+    pub(super) fn hear_those_who_waited(&mut self, now: Time) {
+        for (peer, ask) in std::mem::take(&mut self.waiting.ready) {
+            if self.peers.get(peer).is_none() {
+                continue;
+            }
+            // The configuration may have changed meanwhile.
+            if let Err(refusal) = self.admit(now, &ask) {
+                self.tally.refused += 1;
+                let (id, why) = (ask.report_id.unwrap_or_default(), refusal.to_string());
+                self.peers.say(peer, Down::Refused { id, why });
+                continue;
+            }
+            ask.reports.iter().for_each(|report| self.hear(now, peer, &ask, report));
+        }
+    }
+}
