@@ -107,6 +107,7 @@ impl Resource {
         if !self.lacks_room(amount, origin(lease.origin, reign.config)) {
             return None;
         }
+        self.note_echo(now, ask.holder.as_str(), &lease, amount, reign);
         let length = reign.date.until(now, lease.expiry);
         let (order, token) = (lease.order, &has.token[..]);
         Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
