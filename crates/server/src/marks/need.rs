@@ -77,7 +77,8 @@ impl Need {
             room => Amount::from_micros(self.rest.saturating_sub(room).as_micros() / 2),
         };
         let lasting = self.out.saturating_sub(self.rest).saturating_add(self.room);
-        let rest = rest.min(amount.saturating_sub(lasting));
+        let rest = rest.min(amount.saturating_sub(lasting)).as_micros();
+        let rest = Amount::from_micros(rest - rest % self.grain.as_micros().max(1));
         Value { amount, rest: if rest > self.ample() { rest } else { Amount::ZERO } }
     }
 
