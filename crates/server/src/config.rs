@@ -79,9 +79,9 @@ pub struct ParentConfig {
 pub struct Record {
     /// At most so much is out of each resource; of those that are not mentioned nothing is.
     pub marks: BTreeMap<ResourceId, Amount>,
-    /// So much of that the last leader had not granted itself: it was left from before it.
+    /// The part of that which the last leader had not granted itself: it was left from before it.
     pub rests: BTreeMap<ResourceId, Amount>,
-    /// How long that may last, by the clock of the last leader: from when this was read at the latest.
+    /// The time for which that may last, by the clock of the last leader: from when this was read at the latest.
     pub rest_over: RestOver,
     /// What shows that the node held leases from the one above.
     pub proofs: BTreeMap<ResourceId, Proof>,
@@ -111,7 +111,7 @@ pub struct Record {
     pub vacant: Duration,
 }
 
-/// How long what is left from before may last, of each class.
+/// The times for which that may last which is left from before, of each class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RestOver {
     /// Of all that are not floors.
@@ -209,7 +209,7 @@ impl Record {
         self.after(since, self.longest().of(resource), drift)
     }
 
-    /// What may be out of `resource` from before, by the clock of a leader that began at `since`.
+    /// The ghost of `resource` from before, by the clock of a leader that began at `since`.
     pub(crate) fn ghost(&self, resource: &ResourceId, since: Time, drift: Drift) -> Ghost {
         let out = self.marks.get(resource).copied().unwrap_or_default();
         let rest = self.rests.get(resource).map_or(Amount::ZERO, |&rest| rest.min(out));

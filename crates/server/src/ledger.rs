@@ -57,12 +57,12 @@ pub struct Ledger {
     rules: Rules,
 }
 
-/// What a successor would find written down.
+/// The ceiling that a successor would find written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ceiling {
-    /// So much is out, at the most.
+    /// The most that is out.
     pub total: Amount,
-    /// So much of it lasts longer than until `rest_end`, at the most.
+    /// The most of it that lasts longer than until `rest_end`.
     pub lasting: Amount,
     /// When the rest of it is over.
     pub rest_end: Time,

@@ -42,7 +42,7 @@ pub struct MarkWrite {
     pub ticket: u64,
     /// Marks to be set.
     pub puts: BTreeMap<ResourceId, Amount>,
-    /// So much of marks that are set is left from before this leader; of others nothing.
+    /// The parts of marks that are set which are left from before this leader; of others nothing is.
     pub rests: BTreeMap<ResourceId, Amount>,
     /// What is to stand beside them: what shows the lease of the node.
     pub proofs: BTreeMap<ResourceId, Proof>,
@@ -109,7 +109,7 @@ pub(crate) struct Settled {
 const WINDOW: Duration = Duration::from_millis(2);
 /// A mark is lowered when it was too high for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked at what is left from before, and said how long that may be out.
+/// The interval at which the rest is looked at, and it is said how long that may be out.
 const LOOKS: Duration = Duration::from_secs(10);
 /// After something is over that is told of, nodes have let it end.
 const LET_END: Duration = Duration::from_millis(100);
@@ -160,7 +160,7 @@ impl Marks {
         }
     }
 
-    /// So much may be out of a resource, and outlast what is left from before.
+    /// The most that may be out of a resource, and that may outlast what is left from before.
     pub(crate) fn ceiling(&self, id: &ResourceId) -> Ceiling {
         self.marks.get(id).copied().unwrap_or_default().ceiling()
     }
@@ -411,7 +411,7 @@ impl Marks {
         self.rests.extend(left.map(|(id, _)| id.clone()));
     }
 
-    /// How long what is left from before may still be out, if the record may say of anything that it is.
+    /// The time for which the rest may still be out, if the record may say of anything that it is.
     fn rest_over(&self, now: Time, over: Over) -> Option<RestOver> {
         let rest_over = RestOver { lease: over.lease.since(now), safe_lease: over.safe_lease.since(now) };
         (!self.rests.is_empty()).then_some(rest_over)

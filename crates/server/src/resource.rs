@@ -119,9 +119,9 @@ pub struct Resource {
     duplicates: u64,
     /// What of each claim was not given up; kept only where that is not free before the ghost ends.
     deferred: BTreeMap<Slot, Amount>,
-    /// What of claims counts for certain at the node above.
+    /// The amounts of claims that count for certain at the node above.
     certain: Certain,
-    /// What was echoed and counts for longer than the ghost.
+    /// The leases that were echoed and count for longer than the ghost.
     echoed: Echoed,
     /// What has become of claims since somebody last asked.
     claims: ClaimTally,
@@ -129,7 +129,7 @@ pub struct Resource {
     succeeded: BTreeMap<Slot, (Amount, Time)>,
     /// What holders have shown to have of an earlier life of this node, of which it knows nothing, and until when.
     shown: BTreeMap<Slot, (Amount, Time)>,
-    /// What is claimed, and waits until the record says that it outlasts what is left from before.
+    /// The amount of claims that wait until the record says that they outlast what is left from before.
     room: Amount,
 }
 

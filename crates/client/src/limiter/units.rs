@@ -5,8 +5,8 @@
 //! says that it counts it. What is used or lost of those is said, so that it counts no longer than that. The next attempt is to
 //! come after a round trip, the shortest of late, and then again and again, the less often the longer it has taken, but often
 //! enough to find the unit. Where attempts come often of their own accord, a unit is kept until the next one should have come,
-//! and with each that is granted, from the third on, one is asked for ahead. How many are *missing* is said anew whenever that changes, and says everything; so nothing is lost with a
-//! message.
+//! and with each that is granted, from the third on, one is asked for ahead. How many are *missing* is said anew whenever
+//! that changes, and says everything; so nothing is lost with a message.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use lessor_proto::{Amount, Time};
 const FIRST_TRIP: Duration = Duration::from_millis(20);
 /// The bounds of what is taken for a round trip.
 const TRIPS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(500)];
-/// What was measured longer ago than this, or twice as long, counts no more.
+/// The age from which measurements count no more, or from twice of it.
 const OF_LATE: Duration = Duration::from_secs(10);
 /// The bounds of the time for which a unit is asked to be kept. A grantor keeps none for longer.
 const KEEPS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
@@ -50,7 +50,7 @@ pub struct Sent {
 
 #[derive(Debug)]
 pub(super) struct Units {
-    /// What is had by asking, in millionths of a unit a second; zero if nothing is.
+    /// The rate that is had by asking, in millionths of a unit a second; zero if nothing is.
     rate: u64,
     /// Units that came for those who wait, and were not taken yet.
     there: u32,
@@ -62,7 +62,7 @@ pub(super) struct Units {
     tried: Option<Try>,
     /// From when on the next attempt may come that does not wait: when the last one was granted, or was told to come again.
     expected: Option<Time>,
-    /// How often in a row that was soon after.
+    /// The number of times in a row that this was soon after.
     often: u32,
     /// When somebody was first missed that is still missing.
     since: Option<Time>,
@@ -70,7 +70,7 @@ pub(super) struct Units {
     trips: [Option<Duration>; 2],
     /// When this while began.
     turned: Time,
-    /// What was wished when that was last looked at.
+    /// The wish when that was last looked at.
     seen: Wish,
     bell: Option<Waker>,
 }
@@ -251,7 +251,7 @@ impl Units {
         *late = Some(late.map_or(trip, |least| least.min(trip)));
     }
 
-    /// How long an answer takes at the least.
+    /// The shortest time that an answer takes.
     fn trip(&self) -> Duration {
         let [least, most] = TRIPS;
         self.trips.into_iter().flatten().min().unwrap_or(FIRST_TRIP).clamp(least, most)
@@ -280,7 +280,7 @@ impl Units {
         self.expected = Some(now);
     }
 
-    /// Who was denied waits from here on.
+    /// The one who was denied waits from here on.
     pub(super) fn waits_instead(&mut self) {
         self.tried = None;
     }

@@ -4,12 +4,12 @@
 use std::io;
 use std::path::Path;
 
-/// What a file system is asked for.
+/// The operations that a file system is asked for.
 #[expect(clippy::missing_errors_doc, reason = "each fails when the file system does not do it")]
 pub trait Files {
     /// A file of these bytes that nobody else may read; another one of that name goes.
     fn put(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
-    /// What was put there is there after a crash.
+    /// The content that was put there is there after a crash.
     fn sync(&mut self, path: &Path) -> io::Result<()>;
     /// Gives a file another name; another one of that name goes.
     fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()>;
@@ -55,7 +55,7 @@ mod tests {
             Ok(())
         }
 
-        /// What may be found in a file after a crash.
+        /// The contents that may be found in a file after a crash.
         fn after_crash(&self, path: &Path) -> Vec<Vec<u8>> {
             let files = [self.durable.get(path), self.names.get(path)].into_iter().flatten();
             let found = files.flat_map(|&file| match &self.bytes[file] {

@@ -54,7 +54,7 @@ pub struct RecordRead {
     pub config_version: u64,
     /// For each resource, the most that is out of it; of those that are not mentioned nothing is.
     pub marks: BTreeMap<ResourceId, Amount>,
-    /// So much of some of them was left from before the last leader.
+    /// The parts of them that were left from before the last leader.
     pub rests: BTreeMap<ResourceId, Amount>,
     /// For how long that may be out after this was written.
     pub rest_over: RestOver,
@@ -76,7 +76,7 @@ pub struct RecordWrite {
     pub terms: Option<Terms>,
     /// The most that is out of each of these.
     pub marks: BTreeMap<ResourceId, Amount>,
-    /// So much of marks that are written was left from before this leader; of others nothing.
+    /// The parts of marks that are written which were left from before this leader; of others nothing was.
     pub rests: BTreeMap<ResourceId, Amount>,
     /// What stands beside marks that are written; beside others nothing does any more.
     pub proofs: BTreeMap<ResourceId, Proof>,

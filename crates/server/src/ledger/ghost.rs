@@ -11,13 +11,13 @@ use lessor_proto::{Amount, Time};
 /// A part of a ghost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Part {
-    /// So much of it is not shown yet.
+    /// The amount of it that is not shown yet.
     pub amount: Amount,
     /// When that is certainly over.
     pub end: Time,
 }
 
-/// What may be out under earlier leaders.
+/// The amounts that may be out under earlier leaders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ghost {
     /// Of the leaders before the last.
@@ -26,7 +26,7 @@ pub struct Ghost {
     own: Part,
 }
 
-/// Who granted what is claimed.
+/// The leader that granted what is claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// The last leader, which charged it.
@@ -63,7 +63,7 @@ impl Ghost {
         self.parts().into_iter().filter(|part| part.amount > Amount::ZERO).map(|part| part.end).min()
     }
 
-    /// How much of it is over by `time`.
+    /// The amount of it that is over by `time`.
     #[must_use]
     pub fn ending_by(&self, time: Time) -> Amount {
         let ending = self.parts().into_iter().filter(|part| part.end <= time);

@@ -6,7 +6,7 @@ use lessor_proto::Time;
 
 use crate::config::{Longest, RestOver};
 
-/// What stands beside the marks.
+/// The header of a record, which stands beside the marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// No lease is granted for longer, but of floors.
@@ -21,14 +21,14 @@ pub struct Header {
     pub config_version: u64,
     /// More may be out than the marks say: the leader does not know yet what was before it.
     pub unknown: bool,
-    /// How long what is left from before may still be out; absent: nothing is said of that.
+    /// The time for which the rest may still be out; absent: nothing is said of that.
     pub rest_over: Option<RestOver>,
 }
 
-/// What the header is to say.
+/// The header as it is to be.
 #[derive(Clone, Debug)]
 pub(super) struct Heading {
-    /// What it says for certain, or less; absent before the first write.
+    /// The header that is written for certain, or less; absent before the first write.
     pub(super) written: Option<Header>,
     /// Whether it may say something else.
     pub(super) doubtful: bool,
@@ -47,7 +47,7 @@ pub(super) struct Heading {
 // === impl Header ===
 
 impl Header {
-    /// How long leases may last.
+    /// The longest that leases may last.
     pub(super) fn longest(self) -> Longest {
         Longest { lease: self.longest_lease, safe_lease: self.longest_safe_lease }
     }
@@ -56,7 +56,7 @@ impl Header {
 // === impl Heading ===
 
 impl Heading {
-    /// What it should say at `now`.
+    /// The header that should be written at `now`.
     pub(super) fn at(
         &mut self,
         now: Time,

@@ -2,18 +2,18 @@
 
 use lessor_proto::{Amount, ResourceId, Time};
 
-/// What a mark has to allow for.
+/// The need that a mark has to allow for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Need {
-    /// What is out or would be, if there were no mark.
+    /// The amount that is out or would be, if there were no mark.
     pub(crate) amount: Amount,
-    /// What is out.
+    /// The amount that is out.
     pub(crate) out: Amount,
-    /// How much of `amount` outlasts what the record says to be left from before.
+    /// The part of `amount` that outlasts what the record says to be left from before.
     pub(crate) lasting: Amount,
-    /// How much of `out` is left from before, and over when the record is to say so; nothing before holders have claimed.
+    /// The part of `out` that is left from before, and over when the record is to say so; nothing before holders have claimed.
     pub(crate) rest: Amount,
-    /// What is claimed of that, and waits until the record says that it outlasts the rest.
+    /// The amount of claims that wait until the record says that they outlast the rest.
     pub(crate) room: Amount,
     /// Nothing is granted in fractions of this.
     pub(crate) grain: Amount,
@@ -28,7 +28,7 @@ pub(crate) struct Need {
     pub(crate) reign: Option<u64>,
 }
 
-/// What is to be written for a resource.
+/// The value that is to be written for a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Value {
     pub(super) amount: Amount,
@@ -50,7 +50,7 @@ const TIGHT: u64 = 256;
 // === impl Need ===
 
 impl Need {
-    /// What is written for it.
+    /// The mark that is written for it.
     pub(super) fn mark(&self) -> Amount {
         if self.amount == Amount::ZERO {
             return Amount::ZERO;
@@ -64,7 +64,7 @@ impl Need {
         }
     }
 
-    /// What is written when it has been less for some time.
+    /// The mark that is written when it has been less for some time.
     pub(super) fn lower_mark(&self) -> Amount {
         if self.is_tight { self.amount } else { self.mark() }
     }
@@ -101,7 +101,7 @@ impl Need {
         self.limit.unwrap_or(self.amount)
     }
 
-    /// How far ahead marks are raised.
+    /// The amount by which marks are raised ahead.
     fn chunk(&self) -> Amount {
         Amount::from_micros(self.amount.as_micros() / 8 + self.whole().as_micros().div_ceil(64))
     }

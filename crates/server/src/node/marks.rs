@@ -104,7 +104,7 @@ impl Node {
         Need { amount: out, out, rest, limit: Some(out), ..Need::default() }
     }
 
-    /// How much of a resource is left from before that is over when the record is to say so.
+    /// The amount of a resource that is left from before and over when the record is to say so.
     fn rest(&self, now: Time, id: &ResourceId) -> Amount {
         let by = self.ends_of_rest(now, id.is_floor());
         let sticky = |terms: &Template| matches!(terms.legacy, Legacy::Sticky { .. });
@@ -132,7 +132,7 @@ impl Node {
         record.map_or(Time::ZERO, |record| record.next_rest(is_floor, self.since, now, self.config.drift))
     }
 
-    /// What may be out from before of a resource that nobody has asked for.
+    /// The ghost of a resource that nobody has asked for.
     fn unopened(&self, now: Time, id: &ResourceId) -> Option<Ghost> {
         let record = self.config.record.as_ref()?;
         Some(record.ghost(id, self.since, self.config.drift).at(now))

@@ -51,7 +51,7 @@ impl Reign<'_> {
     }
 }
 
-/// How much of what the bearer shows of an earlier reign is believed, and who granted it.
+/// The part of what the bearer shows of an earlier reign that is believed, and who granted it.
 fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amount, Origin), Doubt> {
     if has.capacity == Amount::ZERO {
         return Ok((Amount::ZERO, Origin::Earlier));

@@ -19,7 +19,7 @@ pub(crate) struct Listener {
     pub(crate) incarnation: u64,
     pub(crate) reports: u64,
     pub(crate) lease: Option<(Grant, Time)>,
-    /// How long it says that its lease counts, if it says that.
+    /// The time for which it says that its lease counts, if it says that.
     pub(crate) counts: Option<Duration>,
     sent: BTreeMap<u64, Time>,
     /// What it wanted last.

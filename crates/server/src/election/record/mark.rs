@@ -7,7 +7,7 @@ use lessor_proto::message::Order;
 use super::{BadRecord, after, bad, if_there, number};
 use crate::election::call::Stored;
 
-/// How much may be out of a resource.
+/// The most that may be out of a resource.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(in crate::election) struct Mark {
     pub(in crate::election) amount: Amount,
@@ -15,7 +15,7 @@ pub(in crate::election) struct Mark {
     pub(in crate::election) proof: Option<Proof>,
 }
 
-/// What of a mark was left from before the leader of a reign.
+/// The part of a mark that was left from before the leader of a reign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::election) struct Rest {
     pub(in crate::election) amount: Amount,
