@@ -14,6 +14,9 @@ use crate::ledger::Account;
 use crate::repository::Template;
 use crate::token::PollerLife;
 
+/// What a holder showed that was not charged for what it showed.
+const NOTHING_SHOWN: u64 = u64::MAX;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Child {
     /// The id of the client or node.
@@ -26,8 +29,8 @@ pub(crate) struct Child {
     pub(crate) account: Account,
     pub(crate) demands: Demands,
     /// Of one that draws an incarnation the greatest report id heard, as wants of older reports are out of date; of
-    /// others, who number nothing, the millionths of the lease last shown, by which those who forget our fields are known
-    /// again when an answer was lost.
+    /// others, who number nothing, the millionths of the lease that they last showed and were charged for, by which those
+    /// who forget our fields are known again when an answer was lost.
     heard: u64,
     /// When it was last heard of.
     pub(crate) basis: Time,
@@ -91,19 +94,20 @@ impl Child {
 
     /// The first that is heard of it.
     pub(crate) fn new(now: Time, holder: Holder<'_>, life: PollerLife, demands: Demands) -> Child {
+        let incarnated = matches!(holder.life, Life::Incarnation(_) | Life::Leader { .. });
         Child {
             name: CompactString::new(holder.name),
             session: life.session,
             born: life.epoch,
             account: Account::default(),
             demands,
-            heard: 0,
+            heard: if incarnated { 0 } else { NOTHING_SHOWN },
             basis: now,
             next_seq: 1,
             round: 0,
             due: Tick::default(),
             kind: holder.kind,
-            incarnated: matches!(holder.life, Life::Incarnation(_) | Life::Leader { .. }),
+            incarnated,
             superseded: false,
             withdrawn: false,
             provisional: false,
@@ -134,7 +138,7 @@ impl Child {
                 return false;
             }
             self.heard = report_id.unwrap_or(self.heard);
-        } else if let Some(shown) = shown {
+        } else if let Some(shown) = shown.filter(|&shown| self.account.oldest_of(shown).is_some()) {
             self.heard = shown.as_micros();
         }
         self.basis = now;
@@ -206,9 +210,12 @@ impl Child {
     }
 
     /// Whether it may be the one that shows a lease of `amount` and nothing else: it was granted that much, or has shown
-    /// it before and may have missed the answers since.
+    /// such a grant before and may have missed the answers since. What it showed without a grant anybody of its id may
+    /// show, who would then use what this one is charged for.
     pub(crate) fn may_show(&self, amount: Amount) -> bool {
-        !self.incarnated && (self.account.oldest_of(amount).is_some() || self.heard == amount.as_micros())
+        let has_nothing = amount == Amount::ZERO && self.account.is_empty();
+        let has_shown = self.heard != NOTHING_SHOWN && self.heard == amount.as_micros();
+        !self.incarnated && (has_nothing || has_shown || self.account.oldest_of(amount).is_some())
     }
 
     /// When it should be looked at next, if nothing is heard of it.

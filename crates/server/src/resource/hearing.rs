@@ -101,7 +101,7 @@ impl Resource {
             _ => claimed.map_or(begun, |(lease, _)| lease.life),
         };
         let mut child = Child::new(now, holder, life, demands(report, reign));
-        child.hear(now, ask.report_id, report.has.as_ref().map(|has| has.capacity));
+        child.hear(now, ask.report_id, None);
         child.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
         child.go_on_after_shown(report, reign.config.epoch);
