@@ -79,6 +79,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::RestUnguarded => Swarm(50),        // 1, 4, 8: I6
         GrantorMutation::ClaimUnwritten => Swarm(100),      // 3, 12, 18: I6
         GrantorMutation::ClaimFromLast => Noticed::Story(rests::claimed_from_the_rest),
+        GrantorMutation::ClaimAfterShown => Swarm(400), // 347: I3
         GrantorMutation::ClaimsUnlimited => Noticed::Story(claims::a_liar),
         GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
         GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),

@@ -307,8 +307,15 @@ impl Ledger {
         target.min(charged.saturating_add(self.headroom()))
     }
 
+    /// By how much the sum passes the limit, whether or not a cut explains it.
+    #[must_use]
+    pub fn excess(&self) -> Amount {
+        self.limit.map_or(Amount::ZERO, |limit| amount(self.total.saturating_sub(micros(limit))))
+    }
+
     /// What is free within the limit.
-    fn free(&self) -> Amount {
+    #[must_use]
+    pub fn free(&self) -> Amount {
         match self.limit {
             Some(limit) => amount(micros(limit).saturating_sub(self.total)),
             None => Amount::MAX,

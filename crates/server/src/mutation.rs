@@ -42,6 +42,8 @@ pub enum Mutation {
     ClaimUnwritten,
     /// Whatever is claimed comes out of the part of what may be out from before that ends last.
     ClaimFromLast,
+    /// Units are claimed below a node that has shown what is out there to a successor of the node above already.
+    ClaimAfterShown,
     /// Claims are honoured beyond what may be out.
     ClaimsUnlimited,
     /// What a holder has from an earlier reign is taken out of what may be out each time it shows it, and each time another
@@ -107,7 +109,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 43] = [
+    pub const ALL: [Mutation; 44] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -122,6 +124,7 @@ impl Mutation {
         Mutation::RestUnguarded,
         Mutation::ClaimUnwritten,
         Mutation::ClaimFromLast,
+        Mutation::ClaimAfterShown,
         Mutation::ClaimsUnlimited,
         Mutation::ClaimsAdded,
         Mutation::LeaderFreesOld,

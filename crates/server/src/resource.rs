@@ -17,6 +17,7 @@ mod children;
 mod claim;
 mod domains;
 mod echoed;
+mod feeding;
 mod hearing;
 mod kind;
 mod legacy;
@@ -43,6 +44,7 @@ use self::certain::Certain;
 use self::child::{Child, Demands};
 use self::children::Children;
 use self::echoed::Echoed;
+use self::feeding::Shortage;
 use self::hearing::holder;
 use self::legacy::Crowd;
 use self::rotate::Rota;
@@ -84,11 +86,16 @@ pub struct Resource {
     supply: Supply,
     /// Whether the node above was asked for it.
     asked_above: bool,
+    /// Whether the leader of the node above is the one that granted what leaders of this node had before; absent until it
+    /// has granted something.
+    is_counted_above: Option<bool>,
     /// Its kind was changed, and something may be out of the one before.
     changes_kind: bool,
     /// What is charged to holders that draw no incarnation.
     legacy: Crowd,
     streaming: Streaming,
+    /// Those who are short of their share.
+    shortage: Shortage,
     /// Who is lent what nobody wants.
     lending: Lending,
     /// What clients tell each other of their domains, once one has.
@@ -185,9 +192,11 @@ impl Resource {
             children: Children::new(reign.config.hash_seed),
             supply,
             asked_above: false,
+            is_counted_above: None,
             changes_kind: false,
             legacy: Crowd::default(),
             streaming: Streaming::default(),
+            shortage: Shortage::default(),
             lending: Lending::default(),
             hub: None,
             rota: Rota::new(&template),
@@ -253,6 +262,7 @@ impl Resource {
         for slot in self.streaming.slots() {
             self.rank(slot);
         }
+        self.streaming.resume();
         self.unsettled = true;
     }
 
@@ -302,6 +312,7 @@ impl Resource {
         let reply = self.answer(now, slot, reign);
         self.children.schedule(slot, &self.terms);
         self.rank(slot);
+        self.note_shortage(now, slot);
         reply
     }
 
@@ -379,6 +390,7 @@ impl Resource {
             self.learned = true;
             self.owe_all();
         }
+        self.unsettled |= self.shortage.lapse(now);
         self.settle_kind();
         self.take_turns(now);
     }
@@ -470,6 +482,7 @@ impl Resource {
 
     /// Those who listen may be due something else than they were told.
     pub(crate) fn unsettle(&mut self) {
+        self.streaming.resume();
         self.unsettled |= !self.streaming.is_empty();
     }
 

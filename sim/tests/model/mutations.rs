@@ -9,7 +9,7 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorMutation::{
-    AckWithoutSeq, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded, ClaimsUnlimited,
+    AckWithoutSeq, ClaimAfterShown, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded, ClaimsUnlimited,
     CreditAtDecision, EchoRenews, EchoUncounted, EmptyIsNothing, EndUnchecked, IncarnationFreesOld,
     InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured, LendWhatIsWanted, LoanIsFree,
     LoanStays, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut,
@@ -57,7 +57,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 41] = [
+const NOT_NOTICED: [(Mutation, &str); 42] = [
     // There are no marks, and one succession in a row.
     (Grantor(ShortRest), "unary, a succession"),
     (Grantor(RestUnguarded), "unary, a succession"),
@@ -72,6 +72,8 @@ const NOT_NOTICED: [(Mutation, &str); 41] = [
     // There are no limiters.
     (Grantor(UnitOnTop), "streams, a cut"),
     (Grantor(OutIsFree), "streams, a cut"),
+    // There are no gauges with units in flight.
+    (Grantor(ClaimAfterShown), "a node between, with a successor"),
     // There are neither marks nor tokens, and no proofs.
     (Grantor(InheritUnseen), "a node between, with a successor"),
     (Grantor(InheritEnded), "a node between, with a successor"),

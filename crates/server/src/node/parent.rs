@@ -111,10 +111,17 @@ impl Node {
     fn take_up(&mut self, now: Time, change: &Change) {
         let before = self.parent.as_ref().and_then(|above| above.session.before(&change.resource));
         let learns = self.parent.as_ref().is_some_and(|above| above.session.is_of_learner(&change.resource));
+        let grantor = super::marks::reign_above(&self.parent, &change.resource);
+        let before_us = self.config.record.as_ref().and_then(|record| record.proofs.get(&change.resource));
+        let is_the_same = before_us.map(|proof| proof.order.epoch) == grantor;
         if let Some(resource) = self.resources.get_mut(&change.resource) {
             resource.advance(now);
             if let Some(before) = before.filter(|&(_, until)| now < until) {
                 resource.inherit(before, &self.config);
+            }
+            // What was inherited is no grant.
+            if change.allowance.until > now {
+                resource.note_grantor(is_the_same);
             }
             resource.lease(change.allowance, learns);
         }

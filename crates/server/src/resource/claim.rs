@@ -110,6 +110,12 @@ impl Resource {
         if ended || has.order.is_none() || !may_claim {
             return;
         }
+        if self.is_late(reign) {
+            let remaining =
+                has.lasts.map_or(self.terms.lease_length, |lasts| lasts.remaining.min(MOST_SHOWN));
+            self.shown.insert(slot, (has.capacity, reign.config.drift.grantor_end(now, remaining)));
+            return;
+        }
         let child = self.children.at(slot);
         let (claimed, origin) = match believed(&self.bearer(child, reign.config), has, reign.config) {
             Ok(believed) => believed,
@@ -130,6 +136,17 @@ impl Resource {
             self.note_certain(claimed, has, reign);
         }
         self.acknowledge(slot, 0, held);
+    }
+
+    /// Whether the node above, which has a new leader too, was shown what is out below before this claim. Units in flight
+    /// outlast the lease that they were taken under for as long as that is renewed, and nobody would count them there. So
+    /// their holder keeps the lease until that ends, and no longer.
+    fn is_late(&self, reign: Reign<'_>) -> bool {
+        self.is_leased()
+            && self.terms.kind == Kind::Gauge
+            && self.asked_above
+            && self.is_counted_above != Some(true)
+            && !reign.config.rules.lack(Mutation::ClaimAfterShown)
     }
 
     /// What a holder shows of an earlier reign says more than what it has: leases were granted for so long. While the server

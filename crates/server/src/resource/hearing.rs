@@ -184,6 +184,7 @@ impl Resource {
             }
             (self.unsettled, self.wants_news) = (true, true);
             self.rota.spoil();
+            self.shortage.forget(slot);
             self.rank(slot);
         }
     }
@@ -193,6 +194,7 @@ impl Resource {
         self.rota.spoil();
         self.stop_telling(slot);
         self.lending.forget(slot);
+        self.shortage.forget(slot);
         self.rota.leave(slot);
         self.succeeded.remove(&slot);
         self.shown.remove(&slot);

@@ -3,9 +3,11 @@
 //!
 //! Whatever moves a share or frees capacity leaves the resource *unsettled*. It is settled at the next look at it, which
 //! comes at once, but not sooner after the last one than that one was worth: a resource with many listeners is looked at
-//! less often. A share that has moved by less than the *tolerance* is not worth a message by itself, and is told with
-//! the next heartbeat. The tolerance grows with the number of listeners, one part in 100,000 of the share for each, as does
-//! what it costs to tell them all: from a thousand on it is one per cent.
+//! less often, and one look tells no more than a slice of them before others are heard. A share that has moved by less than
+//! the *tolerance* is not worth a message by itself; it is told when that is needed for those who are short
+//! ([`super::feeding`]), or with a heartbeat that finds it off by a quarter of that. The tolerance grows with the number
+//! of listeners, one part in 100,000 of the share for each, as does what it costs to tell them all: from a thousand on it
+//! is one per cent. A listener whose stream takes nothing is not looked at before it does.
 
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use lessor_proto::message::{Has, HolderKind, Order};
 use lessor_proto::{Amount, Time};
 
 use super::child::Demands;
+use super::feeding::SLICE;
 use super::slab::Slot;
 use super::streaming::{Rank, Told};
 use super::{Reign, Resource};
@@ -54,7 +57,8 @@ impl Resource {
         let ghost = self.ledger.ghost_parts().next_end();
         let ends = self.children.deadline().filter(|_| self.is_watched());
         let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
-        let others = [self.rota.wake(), self.due_above(), self.wake_of_hub(), self.pool.wake()];
+        let hungry = self.shortage.next_deadline();
+        let others = [self.rota.wake(), self.due_above(), self.wake_of_hub(), self.pool.wake(), hungry];
         [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
@@ -94,17 +98,22 @@ impl Resource {
             hub.leave(peer);
         }
         self.streaming.remove(slot);
+        self.shortage.forget(slot);
         self.pool.leave(slot);
         self.enlist(slot);
     }
 
-    /// Tells the holder at `slot`, which has just reported, what is due to it, if that is news.
+    /// Tells the holder at `slot`, which has just reported or takes something again, what is due to it, if that is news.
     pub(crate) fn respond(&mut self, now: Time, slot: Slot, reign: Reign<'_>, peers: &mut Peers) {
+        self.unsettled |= self.streaming.unpark(slot) && !self.shortage.is_empty();
         self.appraise();
+        self.note_shortage(now, slot);
         let (holds, target) = (self.holds(slot), self.target(now, slot));
         let news = match self.streaming.is_owed(slot) {
             true => true,
             false if target < holds => self.is_worth_telling(holds, target),
+            // What is free is for those who are short.
+            false if !self.shortage.is_empty() && !self.shortage.has(slot) => false,
             false => {
                 let reachable = self.reachable(slot, target);
                 self.is_worth_telling(holds, reachable)
@@ -112,28 +121,45 @@ impl Resource {
         };
         if news {
             self.push(now, slot, reign, peers);
+            self.note_shortage(now, slot);
         }
         self.unsettled |= self.needs_loans_back();
     }
 
-    /// Tells everybody what is worth telling.
+    /// Tells those to whom that is worth it, until so many are told that others are to be heard first.
     pub(crate) fn settle(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) {
         self.unsettled = false;
         self.take_step();
-        let mut told = 0_u32;
-        for slot in self.streaming.owed() {
-            told += u32::from(self.push(now, slot, reign, peers));
-        }
+        let mut told = self.tell_owed(now, SLICE, reign, peers);
         self.appraise();
         let others = self.streaming.others();
-        told += self.recall_loans(now, reign, peers);
+        told += self.recall_loans(now, reign, peers) as usize;
         for slot in self.too_full(now, &others) {
-            told += u32::from(self.push(now, slot, reign, peers));
+            if told >= SLICE {
+                break;
+            }
+            told += usize::from(self.push(now, slot, reign, peers));
         }
-        told += self.feed_others(now, &others, reign, peers);
-        told += self.feed_ranked(now, reign, peers);
-        let looks = u32::try_from(others.len()).unwrap_or(u32::MAX);
-        self.next_look = now + LEAST_PACE.max(PACE_PER_GRANT * told + PACE_PER_LOOK * looks);
+        told += self.feed_short(now, &others, SLICE.saturating_sub(told), reign, peers);
+        told += self.feed_others(now, &others, SLICE.saturating_sub(told), reign, peers);
+        told += self.feed_ranked(now, SLICE.saturating_sub(told), reign, peers);
+        self.unsettled |= told >= SLICE;
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let pace = PACE_PER_GRANT * count(told) + PACE_PER_LOOK * count(others.len());
+        self.next_look = now + LEAST_PACE.max(pace);
+    }
+
+    /// Grants what is due to those who have not been told anything yet, no more than `most` of them.
+    fn tell_owed(&mut self, now: Time, most: usize, reign: Reign<'_>, peers: &mut Peers) -> usize {
+        let mut told = 0;
+        for slot in self.streaming.owed(most) {
+            match self.push(now, slot, reign, peers) {
+                true => told += 1,
+                // There is nothing to grant from, or it has been silent for too long.
+                false => self.streaming.stall(slot),
+            }
+        }
+        told
     }
 
     /// The holder that listens on `peer` wants to keep what it has: `basis` is when it said so.
@@ -181,6 +207,8 @@ impl Resource {
             return;
         }
         self.pool_in(slot);
+        let coming = self.children.at(slot).account.charge().saturating_sub(self.holds(slot));
+        self.shortage.give_back(slot, coming);
         let child = self.children.at(slot);
         let ranked = self.shares.policy() == Policy::FairShare
             && !self.terms.is_whole()
@@ -211,6 +239,7 @@ impl Resource {
     pub(crate) fn push(&mut self, now: Time, slot: Slot, reign: Reign<'_>, peers: &mut Peers) -> bool {
         let Some(peer) = self.streaming.peer(slot) else { return false };
         if !peers.takes(peer, &self.id) {
+            self.streaming.park(slot);
             return false;
         }
         let Some(reply) = self.answer(now, slot, reign) else { return false };
@@ -230,6 +259,7 @@ impl Resource {
     ) -> bool {
         let Some(peer) = self.streaming.peer(slot) else { return false };
         if !peers.takes(peer, &self.id) {
+            self.streaming.park(slot);
             return false;
         }
         let target = self.target(now, slot).min(most);
@@ -254,32 +284,32 @@ impl Resource {
         let same = told.seq == last.seq && told.length == length && last.end > now;
         self.appraise();
         let target = self.reachable(slot, self.target(now, slot));
-        (settled && same && !self.differs(last.amount, target)).then_some(length)
+        (settled && same && self.is_near(last.amount, target)).then_some(length)
     }
 
     /// As much of `target` as there is room for.
-    fn reachable(&mut self, slot: Slot, target: Amount) -> Amount {
+    pub(super) fn reachable(&mut self, slot: Slot, target: Amount) -> Amount {
         self.ledger.reachable(&self.children.at(slot).account, target)
     }
 
-    /// Of all that listen, those who hold more than their share, as far as that is worth telling.
+    /// Of those without a rank, the ones who hold more than their share, as far as that is worth telling.
     fn too_full(&self, now: Time, others: &[Slot]) -> Vec<Slot> {
-        let mut found = Vec::new();
-        for priority in self.streaming.priorities() {
-            let level = self.level(priority).unwrap_or(f64::INFINITY);
-            let excess = Amount::from_f64(level.min(self.terms.shared().as_f64()) * self.tolerance());
-            found.extend(self.streaming.above(priority, level * (1.0 + self.tolerance()), excess));
-        }
-        found.extend_from_slice(others);
-        found.retain(|&slot| {
+        let is_full = |&slot: &Slot| {
             let (holds, target) = (self.holds(slot), self.target(now, slot));
             target < holds && self.is_worth_telling(holds, target)
-        });
-        found
+        };
+        others.iter().copied().filter(is_full).collect()
     }
 
     /// Raises those without a rank, the hungriest first.
-    fn feed_others(&mut self, now: Time, others: &[Slot], reign: Reign<'_>, peers: &mut Peers) -> u32 {
+    fn feed_others(
+        &mut self,
+        now: Time,
+        others: &[Slot],
+        most: usize,
+        reign: Reign<'_>,
+        peers: &mut Peers,
+    ) -> usize {
         let mut hungry: Vec<(f64, Slot)> = Vec::new();
         for &slot in others {
             let (holds, due) = (self.holds(slot), self.due(now, slot));
@@ -290,17 +320,20 @@ impl Resource {
         hungry.sort_by(|one, other| one.0.total_cmp(&other.0));
         let mut told = 0;
         for (_, slot) in hungry {
+            if told >= most {
+                break;
+            }
             let target = self.target(now, slot);
             let reachable = self.reachable(slot, target);
             if reachable > self.holds(slot) && self.is_worth_telling(self.holds(slot), reachable) {
-                told += u32::from(self.push(now, slot, reign, peers));
+                told += usize::from(self.push(now, slot, reign, peers));
             }
         }
         told
     }
 
     /// Raises clients, those of the greatest priority first and of these the hungriest.
-    fn feed_ranked(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) -> u32 {
+    fn feed_ranked(&mut self, now: Time, most: usize, reign: Reign<'_>, peers: &mut Peers) -> usize {
         let mut told = 0;
         for priority in self.streaming.priorities() {
             let level = self.level(priority).unwrap_or(f64::INFINITY) * (1.0 - self.tolerance());
@@ -310,11 +343,11 @@ impl Resource {
                 let (slot, holds) = (hungry.slot(), self.holds(hungry.slot()));
                 let target = self.target(now, slot);
                 let reachable = self.reachable(slot, target);
-                if self.ledger.headroom() == Amount::ZERO {
+                if self.ledger.headroom() == Amount::ZERO || told >= most {
                     return told;
                 }
                 if reachable > holds && self.is_worth_telling(holds, reachable) {
-                    told += u32::from(self.push(now, slot, reign, peers));
+                    told += usize::from(self.push(now, slot, reign, peers));
                 } else if self.is_worth_telling(holds, target) {
                     // What is left is too little for the hungriest, and so for all.
                     return told;
@@ -324,7 +357,14 @@ impl Resource {
         told
     }
 
-    fn tolerance(&self) -> f64 {
+    /// Whether a heartbeat keeps a grant of `amount` where `target` is due.
+    fn is_near(&self, amount: Amount, target: Amount) -> bool {
+        let moved = amount.max(target).saturating_sub(amount.min(target));
+        let is_little = moved.as_f64() <= target.as_f64() * self.tolerance() / 4.0;
+        !self.differs(amount, target) || is_little && !self.terms.is_whole()
+    }
+
+    pub(super) fn tolerance(&self) -> f64 {
         (self.streaming.len() as f64 * TOLERANCE_PER_LISTENER).min(MOST_TOLERANCE)
     }
 

@@ -20,7 +20,7 @@ use crate::node::Peer;
 pub(crate) struct Streaming {
     listeners: BTreeMap<Slot, Listener>,
     by_peer: BTreeMap<Peer, Slot>,
-    /// Those who have not been told anything on their stream.
+    /// Those who have not been told anything on their stream, and can be.
     owed: BTreeSet<Slot>,
     /// The greatest priority first.
     ranks: BTreeMap<Reverse<i64>, Ranks>,
@@ -33,6 +33,10 @@ struct Listener {
     peer: Peer,
     told: Option<Told>,
     rank: Option<Rank>,
+    /// It is owed a grant.
+    is_owed: bool,
+    /// Its stream takes nothing: it stands in no order until that has changed.
+    is_parked: bool,
 }
 
 /// The last grant sent on a stream.
@@ -97,7 +101,8 @@ impl Streaming {
             return;
         }
         self.remove(slot);
-        self.listeners.insert(slot, Listener { peer, told: None, rank: None });
+        let listener = Listener { peer, told: None, rank: None, is_owed: true, is_parked: false };
+        self.listeners.insert(slot, listener);
         self.by_peer.insert(peer, slot);
         self.owed.insert(slot);
         self.others.insert(slot);
@@ -109,35 +114,85 @@ impl Streaming {
         self.by_peer.remove(&listener.peer);
         self.owed.remove(&slot);
         self.others.remove(&slot);
-        if let Some(rank) = listener.rank {
+        if let Some(rank) = listener.rank.filter(|_| !listener.is_parked) {
             self.leave(slot, rank);
         }
+    }
+
+    /// The stream of the holder at `slot` takes nothing.
+    pub(crate) fn park(&mut self, slot: Slot) {
+        let Some(listener) = self.listeners.get_mut(&slot).filter(|listener| !listener.is_parked) else {
+            return;
+        };
+        listener.is_parked = true;
+        let rank = listener.rank;
+        self.owed.remove(&slot);
+        match rank {
+            Some(rank) => self.leave(slot, rank),
+            None => _ = self.others.remove(&slot),
+        }
+    }
+
+    /// The stream of the holder at `slot` may take something again. Returns whether it took nothing before.
+    pub(crate) fn unpark(&mut self, slot: Slot) -> bool {
+        let Some(listener) = self.listeners.get_mut(&slot).filter(|listener| listener.is_parked) else {
+            return false;
+        };
+        listener.is_parked = false;
+        let (rank, is_owed) = (listener.rank, listener.is_owed);
+        if is_owed {
+            self.owed.insert(slot);
+        }
+        match rank {
+            Some(rank) => self.enter(slot, rank),
+            None => _ = self.others.insert(slot),
+        }
+        true
+    }
+
+    pub(crate) fn is_parked(&self, slot: Slot) -> bool {
+        self.listeners.get(&slot).is_some_and(|listener| listener.is_parked)
+    }
+
+    /// The holder at `slot` cannot be told anything now, whatever its stream takes.
+    pub(crate) fn stall(&mut self, slot: Slot) {
+        self.owed.remove(&slot);
+    }
+
+    /// Those who could not be told anything may be told something now.
+    pub(crate) fn resume(&mut self) {
+        let stalled = self.listeners.iter().filter(|(_, listener)| listener.is_owed && !listener.is_parked);
+        self.owed.extend(stalled.map(|(&slot, _)| slot));
     }
 
     pub(crate) fn tell(&mut self, slot: Slot, told: Told) {
         self.owed.remove(&slot);
         if let Some(listener) = self.listeners.get_mut(&slot) {
-            listener.told = Some(told);
+            (listener.told, listener.is_owed) = (Some(told), false);
         }
     }
 
     /// The holder at `slot` shows that it did not adopt what it was told last: it has to be told again.
     pub(crate) fn owe(&mut self, slot: Slot) {
-        if self.listeners.contains_key(&slot) {
-            self.owed.insert(slot);
+        if let Some(listener) = self.listeners.get_mut(&slot) {
+            listener.is_owed = true;
+            if !listener.is_parked {
+                self.owed.insert(slot);
+            }
         }
     }
 
     pub(crate) fn is_owed(&self, slot: Slot) -> bool {
-        self.owed.contains(&slot)
+        self.listeners.get(&slot).is_some_and(|listener| listener.is_owed)
     }
 
     pub(crate) fn is_anybody_owed(&self) -> bool {
         !self.owed.is_empty()
     }
 
-    pub(crate) fn owed(&self) -> Vec<Slot> {
-        self.owed.iter().copied().collect()
+    /// No more than `most` of those who are owed a grant, and can be told.
+    pub(crate) fn owed(&self, most: usize) -> Vec<Slot> {
+        self.owed.iter().copied().take(most).collect()
     }
 
     pub(crate) fn others(&self) -> Vec<Slot> {
@@ -156,6 +211,9 @@ impl Streaming {
         if before == rank {
             return;
         }
+        if listener.is_parked {
+            return;
+        }
         match before {
             Some(before) => self.leave(slot, before),
             None => _ = self.others.remove(&slot),
@@ -171,12 +229,24 @@ impl Streaming {
         self.ranks.keys().map(|&Reverse(priority)| priority).collect()
     }
 
-    /// Who holds more than `level` per weight, or at least `excess` more than it wants.
-    pub(crate) fn above(&self, priority: i64, level: f64, excess: Amount) -> Vec<Slot> {
-        let Some(ranks) = self.ranks.get(&Reverse(priority)) else { return Vec::new() };
-        let above = ranks.holding.range((Level::new(level), Slot::MAX)..).map(|&(_, slot)| slot);
-        let full = ranks.full.range((excess.as_micros().max(1), 0)..).map(|&(_, slot)| slot);
-        above.chain(full).collect()
+    /// How the holder at `slot` is ranked, if it is.
+    pub(crate) fn rank_of(&self, slot: Slot) -> Option<Rank> {
+        self.listeners.get(&slot)?.rank
+    }
+
+    /// The one that holds the most per weight, and the one that holds the most beyond what it wants.
+    pub(crate) fn fullest(&self, priority: i64) -> impl Iterator<Item = Slot> {
+        let ranks = self.ranks.get(&Reverse(priority));
+        let holding = ranks.and_then(|ranks| ranks.holding.last()).map(|&(_, slot)| slot);
+        let full = ranks.and_then(|ranks| ranks.full.last()).map(|&(_, slot)| slot);
+        holding.into_iter().chain(full)
+    }
+
+    /// Those who want more and hold less than `level` per weight, who hold the least first.
+    pub(crate) fn below(&self, priority: i64, level: f64) -> impl Iterator<Item = Slot> {
+        let hungry =
+            self.ranks.get(&Reverse(priority)).map(|ranks| ranks.hungry.range(..(Level::new(level), 0)));
+        hungry.into_iter().flatten().map(|&(_, slot)| slot)
     }
 
     /// Of those who want more, the one who holds the least per weight, below `level`; after `last`, if that is given.
@@ -263,11 +333,15 @@ mod tests {
     }
 
     #[test]
-    fn those_above_the_level_and_those_with_too_much_are_found() {
-        let streaming = streaming(&[rank(50, 50, 1), rank(50, 50, 2), rank(10, 20, 1), rank(20, 20, 1)]);
-        assert_eq!(streaming.above(0, 30.0, Amount::from_units(1)), [0, 2]);
-        assert_eq!(streaming.above(0, 20.0, Amount::from_units(11)), [1, 0]);
-        assert!(streaming.above(1, 0.0, Amount::ZERO).is_empty());
+    fn those_with_the_most_and_those_with_too_much_are_found() {
+        let mut streaming = streaming(&[rank(50, 50, 1), rank(50, 50, 2), rank(10, 20, 1), rank(20, 20, 1)]);
+        assert_eq!(streaming.fullest(0).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(streaming.fullest(1).count(), 0);
+        streaming.park(0);
+        assert_eq!(streaming.fullest(0).collect::<Vec<_>>(), [1, 2], "what takes nothing gives nothing");
+        streaming.rank(0, rank(50, 60, 1));
+        assert!(streaming.unpark(0) && !streaming.unpark(0));
+        assert_eq!(streaming.fullest(0).collect::<Vec<_>>(), [0, 0], "it has moved meanwhile");
     }
 
     #[test]

@@ -95,6 +95,11 @@ impl Resource {
         }
     }
 
+    /// The leader of the node above is the one that granted what leaders of this node had before, or another.
+    pub(crate) fn note_grantor(&mut self, is_the_same: bool) {
+        self.is_counted_above.get_or_insert(is_the_same);
+    }
+
     /// The node above allows this much from here on, and `learns` what is out.
     pub(crate) fn lease(&mut self, allowance: Allowance, learns: bool) {
         if std::mem::replace(&mut self.learns_above, learns) && !learns {
@@ -104,6 +109,7 @@ impl Resource {
             *until = allowance.until;
             let limit = Some(allowance.capacity.unwrap_or(Amount::MAX));
             // Who was granted something is renewed with its next heartbeat; who was granted nothing waits for this.
+            self.streaming.resume();
             self.unsettled |= self.ledger.limit() != limit || self.streaming.is_anybody_owed();
             self.ledger.set_limit(limit);
             self.reshare();

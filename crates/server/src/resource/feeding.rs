@@ -1,0 +1,262 @@
+//! Feeding: free capacity goes first to those who are short of their share, and what they miss is recalled from those who
+//! hold most.
+//!
+//! A holder is *short* when it has less than its share by more than the tolerance δ: the one that has just reported at
+//! once, others by twice that. Those who miss least come first, so that one who misses much does not hold up many who
+//! miss little. What is missing beyond what is free and on its way back is recalled from the fullest, first down to
+//! their shares. Where the level has moved by less than a message is worth, nobody has more than that: then down to
+//! `1 - δ` of their shares, each of them a message. So a gain `g` at a level `λ` costs no more than `2g / (δλ) + 1`
+//! recalls, whatever the number of holders, and nobody who is recalled is short.
+//!
+//! A debt is fed in the same way. What one turn tells is bounded; others are heard before the next one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use lessor_proto::{Amount, Time};
+
+use super::slab::Slot;
+use super::{Reign, Resource};
+use crate::node::Peers;
+
+/// The most grants of one turn.
+pub(super) const SLICE: usize = 64;
+
+/// The part of the tolerance by which a recall goes below a share: less than all of it, so that it is not fed back.
+const DIP: f64 = 0.9;
+
+/// What a recall brings is waited for as long as this; then others are asked.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Those who are short of their share, and what is on its way back.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Shortage {
+    /// What each misses, in millionths.
+    missing: BTreeMap<Slot, u64>,
+    /// The same, the least first.
+    line: BTreeSet<(u64, Slot)>,
+    /// All of it.
+    sum: u128,
+    /// What those who were recalled are charged for beyond that, and since when.
+    recalls: BTreeMap<Slot, (Time, u64)>,
+    /// All of it.
+    coming: u128,
+    /// The recalls in the order in which they were made.
+    order: VecDeque<(Time, Slot)>,
+}
+
+/// A holder that could give something back.
+#[derive(Clone, Copy, Debug)]
+struct Giver {
+    slot: Slot,
+    holds: Amount,
+    /// The least that it is to keep.
+    keeps: Amount,
+}
+
+// === impl Shortage ===
+
+impl Shortage {
+    pub(super) fn is_empty(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    pub(super) fn has(&self, slot: Slot) -> bool {
+        self.missing.contains_key(&slot)
+    }
+
+    /// The holder at `slot` misses so much of its share from here on; nothing: it is not short.
+    fn set(&mut self, slot: Slot, missing: Amount) {
+        if let Some(before) = self.missing.remove(&slot) {
+            self.line.remove(&(before, slot));
+            self.sum -= u128::from(before);
+        }
+        let missing = missing.as_micros();
+        if missing > 0 {
+            self.missing.insert(slot, missing);
+            self.line.insert((missing, slot));
+            self.sum += u128::from(missing);
+        }
+    }
+
+    /// The holder at `slot` is forgotten, or not told anything any more.
+    pub(super) fn forget(&mut self, slot: Slot) {
+        self.set(slot, Amount::ZERO);
+        self.give_back(slot, Amount::ZERO);
+    }
+
+    /// `amount` was recalled from the holder at `slot`.
+    fn recall(&mut self, now: Time, slot: Slot, amount: Amount) {
+        self.give_back(slot, Amount::ZERO);
+        self.recalls.insert(slot, (now, amount.as_micros()));
+        self.coming += u128::from(amount.as_micros());
+        self.order.push_back((now, slot));
+    }
+
+    /// The holder at `slot` is charged for so much more than it was granted last.
+    pub(super) fn give_back(&mut self, slot: Slot, left: Amount) {
+        let Some(&(at, before)) = self.recalls.get(&slot) else { return };
+        let left = left.as_micros().min(before);
+        self.coming -= u128::from(before - left);
+        match left {
+            0 => _ = self.recalls.remove(&slot),
+            _ => _ = self.recalls.insert(slot, (at, left)),
+        }
+    }
+
+    /// Forgets recalls that have not brought anything for too long. Returns whether somebody waits for them.
+    pub(super) fn lapse(&mut self, now: Time) -> bool {
+        let mut lapsed = false;
+        while let Some(&(at, slot)) = self.order.front().filter(|(at, _)| *at + PATIENCE <= now) {
+            self.order.pop_front();
+            if self.recalls.get(&slot).is_some_and(|recall| recall.0 == at) {
+                self.give_back(slot, Amount::ZERO);
+                lapsed = true;
+            }
+        }
+        lapsed && !self.is_empty()
+    }
+
+    /// When the first recall is not waited for any more, if anybody waits.
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        self.order.front().filter(|_| !self.is_empty()).map(|&(at, _)| at + PATIENCE)
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// Notes whether the holder at `slot`, which has just been heard, is short of its share.
+    pub(super) fn note_shortage(&mut self, now: Time, slot: Slot) {
+        let missing = self.missing(now, slot, self.tolerance());
+        self.shortage.set(slot, missing);
+        self.unsettled |= missing > Amount::ZERO && !self.streaming.is_empty();
+    }
+
+    /// What the holder at `slot` misses of its share, if that is more than `tolerance` of it.
+    fn missing(&self, now: Time, slot: Slot, tolerance: f64) -> Amount {
+        if self.terms.is_whole() || !self.shares.policy().is_bounded() || self.is_learning(now) {
+            return Amount::ZERO;
+        }
+        let (holds, due) = (self.holds(slot), self.due(now, slot));
+        let is_short =
+            holds < due && self.differs(holds, due) && holds.as_f64() < due.as_f64() * (1.0 - tolerance);
+        if is_short { due.saturating_sub(holds) } else { Amount::ZERO }
+    }
+
+    /// Grants what is free to those who are short, and recalls what they miss: no more than `most` grants. Returns how many.
+    pub(super) fn feed_short(
+        &mut self,
+        now: Time,
+        others: &[Slot],
+        most: usize,
+        reign: Reign<'_>,
+        peers: &mut Peers,
+    ) -> usize {
+        self.find_short(now, most);
+        let line: Vec<Slot> = self.shortage.line.iter().take(most).map(|&(_, slot)| slot).collect();
+        let mut told = 0;
+        for slot in line {
+            let missing = self.missing(now, slot, self.tolerance());
+            self.shortage.set(slot, missing);
+            if missing == Amount::ZERO {
+                continue;
+            }
+            let (holds, target) = (self.holds(slot), self.target(now, slot));
+            let reachable = self.reachable(slot, target);
+            let gain = reachable.saturating_sub(holds);
+            let is_enough = reachable.as_f64() >= target.as_f64() * (1.0 - self.tolerance() / 2.0)
+                || gain.as_micros() >= target.as_micros() / 4;
+            if gain > Amount::ZERO && is_enough && self.push(now, slot, reign, peers) {
+                told += 1;
+                let missing = self.missing(now, slot, self.tolerance());
+                self.shortage.set(slot, missing);
+            }
+        }
+        told + self.recall_missing(now, others, most - told, reign, peers)
+    }
+
+    /// Puts those into the line who have fallen short without having said anything.
+    fn find_short(&mut self, now: Time, most: usize) {
+        let tolerance = 2.0 * self.tolerance();
+        let mut found = Vec::new();
+        for priority in self.streaming.priorities() {
+            let level = self.level(priority).unwrap_or(f64::INFINITY) * (1.0 - tolerance);
+            found.extend(self.streaming.below(priority, level).take(most));
+        }
+        for slot in found {
+            let missing = self.missing(now, slot, tolerance);
+            if missing > Amount::ZERO {
+                self.shortage.set(slot, missing);
+            }
+        }
+    }
+
+    /// Recalls what is missing, and neither free nor on its way.
+    fn recall_missing(
+        &mut self,
+        now: Time,
+        others: &[Slot],
+        most: usize,
+        reign: Reign<'_>,
+        peers: &mut Peers,
+    ) -> usize {
+        let (free, debt) = (self.ledger.free(), self.ledger.excess());
+        let need = self.shortage.sum + u128::from(debt.as_micros());
+        let there = u128::from(free.as_micros()) + self.shortage.coming;
+        let mut need = Amount::from_micros(u64::try_from(need.saturating_sub(there)).unwrap_or(u64::MAX));
+        let mut told = 0;
+        for dip in [0.0, DIP * self.tolerance()] {
+            // More than that is missing for another reason: somebody does not answer, or nobody knows who has it.
+            if dip > 0.0 && need.as_f64() > self.tolerance() * self.ledger.lent() as f64 / 1e6 {
+                break;
+            }
+            let mut tries = 0;
+            while need > Amount::ZERO && told < most && tries < 2 * SLICE {
+                let Some(giver) = self.fullest(now, others, dip) else { break };
+                tries += 1;
+                let least = Amount::from_f64(giver.holds.as_f64() * self.tolerance());
+                let gives = need.max(least).min(giver.holds.saturating_sub(giver.keeps));
+                let keeps = giver.holds.saturating_sub(gives);
+                if self.push_at_most(now, giver.slot, keeps, reign, peers) {
+                    told += 1;
+                    need = need.saturating_sub(gives);
+                    let account = &self.children.at(giver.slot).account;
+                    let coming = account.charge().saturating_sub(self.holds(giver.slot));
+                    self.shortage.recall(now, giver.slot, coming);
+                } else if !self.streaming.is_parked(giver.slot) {
+                    // Nothing can be granted to it, nor to others.
+                    break;
+                }
+            }
+        }
+        told
+    }
+
+    /// The one that could give most back, of the least priority first, if it is to keep `1 - dip` of its share.
+    fn fullest(&self, now: Time, others: &[Slot], dip: f64) -> Option<Giver> {
+        let others = others.iter().filter(|slot| !self.streaming.is_parked(**slot));
+        let ranked = self.streaming.priorities().into_iter().rev().find_map(|priority| {
+            self.most(self.streaming.fullest(priority).filter_map(|slot| self.giver(now, slot, dip)))
+        });
+        ranked.or_else(|| self.most(others.filter_map(|&slot| self.giver(now, slot, dip))))
+    }
+
+    fn most(&self, givers: impl Iterator<Item = Giver>) -> Option<Giver> {
+        givers.max_by_key(|giver| giver.holds.saturating_sub(giver.keeps))
+    }
+
+    fn giver(&self, now: Time, slot: Slot, dip: f64) -> Option<Giver> {
+        let (holds, target) = (self.holds(slot), self.target(now, slot));
+        let share = match self.streaming.rank_of(slot) {
+            Some(rank) => {
+                self.level(rank.priority).map_or(f64::INFINITY, |level| level * f64::from(rank.weight))
+            }
+            None => target.as_f64(),
+        };
+        let keeps = target.min(Amount::from_f64(share * (1.0 - dip)));
+        let gives = holds.saturating_sub(keeps);
+        let is_worth = gives > Amount::ZERO && gives.as_f64() >= holds.as_f64() * self.tolerance() / 2.0;
+        (is_worth && self.differs(holds, keeps)).then_some(Giver { slot, holds, keeps })
+    }
+}
