@@ -128,9 +128,14 @@ impl Shortage {
 impl Resource {
     /// Notes whether the holder at `slot`, which has just been heard, is short of its share.
     pub(super) fn note_shortage(&mut self, now: Time, slot: Slot) {
+        self.look_for_shortage(now, slot);
+        self.unsettled |= self.shortage.has(slot) && !self.streaming.is_empty();
+    }
+
+    /// The same of one that has just been granted something.
+    pub(super) fn look_for_shortage(&mut self, now: Time, slot: Slot) {
         let missing = self.missing(now, slot, self.tolerance());
         self.shortage.set(slot, missing);
-        self.unsettled |= missing > Amount::ZERO && !self.streaming.is_empty();
     }
 
     /// What the holder at `slot` misses of its share, if that is more than `tolerance` of it.
@@ -157,9 +162,8 @@ impl Resource {
         let line: Vec<Slot> = self.shortage.line.iter().take(most).map(|&(_, slot)| slot).collect();
         let mut told = 0;
         for slot in line {
-            let missing = self.missing(now, slot, self.tolerance());
-            self.shortage.set(slot, missing);
-            if missing == Amount::ZERO {
+            self.look_for_shortage(now, slot);
+            if !self.shortage.has(slot) {
                 continue;
             }
             let (holds, target) = (self.holds(slot), self.target(now, slot));
@@ -169,8 +173,6 @@ impl Resource {
                 || gain.as_micros() >= target.as_micros() / 4;
             if gain > Amount::ZERO && is_enough && self.push(now, slot, reign, peers) {
                 told += 1;
-                let missing = self.missing(now, slot, self.tolerance());
-                self.shortage.set(slot, missing);
             }
         }
         told + self.recall_missing(now, others, most - told, reign, peers)
@@ -192,6 +194,19 @@ impl Resource {
         }
     }
 
+    /// Looks again at those who missed most, which may be less by now. Returns whether there may be more of them.
+    fn refresh_line(&mut self, now: Time) -> bool {
+        for _ in 0..SLICE {
+            let Some(&(before, slot)) = self.shortage.line.last() else { return false };
+            let missing = self.missing(now, slot, self.tolerance());
+            if missing.as_micros() == before {
+                return false;
+            }
+            self.shortage.set(slot, missing);
+        }
+        true
+    }
+
     /// Recalls what is missing, and neither free nor on its way.
     fn recall_missing(
         &mut self,
@@ -201,6 +216,10 @@ impl Resource {
         reign: Reign<'_>,
         peers: &mut Peers,
     ) -> usize {
+        if self.refresh_line(now) {
+            self.unsettled = true;
+            return 0;
+        }
         let (free, debt) = (self.ledger.free(), self.ledger.excess());
         let need = self.shortage.sum + u128::from(debt.as_micros());
         let there = u128::from(free.as_micros()) + self.shortage.coming;

@@ -121,7 +121,7 @@ impl Resource {
         };
         if news {
             self.push(now, slot, reign, peers);
-            self.note_shortage(now, slot);
+            self.unsettled |= self.shortage.has(slot);
         }
         self.unsettled |= self.needs_loans_back();
     }
@@ -271,6 +271,7 @@ impl Resource {
 
     fn note(&mut self, slot: Slot, told: Told) {
         self.streaming.tell(slot, told);
+        self.look_for_shortage(told.at, slot);
         self.rank(slot);
         self.children.schedule(slot, &self.terms);
     }
