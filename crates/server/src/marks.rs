@@ -103,6 +103,8 @@ pub(crate) struct Settled {
     pub(crate) resources: Vec<ResourceId>,
     /// Whether longer leases may be granted than before.
     pub(crate) longer: bool,
+    /// Whether it says from here on that more may be out than the marks say.
+    pub(crate) unknown: bool,
 }
 
 /// What is due is written so long after the first of it.
@@ -145,6 +147,7 @@ impl Marks {
                 past: past.to_vec(),
                 before: (if record.closed { Duration::ZERO } else { record.authority }, opens),
                 unknown_until: Time::ZERO,
+                untold: false,
             },
             due: BTreeSet::new(),
             due_at: since,
@@ -195,9 +198,19 @@ impl Marks {
         }
     }
 
-    /// Before `until` it is not known what is out from before, if that is later than what was said so far.
-    pub(crate) fn learn_until(&mut self, until: Time) {
-        self.header.unknown_until = self.header.unknown_until.max(until);
+    /// Before `until` it is not known what is out from before, if that is later than what was said so far; absent: that is not
+    /// known as long as there is no template.
+    pub(crate) fn learn_until(&mut self, now: Time, until: Option<Time>) {
+        self.header.untold = until.is_none();
+        self.header.unknown_until = self.header.unknown_until.max(until.unwrap_or(Time::ZERO));
+        if now < self.header.unknown_until && !self.header.says_unknown() {
+            self.hurry(now);
+        }
+    }
+
+    /// Whether the record says for certain that more may be out than the marks say.
+    pub(crate) fn says_unknown(&self) -> bool {
+        self.header.says_unknown()
     }
 
     /// The version of a configuration that was in force and is later than the one that is now, if there is such a one.
@@ -255,6 +268,7 @@ impl Marks {
                     }
                 }
             }
+            self.due_at = Time::MAX;
         }
         while let Some((at, id)) = self.falling.first().filter(|(at, _)| *at <= now).cloned() {
             self.falling.remove(&(at, id.clone()));
@@ -286,7 +300,6 @@ impl Marks {
         let header = self.header.at(now, false, self.beyond.is_empty(), self.rest_over(now, over));
         let tells = header.rest_over.is_some() && (looks || !values.is_empty());
         let header = (tells || self.header.is_news(header)).then_some(header);
-        self.due_at = Time::MAX;
         (!values.is_empty() || header.is_some()).then(|| self.write(values, header, over, proof))
     }
 
@@ -295,6 +308,7 @@ impl Marks {
         let (write, over) = self.in_flight.take_if(|(write, _)| write.ticket == ticket)?;
         let mut settled = Settled::default();
         if let Some(header) = write.header.filter(|_| committed) {
+            settled.unknown = header.unknown && !self.header.says_unknown();
             let before = self.header.written.replace(header).map_or(Longest::default(), Header::longest);
             self.header.doubtful = false;
             settled.longer = header.longest().passes(before);

@@ -83,6 +83,12 @@ pub enum Mutation {
     LearnAsConfigured,
     /// A server that learns charges what is shown to it as far as there is room.
     ShownWithinLimit,
+    /// A server that learns charges what is shown to it before its record says that it does not know.
+    LearnUnwritten,
+    /// Below another node a record that says that nothing is out says so of what was granted before its line of succession, too.
+    LineIsAll,
+    /// A leader that finds no record takes it that nothing is out as long as there are no templates.
+    UntoldIsNothing,
     /// A leader that finds no record takes it that nothing is out.
     EmptyIsNothing,
     /// Below another node an empty record says that nothing is known, also in the line of succession that it has just begun.
@@ -109,7 +115,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 44] = [
+    pub const ALL: [Mutation; 47] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -144,6 +150,9 @@ impl Mutation {
         Mutation::ClaimAtOnce,
         Mutation::LearnAsConfigured,
         Mutation::ShownWithinLimit,
+        Mutation::LearnUnwritten,
+        Mutation::LineIsAll,
+        Mutation::UntoldIsNothing,
         Mutation::EmptyIsNothing,
         Mutation::UnknownBelow,
         Mutation::TrustOldRecord,

@@ -80,11 +80,8 @@ impl Node {
         let mut marks = config.marks.then(|| Marks::new(now, &config, longest(&repository, &config)));
         if let Some(marks) = &mut marks {
             marks.set_config_version(now, repository.version());
-            // Below another node nothing is out in a line of succession that has just begun: that one charges what was before to
-            // another holder. A successor of this leader is the same holder, and must know all that is out under this one.
-            let knows = config.parent.is_some() && !config.rules.lack(Mutation::UnknownBelow);
-            if !knows && config.record.as_ref().is_some_and(|record| record.unknown) {
-                marks.learn_until(now + longest_learning(&repository, &config));
+            if learns(&config) {
+                marks.learn_until(now, told(&repository, &config).map(|longest| now + longest));
             }
         }
         Node {
@@ -172,6 +169,7 @@ impl Node {
             marks.set_longest(now, longest, drift);
             marks.set_config_version(now, self.repository.version());
         }
+        self.learn_as_told(now);
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
             let (template, kin) = (self.template(&id), self.kin(&id));
@@ -271,6 +269,7 @@ impl Node {
         let Some(record) = &mut self.config.record else { return };
         record.unknown = true;
         self.tally.records_distrusted += 1;
+        self.learn_as_told(now);
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
             let reign = reign(&self.config, &self.marks, self.since, self.sessions);
@@ -280,6 +279,14 @@ impl Node {
             }
             self.sync(now, &id);
             self.book(&id);
+        }
+    }
+
+    /// The record says for as long as these templates that it is not known what is out, if it is not.
+    fn learn_as_told(&mut self, now: Time) {
+        let longest = told(&self.repository, &self.config).filter(|_| learns(&self.config));
+        if let Some((marks, longest)) = self.marks.as_mut().zip(longest) {
+            marks.learn_until(now, Some(self.since + longest));
         }
     }
 
@@ -336,7 +343,8 @@ impl Node {
             };
             let reign = reign(&self.config, &self.marks, self.since, self.sessions);
             let reign = Reign { date: self.date, ..reign };
-            if resource.waits_for_room(now, ask, report, reign) {
+            let waits = resource.waits_to_learn(now, ask, report, reign).is_some();
+            if waits || resource.waits_for_room(now, ask, report, reign) {
                 retry = retry.into_iter().chain([PROMPT]).min();
                 self.sync(now, id);
                 continue;
@@ -388,7 +396,23 @@ impl Node {
 fn reign<'a>(config: &'a NodeConfig, marks: &Option<Marks>, since: Time, session: u64) -> Reign<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);
-    Reign { config, since, longest, session, date: Date::default() }
+    let says_unknown = marks.as_ref().is_none_or(Marks::says_unknown);
+    Reign { config, since, longest, says_unknown, session, date: Date::default() }
+}
+
+/// Whether a leader does not know what is out, nor would its successor. Below another node nothing is out in a line of succession
+/// that has just begun: that one charges what was before to another holder. A successor of this leader is the same holder, and
+/// must know all that is out under this one.
+fn learns(config: &NodeConfig) -> bool {
+    let knows = config.parent.is_some() && !config.rules.lack(Mutation::UnknownBelow);
+    !knows && config.record.as_ref().is_some_and(|record| record.unknown)
+}
+
+/// For how long a leader learns that does not know what is out, at the longest; absent: there is no template that could say.
+fn told(repository: &Repository, config: &NodeConfig) -> Option<Duration> {
+    let silent = repository.templates().is_empty() && config.unknown_names.is_none();
+    let is_told = !silent || config.rules.lack(Mutation::UntoldIsNothing);
+    is_told.then(|| longest_learning(repository, config))
 }
 
 /// For how long anything may count that is granted by these templates.

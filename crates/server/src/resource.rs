@@ -148,6 +148,8 @@ pub(crate) struct Reign<'a> {
     pub(crate) since: Time,
     /// No lease may be longer; nothing is granted if it is zero.
     pub(crate) longest: Longest,
+    /// Whether a successor would find that more may be out than the marks say, if it found anything.
+    pub(crate) says_unknown: bool,
     /// The number for a session that begins now, never used before in this reign.
     pub(crate) session: u64,
     /// For those who go by it: they ask without a stream.

@@ -144,7 +144,8 @@ impl Town {
     /// A hit that was denied is tried again.
     pub(super) fn hit_again(&mut self, hold: u32) {
         let local = self.local(Party::Client(self.holdings[hold as usize].client));
-        if matches!(self.programs[hold as usize], Some(Program::Hits(_))) {
+        // However long it was to wait: nobody tries anything any more when the faults are over.
+        if self.faulty() && matches!(self.programs[hold as usize], Some(Program::Hits(_))) {
             self.hit(hold, local);
         }
     }

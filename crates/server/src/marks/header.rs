@@ -42,6 +42,8 @@ pub(super) struct Heading {
     pub(super) before: (Duration, Time),
     /// Until then it is not known what is out from before.
     pub(super) unknown_until: Time,
+    /// Nor after that: no template has said yet for how long anything of it may last.
+    pub(super) untold: bool,
 }
 
 // === impl Header ===
@@ -74,7 +76,7 @@ impl Heading {
             authority: self.authority.max(before),
             closed,
             config_version: self.config_version,
-            unknown: now < self.unknown_until || !all_marked,
+            unknown: self.untold || now < self.unknown_until || !all_marked,
             rest_over,
         }
     }
@@ -92,12 +94,18 @@ impl Heading {
         if let Some(written) = &mut self.written {
             let Longest { lease, safe_lease } = written.longest().min(header.longest());
             (written.longest_lease, written.longest_safe_lease) = (lease, safe_lease);
+            written.unknown &= header.unknown;
         }
     }
 
     /// When it is to say that the marks are all there is to know, if it says that they are not.
     pub(super) fn learnt_at(&self) -> Option<Time> {
-        self.written.filter(|written| written.unknown).map(|_| self.unknown_until)
+        self.written.filter(|written| written.unknown && !self.untold).map(|_| self.unknown_until)
+    }
+
+    /// Whether it says for certain that more may be out than the marks say.
+    pub(super) fn says_unknown(&self) -> bool {
+        self.written.is_some_and(|written| written.unknown)
     }
 
     /// Whether it does not allow what is to be granted.

@@ -37,6 +37,9 @@ impl Node {
         let settled = self.marks.as_mut().and_then(|marks| marks.settle(now, ticket, committed));
         let Some(settled) = settled else { return };
         self.release_claims(&settled.resources);
+        if settled.unknown {
+            self.waiting.release_learnt(Time::MAX);
+        }
         for id in &settled.resources {
             self.set_ceiling(id);
             self.sync(now, id);
@@ -71,7 +74,7 @@ impl Node {
         let need = Need { reign: reign_above(&self.parent, id), ..resource.need() };
         if let Some(marks) = &mut self.marks {
             if self.config.record.as_ref().is_some_and(|record| record.unknown) {
-                marks.learn_until(resource.learns_until());
+                marks.learn_until(now, Some(resource.learns_until()));
             }
             if !marks.note(now, id, need) {
                 resource.forget_lack();

@@ -8,7 +8,7 @@ use lessor_proto::message::{Down, HolderKind};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::stream::FromParent;
-use super::{Node, NodeConfig};
+use super::{Node, NodeConfig, Record};
 use crate::repository;
 
 /// The session with the node above.
@@ -114,10 +114,11 @@ impl Node {
         let grantor = super::marks::reign_above(&self.parent, &change.resource);
         let before_us = self.config.record.as_ref().and_then(|record| record.proofs.get(&change.resource));
         let is_the_same = before_us.map(|proof| proof.order.epoch) == grantor;
+        let is_told = self.is_told_of_line();
         if let Some(resource) = self.resources.get_mut(&change.resource) {
             resource.advance(now);
-            if let Some(before) = before.filter(|&(_, until)| now < until) {
-                resource.inherit(before, &self.config);
+            if let Some(before) = before.filter(|&(_, until)| now < until && !is_told) {
+                resource.inherit(before);
             }
             // What was inherited is no grant.
             if change.allowance.until > now {
@@ -127,6 +128,14 @@ impl Node {
         }
         self.sync(now, &change.resource);
         self.book(&change.resource);
+    }
+
+    /// Whether the record tells all that leaders before this one have left in use in this line of succession. Where marks are
+    /// kept that is nothing if it does not know: nobody has granted anything before the first write said that it does.
+    fn is_told_of_line(&self) -> bool {
+        let is_old = self.tally.records_distrusted > 0;
+        let tells = |record: &Record| !record.unknown || self.config.marks && !is_old;
+        self.config.record.as_ref().is_some_and(tells)
     }
 
     /// Lets the marks and the session know what is wanted of a resource, and what of it is out.

@@ -11,6 +11,7 @@ use lessor_proto::{ResourceId, Time};
 
 use super::parent::Above;
 use super::peers::Stream;
+use super::waiting::Wait;
 use super::{Node, reign};
 use crate::marks::Marks;
 use crate::resource::{Renewal, shows_earlier};
@@ -288,8 +289,10 @@ impl Node {
             }
         };
         let reign = reign(&self.config, &self.marks, self.since, self.sessions);
-        if resource.waits_for_room(now, ask, report, reign) {
-            self.waiting.put(peer, ask, report);
+        if let Some(until) = resource.waits_to_learn(now, ask, report, reign) {
+            self.waiting.put(peer, ask, report, Wait::Learning(until));
+        } else if resource.waits_for_room(now, ask, report, reign) {
+            self.waiting.put(peer, ask, report, Wait::Room);
         } else if let Some(slot) = resource.hear(now, ask, report, reign) {
             resource.attach(now, slot, peer, report.has.as_ref(), reign.config.epoch);
             if let Some(stream) = self.peers.get_mut(peer) {

@@ -1,9 +1,13 @@
-//! Claims on streams that wait until the record says that what they claim outlasts what is left from before.
+//! Claims on streams that wait until the record says that what they claim outlasts what is left from before, or that it is not
+//! known what is out.
 //!
 //! The record says of a part of the ghost that it is over soon. Whoever claims from that part is renewed and lasts longer, so
 //! the record has to say so first. Its report waits for that write and is heard as if it had come after it: nothing that it
 //! promises is about this leader, and its lease counts from a later moment than the report came, which errs on the side of
 //! counting it too long. Who asks without a stream is told to ask again.
+//!
+//! A leader that does not know what is out charges what it is shown beyond its marks, so the record has to say first that marks
+//! are not all. Who waits for that is heard at the latest when all is over that could be shown.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +19,27 @@ use super::{Node, Peer};
 /// Reports that wait: the last of each stream and resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting {
-    reports: BTreeMap<(Peer, ResourceId), Ask>,
+    reports: BTreeMap<(Peer, ResourceId), (Ask, Wait)>,
     /// The record says so: they can be heard.
     ready: Vec<(Peer, Ask)>,
+}
+
+/// Until when it waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wait {
+    /// Until the record says another thing of the resource.
+    Room,
+    /// Until the record says that it is not known what is out, and no longer than until then.
+    Learning(Time),
 }
 
 // === impl Waiting ===
 
 impl Waiting {
     /// `report` of `ask` waits, in the place of an earlier one.
-    pub(super) fn put(&mut self, peer: Peer, ask: &Ask, report: &Report) {
+    pub(super) fn put(&mut self, peer: Peer, ask: &Ask, report: &Report, wait: Wait) {
         let alone = Ask { reports: vec![report.clone()], ..ask.clone() };
-        self.reports.insert((peer, report.resource.clone()), alone);
+        self.reports.insert((peer, report.resource.clone()), (alone, wait));
     }
 
     /// Nothing of `peer` waits that is about one of `resources`; absent: of any.
@@ -41,12 +54,26 @@ impl Waiting {
     /// The record says another thing of `resource`.
     fn release(&mut self, resource: &ResourceId) {
         let released = self.reports.extract_if(.., |(_, id), _| id == resource);
-        self.ready.extend(released.map(|((peer, _), ask)| (peer, ask)));
+        self.ready.extend(released.map(|((peer, _), (ask, _))| (peer, ask)));
+    }
+
+    /// Those can be heard who wait for the record to say that it is not known what is out, and no longer than until `at`.
+    pub(super) fn release_learnt(&mut self, at: Time) {
+        let is_over = |wait: &Wait| matches!(wait, Wait::Learning(until) if *until <= at);
+        let released = self.reports.extract_if(.., |_, (_, wait)| is_over(wait));
+        self.ready.extend(released.map(|((peer, _), (ask, _))| (peer, ask)));
     }
 
     /// When some of them can be heard.
     pub(super) fn deadline(&self) -> Option<Time> {
-        (!self.ready.is_empty()).then_some(Time::ZERO)
+        if !self.ready.is_empty() {
+            return Some(Time::ZERO);
+        }
+        let until = |(_, wait): &(Ask, Wait)| match wait {
+            Wait::Room => None,
+            Wait::Learning(until) => Some(*until),
+        };
+        self.reports.values().filter_map(until).min()
     }
 }
 
@@ -65,6 +92,7 @@ impl Node {
 
     /// Hears those who have waited long enough.
     pub(super) fn hear_those_who_waited(&mut self, now: Time) {
+        self.waiting.release_learnt(now);
         for (peer, ask) in std::mem::take(&mut self.waiting.ready) {
             if self.peers.get(peer).is_none() {
                 continue;

@@ -50,6 +50,8 @@ pub(crate) struct Child {
     pub(crate) provisional: bool,
     /// It was charged for what it has from an earlier leader, which happens once.
     pub(crate) claimed: bool,
+    /// Whether all of it was charged to it.
+    pub(super) covered: bool,
     /// What it knows of domains.
     pub(crate) knows: Knows,
 }
@@ -112,6 +114,7 @@ impl Child {
             withdrawn: false,
             provisional: false,
             claimed: false,
+            covered: false,
             knows: Knows::Nothing,
         }
     }

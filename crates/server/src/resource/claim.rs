@@ -128,6 +128,7 @@ impl Resource {
         child.claimed = true;
         // All that it may have used so far is known from here on, and what it gives back of it is free.
         let taken = self.ledger.claim(&mut child.account, claimed, 0, origin);
+        child.covered = taken >= claimed || reign.config.rules.lack(Mutation::LineIsAll);
         self.claims.honoured += u64::from(has.capacity > Amount::ZERO);
         if reign.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);
@@ -150,8 +151,9 @@ impl Resource {
     }
 
     /// What a holder shows of an earlier reign says more than what it has: leases were granted for so long. While the server
-    /// learns it goes on for as long as others like it may last. A node that knows nothing of it leaves the holder what it
-    /// shows, which the node above charges to a leader before this one.
+    /// learns it goes on for as long as others like it may last. A node below another one leaves the holder what it cannot claim,
+    /// which that one charges to a leader before this one: also where the record says that nothing is out, as it says so of its
+    /// own line of succession.
     pub(super) fn look_at(&mut self, now: Time, slot: Slot, has: &Has, reign: Reign<'_>) {
         let earlier =
             has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < reign.config.epoch);
@@ -163,8 +165,9 @@ impl Resource {
             self.learning_until = self.learning_until.max(until);
         }
         let record = reign.config.record.as_ref();
-        let is_known = record.is_some_and(|record| !record.unknown && !record.unsure);
-        if !is_known && self.is_leased() || record.is_some_and(|record| record.unsure) {
+        let is_all =
+            reign.config.rules.lack(Mutation::LineIsAll) && record.is_some_and(|record| !record.unknown);
+        if self.is_leased() && !is_all || record.is_some_and(|record| record.unsure) {
             let until = reign.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
             self.shown.insert(slot, (has.capacity, until));
         }
@@ -173,8 +176,29 @@ impl Resource {
     /// Whether the holder at `slot` has more from an earlier life of this node than `amount`, and for longer than until `now`:
     /// it is not told of so little.
     pub(super) fn has_more(&self, now: Time, slot: Slot, amount: Amount) -> bool {
-        let shown = self.shown.get(&slot).filter(|_| !self.children.at(slot).claimed);
+        let shown = self.shown.get(&slot).filter(|_| !self.children.at(slot).covered);
         shown.is_some_and(|&(shown, until)| now < until && amount < shown)
+    }
+
+    /// Until when a report has to wait at the longest, as what it shows is charged beyond what a successor would read: until the
+    /// record says that it is not known what is out.
+    pub(crate) fn waits_to_learn(
+        &self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        reign: Reign<'_>,
+    ) -> Option<Time> {
+        let shows = report.has.as_ref().is_some_and(|has| {
+            let other = has.order.is_none_or(|order| order.epoch != reign.config.epoch);
+            has.capacity > Amount::ZERO && other
+        });
+        let waits = self.is_learning(now)
+            && !reign.says_unknown
+            && shows
+            && !reign.config.rules.lack(Mutation::LearnUnwritten)
+            && self.children.locate(holder(ask, report, reign.config)).is_none();
+        waits.then_some(self.learning_until)
     }
 
     /// Whether what a report claims has to wait until the record says that it outlasts what is left from before.

@@ -87,10 +87,9 @@ impl Resource {
 
     /// Counts what leaders of this node before have left in use, as the node above says with its first grant to a leader that
     /// has no record of it.
-    pub(crate) fn inherit(&mut self, before: (Amount, Time), config: &NodeConfig) {
-        let is_known = config.record.as_ref().is_some_and(|record| !record.unknown);
+    pub(crate) fn inherit(&mut self, before: (Amount, Time)) {
         let (amount, end) = before;
-        if !is_known && self.is_leased() && self.ledger.total() == 0 && self.ledger.ghost_end() < end {
+        if self.is_leased() && self.ledger.total() == 0 && self.ledger.ghost_end() < end {
             self.ledger.haunt(Ghost::new(Part { amount, end }, Part::default()));
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use lessor_client::session::Action;
 use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Lasts, Report, StreamReport, Up};
 use lessor_proto::{Amount, ResourceId, Time};
-use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, Peer};
-use lessor_server::repository::Template;
+use lessor_server::node::{Header, MarkWrite, Node, NodeConfig, Output, Peer};
+use lessor_server::repository::{Repository, Template};
 
 use super::holders::{client, repository, resource};
 
@@ -47,6 +47,8 @@ pub(crate) struct Written {
     pub(crate) prompt: bool,
     pub(crate) on_its_way: Option<MarkWrite>,
     pub(crate) marks: BTreeMap<ResourceId, Amount>,
+    /// What stands beside them; absent before it has been written.
+    pub(crate) header: Option<Header>,
     pub(crate) writes: usize,
 }
 
@@ -63,9 +65,13 @@ pub(crate) enum Heard {
 
 impl Hall {
     pub(crate) fn new(template: Template, config: NodeConfig) -> Hall {
+        Hall::of(repository(template), config)
+    }
+
+    pub(crate) fn of(repository: Repository, config: NodeConfig) -> Hall {
         Hall {
             now: Time::ZERO,
-            node: Node::new(Time::ZERO, config, repository(template)),
+            node: Node::new(Time::ZERO, config, repository),
             listeners: BTreeMap::new(),
             names: BTreeMap::new(),
             lives: 0,
@@ -78,6 +84,7 @@ impl Hall {
         let Some(write) = self.record.on_its_way.take() else { return };
         self.record.marks.extend(write.puts);
         self.record.marks.retain(|id, _| !write.deletes.contains(id));
+        self.record.header = write.header.or(self.record.header);
         self.node.on_marks(self.now, write.ticket, known);
     }
 
@@ -143,6 +150,16 @@ impl Hall {
             reports: reports.into_iter().collect(),
         };
         self.node.receive(now, listener.peer, Up::Report(report));
+    }
+
+    /// Reports what is said, whatever it was granted here.
+    pub(crate) fn show(&mut self, name: &str, report: Report) {
+        let listener = self.listeners.get_mut(name).expect("it has said hello");
+        listener.reports += 1;
+        listener.sent.insert(listener.reports, self.now);
+        let (id, reports) = (listener.reports, vec![report]);
+        let report = StreamReport { id, target_epoch: None, renew_all: false, reports };
+        self.say(name, Up::Report(report));
     }
 
     pub(crate) fn say(&mut self, name: &str, up: Up) {

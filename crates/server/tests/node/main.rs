@@ -1,6 +1,7 @@
 //! The node as its holders see it: stories in text, and laws under random holders.
 
 mod advice;
+mod below;
 mod claims;
 mod clocks;
 mod crowd;
@@ -23,4 +24,5 @@ mod stories;
 mod streams;
 mod strict;
 mod strict_laws;
+mod unknown;
 mod village;

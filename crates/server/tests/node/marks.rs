@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{HolderKind, Up};
-use lessor_proto::{Amount, Time};
-use lessor_server::node::NodeConfig;
+use lessor_proto::message::{Has, HolderKind, Order, Report, Up};
+use lessor_proto::{Amount, Drift, Time};
+use lessor_server::node::{NodeConfig, Record};
 use proptest::prelude::*;
 
 use super::holders::{resource, template, wants};
@@ -42,6 +42,52 @@ fn out_and_written(hall: &Hall) -> (u128, u128) {
 
 fn pass(hall: &mut Hall, millis: u64) {
     hall.until(hall.now + Duration::from_millis(millis));
+}
+
+// A leader looks at what is left from before when holders have had time to claim, and finds nothing to be written. Just before
+// that somebody comes to want more than its mark allows.
+#[test]
+fn a_look_at_what_is_left_does_not_put_off_what_is_due() {
+    let record = Record {
+        epoch: 1,
+        marks: [(resource(), Amount::from_f64(40.0))].into(),
+        longest_lease: Duration::from_secs(60),
+        authority: Duration::from_secs(4),
+        ..Record::default()
+    };
+    let config = NodeConfig {
+        marks: true,
+        record: Some(record),
+        trust_claims: true,
+        drift: Drift::NONE,
+        ..NodeConfig::new("root", 2)
+    };
+    let mut hall = Hall::new(template(CAPACITY), config);
+    hall.record.prompt = true;
+    pass(&mut hall, 5_000);
+    hall.hello("c0", HolderKind::Client, Some(1));
+    let has = Has {
+        capacity: Amount::from_f64(40.0),
+        order: Some(Order { epoch: 1, seq: 1 }),
+        token: Vec::new(),
+        lasts: None,
+    };
+    let wish = wants(40.0).bands;
+    let report = Report {
+        resource: resource(),
+        bands: wish,
+        has: Some(has),
+        held: None,
+        domains: None,
+        integer: None,
+        peak: None,
+    };
+    hall.show("c0", report);
+    // Two seconds after claims have opened.
+    pass(&mut hall, 999);
+    want(&mut hall, 1, 60.0);
+    pass(&mut hall, 1_000);
+    assert_eq!(hall.believed(), 100_000_000, "{:?}", hall.record);
 }
 
 #[derive(Clone, Debug)]

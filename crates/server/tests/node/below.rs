@@ -1,0 +1,142 @@
+//! A leader of a node that stands below another one, where its record knows nothing of what holders show or the node above counts.
+
+use std::time::Duration;
+
+use lessor_client::session::{Action, Transport};
+use lessor_proto::message::{Answer, Ask, Before, Grant, Has, HolderKind, Lasts, Order, Report};
+use lessor_proto::{Amount, Drift, Time};
+use lessor_server::node::{Books, FromParent, Node, NodeConfig, Output, ParentConfig, Record};
+
+use super::holders::{client, repository, resource, template, wants};
+
+/// The time for which a client may use what it shows.
+const LEFT: Duration = Duration::from_secs(20);
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+/// A leader that begins with a record that its line has written under reign 5, and writes whatever it wants to.
+fn leaf(unknown: bool) -> Node {
+    let servers = vec!["above:1".into()];
+    let record = Record { epoch: 5, unknown, longest_lease: Duration::from_secs(60), ..Record::default() };
+    let config = NodeConfig {
+        drift: Drift::NONE,
+        marks: true,
+        line: Some(1),
+        trust_claims: true,
+        parent: Some(ParentConfig { servers, transport: Transport::Poll, eager: true }),
+        record: Some(record),
+        ..NodeConfig::new("leaf", 7)
+    };
+    let mut node = Node::new(at(0), config, repository(template(0.0)));
+    write(&mut node, at(0));
+    node
+}
+
+fn write(node: &mut Node, now: Time) {
+    let later = now + Duration::from_millis(10);
+    while let Some(write) = node.next_marks(later) {
+        node.on_marks(later, write.ticket, true);
+    }
+}
+
+/// Lets it ask the node above, which grants 4 and counts so much of a leader before.
+fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
+    let before = before.map(|units| Before { amount: Amount::from_units(units), remaining: LEFT });
+    for _ in 0..100 {
+        let Some(output) = node.poll(now) else { break };
+        let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
+        let grant = Grant {
+            resource: resource(),
+            capacity: Amount::from_units(4),
+            length: Duration::from_secs(60),
+            refresh_interval: Duration::from_secs(5),
+            order: Some(Order { epoch: 1, seq }),
+            basis: ask.report_id,
+            token: Vec::new(),
+            ack_wanted: false,
+            safe_leased: false,
+            safe_capacity: None,
+            due: None,
+            generation: None,
+            sharing: None,
+            domains: None,
+            before,
+            burst: None,
+            learning: false,
+        };
+        let answer = Answer { grants: vec![grant], epoch: Some(1), ..Answer::default() };
+        node.on_parent(now, FromParent::Answered { id, answer });
+    }
+    write(node, now);
+}
+
+/// What a client is told that wants 8 and perhaps shows as many units of the leader of that reign.
+fn ask(node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option<Amount> {
+    let has = shown.map(|(units, epoch)| Has {
+        capacity: Amount::from_units(units),
+        order: Some(Order { epoch, seq: 1 }),
+        token: Vec::new(),
+        lasts: Some(Lasts { length: LEFT, remaining: LEFT, counts: LEFT }),
+    });
+    let report = Report {
+        resource: resource(),
+        bands: wants(8.0).bands,
+        has,
+        held: None,
+        domains: None,
+        integer: None,
+        peak: None,
+    };
+    let ask = Ask {
+        kind: HolderKind::Client,
+        holder: client("a"),
+        incarnation: Some(1),
+        report_id: Some(id),
+        target_epoch: None,
+        line: None,
+        reports: vec![report],
+    };
+    let answer = node.ask(now, &ask).expect("a template covers it");
+    write(node, now);
+    answer.grants.first().map(|grant| grant.capacity)
+}
+
+fn books(node: &Node, now: Time) -> Books {
+    node.books(now, &resource()).expect("it was asked for")
+}
+
+#[test]
+fn who_shows_what_an_earlier_line_granted_is_left_it_by_a_successor_too() {
+    // The first leader of the line knew that it knows nothing; the record of the second says that nothing is out in this line.
+    for unknown in [true, false] {
+        let mut node = leaf(unknown);
+        assert_eq!(ask(&mut node, at(5), 1, Some((8, 3))), None, "nothing to grant yet");
+        hear_above(&mut node, at(5), 1, None);
+        let early = ask(&mut node, at(6), 2, Some((8, 3)));
+        assert_eq!(early, None, "it may use 8, which the node above charges to another line");
+        ask(&mut node, at(30), 3, None);
+        let late = ask(&mut node, at(31), 4, None);
+        assert_eq!(late, Some(Amount::from_units(4)), "all of that has ended");
+    }
+}
+
+#[test]
+fn a_leader_before_that_wrote_nothing_has_granted_nothing() {
+    let mut node = leaf(true);
+    assert_eq!(ask(&mut node, at(5), 1, None), None, "nothing to grant yet");
+    hear_above(&mut node, at(5), 1, Some(45));
+    assert_eq!((books(&node, at(5)).ghost, books(&node, at(5)).total), (Amount::ZERO, 0));
+    ask(&mut node, at(6), 2, None);
+    assert_eq!(ask(&mut node, at(7), 3, None), Some(Amount::from_units(4)), "its mark is written");
+}
+
+#[test]
+fn what_a_leader_after_the_record_left_is_out_as_the_node_above_counts_it() {
+    let mut node = leaf(false);
+    // Somebody led in reign 6 of whom the record knows nothing.
+    assert_eq!(ask(&mut node, at(5), 1, Some((8, 6))), None, "nothing to grant yet");
+    hear_above(&mut node, at(5), 1, Some(45));
+    assert_eq!(books(&node, at(5)).ghost, Amount::from_units(45));
+}

@@ -1,0 +1,197 @@
+//! A leader that does not know what is out from before: what it charges, and what its successor would read.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
+use lessor_proto::{Amount, Time};
+use lessor_server::node::{NodeConfig, Record};
+use lessor_server::repository::{Repository, Template};
+
+use super::holders::{client, repository, resource, template};
+use super::listeners::Hall;
+
+const SHORT: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(300);
+/// A write is decided on so long after the first that there is to write.
+const WINDOW: Duration = Duration::from_millis(5);
+
+fn leases(lease_length: Duration) -> Template {
+    Template { lease_length, learning: lease_length, ..template(100.0) }
+}
+
+fn none() -> Repository {
+    Repository::new(Vec::new()).expect("an empty one")
+}
+
+fn config() -> NodeConfig {
+    let record = Some(Record { unknown: true, ..Record::default() });
+    NodeConfig { record, marks: true, trust_claims: true, ..NodeConfig::new("root", 2) }
+}
+
+/// A root that begins with an empty record, of which everything is written at once.
+fn begin(repository: Repository) -> Hall {
+    let mut hall = Hall::of(repository, config());
+    hall.record.prompt = true;
+    hall.until(Time::ZERO + WINDOW);
+    hall
+}
+
+fn pass(hall: &mut Hall, time: Duration) {
+    hall.until(hall.now + time);
+}
+
+fn says_unknown(hall: &Hall) -> bool {
+    hall.record.header.is_some_and(|header| header.unknown)
+}
+
+fn charged(hall: &Hall) -> Amount {
+    let books = hall.node.books(hall.now, &resource());
+    books.map_or(Amount::ZERO, |books| Amount::from_micros(u64::try_from(books.total).expect("a few units")))
+}
+
+/// What a holder shows that was granted 40 by the leader of that reign.
+fn shows(epoch: u64) -> Report {
+    let wish = Band { priority: 0, subclients: 1, wants: 40.0 };
+    let has = Has {
+        capacity: Amount::from_f64(40.0),
+        order: Some(Order { epoch, seq: 1 }),
+        token: Vec::new(),
+        lasts: Some(Lasts { length: LONG, remaining: LONG, counts: LONG }),
+    };
+    Report {
+        resource: resource(),
+        bands: [wish].into_iter().collect(),
+        has: Some(has),
+        held: None,
+        domains: None,
+        integer: None,
+        peak: None,
+    }
+}
+
+fn say(hall: &mut Hall, epoch: u64) {
+    hall.hello("old", HolderKind::Client, Some(1));
+    hall.show("old", shows(epoch));
+}
+
+/// Asks without a stream. Returns what it is granted, if anything.
+fn ask(hall: &mut Hall, report_id: u64, incarnation: Option<u64>, report: Report) -> Option<Amount> {
+    let ask = Ask {
+        kind: HolderKind::Client,
+        holder: client("old"),
+        incarnation,
+        report_id: incarnation.map(|_| report_id),
+        target_epoch: None,
+        reports: vec![report],
+        line: None,
+    };
+    let answer = hall.node.ask(hall.now, &ask).expect("it is asked well");
+    answer.grants.first().map(|grant| grant.capacity)
+}
+
+fn held(hall: &Hall) -> Option<Amount> {
+    hall.listeners["old"].lease.as_ref().map(|(grant, _)| grant.capacity)
+}
+
+#[test]
+fn without_a_template_nobody_can_tell_how_long_what_is_out_may_last() {
+    let mut hall = begin(none());
+    assert!(says_unknown(&hall), "{:?}", hall.record);
+    pass(&mut hall, LONG);
+    assert!(says_unknown(&hall), "{:?}", hall.record);
+    // By the templates that come all of it is over.
+    hall.node.reload(hall.now, repository(leases(SHORT)));
+    pass(&mut hall, WINDOW);
+    assert!(hall.record.header.is_some() && !says_unknown(&hall), "{:?}", hall.record);
+}
+
+#[test]
+fn templates_that_come_later_say_for_how_long_it_is_learnt() {
+    let mut hall = begin(none());
+    pass(&mut hall, SHORT);
+    hall.node.reload(hall.now, repository(leases(LONG)));
+    // From the beginning of the reign, with room for clocks.
+    pass(&mut hall, LONG - SHORT);
+    assert!(says_unknown(&hall), "{:?}", hall.record);
+    pass(&mut hall, SHORT);
+    assert!(!says_unknown(&hall), "{:?}", hall.record);
+}
+
+/// A root that has learnt for as long as its templates said, and is to learn for longer by others.
+fn learns_again() -> Hall {
+    let mut hall = begin(repository(leases(SHORT)));
+    pass(&mut hall, 2 * SHORT);
+    assert!(hall.record.header.is_some() && !says_unknown(&hall), "{:?}", hall.record);
+    hall.record.prompt = false;
+    hall.node.reload(hall.now, repository(leases(LONG)));
+    hall
+}
+
+#[test]
+fn what_is_shown_on_a_stream_counts_when_the_record_says_that_it_was_not_known() {
+    let mut hall = learns_again();
+    say(&mut hall, 1);
+    pass(&mut hall, WINDOW);
+    assert_eq!(charged(&hall), Amount::ZERO, "the record says that nothing is out");
+    assert_eq!(held(&hall), None, "it is told nothing that would take its lease away");
+    // Nobody knows what became of the write.
+    hall.commit(false);
+    pass(&mut hall, WINDOW);
+    assert_eq!(charged(&hall), Amount::ZERO);
+    hall.record.prompt = true;
+    pass(&mut hall, Duration::from_secs(1));
+    assert!(says_unknown(&hall), "{:?}", hall.record);
+    assert_eq!((charged(&hall), held(&hall)), (Amount::from_f64(40.0), Some(Amount::from_f64(40.0))));
+}
+
+#[test]
+fn what_is_shown_without_a_stream_counts_when_the_record_says_that_it_was_not_known() {
+    for incarnation in [Some(1), None] {
+        let mut hall = learns_again();
+        assert_eq!(ask(&mut hall, 1, incarnation, shows(1)), None);
+        pass(&mut hall, WINDOW);
+        assert_eq!(charged(&hall), Amount::ZERO, "the record says that nothing is out");
+        hall.record.prompt = true;
+        hall.commit(true);
+        pass(&mut hall, WINDOW);
+        assert_eq!(ask(&mut hall, 2, incarnation, shows(1)), Some(Amount::from_f64(40.0)));
+        assert_eq!(charged(&hall), Amount::from_f64(40.0));
+    }
+}
+
+#[test]
+fn who_waits_is_heard_when_all_of_it_is_over() {
+    let mut hall = begin(repository(leases(SHORT)));
+    pass(&mut hall, 2 * SHORT);
+    hall.record.prompt = false;
+    let later = 3 * SHORT;
+    hall.node.reload(hall.now, repository(leases(later)));
+    say(&mut hall, 1);
+    // No write is ever heard of.
+    pass(&mut hall, later);
+    assert_eq!(hall.node.deadline().filter(|&at| at <= hall.now), None, "nothing is left to be done");
+    hall.record.prompt = true;
+    hall.commit(true);
+    pass(&mut hall, Duration::from_secs(1));
+    assert_eq!(held(&hall), Some(Amount::from_f64(40.0)));
+}
+
+#[test]
+fn a_record_that_is_not_the_last_one_says_so_before_anything_is_charged() {
+    let marks = [(resource(), Amount::from_f64(2.0))].into();
+    let record = Record { epoch: 3, marks, longest_lease: SHORT, ..Record::default() };
+    let config = NodeConfig { record: Some(record), epoch: 7, ..config() };
+    let mut hall = Hall::new(leases(SHORT), config);
+    hall.record.prompt = true;
+    pass(&mut hall, WINDOW);
+    assert!(hall.record.header.is_some() && !says_unknown(&hall), "{:?}", hall.record);
+    hall.record.prompt = false;
+    say(&mut hall, 5);
+    pass(&mut hall, WINDOW);
+    assert!(charged(&hall) <= Amount::from_f64(2.0), "the record says that no more is out");
+    hall.record.prompt = true;
+    hall.commit(true);
+    pass(&mut hall, WINDOW);
+    assert!(says_unknown(&hall), "{:?}", hall.record);
+    assert_eq!((charged(&hall), held(&hall)), (Amount::from_f64(40.0), Some(Amount::from_f64(40.0))));
+}
