@@ -47,6 +47,12 @@ impl Time {
         Time(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
     }
 
+    /// The moment that much before; absent if that is before the zero of the clock.
+    #[must_use]
+    pub fn checked_earlier(self, by: Duration) -> Option<Time> {
+        self.0.checked_sub(u64::try_from(by.as_nanos()).ok()?).map(Time)
+    }
+
     /// How long ago `earlier` was; nothing if it lies ahead.
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {

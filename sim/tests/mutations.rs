@@ -21,6 +21,7 @@ mod mutations {
     pub(crate) mod rests;
     pub(crate) mod safe;
     pub(crate) mod units;
+    pub(crate) mod unwritten;
 }
 #[path = "units/world.rs"]
 #[expect(dead_code, reason = "tests of units do more with it")]
@@ -30,7 +31,7 @@ use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, Ho
 use lessor_sim::swarm::{Options, run_one};
 use mutations::{
     claims, debt, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers, rests, safe,
-    units,
+    units, unwritten,
 };
 
 /// What is broken with a rule taken out, or with none.
@@ -100,6 +101,10 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::ClaimAtOnce => Noticed::Story(pollers::read_late),
         GrantorMutation::LearnAsConfigured => Noticed::Story(memory::shorter_leases),
         GrantorMutation::ShownWithinLimit => Noticed::Story(memory::a_smaller_capacity),
+        GrantorMutation::LearnUnwritten => Noticed::Story(unwritten::shown_before),
+        GrantorMutation::UntoldIsNothing => Noticed::Story(unwritten::without_templates),
+        // Towns notice it about once in several thousand seeds (7041917: I4).
+        GrantorMutation::LineIsAll => Noticed::Story(unwritten::of_an_earlier_line),
         GrantorMutation::TrustOldRecord => Noticed::Story(memory::an_old_record),
         // Towns notice it about once in two thousand seeds (9010504, 9016334: I2).
         GrantorMutation::UnknownBelow => Noticed::Story(memory::a_leaf_that_has_just_begun),

@@ -11,11 +11,11 @@
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAfterShown, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded, ClaimsUnlimited,
     CreditAtDecision, EchoRenews, EchoUncounted, EmptyIsNothing, EndUnchecked, IncarnationFreesOld,
-    InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured, LendWhatIsWanted, LoanIsFree,
-    LoanStays, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut,
-    NoTokenCheck, NumberBehind, OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly,
-    RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, TrustAmount, TrustOldRecord,
-    UnitOnTop, UnknownBelow,
+    InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured, LearnUnwritten,
+    LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost,
+    NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree, PeakTakesShare,
+    RecallBelowPart, RenewInDebt, ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest,
+    ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop, UnknownBelow, UntoldIsNothing,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -57,13 +57,16 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 42] = [
+const NOT_NOTICED: [(Mutation, &str); 45] = [
     // There are no marks, and one succession in a row.
     (Grantor(ShortRest), "unary, a succession"),
     (Grantor(RestUnguarded), "unary, a succession"),
     (Grantor(ClaimUnwritten), "unary, a succession"),
     (Grantor(ClaimFromLast), "unary, a succession"),
     (Grantor(TrustOldRecord), "unary, a succession"),
+    (Grantor(LearnUnwritten), "unary, a succession"),
+    (Grantor(UntoldIsNothing), "unary, a succession"),
+    (Grantor(LineIsAll), "a node between"),
     // Nobody begins without a record.
     (Grantor(ShownWithinLimit), "unary, a succession"),
     (Grantor(EmptyIsNothing), "unary, a succession"),

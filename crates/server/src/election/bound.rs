@@ -45,9 +45,11 @@ impl ClockBounds {
 
     /// Time has passed that one's own clock did not show: all answers so far are that much older.
     pub fn lose_time(&mut self, lost: Duration) {
-        for reading in self.reigns.values_mut() {
-            reading.asked = reading.asked.earlier(lost);
-        }
+        self.reigns.retain(|_, reading| {
+            let asked = reading.asked.checked_earlier(lost);
+            reading.asked = asked.unwrap_or(Time::ZERO);
+            asked.is_some()
+        });
     }
 
     /// The latest that the clock of the leader of `epoch` can show at `now`; absent if it never answered.

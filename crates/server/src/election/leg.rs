@@ -22,9 +22,10 @@ pub(super) struct Leg {
 // === impl Leg ===
 
 impl Leg {
-    /// A call like it, which was sent at `basis`, has succeeded.
-    pub(super) fn new(basis: Time, config: &ElectionConfig) -> Leg {
-        Leg { call: None, next: basis + config.keep_alive, pace: Pace::default(), basis: Some(basis) }
+    /// A call like it, which was sent at `basis`, has succeeded; absent: so long ago that the clock had not begun.
+    pub(super) fn new(basis: Option<Time>, config: &ElectionConfig) -> Leg {
+        let next = basis.map_or(Time::ZERO, |basis| basis + config.keep_alive);
+        Leg { call: None, next, pace: Pace::default(), basis }
     }
 
     /// What was sent so far does not count; another is due at once.
@@ -49,7 +50,7 @@ impl Leg {
 
     /// What was sent was sent earlier by time that the clock did not show, and the next is due earlier.
     pub(super) fn lose_time(&mut self, lost: Duration) {
-        self.basis = self.basis.map(|basis| basis.earlier(lost));
+        self.basis = self.basis.and_then(|basis| basis.checked_earlier(lost));
         self.next = self.next.earlier(lost);
         self.call.iter_mut().for_each(|call| call.lose_time(lost));
     }

@@ -33,9 +33,12 @@ pub(super) struct Pending {
 // === impl Pending ===
 
 impl Pending {
-    /// It was sent earlier by time that the clock did not show.
+    /// It was sent earlier by time that the clock did not show; it counts as failed if that was before the zero of the clock.
     pub(super) fn lose_time(&mut self, lost: Duration) {
-        self.sent = self.sent.earlier(lost);
+        match self.sent.checked_earlier(lost) {
+            Some(sent) => self.sent = sent,
+            None => self.until = Time::ZERO,
+        }
     }
 }
 

@@ -31,8 +31,8 @@ use super::writer::{Writer, Wrote};
 pub(super) struct Lease {
     pub(super) id: LeaseId,
     pub(super) ttl: Duration,
-    /// Before its grant was asked for.
-    pub(super) basis: Time,
+    /// Before its grant was asked for; absent: before the zero of the clock.
+    pub(super) basis: Option<Time>,
 }
 
 /// A reign, from the election on.
@@ -82,7 +82,7 @@ pub(super) enum End {
 impl Lease {
     /// It was asked for earlier by time that the clock did not show.
     pub(super) fn lose_time(&mut self, lost: Duration) {
-        self.basis = self.basis.earlier(lost);
+        self.basis = self.basis.and_then(|basis| basis.checked_earlier(lost));
     }
 }
 
@@ -96,7 +96,7 @@ impl Reign {
             epoch: 0,
             lease,
             keep: Leg::new(lease.basis, config),
-            look: Leg::new(seen, config),
+            look: Leg::new(Some(seen), config),
             acting: true,
             since: now,
             alone: Time::MAX,

@@ -76,7 +76,7 @@ impl Candidate {
         match result {
             Ok(Answer::Granted { lease, ttl }) if ttl >= self.config.needed_ttl() => {
                 self.out.succeeded(call);
-                self.campaign(now, Lease { id: lease, ttl, basis: call.sent })
+                self.campaign(now, Lease { id: lease, ttl, basis: Some(call.sent) })
             }
             Ok(Answer::Granted { lease, ttl }) => {
                 self.revoking.add(now, lease, ttl);
@@ -124,7 +124,7 @@ impl Candidate {
             }
             Ok(Answer::Read { stored: None, .. }) => {
                 self.out.succeeded(call);
-                if lease.basis + self.config.authority <= now {
+                if lease.basis.is_none_or(|basis| basis + self.config.authority <= now) {
                     self.revoking.add(now, lease.id, lease.ttl);
                     return self.poise(now, None);
                 }

@@ -46,7 +46,11 @@ fn obey(candidate: &mut Candidate, now: Time, keeps_back: bool) -> Vec<(u64, Ans
 
 /// A leader, and the moment at which it came to lead.
 fn leader() -> (Candidate, Time) {
-    let mut now = Time::ZERO + seconds(100);
+    leader_from(Time::ZERO + seconds(100))
+}
+
+/// The same of a candidate that stands from then on.
+fn leader_from(mut now: Time) -> (Candidate, Time) {
     let mut candidate =
         Candidate::new(now, ElectionConfig::new("root", "10.0.0.7:5101", 0xa1)).expect("it can work");
     for _ in 0..100 {
@@ -70,6 +74,22 @@ fn authority_ends_earlier_by_time_that_was_lost() {
     assert_eq!(candidate.authority_until(), None);
     let lapsed = std::iter::from_fn(|| candidate.next_event()).any(|event| event == Event::Lapsed);
     assert!(lapsed, "it is told of");
+    obey(&mut candidate, now, false);
+    assert!(candidate.authority_until() > Some(now), "it has authority again when etcd has confirmed it");
+}
+
+#[test]
+fn a_machine_that_stood_still_for_longer_than_its_clock_goes_has_no_authority() {
+    let (mut candidate, now) = leader_from(Time::ZERO);
+    let answers = obey(&mut candidate, now, true);
+    assert!(candidate.authority_until().is_some() && now < Time::ZERO + seconds(4), "{now:?}");
+    candidate.lose_time(now, seconds(60));
+    assert_eq!(candidate.authority_until(), None);
+    for (id, answer) in answers {
+        candidate.on_answer(now, id, Ok(answer));
+    }
+    assert_eq!(candidate.authority_until(), None, "that was asked before");
+    let now = candidate.deadline().max(now);
     obey(&mut candidate, now, false);
     assert!(candidate.authority_until() > Some(now), "it has authority again when etcd has confirmed it");
 }
