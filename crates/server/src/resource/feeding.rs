@@ -123,13 +123,24 @@ impl Shortage {
     }
 }
 
+// === impl Giver ===
+
+impl Giver {
+    fn yields(&self) -> Amount {
+        self.holds.saturating_sub(self.keeps)
+    }
+}
+
 // === impl Resource ===
 
 impl Resource {
-    /// Notes whether the holder at `slot`, which has just been heard, is short of its share.
+    /// Notes whether the holder at `slot`, which has just been heard, is short of its share. Where nobody listens nothing can
+    /// be recalled for it.
     pub(super) fn note_shortage(&mut self, now: Time, slot: Slot) {
-        self.look_for_shortage(now, slot);
-        self.unsettled |= self.shortage.has(slot) && !self.streaming.is_empty();
+        if !self.streaming.is_empty() {
+            self.look_for_shortage(now, slot);
+            self.unsettled |= self.shortage.has(slot);
+        }
     }
 
     /// The same of one that has just been granted something.
@@ -164,6 +175,8 @@ impl Resource {
         for slot in line {
             self.look_for_shortage(now, slot);
             if !self.shortage.has(slot) {
+                // Others behind it may have what is due to them too.
+                self.unsettled |= !self.shortage.is_empty();
                 continue;
             }
             let (holds, target) = (self.holds(slot), self.target(now, slot));
@@ -230,12 +243,15 @@ impl Resource {
             if dip > 0.0 && need.as_f64() > self.tolerance() * self.ledger.lent() as f64 / 1e6 {
                 break;
             }
-            let mut tries = 0;
+            let (mut tries, mut unranked) = (0, None);
             while need > Amount::ZERO && told < most && tries < 2 * SLICE {
-                let Some(giver) = self.fullest(now, others, dip) else { break };
+                let giver = self
+                    .fullest(now, dip)
+                    .or_else(|| unranked.get_or_insert_with(|| self.others_by_yield(now, others, dip)).pop());
+                let Some(giver) = giver else { break };
                 tries += 1;
                 let least = Amount::from_f64(giver.holds.as_f64() * self.tolerance());
-                let gives = need.max(least).min(giver.holds.saturating_sub(giver.keeps));
+                let gives = need.max(least).min(giver.yields());
                 let keeps = giver.holds.saturating_sub(gives);
                 if self.push_at_most(now, giver.slot, keeps, reign, peers) {
                     told += 1;
@@ -252,17 +268,21 @@ impl Resource {
         told
     }
 
-    /// The one that could give most back, of the least priority first, if it is to keep `1 - dip` of its share.
-    fn fullest(&self, now: Time, others: &[Slot], dip: f64) -> Option<Giver> {
-        let others = others.iter().filter(|slot| !self.streaming.is_parked(**slot));
-        let ranked = self.streaming.priorities().into_iter().rev().find_map(|priority| {
-            self.most(self.streaming.fullest(priority).filter_map(|slot| self.giver(now, slot, dip)))
-        });
-        ranked.or_else(|| self.most(others.filter_map(|&slot| self.giver(now, slot, dip))))
+    /// Of those with a rank the one that could give most back, of the least priority first, if it is to keep `1 - dip` of
+    /// its share.
+    fn fullest(&self, now: Time, dip: f64) -> Option<Giver> {
+        self.streaming.priorities().into_iter().rev().find_map(|priority| {
+            let givers = self.streaming.fullest(priority).filter_map(|slot| self.giver(now, slot, dip));
+            givers.max_by_key(|giver| giver.yields())
+        })
     }
 
-    fn most(&self, givers: impl Iterator<Item = Giver>) -> Option<Giver> {
-        givers.max_by_key(|giver| giver.holds.saturating_sub(giver.keeps))
+    /// Those without a rank that could give something back, the fullest last.
+    fn others_by_yield(&self, now: Time, others: &[Slot], dip: f64) -> Vec<Giver> {
+        let listening = others.iter().filter(|slot| !self.streaming.is_parked(**slot));
+        let mut givers: Vec<Giver> = listening.filter_map(|&slot| self.giver(now, slot, dip)).collect();
+        givers.sort_by_key(|giver| giver.yields());
+        givers
     }
 
     fn giver(&self, now: Time, slot: Slot, dip: f64) -> Option<Giver> {

@@ -1,0 +1,253 @@
+//! The clients: as many streams over ten connections, which adopt what they are granted and acknowledge what is recalled.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lessor_client::shell::clock;
+use lessor_proto::wire;
+use lessor_proto::wire::capacity_client::CapacityClient;
+use lessor_proto::wire::session_down::Message as Down;
+use lessor_proto::wire::session_up_request::Message as Up;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::Channel;
+
+const CONNECTIONS: usize = 10;
+/// Streams that are being opened at one moment.
+const OPENING: usize = 64;
+/// How long anything is waited for.
+const AGES: Duration = Duration::from_secs(60);
+
+/// All streams.
+pub(crate) struct Fleet {
+    /// What they are to do.
+    orders: watch::Sender<Orders>,
+    tally: Arc<Tally>,
+    /// What the first of them has been granted.
+    first: watch::Receiver<f64>,
+    /// Wants of the first, told to it.
+    wants: mpsc::UnboundedSender<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Orders {
+    /// Listens, and acknowledges.
+    Listen,
+    /// Sends the next heartbeat when one is answered.
+    Beat,
+}
+
+#[derive(Default)]
+struct Tally {
+    answers: AtomicU64,
+    grants: AtomicU64,
+}
+
+/// How soon one had its share.
+pub(crate) struct Fed {
+    /// In seconds.
+    pub(crate) took: f64,
+    /// Grants to all of them meanwhile, and in a second after that.
+    pub(crate) grants: u64,
+}
+
+/// One client.
+struct Client {
+    ups: mpsc::Sender<wire::SessionUpRequest>,
+    downs: Streaming<wire::SessionDown>,
+    orders: watch::Receiver<Orders>,
+    tally: Arc<Tally>,
+    wants: f64,
+    lease: Option<wire::Lease>,
+    reports: u64,
+    /// Of the first of them.
+    shows: Option<(watch::Sender<f64>, mpsc::UnboundedReceiver<f64>)>,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    pub(crate) async fn open(server: SocketAddr, streams: usize) -> Fleet {
+        let (orders, told) = watch::channel(Orders::Listen);
+        let (shows, first) = watch::channel(0.0);
+        let (wants, wanted) = mpsc::unbounded_channel();
+        let mut shows = Some((shows, wanted));
+        let tally = Arc::new(Tally::default());
+        let mut channels = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let endpoint = Channel::from_shared(format!("http://{server}")).expect("an address");
+            channels.push(endpoint.tcp_nodelay(true).connect().await.expect("it listens"));
+        }
+        let (opening, mut tasks) = (Arc::new(Semaphore::new(OPENING)), tokio::task::JoinSet::new());
+        for number in 0..streams {
+            let (channel, opening) = (channels[number % CONNECTIONS].clone(), Arc::clone(&opening));
+            let (told, tally, shows) = (told.clone(), Arc::clone(&tally), shows.take());
+            tasks.spawn(async move {
+                let permit = opening.acquire_owned().await.expect("it is never closed");
+                // The first one has two fifths of its share.
+                let wants = if number == 0 { 0.2 * crate::WANTS } else { crate::WANTS };
+                let mut client = Client::open(channel, number, wants, told, tally, shows).await;
+                client.report(true).await;
+                client.hear().await;
+                drop(permit);
+                tokio::spawn(client.run());
+            });
+        }
+        while let Some(opened) = tokio::time::timeout(AGES, tasks.join_next()).await.expect("in time") {
+            opened.expect("no task panics");
+        }
+        Fleet { orders, tally, first, wants }
+    }
+
+    /// Everybody sends heartbeats, one after the other. Returns how many were answered.
+    pub(crate) async fn run(&mut self, turn: Duration) -> u64 {
+        let before = self.tally.answers.load(Ordering::Relaxed);
+        self.orders.send_replace(Orders::Beat);
+        clock::sleep_until(clock::now() + turn).await;
+        self.orders.send_replace(Orders::Listen);
+        let answers = self.tally.answers.load(Ordering::Relaxed) - before;
+        clock::sleep_until(clock::now() + Duration::from_millis(200)).await;
+        answers
+    }
+
+    /// The first one wants three times as much, until it has its share of that.
+    pub(crate) async fn starve(&mut self, streams: usize) -> Fed {
+        // Whoever came early has given back by then what later ones are due.
+        self.run(Duration::from_secs(2)).await;
+        clock::sleep_until(clock::now() + Duration::from_secs(2)).await;
+        let (grants, start) = (self.tally.grants.load(Ordering::Relaxed), clock::now());
+        let share = crate::WANTS / 2.0;
+        self.wants.send(1.2 * share).expect("the first one listens");
+        let fed = self.first.wait_for(|has| *has >= 0.98 * share);
+        tokio::time::timeout(AGES, fed)
+            .await
+            .unwrap_or_else(|_| panic!("not fed, of {streams}"))
+            .expect("it lives");
+        let took = clock::now().since(start).as_secs_f64();
+        clock::sleep_until(clock::now() + Duration::from_secs(1)).await;
+        Fed { took, grants: self.tally.grants.load(Ordering::Relaxed) - grants }
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    async fn open(
+        channel: Channel,
+        number: usize,
+        wants: f64,
+        orders: watch::Receiver<Orders>,
+        tally: Arc<Tally>,
+        shows: Option<(watch::Sender<f64>, mpsc::UnboundedReceiver<f64>)>,
+    ) -> Client {
+        let (ups, said) = mpsc::channel(8);
+        let hello = wire::HelloRequest {
+            id: Some(format!("client-{number}")),
+            incarnation: Some(number as u64 + 1),
+            is_node: None,
+            line: None,
+        };
+        ups.send(wire::SessionUpRequest { message: Some(Up::Hello(hello)) }).await.expect("it has room");
+        let mut server = CapacityClient::new(channel);
+        let opened = server.session(ReceiverStream::new(said));
+        let downs =
+            tokio::time::timeout(AGES, opened).await.expect("in time").expect("it is welcome").into_inner();
+        let mut client = Client { ups, downs, orders, tally, wants, lease: None, reports: 0, shows };
+        client.hear().await;
+        client
+    }
+
+    async fn run(mut self) {
+        let mut beats = false;
+        loop {
+            let wants = async {
+                match &mut self.shows {
+                    Some((_, wanted)) => wanted.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = self.orders.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    beats = *self.orders.borrow_and_update() == Orders::Beat;
+                    if beats {
+                        self.beat().await;
+                    }
+                }
+                Some(wants) = wants => {
+                    self.wants = wants;
+                    self.report(false).await;
+                }
+                down = self.downs.message() => {
+                    let Ok(Some(down)) = down else { return };
+                    if self.take(down).await && beats {
+                        self.tally.answers.fetch_add(1, Ordering::Relaxed);
+                        self.beat().await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn hear(&mut self) {
+        let down = tokio::time::timeout(AGES, self.downs.message()).await.expect("in time");
+        let down = down.expect("the stream goes on").expect("a message");
+        self.take(down).await;
+    }
+
+    /// Takes what came. Returns whether it answers a heartbeat.
+    async fn take(&mut self, down: wire::SessionDown) -> bool {
+        match down.message.expect("something") {
+            Down::Renewed(_) => true,
+            Down::Grants(grants) => {
+                let is_last = grants.grant.is_empty();
+                for grant in grants.grant {
+                    self.tally.grants.fetch_add(1, Ordering::Relaxed);
+                    let wanted = grant.gets.ack_wanted == Some(true);
+                    if let Some((shows, _)) = &self.shows {
+                        shows.send_replace(grant.gets.capacity());
+                    }
+                    self.lease = Some(grant.gets);
+                    if wanted {
+                        self.report(false).await;
+                    }
+                }
+                is_last
+            }
+            _ => false,
+        }
+    }
+
+    async fn report(&mut self, beat: bool) {
+        let resource = wire::ResourceRequest {
+            resource_id: Some("db".to_owned()),
+            priority: Some(0),
+            wants: Some(self.wants),
+            has: self.lease.clone(),
+            held: self.lease.as_ref().map(wire::Lease::capacity),
+            ..wire::ResourceRequest::default()
+        };
+        self.say(vec![resource], beat).await;
+    }
+
+    async fn beat(&mut self) {
+        self.say(Vec::new(), true).await;
+    }
+
+    async fn say(&mut self, resource: Vec<wire::ResourceRequest>, beat: bool) {
+        self.reports += 1;
+        let report = wire::ReportRequest {
+            report_id: Some(self.reports),
+            resource,
+            renew_all: beat.then_some(true),
+            ..wire::ReportRequest::default()
+        };
+        // A stream that has ended says so when it is heard.
+        let _ = self.ups.send(wire::SessionUpRequest { message: Some(Up::Report(report)) }).await;
+    }
+}

@@ -1,0 +1,69 @@
+//! Streams over loopback, against a bare bidirectional tonic echo of the same messages in the same run: opening them,
+//! reports a second, what one costs in memory, and how soon one that wants its share has it. Each server is a process of
+//! its own, so that processor time and memory are those of the server.
+//!
+//! `cargo bench -p lessor-server --bench streams [-- STREAMS...]`, 1,000 and 10,000 streams without a number.
+
+mod fleet;
+mod server;
+
+use std::time::Duration;
+
+use lessor_client::shell::clock;
+
+use fleet::Fleet;
+use server::{Child, Kind};
+
+/// How long reports go round in one turn, and how many turns each server has.
+const TURN: Duration = Duration::from_secs(2);
+const TURNS: usize = 3;
+/// What everybody wants, in units a second; the capacity is half of that for each.
+pub(crate) const WANTS: f64 = 20.0;
+
+#[tokio::main]
+async fn main() {
+    if let Some(kind) = Kind::of_this_process() {
+        return server::run(kind).await;
+    }
+    let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let sizes = if sizes.is_empty() { vec![1_000, 10_000] } else { sizes };
+    println!("{:<44} {:>12} {:>12} {:>7}", "", "echo", "lessor", "ratio");
+    for streams in sizes {
+        let (echo, ours) = (Child::start(Kind::Echo, streams), Child::start(Kind::Lessor, streams));
+        let (mut peer, opened_peer) = open(&echo, streams).await;
+        let (mut own, opened) = open(&ours, streams).await;
+        row(streams, "opened, ms of processor each", opened_peer.0, opened.0);
+        row(streams, "memory, KB each", opened_peer.1, opened.1);
+        let (mut rates, mut costs) = ([0.0; 2], [0.0; 2]);
+        for _ in 0..TURNS {
+            for (which, (fleet, child)) in [(&mut peer, &echo), (&mut own, &ours)].into_iter().enumerate() {
+                let (before, start) = (child.cpu(), clock::now());
+                let answers = fleet.run(TURN).await as f64;
+                rates[which] += answers / clock::now().since(start).as_secs_f64() / TURNS as f64;
+                costs[which] += (child.cpu() - before) / answers * 1e6 / TURNS as f64;
+            }
+        }
+        row(streams, "heartbeats a second, closed loop", rates[0], rates[1]);
+        row(streams, "microseconds of processor for each", costs[0], costs[1]);
+        drop(peer);
+        drop(echo);
+        let fed = own.starve(streams).await;
+        let cost = format!("{} grants to all", fed.grants);
+        println!(
+            "{streams:>7} one at 0.4 of its share that triples its wants: {:.1} ms, {cost}",
+            fed.took * 1e3
+        );
+    }
+}
+
+/// Opens so many streams. Returns milliseconds of processor and kilobytes of memory for each.
+async fn open(child: &Child, streams: usize) -> (Fleet, (f64, f64)) {
+    let (cpu, memory) = (child.cpu(), child.memory());
+    let fleet = Fleet::open(child.address(), streams).await;
+    let cost = (child.cpu() - cpu) * 1e3 / streams as f64;
+    (fleet, (cost, (child.memory() - memory) / 1024.0 / streams as f64))
+}
+
+fn row(streams: usize, what: &str, echo: f64, ours: f64) {
+    println!("{streams:>7} {what:<36} {echo:>12.2} {ours:>12.2} {:>7.2}", ours / echo);
+}

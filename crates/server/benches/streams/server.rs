@@ -1,0 +1,195 @@
+//! The servers, each in a process of its own: this program again, told by the environment which one to be.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::process::Stdio;
+
+use futures_util::{Stream, StreamExt};
+use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
+use lessor_proto::wire::session_down::Message as Down;
+use lessor_proto::wire::session_up_request::Message as Up;
+use lessor_proto::{Amount, wire};
+use lessor_server::node::NodeConfig;
+use lessor_server::repository::{Glob, Repository, Template};
+use lessor_server::shell::{Server, ServerOptions};
+use tokio::net::TcpListener;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+const WHICH: &str = "LESSOR_BENCH_SERVER";
+const STREAMS: &str = "LESSOR_BENCH_STREAMS";
+/// What the kernel counts processor time in, a second, and a page of memory.
+const TICKS: f64 = 100.0;
+const PAGE: f64 = 4096.0;
+
+/// Which server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Echo,
+    Lessor,
+}
+
+/// A server in a process of its own, which ends when this is dropped.
+pub(crate) struct Child {
+    process: std::process::Child,
+    address: SocketAddr,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// What this process was told to be; nothing: the load generator.
+    pub(crate) fn of_this_process() -> Option<Kind> {
+        match std::env::var(WHICH).ok()?.as_str() {
+            "echo" => Some(Kind::Echo),
+            "lessor" => Some(Kind::Lessor),
+            other => panic!("{WHICH} is {other:?}; wanted echo or lessor"),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Echo => "echo",
+            Kind::Lessor => "lessor",
+        }
+    }
+}
+
+// === impl Child ===
+
+impl Child {
+    pub(crate) fn start(kind: Kind, streams: usize) -> Child {
+        let mut process = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .env(WHICH, kind.name())
+            .env(STREAMS, streams.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts again");
+        let said = process.stdout.take().expect("it was piped");
+        let line = BufReader::new(said).lines().next().expect("it says something");
+        let address = line.expect("it says its address").parse().expect("an address");
+        Child { process, address }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The processor time that it has used, in seconds.
+    pub(crate) fn cpu(&self) -> f64 {
+        let stat = self.proc("stat");
+        let (_, rest) = stat.rsplit_once(')').expect("a name in parentheses");
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = |index: usize| fields[index].parse::<f64>().expect("ticks");
+        (ticks(11) + ticks(12)) / TICKS
+    }
+
+    /// The memory that it has in use, in bytes.
+    pub(crate) fn memory(&self) -> f64 {
+        let pages = self.proc("statm");
+        pages.split_whitespace().nth(1).expect("resident pages").parse::<f64>().expect("a number") * PAGE
+    }
+
+    fn proc(&self, file: &str) -> String {
+        let process = self.process.id();
+        std::fs::read_to_string(format!("/proc/{process}/{file}")).expect("a process of ours")
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Serves until nobody holds the other end of the standard input.
+pub(crate) async fn run(kind: Kind) {
+    let streams: usize = std::env::var(STREAMS).expect("how many").parse().expect("a number");
+    match kind {
+        Kind::Echo => {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            println!("{}", listener.local_addr().expect("an address"));
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            let server = tonic::transport::Server::builder().add_service(CapacityServer::new(Echo));
+            tokio::spawn(server.serve_with_incoming(incoming));
+            end_of_input().await;
+        }
+        Kind::Lessor => {
+            let mut options = ServerOptions::new(([127, 0, 0, 1], 0).into());
+            options.streams = streams + 10;
+            let capacity = Amount::from_f64(streams as f64 * crate::WANTS / 2.0);
+            let template = Template::new(Glob::new("*").expect("a glob"), capacity);
+            let repository = Repository::new(vec![template]).expect("one template");
+            let mut config = NodeConfig::new("root", 1);
+            config.clients_per_resource = streams + 10;
+            let server = Server::start(options, config, repository).await.expect("a port");
+            println!("{}", server.address());
+            end_of_input().await;
+        }
+    }
+}
+
+async fn end_of_input() {
+    // It ends either way.
+    let read = || std::io::stdin().read_to_end(&mut Vec::new());
+    let _ = tokio::task::spawn_blocking(read).await;
+}
+
+/// Answers each message with the one that a server would send, without looking further.
+struct Echo;
+
+type Answers = Pin<Box<dyn Stream<Item = Result<wire::SessionDown, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Capacity for Echo {
+    type SessionStream = Answers;
+
+    async fn session(
+        &self,
+        request: Request<tonic::Streaming<wire::SessionUpRequest>>,
+    ) -> Result<Response<Answers>, Status> {
+        let answer = |up: Result<wire::SessionUpRequest, Status>| {
+            let down = match up?.message {
+                Some(Up::Hello(_)) => Down::Welcome(wire::Welcome { epoch: 1, ..wire::Welcome::default() }),
+                Some(Up::Report(report)) => {
+                    Down::Renewed(wire::Renewed { basis: report.report_id(), grants_sent: 1 })
+                }
+                other => return Err(Status::invalid_argument(format!("{other:?}"))),
+            };
+            Ok(wire::SessionDown { message: Some(down) })
+        };
+        Ok(Response::new(Box::pin(request.into_inner().map(answer))))
+    }
+
+    async fn discovery(
+        &self,
+        _: Request<wire::DiscoveryRequest>,
+    ) -> Result<Response<wire::DiscoveryResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+
+    async fn get_capacity(
+        &self,
+        _: Request<wire::GetCapacityRequest>,
+    ) -> Result<Response<wire::GetCapacityResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+
+    async fn get_server_capacity(
+        &self,
+        _: Request<wire::GetServerCapacityRequest>,
+    ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+
+    async fn release_capacity(
+        &self,
+        _: Request<wire::ReleaseCapacityRequest>,
+    ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
+        Err(Status::unimplemented("an echo"))
+    }
+}
