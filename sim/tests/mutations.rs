@@ -8,6 +8,7 @@
 mod mutations {
     pub(crate) mod claims;
     pub(crate) mod debt;
+    pub(crate) mod earlier;
     pub(crate) mod fence;
     pub(crate) mod hall;
     pub(crate) mod inherited;
@@ -30,8 +31,8 @@ mod world;
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
 use mutations::{
-    claims, debt, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers, rests, safe,
-    units, unwritten,
+    claims, debt, earlier, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers, rests,
+    safe, units, unwritten,
 };
 
 /// What is broken with a rule taken out, or with none.
@@ -89,6 +90,8 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::OutIsFree => Noticed::Story(instant::of_a_thousand_who_do_not_wait),
         GrantorMutation::InheritUnseen => Swarm(1_600), // 197, 389, 474: I3
         GrantorMutation::InheritEnded => Noticed::Story(inherited::and_ended_since),
+        GrantorMutation::EarlierUncounted => Both(100, earlier::and_used_still),
+        GrantorMutation::EarlierUnconfirmed => Noticed::Story(earlier::from_a_successor),
         GrantorMutation::MarkLate => Swarm(20), // 0, 1, 2: I6
         GrantorMutation::NamesakesAreOne => Noticed::Story(names::two_of_one_name),
         GrantorMutation::KindAtOnce => Noticed::Story(kinds::a_rate_that_becomes_a_gauge),

@@ -160,6 +160,13 @@ impl Session {
         self.find(resource).ok().and_then(|place| self.entries[place].before())
     }
 
+    /// When all is over, by our clock, that leaders of this node before this one had of a resource, and granted under that;
+    /// absent: the node above has not said so.
+    #[must_use]
+    pub fn earlier(&self, resource: &ResourceId) -> Option<Time> {
+        self.find(resource).ok().and_then(|place| self.entries[place].earlier())
+    }
+
     /// Whether whoever granted the lease of `resource` said that it was learning what is out.
     #[must_use]
     pub fn is_of_learner(&self, resource: &ResourceId) -> bool {

@@ -109,6 +109,7 @@ impl Counter {
             sharing: None,
             domains: None,
             before: None,
+            earlier: None,
         }
     }
 

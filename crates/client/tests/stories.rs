@@ -246,6 +246,7 @@ impl<'a> Words<'a> {
                 sharing: None,
                 domains: None,
                 before: None,
+                earlier: None,
             });
         }
         answer

@@ -64,6 +64,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         sharing: None,
         domains: None,
         before: None,
+        earlier: None,
     }
 }
 

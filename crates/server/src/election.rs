@@ -194,6 +194,15 @@ impl Candidate {
         match &self.phase {
             Phase::Leading(reign) => Some(reign.revision()),
             _ => None,
+    /// When nobody else led yet for certain, if it leads.
+    #[must_use]
+    pub fn led_at(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Leading(reign) => reign.led_at(),
+            _ => None,
+        }
+    }
+
         }
     }
 

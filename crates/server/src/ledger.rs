@@ -157,6 +157,11 @@ impl Ledger {
         self.settle_debt();
     }
 
+    /// Nothing of the ghost lasts beyond `end`.
+    pub fn end_ghost(&mut self, end: Time) {
+        self.ghost = self.ghost.until(end);
+    }
+
     /// Counts no ghost any more: nothing is granted meanwhile to anybody who has not shown it.
     pub fn exorcise(&mut self) {
         self.total -= micros(self.ghost());

@@ -67,6 +67,10 @@ pub enum Mutation {
     InheritUnseen,
     /// A new leader of a node shows what those below had when it began for as long as any of it may last.
     InheritEnded,
+    /// A new leader of a node below is told that all is over that those before it had, whatever they are charged for.
+    EarlierUncounted,
+    /// The same is told when that is over before it is certain that this leader still led when it was first heard.
+    EarlierUnconfirmed,
     /// A holder that was forgotten goes on after what its first report shows, whatever the later ones do.
     NumberBehind,
     /// The lease that a poller shows too early is renewed where it is to be answered unchanged.
@@ -115,7 +119,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 47] = [
+    pub const ALL: [Mutation; 49] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -142,6 +146,8 @@ impl Mutation {
         Mutation::TrustAmount,
         Mutation::InheritUnseen,
         Mutation::InheritEnded,
+        Mutation::EarlierUncounted,
+        Mutation::EarlierUnconfirmed,
         Mutation::NumberBehind,
         Mutation::EchoRenews,
         Mutation::EchoUncounted,

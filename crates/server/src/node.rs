@@ -47,6 +47,10 @@ pub struct Node {
     repository: Repository,
     resources: BTreeMap<ResourceId, Resource>,
     since: Time,
+    /// Nobody had been elected in its place before then, for certain.
+    led: Time,
+    /// Resources of which somebody is to be told more when that is later.
+    untold: BTreeSet<ResourceId>,
     /// The number of the last session begun by a client that draws no incarnation.
     sessions: u64,
     parent: Option<Above>,
@@ -94,6 +98,8 @@ impl Node {
             resources: BTreeMap::new(),
             coupled: false,
             since: now,
+            led: Time::ZERO,
+            untold: BTreeSet::new(),
             sessions: 0,
             peers: Peers::default(),
             by_holder: BTreeMap::new(),
@@ -114,6 +120,20 @@ impl Node {
     /// Doorman's clients. To be said before each request; a node that is told nothing takes its own clock for the date.
     pub fn set_date(&mut self, now: Time, wall: WallClock) {
         self.date = Date::new(now, wall);
+    }
+
+    /// Nobody had been elected in the place of this leader at `at`, as is known at `now`; of a server that is alone, at any time.
+    pub fn confirm(&mut self, now: Time, at: Time) {
+        if at <= self.led {
+            return;
+        }
+        self.led = at;
+        for id in std::mem::take(&mut self.untold) {
+            let Some(resource) = self.resources.get_mut(&id) else { continue };
+            resource.confirm(at);
+            self.sync(now, &id);
+            self.book(&id);
+        }
     }
 
     /// Takes the reports of one holder and answers them; with nothing but the number of this reign if they are meant for
@@ -207,6 +227,10 @@ impl Node {
         moved.iter().for_each(|id| self.couple(now, id));
         for id in idle {
             self.leave_above(now, &id);
+            // What was out from before is over, perhaps sooner than the record says.
+            if let Some(record) = &mut self.config.record {
+                record.marks.remove(&id);
+            }
             if let Some(at) = self.resources.remove(&id).and_then(|resource| resource.booked) {
                 self.timeline.remove(&(at, id));
             }
@@ -272,7 +296,7 @@ impl Node {
         self.learn_as_told(now);
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
-            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
             if let Some(resource) = self.resources.get_mut(&id) {
                 resource.advance(now);
                 resource.learn_anew(reign);
@@ -292,7 +316,7 @@ impl Node {
 
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
         self.names.check(ask.kind, &ask.holder)?;
-        let reign = reign(&self.config, &self.marks, self.since, self.sessions + 1);
+        let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions + 1);
         let mut fresh = 0;
         for (index, report) in ask.reports.iter().enumerate() {
             match self.resources.get_mut(&report.resource) {
@@ -341,7 +365,7 @@ impl Node {
                     self.resources.get_mut(id).expect("it has just been opened")
                 }
             };
-            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
             let reign = Reign { date: self.date, ..reign };
             let waits = resource.waits_to_learn(now, ask, report, reign).is_some();
             if waits || resource.waits_for_room(now, ask, report, reign) {
@@ -374,7 +398,7 @@ impl Node {
     /// Opens the books of a resource that was admitted and has none.
     fn open(&mut self, now: Time, id: &ResourceId) {
         let template = self.template(id).expect("admitted, so a template covers it");
-        let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+        let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
         let mut resource = Resource::new(now, id.clone(), template, reign);
         resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id)));
         resource.kin = self.kin(id);
@@ -393,11 +417,13 @@ impl Node {
     }
 }
 
-fn reign<'a>(config: &'a NodeConfig, marks: &Option<Marks>, since: Time, session: u64) -> Reign<'a> {
+/// `times` are when the leader began, and when it led last for certain.
+fn reign<'a>(config: &'a NodeConfig, marks: &Option<Marks>, times: [Time; 2], session: u64) -> Reign<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);
     let says_unknown = marks.as_ref().is_none_or(Marks::says_unknown);
-    Reign { config, since, longest, says_unknown, session, date: Date::default() }
+    let [since, led] = times;
+    Reign { config, since, led, longest, says_unknown, session, date: Date::default() }
 }
 
 /// Whether a leader does not know what is out, nor would its successor. Below another node nothing is out in a line of succession

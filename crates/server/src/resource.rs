@@ -16,6 +16,7 @@ mod child;
 mod children;
 mod claim;
 mod domains;
+mod earlier;
 mod echoed;
 mod feeding;
 mod hearing;
@@ -32,7 +33,7 @@ mod streaming;
 mod supply;
 mod units;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 use self::certain::Certain;
 use self::child::{Child, Demands};
 use self::children::Children;
+use self::earlier::Earlier;
 use self::echoed::Echoed;
 use self::feeding::Shortage;
 use self::hearing::holder;
@@ -132,8 +134,12 @@ pub struct Resource {
     echoed: Echoed,
     /// What has become of claims since somebody last asked.
     claims: ClaimTally,
-    /// What earlier leaders of nodes below were charged for when the present ones were first heard of, and until when.
-    succeeded: BTreeMap<Slot, (Amount, Time)>,
+    /// What earlier leaders of nodes below had when the present ones were first heard of.
+    earlier: BTreeMap<Slot, Earlier>,
+    /// Those of them who have not been told yet when all of that is over.
+    untold: BTreeSet<Slot>,
+    /// When all is over that earlier leaders of this node granted; absent: that is not known.
+    earlier_here: Option<Time>,
     /// What holders have shown to have of an earlier life of this node, of which it knows nothing, and until when.
     shown: BTreeMap<Slot, (Amount, Time)>,
     /// The amount of claims that wait until the record says that they outlast what is left from before.
@@ -146,6 +152,8 @@ pub(crate) struct Reign<'a> {
     pub(crate) config: &'a NodeConfig,
     /// When this leader began.
     pub(crate) since: Time,
+    /// Nobody had been elected in its place before then, for certain.
+    pub(crate) led: Time,
     /// No lease may be longer; nothing is granted if it is zero.
     pub(crate) longest: Longest,
     /// Whether a successor would find that more may be out than the marks say, if it found anything.
@@ -168,6 +176,8 @@ impl Resource {
         let (mut learning, mut supply) = (learning(&template, record, drift), Supply::Configured);
         let mut longest = template.lease_length;
         let known = record.filter(|record| !record.unknown);
+        // Without a record nobody has led before one who keeps marks.
+        let mut earlier_here = (record.is_none() && reign.config.marks).then_some(Time::ZERO);
         if let Some(record) = known {
             let mut ghost = record.ghost(&id, reign.since, drift);
             if reign.config.rules.lack(Mutation::ShortGhost) {
@@ -177,6 +187,7 @@ impl Resource {
             if !(leased && reign.config.rules.lack(Mutation::NoNodeGhost)) {
                 ledger.haunt(ghost);
             }
+            earlier_here = Some(if ghost.amount() == Amount::ZERO { Time::ZERO } else { ghost.end() });
             ledger.advance(now);
             longest = record.longest().of(&id);
         }
@@ -218,7 +229,9 @@ impl Resource {
             certain: Certain::default(),
             echoed: Echoed::default(),
             claims: ClaimTally::default(),
-            succeeded: BTreeMap::new(),
+            earlier: BTreeMap::new(),
+            untold: BTreeSet::new(),
+            earlier_here,
             shown: BTreeMap::new(),
             room: Amount::ZERO,
             terms: Arc::clone(&template),
@@ -238,6 +251,7 @@ impl Resource {
         self.learning_until = self.learning_until.max(reign.since + learning);
         self.learned = false;
         self.ledger.exorcise();
+        self.earlier_here = None;
         (self.unsettled, self.deferred) = (true, BTreeMap::new());
         self.reshare();
     }
@@ -325,7 +339,7 @@ impl Resource {
         let before = (self.ledger.total(), self.ledger.ghost());
         let slot = match self.children.locate(holder) {
             Some(slot) => {
-                if !self.succeed(slot, holder.life, reign) {
+                if !self.succeed(now, slot, holder.life, reign) {
                     return None;
                 }
                 let lent = self.ledger.lent();

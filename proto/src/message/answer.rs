@@ -190,6 +190,7 @@ mod tests {
             sharing: None,
             domains: None,
             before: None,
+            earlier: None,
             generation: None,
         }
     }

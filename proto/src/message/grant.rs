@@ -63,6 +63,9 @@ pub struct Grant {
     pub domains: Option<Arc<wire::DomainPolicies>>,
     /// What earlier leaders of the node that is granted this may have left in use below it; told to nodes.
     pub before: Option<Before>,
+    /// When all is over that earlier leaders of that node had, and granted under it, counted from when this was sent. Absent:
+    /// that is not known.
+    pub earlier: Option<Duration>,
 }
 
 /// What a node may still use under leaders before the one that is granted a lease, as far as the node above charges for it.
@@ -187,6 +190,7 @@ impl Grant {
             sharing: None,
             domains: None,
             before,
+            earlier: lease.earlier_ms.map(Duration::from_millis),
         })
     }
 
@@ -233,6 +237,7 @@ impl Grant {
             before_capacity: self.before.map(|before| before.amount.as_f64()),
             // Rounded up: it must not end too early.
             before_ms: self.before.map(|before| millis_up(before.remaining)),
+            earlier_ms: self.earlier.map(millis_up),
         }
     }
 }

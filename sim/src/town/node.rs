@@ -5,6 +5,7 @@ use std::time::Duration;
 use lessor_client::session::Failure;
 use lessor_proto::Time;
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Refusal};
+use lessor_server::election::Candidate;
 use lessor_server::node::{Output, Peer};
 
 use super::{ENDLESS, ToHolder, ToNode, Town};
@@ -176,6 +177,7 @@ impl Town {
             return false;
         }
         let now = self.local(Party::Task(task));
+        self.confirm(task, now);
         let mut touched = self.node(task).deadline().is_some_and(|due| due <= now);
         let mut writes = false;
         for outputs in 0.. {
@@ -205,6 +207,14 @@ impl Town {
             self.wake_at(Party::Task(task), deadline);
         }
         writes
+    }
+
+    /// A leader knows until when nobody else led for certain.
+    fn confirm(&mut self, task: u32, now: Time) {
+        let candidate = self.tasks[task as usize].candidate.as_deref();
+        if let Some(led) = candidate.map_or(Some(Time::MAX), Candidate::led_at) {
+            self.node(task).confirm(now, led);
+        }
     }
 
     /// The leader gives back the memory of what has ended, once a second while it may act.

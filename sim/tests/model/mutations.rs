@@ -10,12 +10,13 @@
 
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAfterShown, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded, ClaimsUnlimited,
-    CreditAtDecision, EchoRenews, EchoUncounted, EmptyIsNothing, EndUnchecked, IncarnationFreesOld,
-    InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld, LearnAsConfigured, LearnUnwritten,
-    LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays, MarkLate, NamesakesAreOne, NoDriftMargin, NoGhost,
-    NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree, PeakTakesShare,
-    RecallBelowPart, RenewInDebt, ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest,
-    ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop, UnknownBelow, UntoldIsNothing,
+    CreditAtDecision, EarlierUnconfirmed, EarlierUncounted, EchoRenews, EchoUncounted, EmptyIsNothing,
+    EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld,
+    LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays, MarkLate,
+    NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind,
+    OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, RestUnguarded, ShortCharge,
+    ShortGhost, ShortRest, ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop, UnknownBelow,
+    UntoldIsNothing,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -57,7 +58,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 45] = [
+const NOT_NOTICED: [(Mutation, &str); 47] = [
     // There are no marks, and one succession in a row.
     (Grantor(ShortRest), "unary, a succession"),
     (Grantor(RestUnguarded), "unary, a succession"),
@@ -86,6 +87,9 @@ const NOT_NOTICED: [(Mutation, &str); 45] = [
     // Nobody lies, and nobody who has claimed once has reason to do so again.
     (Grantor(ClaimsUnlimited), "unary, a succession"),
     (Grantor(ClaimsAdded), "unary, a succession"),
+    // What leaders have said to etcd is not told.
+    (Grantor(EarlierUncounted), "a node between, with a successor"),
+    (Grantor(EarlierUnconfirmed), "a node between, with a successor"),
     // What a leader had out is out below its successor, who has to grant some of it before the old leases are over.
     (Grantor(NoNodeGhost), "a node between, with a successor"),
     (Grantor(LeaderFreesOld), "a node between, with a successor"),

@@ -53,6 +53,12 @@ pub(crate) fn successor(without: Option<Mutation>, capacity: u64) -> Node {
     lead(without, capacity, 2, Some(left(capacity)))
 }
 
+/// The same where only so much was out.
+pub(crate) fn successor_of(without: Option<Mutation>, capacity: u64, out: Amount) -> Node {
+    let marks = [(resource(), out)].into();
+    lead(without, capacity, 2, Some(Record { marks, ..left(capacity) }))
+}
+
 /// The same of one that wants to see tokens.
 pub(crate) fn careful_successor(without: Option<Mutation>, capacity: u64) -> Node {
     let rules = without.map(Mutation::node).unwrap_or_default();

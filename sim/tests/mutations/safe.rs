@@ -34,6 +34,7 @@ pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> 
         sharing: None,
         domains: None,
         before: None,
+        earlier: None,
     };
     for seconds in [0, 5, 11] {
         let now = Time::ZERO + Duration::from_secs(seconds);

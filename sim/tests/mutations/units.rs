@@ -29,6 +29,7 @@ fn grant(resource: &ResourceId, units: u64) -> Grant {
         sharing: None,
         domains: None,
         before: None,
+        earlier: None,
     }
 }
 

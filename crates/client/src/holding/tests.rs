@@ -29,6 +29,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         sharing: None,
         domains: None,
         before: None,
+        earlier: None,
         generation: None,
     };
     holding.adopt(Time::ZERO, grant, second(end)).unwrap();

@@ -44,6 +44,8 @@ pub(super) struct Entry {
     domains: Option<Arc<Policies>>,
     /// So much of what is granted to a node may be in use under leaders before this one, until then.
     before: Option<(Amount, Time)>,
+    /// When all is over that leaders before this one had.
+    earlier: Option<Time>,
     /// What the program was told last.
     told: (Allowance, Rung, Option<Fault>, u32),
     /// How much the last change that was handed out allows.
@@ -108,6 +110,7 @@ impl Entry {
             streamed: Streamed::default(),
             domains: None,
             before: None,
+            earlier: None,
             told: (Allowance::NOTHING, Rung::Waiting, None, 0),
             allowed: Amount::ZERO,
             given_back: None,
@@ -327,11 +330,19 @@ impl Entry {
         if let Some(before) = grant.before {
             self.before = Some((before.amount, drift.grantor_end(now, before.remaining)));
         }
+        // Whatever was said once stays true, whoever serves now.
+        let earlier = grant.earlier.map(|remaining| drift.grantor_end(now, remaining));
+        self.earlier = self.earlier.into_iter().chain(earlier).min();
     }
 
     /// What earlier leaders of this node may have left in use, and until when.
     pub(super) fn before(&self) -> Option<(Amount, Time)> {
         self.before
+    }
+
+    /// When all is over that earlier leaders of this node had, if that is known.
+    pub(super) fn earlier(&self) -> Option<Time> {
+        self.earlier
     }
 
     /// What its domains may use.

@@ -104,6 +104,7 @@ impl Books {
             sharing: None,
             domains: None,
             before: None,
+            earlier: None,
         };
         Some((grant, seq))
     }

@@ -141,6 +141,11 @@ impl Reign {
         (self.acting && self.is_open()).then(|| self.stands_until(config)).flatten()
     }
 
+    /// When the key was certainly ours, last.
+    pub(super) fn led_at(&self) -> Option<Time> {
+        self.look.basis
+    }
+
     /// What was sent was sent earlier by time that the clock did not show. What those before us may still do is not over any
     /// sooner for that.
     pub(super) fn lose_time(&mut self, lost: Duration) {

@@ -87,6 +87,15 @@ impl Ghost {
         self
     }
 
+    /// It when nothing of it lasts beyond `end`.
+    #[must_use]
+    pub(super) fn until(mut self, end: Time) -> Ghost {
+        for part in [&mut self.rest, &mut self.own] {
+            part.end = part.end.min(end);
+        }
+        self
+    }
+
     /// It without `amount` that is known to be with a holder, as far as it goes.
     #[must_use]
     pub fn without(mut self, amount: Amount, origin: Origin) -> Ghost {

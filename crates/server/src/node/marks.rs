@@ -71,6 +71,9 @@ impl Node {
     pub(super) fn note_mark(&mut self, now: Time, id: &ResourceId) {
         let Some(resource) = self.resources.get_mut(id) else { return };
         self.tally.claims.add(resource.take_claims());
+        if resource.has_untold() {
+            self.untold.insert(id.clone());
+        }
         let need = Need { reign: reign_above(&self.parent, id), ..resource.need() };
         if let Some(marks) = &mut self.marks {
             if self.config.record.as_ref().is_some_and(|record| record.unknown) {
@@ -84,7 +87,7 @@ impl Node {
 
     /// When claims open.
     pub(super) fn opens(&self) -> Time {
-        reign(&self.config, &self.marks, self.since, 0).opens()
+        reign(&self.config, &self.marks, [self.since, self.led], 0).opens()
     }
 
     fn set_ceiling(&mut self, id: &ResourceId) {

@@ -115,6 +115,7 @@ impl Node {
         let before_us = self.config.record.as_ref().and_then(|record| record.proofs.get(&change.resource));
         let is_the_same = before_us.map(|proof| proof.order.epoch) == grantor;
         let is_told = self.is_told_of_line();
+        let earlier = self.parent.as_ref().and_then(|above| above.session.earlier(&change.resource));
         if let Some(resource) = self.resources.get_mut(&change.resource) {
             resource.advance(now);
             if let Some(before) = before.filter(|&(_, until)| now < until && !is_told) {
@@ -123,6 +124,11 @@ impl Node {
             // What was inherited is no grant.
             if change.allowance.until > now {
                 resource.note_grantor(is_the_same);
+            }
+            // Whoever is not known to have stopped may have been granted something since.
+            let is_sure = self.config.record.as_ref().is_some_and(|record| !record.unsure);
+            if let Some(end) = earlier.filter(|_| is_sure) {
+                resource.end_ghost(now, end);
             }
             resource.lease(change.allowance, learns);
         }

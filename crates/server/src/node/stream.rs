@@ -160,7 +160,7 @@ impl Node {
     pub fn ready(&mut self, now: Time, peer: Peer) {
         let Some(noted) = self.peers.ready(peer) else { return };
         for id in &noted.resources {
-            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
             if let Some(resource) = self.resources.get_mut(id) {
                 // Before the holder is looked for: it may be forgotten by it.
                 resource.advance(now);
@@ -233,7 +233,7 @@ impl Node {
 
     /// The time of a resource on the timeline has come.
     fn look_at(&mut self, now: Time, id: &ResourceId) {
-        let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+        let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
         if let Some(resource) = self.resources.get_mut(id) {
             resource.advance(now);
             if resource.is_unsettled(now) {
@@ -288,7 +288,7 @@ impl Node {
                 self.resources.get_mut(&report.resource).expect("it has just been opened")
             }
         };
-        let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+        let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
         if let Some(until) = resource.waits_to_learn(now, ask, report, reign) {
             self.waiting.put(peer, ask, report, Wait::Learning(until));
         } else if resource.waits_for_room(now, ask, report, reign) {
@@ -328,7 +328,7 @@ impl Node {
             if busy {
                 continue;
             }
-            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
             let renewed = resource.renew(now, at, reign, slot);
             match renewed.renewal {
                 Renewal::Extended => extended.push((resource_id, slot)),
@@ -348,7 +348,7 @@ impl Node {
             return self.peers.renewed(peer, id);
         }
         for (resource_id, slot) in extended {
-            let reign = reign(&self.config, &self.marks, self.since, self.sessions);
+            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
             let resource = self.resources.get_mut(resource_id);
             if let Some(grant) = resource.and_then(|resource| resource.grant_anew(now, slot, reign)) {
                 self.peers.grant(peer, grant);

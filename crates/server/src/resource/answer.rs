@@ -71,8 +71,10 @@ impl Resource {
             }
             self.shown.remove(&slot);
         }
-        let before_this = self.succeeded.get(&slot).filter(|&&(_, until)| now < until);
-        let before_this = before_this.map(|&(amount, until)| Before { amount, remaining: until.since(now) });
+        let out_before =
+            self.earlier.get(&slot).and_then(|earlier| earlier.out).filter(|&(_, until)| now < until);
+        let out_before = out_before.map(|(amount, until)| Before { amount, remaining: until.since(now) });
+        let earlier = self.tell_earlier(now, slot, reign);
         let (grain, before) = (self.terms.grain(), self.ledger.lent());
         let child = self.children.at_mut(slot);
         let seq = child.take_seq()?;
@@ -106,7 +108,7 @@ impl Resource {
         };
         let domains = self.tell_of_domains(slot);
         let grant = self.grant(now, slot, length, granted, pace, reign);
-        let grant = Grant { domains, before: before_this, ..grant };
+        let grant = Grant { domains, before: out_before, earlier, ..grant };
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
@@ -186,6 +188,7 @@ impl Resource {
             sharing: Some(self.sharing()),
             domains: None,
             before: None,
+            earlier: None,
         }
     }
 

@@ -4,6 +4,7 @@ use lessor_proto::message::{Ask, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
 use super::child::{Child, Demands};
+use super::earlier::Earlier;
 use super::slab::Slot;
 use super::{Holder, Life, Reign, Resource};
 use crate::config::NodeConfig;
@@ -15,14 +16,15 @@ use crate::token::{PolledLease, PollerLife};
 impl Resource {
     /// Whether the leader of a node that reports as the child at `slot` is the latest heard of. All of them share one
     /// charge.
-    pub(super) fn succeed(&mut self, slot: Slot, life: Life<'_>, reign: Reign<'_>) -> bool {
+    pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, reign: Reign<'_>) -> bool {
         let Life::Leader { reign: number, .. } = life else { return true };
-        let Resource { children, ledger, streaming, lending, succeeded, .. } = self;
+        let Resource { children, ledger, streaming, lending, earlier, untold, .. } = self;
         let child = children.at_mut(slot);
         if number > child.session {
             let out = child.account.last_end().map(|end| (child.account.charge(), end));
             child.succeed(number);
-            succeeded.extend(out.map(|out| (slot, out)));
+            earlier.insert(slot, Earlier::new(now, out));
+            untold.insert(slot);
             streaming.remove(slot);
             self.pool.leave(slot);
             lending.forget(slot);
@@ -108,6 +110,8 @@ impl Resource {
         let slot = self.children.insert(child);
         if let Life::Leader { line, .. } = holder.life {
             self.children.note_line(slot, line);
+            self.earlier.insert(slot, Earlier::new(now, None));
+            self.untold.insert(slot);
         }
         self.lending.set_peak(slot, report.peak);
         let child = self.children.at(slot);
@@ -196,7 +200,8 @@ impl Resource {
         self.lending.forget(slot);
         self.shortage.forget(slot);
         self.rota.leave(slot);
-        self.succeeded.remove(&slot);
+        self.earlier.remove(&slot);
+        self.untold.remove(&slot);
         self.shown.remove(&slot);
         let kept = self.deferred.remove(&slot).unwrap_or_default();
         let (mut child, before) = (self.children.remove(slot), self.ledger.lent());

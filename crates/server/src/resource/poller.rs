@@ -262,6 +262,7 @@ impl Resource {
             sharing: Some(self.sharing()),
             domains: None,
             before: None,
+            earlier: None,
             generation: Some(self.generation()),
         };
         Reply { grant, retry: None, told: Told { seq: 0, length, at: now } }

@@ -291,6 +291,7 @@ impl Driver {
         let mut house = self.house()?;
         let now = clock::now();
         self.look_at_clocks(&mut house, now);
+        self.confirm(&mut house, now);
         let result = visit(&mut house, now);
         let mut deadline = Time::MAX;
         if house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
@@ -319,6 +320,15 @@ impl Driver {
         }
         if let Some(node) = &mut house.node {
             node.lose_time(now, lost);
+        }
+    }
+
+    /// Lets the node know until when nobody else led for certain.
+    fn confirm(&self, house: &mut House, now: Time) {
+        let Some(node) = house.node.as_mut().filter(|node| self.acts(node.epoch(), now)) else { return };
+        let led = self.authority.as_ref().map_or(Some(Time::MAX), |authority| authority.led_in(node.epoch()));
+        if let Some(led) = led {
+            node.confirm(now, led);
         }
     }
 

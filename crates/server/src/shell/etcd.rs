@@ -75,6 +75,8 @@ pub struct Authority {
 struct Acting {
     /// The reign, and until when.
     until: Option<(u64, Time)>,
+    /// When nobody else led yet for certain.
+    led: Option<Time>,
     /// Whoever has resigned gets no authority any more.
     resigned: bool,
 }
@@ -236,11 +238,22 @@ impl Authority {
         let mut acting = self.acting();
         acting.until = acting.until.map(|(epoch, until)| (epoch, until.earlier(lost)));
     }
-
-    fn resign(&self) {
-        *self.acting() = Acting { until: None, resigned: true };
+    pub(super) fn set_led(&self, led: Option<Time>) {
+        self.acting().led = led;
     }
 
+    /// When nobody else led yet for certain, if this task leads in the reign `epoch`.
+    pub(in crate::shell) fn led_in(&self, epoch: u64) -> Option<Time> {
+        let acting = self.acting();
+        acting.led.filter(|_| acting.until.is_some_and(|(of, _)| of == epoch))
+    }
+
+
+    fn resign(&self) {
+        *self.acting() = Acting { resigned: true, ..Acting::default() };
+    }
+
+        acting.led = acting.led.map(|led| led.earlier(lost));
     fn acting(&self) -> MutexGuard<'_, Acting> {
         // Nothing that is done with it can fail half way.
         self.acting.lock().unwrap_or_else(PoisonError::into_inner)

@@ -63,6 +63,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
             sharing: None,
             domains: None,
             before,
+            earlier: None,
             burst: None,
             learning: false,
         };

@@ -51,6 +51,7 @@ fn leaf() -> Node {
         sharing: None,
         domains: None,
         before: None,
+        earlier: None,
         burst: None,
         learning: false,
     };

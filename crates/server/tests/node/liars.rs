@@ -49,6 +49,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         sharing: None,
         domains: None,
         before: None,
+        earlier: None,
     };
     (grant, Time::ZERO + Duration::from_secs(60))
 }

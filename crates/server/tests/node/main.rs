@@ -6,6 +6,7 @@ mod claims;
 mod clocks;
 mod crowd;
 mod domains;
+mod earlier;
 mod floors;
 mod gauges;
 mod holders;

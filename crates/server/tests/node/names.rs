@@ -93,6 +93,7 @@ fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
         sharing: None,
         domains: None,
         before: None,
+        earlier: None,
         burst: None,
         learning,
     };

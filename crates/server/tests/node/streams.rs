@@ -184,6 +184,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             sharing: None,
             domains: None,
             before: None,
+            earlier: None,
         };
         listener.lease = Some((grant, Time::MAX));
         listener.counts = number("counts").map(Duration::from_secs_f64);
@@ -224,6 +225,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             sharing: None,
             domains: None,
             before: None,
+            earlier: None,
         }]),
     };
     hall.node.on_parent(hall.now, FromParent::Down { id: stream, down });

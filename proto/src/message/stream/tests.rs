@@ -298,6 +298,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 sharing: (to == HolderKind::Node).then_some(sharing),
                 domains: None,
                 before: None,
+                earlier: None,
                 generation: None,
             }
         },

@@ -99,6 +99,7 @@ impl Task {
             let until = self.candidate.authority_until();
             self.authority.set(self.candidate.epoch().zip(until));
             while let Some(event) = self.candidate.next_event() {
+            self.authority.set_led(self.candidate.led_at());
                 let is_last = event == Event::Resigned;
                 self.tell(event);
                 if is_last {
