@@ -97,6 +97,10 @@ pub struct Candidate {
     campaigns: u64,
     /// Whoever was last told to lead.
     leader: Option<Leader>,
+    /// The revision at which the key was made that was last seen, whoever made it.
+    last: Option<u64>,
+    /// The same of the last leader whose clock is known.
+    heard: Option<u64>,
     out: Outbox,
 }
 
@@ -143,6 +147,8 @@ impl Candidate {
             pace: Pace::default(),
             campaigns: 0,
             leader: None,
+            last: None,
+            heard: None,
             out: Outbox::new(config.call_timeout),
             config,
         })
@@ -188,12 +194,6 @@ impl Candidate {
         }
     }
 
-    /// The revision at which its key was made, while that is there as far as it knows.
-    #[must_use]
-    pub fn key_revision(&self) -> Option<u64> {
-        match &self.phase {
-            Phase::Leading(reign) => Some(reign.revision()),
-            _ => None,
     /// When nobody else led yet for certain, if it leads.
     #[must_use]
     pub fn led_at(&self) -> Option<Time> {
@@ -203,6 +203,12 @@ impl Candidate {
         }
     }
 
+    /// The revision at which its key was made, while that is there as far as it knows.
+    #[must_use]
+    pub fn key_revision(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Leading(reign) => Some(reign.revision()),
+            _ => None,
         }
     }
 
@@ -236,6 +242,12 @@ impl Candidate {
             Phase::Leading(reign) => Some(reign.epoch()),
             _ => None,
         }
+    }
+
+    /// The leader that was seen last has said what its clock shows: so this task can tell which leases of that leader still
+    /// counted when it stopped, and should rather take its place than one that cannot.
+    pub fn hear_clock(&mut self) {
+        self.heard = self.last;
     }
 
     /// The date is this. It is asked for nothing but a number above all that holders have heard of.

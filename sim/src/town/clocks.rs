@@ -13,8 +13,10 @@ use crate::process::Party;
 /// A step of such a question.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ClockCall {
-    /// It is time to ask.
+    /// It is time to ask, and again after a while.
     Due { births: u32 },
+    /// Another leader is seen: it is asked at once.
+    Seen { births: u32 },
     /// The question of a task has come.
     Asked { by: u32, births: u32, asked: Time },
     /// The answer has.
@@ -40,14 +42,10 @@ impl Town {
         let found = &mut self.tasks[task as usize];
         match call {
             ClockCall::Due { births } if births == found.births => {
-                let leader = found.knows.address.clone().filter(|_| found.reign.is_none());
-                let leader = leader.and_then(|address| self.address(&address));
-                if let Some(leader) = leader {
-                    let call = ClockCall::Asked { by: task, births, asked: now };
-                    self.under_way(leader, call);
-                }
+                self.ask_clock(task, now, births);
                 self.later(PACE, Event::Clock(task, ClockCall::Due { births }));
             }
+            ClockCall::Seen { births } if births == found.births => self.ask_clock(task, now, births),
             ClockCall::Asked { by, births, asked } if found.acts(global) => {
                 let epoch = found.epoch().expect("a task that acts is in a reign");
                 self.under_way(by, ClockCall::Told { births, asked, epoch, shown: now });
@@ -57,9 +55,24 @@ impl Town {
                 let since = found.losses.iter().filter(|(at, _)| asked <= *at);
                 let asked = since.fold(asked, |asked, &(_, lost)| asked.earlier(lost));
                 found.clocks.note(epoch, asked, shown, self.rules.drift);
+                if let Some(candidate) = &mut found.candidate {
+                    candidate.hear_clock();
+                }
             }
             // Another process is there, or one that does not lead.
-            ClockCall::Due { .. } | ClockCall::Asked { .. } | ClockCall::Told { .. } => {}
+            ClockCall::Due { .. }
+            | ClockCall::Seen { .. }
+            | ClockCall::Asked { .. }
+            | ClockCall::Told { .. } => {}
+        }
+    }
+
+    /// A task that does not lead asks the one that does, if it knows which.
+    fn ask_clock(&mut self, task: u32, now: Time, births: u32) {
+        let found = &self.tasks[task as usize];
+        let leader = found.knows.address.clone().filter(|_| found.reign.is_none());
+        if let Some(leader) = leader.and_then(|address| self.address(&address)) {
+            self.under_way(leader, ClockCall::Asked { by: task, births, asked: now });
         }
     }
 

@@ -10,6 +10,7 @@ use lessor_server::election::record::{RecordWrite, Terms, next_epoch};
 use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event as Outcome};
 use lessor_server::node::{Header, MarkWrite};
 
+use super::clocks::ClockCall;
 use super::reign::{Farewell, Left};
 use super::{ENDLESS, Event, Town};
 use crate::plan::Keeps;
@@ -255,10 +256,19 @@ impl Town {
             }
             Outcome::Resumed => self.note(who, What::Authority, [1, 0, 0]),
             Outcome::Lapsed => self.note(who, What::Authority, [0, 0, 0]),
-            Outcome::Deposed => self.follow(task, Leader::default(), 0),
+            Outcome::Deposed => {
+                let now = self.local(Party::Task(task));
+                let found = &mut self.tasks[task as usize];
+                if let Some(epoch) = found.epoch() {
+                    found.clocks.note(epoch, now, now, self.rules.drift);
+                }
+                self.follow(task, Leader::default(), 0);
+            }
             Outcome::Leader(leader) => {
                 let epoch = leader.as_ref().map_or(0, |leader| leader.revision);
                 self.follow(task, Leader { address: leader.map(|leader| leader.address) }, epoch);
+                let births = self.tasks[task as usize].births;
+                self.later(Duration::ZERO, Event::Clock(task, ClockCall::Seen { births }));
             }
             Outcome::Written(ticket) => {
                 let now = self.local(Party::Task(task));

@@ -177,6 +177,8 @@ impl Candidate {
     fn reign(&mut self, now: Time, epoch: u64, lease: Lease, seen: Time) -> Phase {
         self.pace.succeeded();
         self.tell_leader(None);
+        // Its own clock it has.
+        (self.last, self.heard) = (Some(epoch), Some(epoch));
         Phase::Leading(Box::new(Reign::new(now, epoch, lease, seen, &self.config)))
     }
 
@@ -186,6 +188,7 @@ impl Candidate {
         self.out.is_well();
         self.tell_leader(self.leader_of(stored));
         let created = stored.create_revision;
+        self.last = Some(created);
         Phase::Following(Following::new(now, created, revision, &self.keys, &self.config, &mut self.out))
     }
 
@@ -193,6 +196,7 @@ impl Candidate {
         match seen {
             Seen::Same => Phase::Following(following),
             Seen::Other(stored) => {
+                self.last = Some(stored.create_revision);
                 self.tell_leader(self.leader_of(&stored));
                 Phase::Following(following)
             }
@@ -200,11 +204,14 @@ impl Candidate {
         }
     }
 
+    /// Those who know the clock of the last leader go first. Who has seen none knows as little as anybody who was not there.
     fn poise(&mut self, now: Time, following: Option<Following>) -> Phase {
         self.tell_leader(None);
         self.campaigns += 1;
         let spread = self.config.keep_alive.mul_f64(SPREAD * fraction(self.config.nonce, self.campaigns));
-        Phase::Poised { at: now + spread, following }
+        let goes_first = self.last.is_none() || self.last == self.heard;
+        let wait = if goes_first { spread } else { self.config.keep_alive + spread };
+        Phase::Poised { at: now + wait, following }
     }
 
     fn doubt(&mut self, now: Time, lease: Lease, call: Pending, failure: &Failure) -> Phase {

@@ -175,6 +175,12 @@ impl Election {
         Arc::clone(&self.authority)
     }
 
+    /// The leader that this task follows has said what its clock shows.
+    pub fn hear_clock(&self) {
+        // A task that has ended stands for nothing any more.
+        let _ = self.requests.send(Request::HearClock);
+    }
+
     /// Lets the record be changed, behind what was asked for before. The receiver says when it is; it may be dropped.
     pub fn write(&self, write: RecordWrite) -> oneshot::Receiver<Result<(), NotWritten>> {
         let (done, receiver) = oneshot::channel();
@@ -232,12 +238,6 @@ impl Authority {
         acting.until = until.filter(|_| !acting.resigned);
     }
 
-    /// Time has passed that the clock did not show, and this task may act for that much less. The task that stands for
-    /// election finds the same by itself: should both, it may act for twice as much less until etcd has answered again.
-    pub(in crate::shell) fn lose_time(&self, lost: Duration) {
-        let mut acting = self.acting();
-        acting.until = acting.until.map(|(epoch, until)| (epoch, until.earlier(lost)));
-    }
     pub(super) fn set_led(&self, led: Option<Time>) {
         self.acting().led = led;
     }
@@ -248,12 +248,18 @@ impl Authority {
         acting.led.filter(|_| acting.until.is_some_and(|(of, _)| of == epoch))
     }
 
+    /// Time has passed that the clock did not show, and this task may act for that much less. The task that stands for
+    /// election finds the same by itself: should both, it may act for twice as much less until etcd has answered again.
+    pub(in crate::shell) fn lose_time(&self, lost: Duration) {
+        let mut acting = self.acting();
+        acting.until = acting.until.map(|(epoch, until)| (epoch, until.earlier(lost)));
+        acting.led = acting.led.map(|led| led.earlier(lost));
+    }
 
     fn resign(&self) {
         *self.acting() = Acting { resigned: true, ..Acting::default() };
     }
 
-        acting.led = acting.led.map(|led| led.earlier(lost));
     fn acting(&self) -> MutexGuard<'_, Acting> {
         // Nothing that is done with it can fail half way.
         self.acting.lock().unwrap_or_else(PoisonError::into_inner)

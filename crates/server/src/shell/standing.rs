@@ -36,7 +36,13 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
         let outcome = tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => break,
             Some(event) = election.event() => tell(&driver, event, &mut clocks),
-            epoch = clocks.go_on() => epoch.map_or(Ok(()), |epoch| driver.hear_of_epoch(epoch)),
+            epoch = clocks.go_on() => match epoch {
+                Some(epoch) => {
+                    election.hear_clock();
+                    driver.hear_of_epoch(epoch)
+                }
+                None => Ok(()),
+            },
             Some((reign, write)) = writes.recv(), if writing.is_none() => {
                 let ticket = write.ticket;
                 writing = Some(Writing { reign, ticket, done: election.write(record_write(reign, write)) });
@@ -81,7 +87,12 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
             driver.lead(epoch, record, clocks.bounds())
         }
         Event::Resumed => driver.resume(),
-        Event::Deposed => driver.follow(Leader::default(), None),
+        Event::Deposed => {
+            if let Some(epoch) = driver.reign() {
+                clocks.note_own(epoch);
+            }
+            driver.follow(Leader::default(), None)
+        }
         Event::Leader(leader) => {
             let address = leader.map(|leader| leader.address);
             clocks.follow(address.as_deref());

@@ -4,7 +4,8 @@
 //! Each line is a moment and an event, or several; between two lines the candidate does by itself what its deadlines say,
 //! except before a moment with `!`: until then the process was frozen. A story starts with `task`; `run` goes on with it. The task is `a`, and its leases are numbered from 5 on. A call is answered by
 //! its name and what came of it: `look free`, `campaign won 7`, `write fails timeout`. After `etcd hears` keep-alives and
-//! looks of a leader are answered at once and not told, until `etcd silent`; events have a star.
+//! looks of a leader are answered at once and not told, until `etcd silent`; events have a star. Whoever is followed says at
+//! once what its clock shows, after `clocks silent` no more.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -49,6 +50,8 @@ struct Story {
     /// The number of the last call of each name.
     calls: BTreeMap<&'static str, u64>,
     hears: bool,
+    /// Leaders do not say what their clocks show.
+    deaf: bool,
     lease: i64,
     epoch: u64,
     said: String,
@@ -68,6 +71,7 @@ impl Story {
             now: Time::ZERO,
             calls: BTreeMap::new(),
             hears: false,
+            deaf: false,
             lease: 4,
             epoch: 0,
             said: String::new(),
@@ -101,6 +105,9 @@ impl Story {
     fn act(&mut self) {
         loop {
             let action = self.candidate.poll(self.now);
+            if !self.deaf {
+                self.candidate.hear_clock();
+            }
             while let Some(event) = self.candidate.next_event() {
                 self.note(&text_of_event(&event));
             }
@@ -150,6 +157,7 @@ impl Story {
         match words.next() {
             "poll" => {}
             "etcd" => self.hears = words.next() == "hears",
+            "clocks" => self.deaf = words.next() == "silent",
             "resign" => self.candidate.resign(self.now),
             "authority" => {
                 let until = self.candidate.authority_until();

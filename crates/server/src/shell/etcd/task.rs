@@ -20,6 +20,7 @@ use crate::election::{Candidate, Event, Ticket};
 /// What is asked of the task.
 pub(super) enum Request {
     Write { write: Box<RecordWrite>, done: oneshot::Sender<Result<(), NotWritten>> },
+    HearClock,
     Resign,
 }
 
@@ -98,8 +99,8 @@ impl Task {
             let action = self.candidate.poll(now);
             let until = self.candidate.authority_until();
             self.authority.set(self.candidate.epoch().zip(until));
-            while let Some(event) = self.candidate.next_event() {
             self.authority.set_led(self.candidate.led_at());
+            while let Some(event) = self.candidate.next_event() {
                 let is_last = event == Event::Resigned;
                 self.tell(event);
                 if is_last {
@@ -189,6 +190,7 @@ impl Task {
                 Some(ticket) => drop(self.writing.insert(ticket, done)),
                 None => drop(done.send(Err(NotWritten))),
             },
+            Request::HearClock => self.candidate.hear_clock(),
             Request::Resign => self.candidate.resign(clock::now()),
         }
     }

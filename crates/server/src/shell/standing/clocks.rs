@@ -69,6 +69,12 @@ impl Clocks {
         (self.next, self.heard) = (clock::now(), false);
     }
 
+    /// This task has led in the reign `epoch`, by the very clock that it has now.
+    pub(super) fn note_own(&mut self, epoch: u64) {
+        let now = clock::now();
+        self.bounds.note(epoch, now, now, self.drift);
+    }
+
     /// Waits until there is something to do, and does it: then it is the epoch of the leader, if that has answered. May be
     /// dropped at any time.
     pub(super) async fn go_on(&mut self) -> Option<u64> {
