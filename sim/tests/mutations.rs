@@ -95,6 +95,8 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::MarkLate => Swarm(20), // 0, 1, 2: I6
         GrantorMutation::NamesakesAreOne => Noticed::Story(names::two_of_one_name),
         GrantorMutation::KindAtOnce => Noticed::Story(kinds::a_rate_that_becomes_a_gauge),
+        GrantorMutation::KindForgotten => Noticed::Story(kinds::a_gauge_that_was_a_rate),
+        GrantorMutation::MarkOfOtherKind => Noticed::Story(kinds::units_under_the_mark_of_a_rate),
         GrantorMutation::LeaderFreesOld => Swarm(900), // 7, 73: I3; 8: I2
         GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
         GrantorMutation::EchoRenews => Noticed::Story(pollers::echoed_again),

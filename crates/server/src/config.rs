@@ -13,7 +13,7 @@ use crate::election::ClockBounds;
 use crate::election::record::RecordRead;
 use crate::ledger::{Ghost, Part};
 use crate::mutation::Rules;
-use crate::repository::Template;
+use crate::repository::{Kind, Template};
 use crate::token::Keys;
 
 /// What a node is told at its start. Everything that clients can make grow has its limit here.
@@ -79,6 +79,8 @@ pub struct ParentConfig {
 pub struct Record {
     /// At most so much is out of each resource; of those that are not mentioned nothing is.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// The kinds that they count, where that is known.
+    pub kinds: BTreeMap<ResourceId, Kind>,
     /// The part of that which the last leader had not granted itself: it was left from before it.
     pub rests: BTreeMap<ResourceId, Amount>,
     /// The time for which that may last, by the clock of the last leader: from when this was read at the latest.
@@ -259,10 +261,10 @@ impl From<RecordRead> for Record {
     fn from(read: RecordRead) -> Record {
         let (unknown, epoch) = (read.unknown, read.epoch);
         let RecordRead { longest_lease, longest_safe_lease, authority, closed, .. } = read;
-        let RecordRead { config_version, marks, rests, rest_over, proofs, .. } = read;
+        let RecordRead { config_version, marks, kinds, rests, rest_over, proofs, .. } = read;
         let record =
             Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() };
-        Record { longest_safe_lease, unknown, epoch, rests, rest_over, ..record }
+        Record { longest_safe_lease, unknown, epoch, kinds, rests, rest_over, ..record }
     }
 }
 

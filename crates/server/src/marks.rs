@@ -29,6 +29,7 @@ use lessor_proto::{Amount, Drift, ResourceId, Time};
 
 use crate::config::{Longest, NodeConfig, Record, RestOver};
 use crate::ledger::Ceiling;
+use crate::repository::Kind;
 
 pub use self::header::Header;
 use self::header::Heading;
@@ -42,6 +43,8 @@ pub struct MarkWrite {
     pub ticket: u64,
     /// Marks to be set.
     pub puts: BTreeMap<ResourceId, Amount>,
+    /// The kinds that they count, where that is known.
+    pub kinds: BTreeMap<ResourceId, Kind>,
     /// The parts of marks that are set which are left from before this leader; of others nothing is.
     pub rests: BTreeMap<ResourceId, Amount>,
     /// What is to stand beside them: what shows the lease of the node.
@@ -94,6 +97,8 @@ struct Mark {
     falling: Option<Time>,
     /// The reign of the lease whose proof stands beside it for certain.
     reign: Option<u64>,
+    /// The kind of what may be out; absent: not known.
+    kind: Option<Kind>,
 }
 
 /// What has come of a write.
@@ -132,7 +137,11 @@ impl Marks {
             let reign = record.proofs.get(id).map(|proof| proof.order.epoch);
             // The first write of an election says that all of it is the own part.
             let (most, least, lasting) = (amount, amount, amount);
-            (id.clone(), Mark { most, least, lasting, falling: Some(ends(id)), reign, ..Mark::default() })
+            let kind = record.kinds.get(id).copied();
+            (
+                id.clone(),
+                Mark { most, least, lasting, falling: Some(ends(id)), reign, kind, ..Mark::default() },
+            )
         };
         let past = record.longest().classes();
         let past = past.map(|(class, length)| (class, record.after(since, length, config.drift)));
@@ -163,9 +172,20 @@ impl Marks {
         }
     }
 
-    /// The most that may be out of a resource, and that may outlast what is left from before.
-    pub(crate) fn ceiling(&self, id: &ResourceId) -> Ceiling {
-        self.marks.get(id).copied().unwrap_or_default().ceiling()
+    /// The most that may be out of a resource of that kind, and that may outlast what is left from before.
+    pub(crate) fn ceiling(&self, id: &ResourceId, kind: Kind) -> Ceiling {
+        let mark = self.marks.get(id).copied().unwrap_or_default();
+        if mark.kind.is_none_or(|counted| counted == kind) { mark.ceiling() } else { Ceiling::default() }
+    }
+
+    /// What may be out of a resource is of that kind from here on: nothing of another one is. A mark that counts the other
+    /// one allows for nothing of this.
+    fn align(&mut self, id: &ResourceId, kind: Option<Kind>) {
+        let Some(mark) = self.marks.get_mut(id) else { return };
+        if kind.is_some() && mark.kind.is_some() && mark.kind != kind {
+            (mark.least, mark.lasting) = (Amount::ZERO, Amount::ZERO);
+        }
+        mark.kind = kind.or(mark.kind);
     }
 
     /// No lease may be longer.
@@ -220,6 +240,7 @@ impl Marks {
 
     /// A resource may have come to need another mark. Returns whether it needs a larger one.
     pub(crate) fn note(&mut self, now: Time, id: &ResourceId, need: Need) -> bool {
+        self.align(id, need.kind);
         let found = self.marks.get(id).copied();
         let Mark { most, least, lasting, falling, reign, .. } = found.unwrap_or_default();
         let opening = self.header.written.is_none();
@@ -258,7 +279,10 @@ impl Marks {
         let mut values: BTreeMap<ResourceId, Value> = BTreeMap::new();
         if self.due_at <= now {
             for id in std::mem::take(&mut self.due) {
-                let (need, Ceiling { total, lasting, .. }) = (need(&id), self.ceiling(&id));
+                let need = need(&id);
+                self.align(&id, need.kind);
+                let Ceiling { total, lasting, .. } =
+                    self.marks.get(&id).copied().unwrap_or_default().ceiling();
                 if need.amount > total || need.lasting > lasting {
                     let mark = if need.amount > total { need.mark() } else { total };
                     values.insert(id, need.beside(mark));
@@ -329,6 +353,10 @@ impl Marks {
                         self.rests.remove(&id);
                     }
                     mark.rest_end = over.of(&id);
+                    if mark.kind != write.kinds.get(&id).copied() {
+                        // It was on its way when the kind was changed, and allows for nothing of the new one.
+                        (mark.least, mark.lasting) = (Amount::ZERO, Amount::ZERO);
+                    }
                     mark.reign = write.proofs.get(&id).map(|proof| proof.order.epoch);
                 }
                 false if mark.least < amount || mark.lasting < amount.saturating_sub(rest) => {
@@ -394,8 +422,9 @@ impl Marks {
     ) -> MarkWrite {
         self.last_ticket += 1;
         let mut write = MarkWrite { ticket: self.last_ticket, header, ..MarkWrite::default() };
-        for (id, Value { amount, rest }) in values {
+        for (id, Value { amount, rest, kind }) in values {
             let mark = self.marks.entry(id.clone()).or_default();
+            mark.kind = kind.or(mark.kind);
             mark.most = mark.most.max(amount);
             mark.least = mark.least.min(amount);
             mark.lasting = mark.lasting.min(amount.saturating_sub(rest));
@@ -407,6 +436,7 @@ impl Marks {
             }
             if amount > Amount::ZERO {
                 write.proofs.extend(proof(&id).map(|proof| (id.clone(), proof)));
+                write.kinds.extend(mark.kind.map(|kind| (id.clone(), kind)));
                 write.puts.insert(id, amount);
             } else {
                 write.deletes.insert(id);

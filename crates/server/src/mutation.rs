@@ -55,6 +55,10 @@ pub enum Mutation {
     NamesakesAreOne,
     /// Another kind of a resource is granted at once, whatever is out of the one before.
     KindAtOnce,
+    /// A leader takes what is left from before for the kind that its own template says.
+    KindForgotten,
+    /// A mark that was written for one kind allows for as much of another.
+    MarkOfOtherKind,
     /// A heartbeat renews what is out also while a cut is being carried out.
     RenewInDebt,
     /// More is handed out than the mark allows that is certainly written.
@@ -119,7 +123,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 49] = [
+    pub const ALL: [Mutation; 51] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -140,6 +144,8 @@ impl Mutation {
         Mutation::LeaderFreesOld,
         Mutation::NamesakesAreOne,
         Mutation::KindAtOnce,
+        Mutation::KindForgotten,
+        Mutation::MarkOfOtherKind,
         Mutation::RenewInDebt,
         Mutation::MarkLate,
         Mutation::NoTokenCheck,

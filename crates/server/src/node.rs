@@ -331,7 +331,9 @@ impl Node {
                     let Some(template) = template else {
                         return Err(unknown(&self.repository, index, &report.resource));
                     };
-                    check_kind(&template, index, report)?;
+                    if !self.shows_other_kind(now, &template, report) {
+                        check_kind(&template, index, report)?;
+                    }
                     admit_legacy(&template, ask, &self.config)?;
                     fresh += 1;
                 }
@@ -400,7 +402,8 @@ impl Node {
         let template = self.template(id).expect("admitted, so a template covers it");
         let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
         let mut resource = Resource::new(now, id.clone(), template, reign);
-        resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id)));
+        let kind = resource.counted();
+        resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id, kind)));
         resource.kin = self.kin(id);
         self.coupled |= resource.kin.is_some();
         self.resources.insert(id.clone(), resource);

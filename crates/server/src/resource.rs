@@ -61,7 +61,7 @@ use crate::ledger::{Ceiling, Ghost, Ledger, Part};
 use crate::marks::Need;
 use crate::mutation::Mutation;
 use crate::node::{ClaimTally, Peer};
-use crate::repository::Template;
+use crate::repository::{Kind, Template};
 
 pub(crate) use self::answer::{PROMPT, Reply, SOON};
 pub(crate) use self::children::{Holder, Life};
@@ -93,6 +93,8 @@ pub struct Resource {
     is_counted_above: Option<bool>,
     /// Its kind was changed, and something may be out of the one before.
     changes_kind: bool,
+    /// The kind of what may be out.
+    counted: Kind,
     /// What is charged to holders that draw no incarnation.
     legacy: Crowd,
     streaming: Streaming,
@@ -198,6 +200,7 @@ impl Resource {
         if leased {
             supply = Supply::leased(reign, &ledger, longest);
         }
+        let counted = kind::counted(&id, &template, &ledger, reign.config);
         let mut resource = Resource {
             id,
             shares: Shares::new(template.policy, template.shared().as_f64()),
@@ -206,7 +209,8 @@ impl Resource {
             supply,
             asked_above: false,
             is_counted_above: None,
-            changes_kind: false,
+            changes_kind: counted != template.kind,
+            counted,
             legacy: Crowd::default(),
             streaming: Streaming::default(),
             shortage: Shortage::default(),
@@ -453,6 +457,8 @@ impl Resource {
         let out = Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX));
         let lack = self.ledger.lack();
         let amount = match limit {
+            // Nothing else is granted before all of that is over.
+            _ if self.changes_kind => out,
             None => out.saturating_add(lack),
             Some(limit) => {
                 let wanted = Amount::from_f64(self.wanted()).saturating_add(ghost);
@@ -476,6 +482,7 @@ impl Resource {
             is_felt: lack.max(self.room) > Amount::ZERO
                 || self.ledger.ceiling().is_some_and(|ceiling| out > ceiling.total),
             reign: None,
+            kind: Some(self.counted),
         }
     }
 

@@ -318,8 +318,8 @@ impl Town {
 
 /// What the node of a reign wants to be written, for its record.
 pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
-    let MarkWrite { ticket: _, puts, rests, proofs, deletes, header } = write;
-    RecordWrite { epoch: Some(epoch), terms: header.map(terms), marks: puts, rests, proofs, deletes }
+    let MarkWrite { ticket: _, puts, kinds, rests, proofs, deletes, header } = write;
+    RecordWrite { epoch: Some(epoch), terms: header.map(terms), marks: puts, kinds, rests, proofs, deletes }
 }
 
 fn terms(header: Header) -> Terms {

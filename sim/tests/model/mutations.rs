@@ -10,13 +10,7 @@
 
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAfterShown, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded, ClaimsUnlimited,
-    CreditAtDecision, EarlierUnconfirmed, EarlierUncounted, EchoRenews, EchoUncounted, EmptyIsNothing,
-    EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, LeaderFreesOld,
-    LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays, MarkLate,
-    NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind,
-    OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, RestUnguarded, ShortCharge,
-    ShortGhost, ShortRest, ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop, UnknownBelow,
-    UntoldIsNothing,
+    CreditAtDecision, EarlierUnconfirmed, EarlierUncounted, EchoRenews, EchoUncounted, EmptyIsNothing, EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, KindForgotten, LeaderFreesOld, LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays, MarkLate, MarkOfOtherKind, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop, UnknownBelow, UntoldIsNothing,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -58,7 +52,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 47] = [
+const NOT_NOTICED: [(Mutation, &str); 49] = [
     // There are no marks, and one succession in a row.
     (Grantor(ShortRest), "unary, a succession"),
     (Grantor(RestUnguarded), "unary, a succession"),
@@ -111,6 +105,8 @@ const NOT_NOTICED: [(Mutation, &str); 47] = [
     (Holder(UnitsNotHeld), "unary"),
     (Holder(UseReadBefore), "unary"),
     (Grantor(KindAtOnce), "unary"),
+    (Grantor(KindForgotten), "unary, a succession"),
+    (Grantor(MarkOfOtherKind), "unary, a succession"),
     (Holder(DeadlineMoves), "unary"),
     // Nothing is advised.
     (Holder(SafeAboveLease), "unary"),

@@ -1,10 +1,11 @@
 //! A kind that is changed while something is out.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, HolderKind};
-use lessor_proto::{Amount, ClientId, Time};
-use lessor_server::node::Node;
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig, Record};
 use lessor_server::repository::{Kind, Repository, Template};
 use lessor_sim::mutation::Mutation;
 
@@ -38,4 +39,60 @@ pub(crate) fn ask(node: &mut Node, now: Time, name: &str, wish: &Report, integer
     };
     let answer = node.ask(now, &ask).expect("it is asked well");
     answer.grants.first().map_or(Amount::ZERO, |grant| grant.capacity)
+}
+
+/// The last leader left 8 a second of 10, by its record, and the next one takes it for a gauge of 10 units, of which somebody
+/// wants 5.
+pub(crate) fn a_gauge_that_was_a_rate(without: Option<Mutation>) -> Option<String> {
+    let marks = [(hall::resource(), units(8))].into();
+    let kinds = [(hall::resource(), Kind::Rate)].into();
+    let mut node = gauge(without, Record { marks, kinds, longest_lease: LEASE, ..Record::default() });
+    let wish = Report { wants: 5.0, ..Report::default() };
+    let early = ask_written(&mut node, Time::ZERO + LEASE / 2, &wish, &mut BTreeMap::new());
+    let late =
+        ask_written(&mut node, Time::ZERO + LEASE + Duration::from_secs(2), &wish, &mut BTreeMap::new());
+    assert_eq!(late, units(5), "nothing of the rate is out any more");
+    (early > Amount::ZERO).then(|| format!("{early} units are granted while 8 a second may be out"))
+}
+
+/// As soon as the rate that the last leader left is over, somebody is granted units of the gauge: what does the record say
+/// then of the kind of what is out?
+pub(crate) fn units_under_the_mark_of_a_rate(without: Option<Mutation>) -> Option<String> {
+    let marks = [(hall::resource(), units(8))].into();
+    let kinds: BTreeMap<ResourceId, Kind> = [(hall::resource(), Kind::Rate)].into();
+    let record = Record { marks, kinds: kinds.clone(), longest_lease: LEASE, ..Record::default() };
+    let (mut node, mut written) = (gauge(without, record), kinds);
+    let (wish, over) =
+        (Report { wants: 5.0, ..Report::default() }, Time::ZERO + LEASE + Duration::from_secs(2));
+    ask_written(&mut node, Time::ZERO + LEASE / 2, &wish, &mut written);
+    let early = ask(&mut node, over, "gauge", &wish, true);
+    let said = written.get(&hall::resource()).copied();
+    let late = ask_written(&mut node, over, &wish, &mut written);
+    assert_eq!((late, written.get(&hall::resource())), (units(5), Some(&Kind::Gauge)));
+    (early > Amount::ZERO).then(|| format!("{early} units are out, and the record says {said:?}"))
+}
+
+fn gauge(without: Option<Mutation>, record: Record) -> Node {
+    let rules = without.map(Mutation::node).unwrap_or_default();
+    let config = NodeConfig { record: Some(record), rules, marks: true, ..NodeConfig::new("root", 2) };
+    let template = hall::repository(10).templates()[0].clone();
+    let gauge = Template { kind: Kind::Gauge, ..Template::clone(&template) };
+    Node::new(Time::ZERO, config, Repository::new(vec![gauge]).expect("it holds together"))
+}
+
+/// Asks, lets all be written that is to be, and asks again. The kinds that the record says are noted in `written`.
+fn ask_written(
+    node: &mut Node,
+    now: Time,
+    wish: &Report,
+    written: &mut BTreeMap<ResourceId, Kind>,
+) -> Amount {
+    ask(node, now, "gauge", wish, true);
+    let later = now + Duration::from_millis(20);
+    while let Some(write) = node.next_marks(later) {
+        node.on_marks(later, write.ticket, true);
+        write.deletes.iter().for_each(|id| _ = written.remove(id));
+        written.extend(write.kinds);
+    }
+    ask(node, later, "gauge", wish, true)
 }

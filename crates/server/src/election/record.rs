@@ -10,6 +10,7 @@
 //! ```
 //!
 //! The second form is of a node that holds a lease from the one above: a later leader of it shows that lease there.
+//! Behind the millionths stands `kind rate` or `kind gauge`: which of them they count. Where neither does, that is not known.
 //! In the third, so much of the mark was left from before the leader of that reign, whose own part is what is beyond it; both forms
 //! may be one. It counts beside `rest_over_ns 30000000000 safe_rest_over_ns 0` at the end of `reign`: so long after this was
 //! written, at the latest, nothing of that is out, of all but floors and of floors. Every write puts that anew while it counts, and
@@ -34,6 +35,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 pub(super) use self::mark::{Mark, Rest};
 use super::call::Stored;
 use crate::config::RestOver;
+use crate::repository::Kind;
 
 /// What those before a leader have left.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -54,6 +56,8 @@ pub struct RecordRead {
     pub config_version: u64,
     /// For each resource, the most that is out of it; of those that are not mentioned nothing is.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// The kinds that they count, where that is known.
+    pub kinds: BTreeMap<ResourceId, Kind>,
     /// The parts of them that were left from before the last leader.
     pub rests: BTreeMap<ResourceId, Amount>,
     /// For how long that may be out after this was written.
@@ -76,6 +80,8 @@ pub struct RecordWrite {
     pub terms: Option<Terms>,
     /// The most that is out of each of these.
     pub marks: BTreeMap<ResourceId, Amount>,
+    /// The kinds that they count.
+    pub kinds: BTreeMap<ResourceId, Kind>,
     /// The parts of marks that are written which were left from before this leader; of others nothing was.
     pub rests: BTreeMap<ResourceId, Amount>,
     /// What stands beside marks that are written; beside others nothing does any more.
@@ -204,7 +210,7 @@ impl RecordRead {
     /// record are passed over.
     pub(super) fn decode(keys: &Keys, stored: &[Stored]) -> Result<(RecordRead, u64), BadRecord> {
         let (mut header, mut marks, mut proofs) = (None, BTreeMap::new(), BTreeMap::new());
-        let mut rests = Vec::new();
+        let (mut rests, mut kinds) = (Vec::new(), BTreeMap::new());
         let mut stop = None;
         for stored in stored {
             if stored.key == keys.reign.as_bytes() {
@@ -216,7 +222,8 @@ impl RecordRead {
                 let resource = resource.and_then(|text| ResourceId::new(text, usize::MAX).ok());
                 let resource =
                     resource.ok_or_else(|| bad(stored, "the mark of a resource with a legal name"))?;
-                let Mark { amount, rest, proof } = Mark::decode(stored)?;
+                let Mark { amount, kind, rest, proof } = Mark::decode(stored)?;
+                kinds.extend(kind.map(|kind| (resource.clone(), kind)));
                 proofs.extend(proof.map(|proof| (resource.clone(), proof)));
                 rests.extend(rest.map(|rest| (resource.clone(), rest)));
                 marks.insert(resource, amount);
@@ -236,6 +243,7 @@ impl RecordRead {
                     stopped: stop.filter(is_of_it).map(|stop| stop.clock),
                     config_version,
                     marks,
+                    kinds,
                     rests: rests.map(|(resource, rest)| (resource, rest.amount)).collect(),
                     rest_over: terms.rest_over.unwrap_or_default(),
                     proofs,
@@ -423,7 +431,7 @@ mod tests {
         let mark = stored("lessor/root/mark/db", "2 something else");
         assert_eq!(
             decode(&[mark]),
-            "key \"lessor/root/mark/db\" holds \"2 something else\", and not 1 millionths _ [rest _ in_epoch _] \
+            "key \"lessor/root/mark/db\" holds \"2 something else\", and not 1 millionths _ [kind rate|gauge] [rest _ in_epoch _] \
              [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")"
         );
         let lonely = decode(&[stored("lessor/root/mark/db", "1 millionths 5")]);
@@ -493,7 +501,7 @@ mod tests {
         fn what_is_written_is_read(
             epoch: u64, write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
             unknown: bool, line: u64, rest_over: Option<(u64, u64)>, rest: Option<(u64, u64)>,
-            nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
+            kind in 0..3_u8, nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
             let terms = Terms {
                 longest_lease: Duration::from_nanos(longest_lease),
@@ -511,7 +519,8 @@ mod tests {
             let holder = Holder { nonce, address };
             prop_assert_eq!(Holder::decode(&stored("k", &holder.encode())).unwrap(), holder);
             let rest = rest.map(|(amount, epoch)| Rest { amount: Amount::from_micros(amount), epoch });
-            let lone = Mark { amount: Amount::from_micros(micros), rest, proof: None };
+            let kind = [None, Some(Kind::Rate), Some(Kind::Gauge)][usize::from(kind)];
+            let lone = Mark { amount: Amount::from_micros(micros), kind, rest, proof: None };
             prop_assert_eq!(Mark::decode(&stored("k", &lone.encode())).unwrap(), lone.clone());
             let proof = Proof { order: Order { epoch, seq: write }, token: token.into() };
             let shown = Mark { proof: Some(proof), ..lone };

@@ -135,7 +135,8 @@ impl State {
         for (resource, &amount) in &write.marks {
             let epoch = self.header.epoch;
             let rest = write.rests.get(resource).map(|&amount| Rest { amount, epoch });
-            let mark = Mark { amount, rest, proof: write.proofs.get(resource).cloned() };
+            let kind = write.kinds.get(resource).copied();
+            let mark = Mark { amount, kind, rest, proof: write.proofs.get(resource).cloned() };
             self.marks.insert(self.keys.mark(resource), mark.encode());
         }
         for resource in &write.deletes {

@@ -87,7 +87,8 @@ impl Writer {
             let proof = write.proofs.remove(&resource);
             let epoch = self.header.epoch;
             let rest = write.rests.get(&resource).map(|&amount| Rest { amount, epoch });
-            self.queue.push_back(Item::Mark(resource, Some(Mark { amount, rest, proof })));
+            let kind = write.kinds.get(&resource).copied();
+            self.queue.push_back(Item::Mark(resource, Some(Mark { amount, kind, rest, proof })));
         }
         self.queue.push_back(Item::End(ticket));
         ticket

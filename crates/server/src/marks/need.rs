@@ -2,6 +2,8 @@
 
 use lessor_proto::{Amount, ResourceId, Time};
 
+use crate::repository::Kind;
+
 /// The need that a mark has to allow for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Need {
@@ -26,6 +28,8 @@ pub(crate) struct Need {
     pub(crate) is_felt: bool,
     /// The reign of the node above under which that lease was granted.
     pub(crate) reign: Option<u64>,
+    /// The kind of what is out; absent where that is not known.
+    pub(crate) kind: Option<Kind>,
 }
 
 /// The value that is to be written for a resource.
@@ -33,6 +37,8 @@ pub(crate) struct Need {
 pub(super) struct Value {
     pub(super) amount: Amount,
     pub(super) rest: Amount,
+    /// Absent: that of the mark before.
+    pub(super) kind: Option<Kind>,
 }
 
 /// When what is left from before is over that the record is to tell of, never earlier than it was said to be.
@@ -79,7 +85,7 @@ impl Need {
         let lasting = self.out.saturating_sub(self.rest).saturating_add(self.room);
         let rest = rest.min(amount.saturating_sub(lasting)).as_micros();
         let rest = Amount::from_micros(rest - rest % self.grain.as_micros().max(1));
-        Value { amount, rest: if rest > self.ample() { rest } else { Amount::ZERO } }
+        Value { amount, rest: if rest > self.ample() { rest } else { Amount::ZERO }, kind: self.kind }
     }
 
     /// Whether a mark is much too high.

@@ -1,6 +1,7 @@
 //! What a node wants written so that a successor knows the most that may be out, and what it may do once it is.
 
 use lessor_client::holding::Proof;
+use lessor_proto::message::Report;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::parent::Above;
@@ -9,6 +10,7 @@ use crate::ledger::Ghost;
 use crate::marks::{MarkWrite, Need, Over};
 use crate::mutation::Mutation;
 use crate::repository::{Legacy, Template};
+use crate::resource::shows_earlier;
 
 // === impl Node ===
 
@@ -24,9 +26,12 @@ impl Node {
         self.tally.mark_writes += 1;
         // A lower mark counts from here on.
         for id in write.puts.keys().chain(&write.deletes) {
-            let ceiling = self.marks.as_ref().map(|marks| marks.ceiling(id));
-            if let Some(resource) = self.resources.get_mut(id).filter(|it| it.ledger().ceiling() != ceiling) {
-                resource.set_ceiling(ceiling);
+            if let Some(resource) = self.resources.get_mut(id) {
+                let kind = resource.counted();
+                let ceiling = self.marks.as_ref().map(|marks| marks.ceiling(id, kind));
+                if resource.ledger().ceiling() != ceiling {
+                    resource.set_ceiling(ceiling);
+                }
             }
         }
         Some(write)
@@ -92,7 +97,8 @@ impl Node {
 
     fn set_ceiling(&mut self, id: &ResourceId) {
         if let Some(resource) = self.resources.get_mut(id) {
-            resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id)));
+            let kind = resource.counted();
+            resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id, kind)));
         }
     }
 
@@ -136,6 +142,18 @@ impl Node {
     fn ends_of_rest(&self, now: Time, is_floor: bool) -> Time {
         let record = self.config.record.as_ref();
         record.map_or(Time::ZERO, |record| record.next_rest(is_floor, self.since, now, self.config.drift))
+    }
+
+    /// Whether the holder of a resource that nobody has asked for yet shows what it has of another kind than `template` says:
+    /// it is heard, or it could not give that back.
+    pub(super) fn shows_other_kind(&self, now: Time, template: &Template, report: &Report) -> bool {
+        let id = &report.resource;
+        let record = self.config.record.as_ref().filter(|record| !record.unknown);
+        let kind = record.and_then(|record| record.kinds.get(id));
+        let is_out = || self.unopened(now, id).is_some_and(|ghost| ghost.amount() > Amount::ZERO);
+        kind.is_some_and(|&kind| kind != template.kind)
+            && shows_earlier(report, self.config.epoch)
+            && is_out()
     }
 
     /// The ghost of a resource that nobody has asked for.

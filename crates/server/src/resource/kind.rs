@@ -3,15 +3,28 @@
 //! Units a second and units in use cannot be added up. So nothing is granted of the kind that is in force while anything
 //! may be out of the one before: everybody is told to keep to nothing, and what nobody gives back ends with its lease.
 //! Then everybody is forgotten, and has to say anew what it takes the resource for.
+//!
+//! A record says of each mark which kind it counts. So a leader whose template says another one than was in force under the
+//! leader before it does the same with all that may be out from before; and before the first is granted of a kind, the mark
+//! has been written anew.
 
+use lessor_proto::ResourceId;
 use lessor_proto::message::{Ask, Grant, Refusal, Report};
 
 use super::hearing::holder;
 use super::slab::Slot;
-use super::{Policy, Resource};
+use super::{Policy, Resource, shows_earlier};
 use crate::config::NodeConfig;
+use crate::ledger::{Ceiling, Ledger};
 use crate::mutation::Mutation;
 use crate::repository::{Kind, Template};
+
+/// The kind of what may be out of a resource whose books are opened: that of what is left from before, if that is anything.
+pub(super) fn counted(id: &ResourceId, template: &Template, ledger: &Ledger, config: &NodeConfig) -> Kind {
+    let record = config.record.as_ref().filter(|_| ledger.total() > 0);
+    let left = record.filter(|_| !config.rules.lack(Mutation::KindForgotten));
+    left.and_then(|record| record.kinds.get(id).copied()).unwrap_or(template.kind)
+}
 
 /// Refuses a report that takes the resource for one of another kind than `template` says.
 pub(crate) fn check_kind(template: &Template, index: usize, report: &Report) -> Result<(), Refusal> {
@@ -50,7 +63,9 @@ impl Resource {
     ) -> Result<(), Refusal> {
         let gives_back = || {
             let slot = self.children.locate(holder(ask, report, config));
-            self.changes_kind && slot.is_some_and(|slot| !self.children.at(slot).account.is_empty())
+            let is_charged = slot.is_some_and(|slot| !self.children.at(slot).account.is_empty());
+            // What it has from an earlier leader is a part of the ghost until it is claimed.
+            self.changes_kind && (is_charged || shows_earlier(report, config.epoch))
         };
         if fits(&self.terms, report) || gives_back() {
             return Ok(());
@@ -66,12 +81,20 @@ impl Resource {
         }
     }
 
+    /// The kind of what may be out.
+    pub(crate) fn counted(&self) -> Kind {
+        self.counted
+    }
+
     /// The template was of another kind before.
     pub(super) fn change_kind(&mut self, before: Kind) {
         if before == self.terms.kind {
             return;
         }
         self.changes_kind = !self.ledger.rules().lack(Mutation::KindAtOnce);
+        if !self.changes_kind {
+            self.counted = self.terms.kind;
+        }
         // The node above is told of the other kind.
         self.asked_above = false;
         self.settle_kind();
@@ -83,6 +106,13 @@ impl Resource {
             return;
         }
         self.changes_kind = false;
+        if std::mem::replace(&mut self.counted, self.terms.kind) != self.terms.kind
+            && self.ledger.ceiling().is_some()
+            && !self.ledger.rules().lack(Mutation::MarkOfOtherKind)
+        {
+            // The mark counts the kind before.
+            self.set_ceiling(Some(Ceiling::default()));
+        }
         let slots: Vec<Slot> = self.children.iter_slots().map(|(slot, _)| slot).collect();
         slots.into_iter().for_each(|slot| self.forget(slot));
     }

@@ -114,7 +114,7 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
 
 /// What the leader of a reign wants to be written: in no other one, of which the driver may not have heard yet.
 pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
-    let MarkWrite { puts, rests, proofs, deletes, header, ticket: _ } = write;
+    let MarkWrite { puts, kinds, rests, proofs, deletes, header, ticket: _ } = write;
     let terms = header.map(|header| Terms {
         longest_lease: header.longest_lease,
         longest_safe_lease: header.longest_safe_lease,
@@ -123,5 +123,5 @@ pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
         unknown: header.unknown,
         rest_over: header.rest_over,
     });
-    RecordWrite { epoch: Some(epoch), terms, marks: puts, rests, proofs, deletes }
+    RecordWrite { epoch: Some(epoch), terms, marks: puts, kinds, rests, proofs, deletes }
 }

@@ -18,6 +18,7 @@ mod listeners;
 mod loans;
 mod marks;
 mod names;
+mod other_kind;
 mod pollers;
 mod shared;
 mod square;

@@ -6,11 +6,14 @@ use lessor_proto::message::Order;
 
 use super::{BadRecord, after, bad, if_there, number};
 use crate::election::call::Stored;
+use crate::repository::Kind;
 
 /// The most that may be out of a resource.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(in crate::election) struct Mark {
     pub(in crate::election) amount: Amount,
+    /// Absent where whoever wrote it did not say.
+    pub(in crate::election) kind: Option<Kind>,
     pub(in crate::election) rest: Option<Rest>,
     pub(in crate::election) proof: Option<Proof>,
 }
@@ -22,13 +25,18 @@ pub(in crate::election) struct Rest {
     pub(in crate::election) epoch: u64,
 }
 
-const MARK: &str = "1 millionths _ [rest _ in_epoch _] [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
+const MARK: &str = "1 millionths _ [kind rate|gauge] [rest _ in_epoch _] [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
 
 // === impl Mark ===
 
 impl Mark {
     pub(in crate::election) fn encode(&self) -> String {
         let mut value = format!("1 millionths {}", self.amount.as_micros());
+        match self.kind {
+            Some(Kind::Rate) => value += " kind rate",
+            Some(Kind::Gauge) => value += " kind gauge",
+            None => {}
+        }
         if let Some(Rest { amount, epoch }) = self.rest {
             value += &format!(" rest {} in_epoch {epoch}", amount.as_micros());
         }
@@ -47,18 +55,26 @@ impl Mark {
             let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
             (words.next()? == "1").then_some(())?;
             let amount = Amount::from_micros(number(&mut words, "millionths")?);
+            let mut kind = None;
+            if words.clone().next() == Some("kind") {
+                kind = Some(match after(&mut words, "kind")? {
+                    "rate" => Kind::Rate,
+                    "gauge" => Kind::Gauge,
+                    _ => return None,
+                });
+            }
             let mut rest = None;
             if let Some(left) = if_there(&mut words, "rest")? {
                 let epoch = number(&mut words, "in_epoch")?;
                 rest = Some(Rest { amount: Amount::from_micros(left), epoch });
             }
             if words.clone().next().is_none() {
-                return Some(Mark { amount, rest, proof: None });
+                return Some(Mark { amount, kind, rest, proof: None });
             }
             let order = Order { epoch: number(&mut words, "of_epoch")?, seq: number(&mut words, "of_seq")? };
             let token = bytes(after(&mut words, "token")?)?.into();
             let proof = Some(Proof { order, token });
-            words.next().is_none().then_some(Mark { amount, rest, proof })
+            words.next().is_none().then_some(Mark { amount, kind, rest, proof })
         };
         read().ok_or_else(|| bad(stored, MARK))
     }
