@@ -1,9 +1,11 @@
 //! What a client uses that reaches no server, by default and where a template asks for more; and when the server comes back.
 
+use std::time::Duration;
+
 use lessor_client::Client;
 use lessor_client::holding::Rung;
 use lessor_proto::Amount;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
 use crate::crash::{is, until};
 use crate::house::{AGES, House};
@@ -44,18 +46,37 @@ async fn a_server_that_comes_back_and_learns_leaves_a_client_what_is_safe() {
     until(&mut rate, "on the safe capacity", |lease| is(lease, Rung::Safe, 5)).await;
 
     let house = house.start_again().await;
-    let five = Some(Amount::from_units(5));
     let answered = client.metrics().counts.received;
-    let mut has_learned = false;
+    let newcomer = Client::builder(house.address().to_string()).id("batch").connect().await.unwrap();
+    let other = newcomer.rate("queries").wants(90.0).open().unwrap();
+    let (mut heard, mut served) = (0, 0);
+    let mut timer = interval(Duration::from_millis(20));
+    let learning = async {
+        loop {
+            let (ours, theirs) = (rate.lease(), other.lease());
+            // What was read before is of while it learned, or of before it was there.
+            match house.resource("queries").await {
+                Some(resource) if resource["learning"] == false => break,
+                _ => {}
+            }
+            assert!(is(&ours, Rung::Safe, 5), "neither less than while nobody answered, nor more: {ours:?}");
+            assert_eq!(theirs.capacity, Some(Amount::ZERO), "what is out is not known: {theirs:?}");
+            heard += u32::from(ours.last_error.is_none());
+            served += u32::from(theirs.rung == Rung::Leased);
+            timer.tick().await;
+        }
+    };
+    timeout(AGES, learning).await.expect("it has learned");
+    assert!(heard > 0 && served > 0, "both hear of it while it learns: {heard}, {served}");
+    let five = Some(Amount::from_units(5));
     until(&mut rate, "leased again", |lease| {
         assert!(lease.capacity >= five, "it has less than while nobody answered: {lease:?}");
-        // It hears of the server, without a fault, and lives on what is safe.
-        has_learned |= lease.rung == Rung::Safe && lease.last_error.is_none();
         is(lease, Rung::Leased, 40)
     })
     .await;
     assert!(client.metrics().counts.received > answered);
-    assert!(has_learned, "the server was learning");
-    timeout(AGES, client.close()).await.unwrap();
+    for client in [client, newcomer] {
+        timeout(AGES, client.close()).await.unwrap();
+    }
     house.stop().await;
 }
