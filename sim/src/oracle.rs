@@ -132,6 +132,11 @@ impl Oracle {
         self.limits[resource].first
     }
 
+    /// How much there is.
+    pub(crate) fn limit_of(&self, resource: usize) -> u64 {
+        self.limits[resource].now
+    }
+
     /// There is so much from here on. What was there before may be in use until `patience`; after a succession, what was
     /// still being taken back may be until then as well.
     pub(crate) fn limit(&mut self, resource: usize, capacity: u64, patience: Time, succession: bool) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use lessor_client::session::Transport;
 use lessor_proto::message;
 use lessor_proto::{ResourceId, Time};
+use lessor_server::election::lag::Lag;
 use lessor_server::election::{Candidate, ClockBounds, Ticket};
 use lessor_server::node::{Node, Peer, Record};
 
@@ -71,6 +72,10 @@ pub(crate) struct Task {
     pub(crate) knows: message::Leader,
     /// How often a process has begun there: what etcd answers to another one is not heard.
     pub(crate) births: u32,
+    /// The edition of the configuration that it has been told, where there are any.
+    pub(crate) edition: usize,
+    /// Whether it has what was in force.
+    pub(crate) lag: Option<Lag>,
     /// Until when nothing gets from it to etcd, nor back.
     pub(crate) etcd_cut: Time,
     /// What it knows of the clocks of those who led.
@@ -103,6 +108,10 @@ pub(crate) struct Reign {
     pub(crate) journal: Option<Journal>,
     /// What it lets be written: how the candidate calls it, and how the node does.
     pub(crate) writing: Option<(Ticket, u64)>,
+    /// Whether what is out is written down.
+    pub(crate) keeps: bool,
+    /// The newest edition that was in force under it or, by what it has read, before.
+    pub(crate) newest: u64,
 }
 
 /// Floors last for so many leases.
@@ -131,6 +140,8 @@ impl Task {
             reign: None,
             knows: message::Leader::default(),
             births: 0,
+            edition: 0,
+            lag: None,
             etcd_cut: Time::ZERO,
             clocks: ClockBounds::default(),
             losses: Vec::new(),

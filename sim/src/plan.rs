@@ -50,6 +50,8 @@ pub struct TownPlan {
     pub memory: Memory,
     /// What clients do that are cut off for longer than their leases last.
     pub fallback: Fallback,
+    /// Whether each task has a copy of the configuration, which may be an older one than others have.
+    pub editions: bool,
     /// When the first clients begin.
     pub clients_from: Duration,
     /// A rule of a mind that is broken on purpose.
@@ -255,6 +257,7 @@ impl TownPlan {
             namesakes: false,
             memory: Memory::default(),
             fallback: Fallback::Pessimistic,
+            editions: false,
             clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]
             mutation: None,

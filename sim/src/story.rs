@@ -121,6 +121,10 @@ pub(crate) enum What {
     Disk,
     /// what it was, what it is: the way in which a place remembers
     Keeps,
+    /// edition, the newest
+    Edition,
+    /// edition, the one that was in force
+    Aside,
 }
 
 /// The lines so far.
@@ -271,6 +275,8 @@ impl fmt::Display for Said<'_> {
             What::Keeps => {
                 write!(f, "remembers {} and no more {}", KEEPS[(y % 3) as usize], KEEPS[(x % 3) as usize])
             }
+            What::Edition => write!(f, "finds edition {x} of {y} of the configuration"),
+            What::Aside => write!(f, "leaves it to others to lead: it has edition {x}, and {y} was in force"),
             What::InUse => write!(f, "uses {} of r{x}", amount(y)),
             What::Writes => write!(f, "wants #{x} written: {y} marks and {z} gone"),
         }

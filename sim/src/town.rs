@@ -7,6 +7,7 @@
 mod build;
 mod clocks;
 mod directory;
+mod editions;
 mod election;
 mod etcd;
 mod holder;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use lessor_client::holding::Fallback;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Legacy, Policy, Repository, Rotate, SmallLeases};
+use lessor_server::repository::{Kind, Legacy, Policy, Rotate, SmallLeases};
 
 use crate::agenda::Agenda;
 use crate::client::Client;
@@ -42,6 +43,7 @@ use crate::stream::Streams;
 
 pub(crate) use self::build::repository;
 pub(crate) use self::directory::{Directory, Journal};
+pub(crate) use self::editions::Edition;
 pub(crate) use self::mail::{Event, ToHolder, ToNode};
 
 /// A town as it stands.
@@ -62,6 +64,8 @@ pub struct Town {
     pub(crate) programs: Vec<Option<Program>>,
     pub(crate) streams: Streams,
     pub(crate) resources: Vec<Resource>,
+    /// All editions of the configuration, where tasks have copies of their own.
+    pub(crate) editions: Vec<Edition>,
     addresses: HashMap<Arc<str>, u32>,
     pub(crate) oracle: Oracle,
     pub(crate) story: Story,
@@ -93,6 +97,7 @@ pub(crate) struct Rules {
     pub(crate) namesakes: bool,
     pub(crate) memory: Memory,
     pub(crate) fallback: Fallback,
+    pub(crate) editions: bool,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,
 }
@@ -337,15 +342,6 @@ impl Town {
             Who::Task(task) => self.local(Party::Task(task)),
         };
         self.story.add(Line { at: self.now, local, who, what, numbers });
-    }
-
-    pub(crate) fn repository(&self, place: u32) -> Repository {
-        let found = &self.places[place as usize];
-        // A leader whose record says nothing learns what may be out when it begins.
-        let learns = self.rules.election == Election::Alone || self.rules.memory.etcd.is_some();
-        let learning = if learns { found.longest_lease } else { Duration::ZERO };
-        repository(&self.resources, found.terms, learning, self.rules.fallback)
-            .expect("templates that hold together")
     }
 
     /// One of the kinds of mischief, and when it comes next.

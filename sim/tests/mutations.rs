@@ -97,7 +97,8 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::KindAtOnce => Noticed::Story(kinds::a_rate_that_becomes_a_gauge),
         GrantorMutation::KindForgotten => Noticed::Story(kinds::a_gauge_that_was_a_rate),
         GrantorMutation::MarkOfOtherKind => Noticed::Story(kinds::units_under_the_mark_of_a_rate),
-        GrantorMutation::LeaderFreesOld => Swarm(900), // 7, 73: I3; 8: I2
+        GrantorMutation::OldConfigGrants => Swarm(200), // 13: I26
+        GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
         GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
         GrantorMutation::EchoRenews => Noticed::Story(pollers::echoed_again),
         GrantorMutation::EchoUncounted => Noticed::Story(pollers::echoed_and_cut_off),
@@ -160,6 +161,14 @@ fn what_a_poller_shows_is_believed_as_far_as_it_is_sealed() {
 fn no_rule_about_pollers_can_be_left_out() {
     use GrantorMutation::{ClaimAtOnce, EchoRenews, EchoUncounted, EndUnchecked, ResealEarly};
     for mutation in [EchoRenews, EchoUncounted, EndUnchecked, ResealEarly, ClaimAtOnce] {
+        check(Mutation::Grantor(mutation), &grantor(mutation));
+    }
+}
+
+#[test]
+fn no_rule_about_what_is_configured_can_be_left_out() {
+    use GrantorMutation::{KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants};
+    for mutation in [KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
 }

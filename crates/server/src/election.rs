@@ -54,6 +54,7 @@ mod config;
 mod event;
 pub mod files;
 mod following;
+pub mod lag;
 mod leg;
 pub mod mutation;
 mod outbox;
@@ -95,6 +96,8 @@ pub struct Candidate {
     pace: Pace,
     /// Campaigns so far.
     campaigns: u64,
+    /// It leaves it to others to lead until then.
+    stands_from: Time,
     /// Whoever was last told to lead.
     leader: Option<Leader>,
     /// The revision at which the key was made that was last seen, whoever made it.
@@ -146,6 +149,7 @@ impl Candidate {
             revoking: Revoking::default(),
             pace: Pace::default(),
             campaigns: 0,
+            stands_from: Time::ZERO,
             leader: None,
             last: None,
             heard: None,
@@ -297,6 +301,35 @@ impl Candidate {
             Phase::Resting { .. } | Phase::Looking(_) | Phase::Granting(_) | Phase::Poised { .. } => {}
         }
         self.phase = Phase::Resigning(Box::new(Resigning::new(now, writer, lease, &self.config)));
+        self.advance(now);
+    }
+
+    /// Leaves it to others to lead for so long, and gives up its key if it leads. It goes on telling who does.
+    pub fn stand_aside(&mut self, now: Time, time: Duration) {
+        self.advance(now);
+        self.stands_from = now + time;
+        match &mut self.phase {
+            Phase::Leading(reign) => {
+                if reign.is_open() {
+                    self.out.tell(Event::Deposed);
+                }
+                let lease = reign.lease();
+                self.revoking.add(now, lease.id, lease.ttl);
+                self.phase = Phase::Resting { until: now + self.config.keep_alive };
+            }
+            Phase::Poised { at, .. } => *at = self.stands_from,
+            _ => {}
+        }
+        self.advance(now);
+    }
+
+    /// Stands for election from here on, as everybody does.
+    pub fn stand_again(&mut self, now: Time) {
+        self.stands_from = Time::ZERO;
+        match &mut self.phase {
+            Phase::Resting { until: at } | Phase::Poised { at, .. } => *at = now.min(*at),
+            _ => {}
+        }
         self.advance(now);
     }
 

@@ -29,6 +29,7 @@ use lessor_proto::{Amount, Drift, ResourceId, Time};
 
 use crate::config::{Longest, NodeConfig, Record, RestOver};
 use crate::ledger::Ceiling;
+use crate::mutation::Mutation;
 use crate::repository::Kind;
 
 pub use self::header::Header;
@@ -73,6 +74,8 @@ pub(crate) struct Marks {
     resigned: bool,
     /// A later configuration was in force than is now: nothing is granted.
     outdated: bool,
+    /// Whether that is looked at.
+    heeds_versions: bool,
     /// Of these more is out than their marks allow: it was shown by holders while that was not known.
     beyond: BTreeSet<ResourceId>,
     /// The record may say of these that something is left from before.
@@ -166,6 +169,7 @@ impl Marks {
             last_ticket: 0,
             resigned: false,
             outdated: false,
+            heeds_versions: !config.rules.lack(Mutation::OldConfigGrants),
             beyond: BTreeSet::new(),
             rests: BTreeSet::new(),
             looks_at: (!record.marks.is_empty()).then(|| record.settles(since, config.drift)),
@@ -211,7 +215,7 @@ impl Marks {
 
     /// That configuration is in force from here on.
     pub(crate) fn set_config_version(&mut self, now: Time, version: u64) {
-        self.outdated = version < self.header.config_version;
+        self.outdated = self.heeds_versions && version < self.header.config_version;
         if self.header.config_version < version {
             self.header.config_version = version;
             self.hurry(now);
@@ -249,7 +253,8 @@ impl Marks {
             false => _ = self.beyond.remove(id),
         }
         let short = need.amount > least || need.lasting > lasting;
-        if (need.is_felt || opening) && short && !self.due.contains(id) {
+        // What cannot be granted would be waited for by the next leader.
+        if (need.is_felt || opening) && short && !self.outdated && !self.due.contains(id) {
             self.due.insert(id.clone());
             self.hurry(now);
         }

@@ -59,6 +59,8 @@ pub enum Mutation {
     KindForgotten,
     /// A mark that was written for one kind allows for as much of another.
     MarkOfOtherKind,
+    /// A leader grants by an older configuration than was in force before.
+    OldConfigGrants,
     /// A heartbeat renews what is out also while a cut is being carried out.
     RenewInDebt,
     /// More is handed out than the mark allows that is certainly written.
@@ -123,7 +125,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 51] = [
+    pub const ALL: [Mutation; 52] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -146,6 +148,7 @@ impl Mutation {
         Mutation::KindAtOnce,
         Mutation::KindForgotten,
         Mutation::MarkOfOtherKind,
+        Mutation::OldConfigGrants,
         Mutation::RenewInDebt,
         Mutation::MarkLate,
         Mutation::NoTokenCheck,

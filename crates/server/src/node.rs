@@ -184,9 +184,8 @@ impl Node {
     pub fn reload(&mut self, now: Time, repository: Repository) {
         self.heartbeat = heartbeat(&repository);
         self.repository = repository;
-        let (longest, drift) = (longest(&self.repository, &self.config), self.config.drift);
+        self.tell_longest(now);
         if let Some(marks) = &mut self.marks {
-            marks.set_longest(now, longest, drift);
             marks.set_config_version(now, self.repository.version());
         }
         self.learn_as_told(now);
@@ -225,15 +224,21 @@ impl Node {
             }
         }
         moved.iter().for_each(|id| self.couple(now, id));
+        let mut is_shorter = false;
         for id in idle {
             self.leave_above(now, &id);
             // What was out from before is over, perhaps sooner than the record says.
             if let Some(record) = &mut self.config.record {
                 record.marks.remove(&id);
             }
-            if let Some(at) = self.resources.remove(&id).and_then(|resource| resource.booked) {
+            let Some(resource) = self.resources.remove(&id) else { continue };
+            is_shorter |= resource.template().is_none();
+            if let Some(at) = resource.booked {
                 self.timeline.remove(&(at, id));
             }
+        }
+        if is_shorter {
+            self.tell_longest(now);
         }
         let deadlines =
             self.resources.values().map(|resource| resource.deadline().unwrap_or(resource.idle_from()));

@@ -193,6 +193,7 @@ fn town(workload: &Workload, mode: Mode) -> TownPlan {
         namesakes: false,
         memory: Memory::default(),
         fallback: Fallback::Pessimistic,
+        editions: false,
         places: places.collect(),
         clients: clients.collect(),
         resources: vec![ResourcePlan::rate("capacity", plan.capacity)],

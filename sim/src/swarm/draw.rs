@@ -102,6 +102,8 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
         namesakes,
         memory: Memory::default(),
         fallback,
+        // In one town of four tasks have copies of their own.
+        editions: Dice::new(seed ^ 0x0ed1_7105).chance(250),
         clients_from: Duration::ZERO,
         #[cfg(feature = "mutations")]
         mutation: options.mutation,

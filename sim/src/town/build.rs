@@ -54,6 +54,7 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
             namesakes: plan.namesakes,
             memory: plan.memory,
             fallback: plan.fallback,
+            editions: plan.editions,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
         },
@@ -67,6 +68,7 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
         programs: Vec::new(),
         streams: Streams::default(),
         resources: plan.resources.iter().map(Resource::new).collect(),
+        editions: Vec::new(),
         addresses: HashMap::new(),
         oracle: Oracle::new(plan.resources.len(), &plan.places),
         story: Story::new(),
@@ -77,6 +79,7 @@ pub(super) fn town(seed: u64, plan: &TownPlan) -> Town {
         news: Vec::new(),
     };
     plan.places.iter().for_each(|place| town.settle(place));
+    town.publish();
     plan.clients.iter().for_each(|client| {
         town.admit(client, None);
     });

@@ -23,6 +23,9 @@ impl Town {
     /// The process of a task begins, unless there is one.
     pub(super) fn begin_task(&mut self, task: u32) {
         let place = self.tasks[task as usize].place;
+        if !self.is_mortal(task) {
+            self.look_at_configuration(task);
+        }
         if self.places[place as usize].keeps != Keeps::Etcd {
             if self.begins_alone(task) {
                 self.begin_alone(task);
@@ -48,6 +51,7 @@ impl Town {
         found.candidate = Some(Box::new(candidate));
         found.clocks = ClockBounds::default();
         found.losses.clear();
+        found.lag = None;
         (found.up, found.knows) = (true, Leader::default());
         let births = found.births;
         self.note(Party::Task(task).who(), What::Begins, [births.into(), nonce, 0]);

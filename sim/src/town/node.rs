@@ -35,6 +35,10 @@ impl Town {
             ToNode::Ask { from, id, ask } => match self.ask_node(task, now, &ask) {
                 Ok(answer) => {
                     self.watch_grants(task, &answer.grants);
+                    // What is shown by those who draw no incarnation may be said again.
+                    if ask.incarnation.is_some() && !answer.grants.is_empty() {
+                        self.watch_edition(task);
+                    }
                     self.note(Party::Task(task).who(), What::Answers, [from.party.code(), id, 0]);
                     for grant in &answer.grants {
                         let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
@@ -223,6 +227,11 @@ impl Town {
         if found.process.life != life || found.reign.is_none() {
             return;
         }
+        self.keep_up(task);
+        let found = &self.tasks[task as usize];
+        if found.process.life != life || found.reign.is_none() {
+            return;
+        }
         if found.acts(self.now) {
             let now = self.local(Party::Task(task));
             self.node(task).advance(now);
@@ -239,6 +248,9 @@ impl Town {
         match &down {
             Down::Grants(grants) => {
                 self.watch_grants(task, grants);
+                if !grants.is_empty() {
+                    self.watch_edition(task);
+                }
                 for grant in grants {
                     let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
                     let numbers = [grant.capacity.as_micros(), epoch, seq];

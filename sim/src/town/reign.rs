@@ -1,10 +1,10 @@
-//! Reigns: how they begin and end, and what leaders are told of the configuration.
+//! Reigns: how they begin and end.
 
 use std::time::Duration;
 
 use lessor_client::session::Failure;
+use lessor_proto::Time;
 use lessor_proto::message::{Down, Leader};
-use lessor_proto::{Amount, Time};
 use lessor_server::election::record::RecordRead;
 use lessor_server::election::state::State;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
@@ -97,7 +97,8 @@ impl Town {
         }
         let rest_end = [read.rest_over.lease, read.rest_over.safe_lease];
         let rest_end = rest_end.map(|over| now + self.rules.drift.stretch(over));
-        let node = Node::new(now, config, self.repository(place));
+        let node = Node::new(now, config, self.repository(task));
+        let newest = read.config_version.max(node.repository().version());
         self.note(party.who(), What::Leads, [epoch, before, read.closed.into()]);
         let peers = std::collections::BTreeMap::new();
         let found = &mut self.tasks[task as usize];
@@ -112,6 +113,8 @@ impl Town {
             journal,
             rest_end,
             writing: None,
+            keeps,
+            newest,
         }));
         (found.up, found.knows.address) = (true, Some(address));
         found.process.life += 1;
@@ -134,7 +137,7 @@ impl Town {
         }
         (found.head, found.epoch) = (Some(task), epoch);
         if place == 0 {
-            self.configured(true);
+            self.configured(task, true);
         }
     }
 
@@ -233,51 +236,9 @@ impl Town {
     }
 }
 
-// === configuration ===
+// === what was before ===
 
 impl Town {
-    /// A leader hears of the configuration in force.
-    pub(super) fn reload(&mut self, task: u32) {
-        let place = self.tasks[task as usize].place;
-        let (now, repository) = (self.local(Party::Task(task)), self.repository(place));
-        let Some(reign) = &mut self.tasks[task as usize].reign else { return };
-        reign.node.reload(now, repository);
-        if place == 0 && self.places[0].head == Some(task) {
-            self.configured(false);
-        }
-        self.drive_task(task);
-    }
-
-    /// The root acts by the configuration in force from here on; a new leader of it does not know which leases are
-    /// reduced already.
-    fn configured(&mut self, succession: bool) {
-        let repository = self.repository(0);
-        for (index, resource) in self.resources.iter().enumerate() {
-            let longest = self.places[0].longest(&resource.id) + self.places[0].authority;
-            let patience = self.rules.drift.stretch(self.rules.drift.stretch(longest));
-            // What is reserved is told as a fraction, and rounded.
-            let template = repository.find(&resource.id);
-            let capacity = template.map_or(Amount::ZERO, |template| match resource.id.is_floor() {
-                true => template.capacity,
-                false => template.shared(),
-            });
-            self.oracle.limit(index, capacity.as_micros(), self.now + patience, succession);
-        }
-    }
-
-    /// All tasks of all places hear of another configuration, each a little later or earlier.
-    pub(super) fn spread_configuration(&mut self) {
-        (0..self.places.len() as u32).for_each(|place| self.tell_configuration(place));
-    }
-
-    /// The same of the tasks of one place.
-    pub(super) fn tell_configuration(&mut self, place: u32) {
-        for task in self.places[place as usize].tasks.clone() {
-            let at = self.dice.time(Duration::ZERO, Duration::from_secs(1));
-            self.later(at, Event::Reload(task));
-        }
-    }
-
     /// Whether a task does not know all that is out under the reigns before its own, and learns it or has it from the node
     /// above.
     pub(crate) fn is_learning(&self, task: u32) -> bool {

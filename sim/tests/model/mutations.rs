@@ -10,7 +10,13 @@
 
 use lessor_sim::mutation::GrantorMutation::{
     AckWithoutSeq, ClaimAfterShown, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded, ClaimsUnlimited,
-    CreditAtDecision, EarlierUnconfirmed, EarlierUncounted, EchoRenews, EchoUncounted, EmptyIsNothing, EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, KindForgotten, LeaderFreesOld, LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays, MarkLate, MarkOfOtherKind, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NumberBehind, OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt, ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, TrustAmount, TrustOldRecord, UnitOnTop, UnknownBelow, UntoldIsNothing,
+    CreditAtDecision, EarlierUnconfirmed, EarlierUncounted, EchoRenews, EchoUncounted, EmptyIsNothing,
+    EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, KindForgotten,
+    LeaderFreesOld, LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays,
+    MarkLate, MarkOfOtherKind, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut,
+    NoTokenCheck, NumberBehind, OldConfigGrants, OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt,
+    ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, TrustAmount,
+    TrustOldRecord, UnitOnTop, UnknownBelow, UntoldIsNothing,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -52,7 +58,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 49] = [
+const NOT_NOTICED: [(Mutation, &str); 50] = [
     // There are no marks, and one succession in a row.
     (Grantor(ShortRest), "unary, a succession"),
     (Grantor(RestUnguarded), "unary, a succession"),
@@ -106,6 +112,8 @@ const NOT_NOTICED: [(Mutation, &str); 49] = [
     (Holder(UseReadBefore), "unary"),
     (Grantor(KindAtOnce), "unary"),
     (Grantor(KindForgotten), "unary, a succession"),
+    // There is one configuration.
+    (Grantor(OldConfigGrants), "unary, a succession"),
     (Grantor(MarkOfOtherKind), "unary, a succession"),
     (Holder(DeadlineMoves), "unary"),
     // Nothing is advised.

@@ -64,12 +64,15 @@ pub(crate) fn units_under_the_mark_of_a_rate(without: Option<Mutation>) -> Optio
     let (mut node, mut written) = (gauge(without, record), kinds);
     let (wish, over) =
         (Report { wants: 5.0, ..Report::default() }, Time::ZERO + LEASE + Duration::from_secs(2));
-    ask_written(&mut node, Time::ZERO + LEASE / 2, &wish, &mut written);
+    // Before it is written how much of the mark is left from before.
+    ask_written(&mut node, Time::ZERO + Duration::from_secs(1), &wish, &mut written);
     let early = ask(&mut node, over, "gauge", &wish, true);
-    let said = written.get(&hall::resource()).copied();
     let late = ask_written(&mut node, over, &wish, &mut written);
-    assert_eq!((late, written.get(&hall::resource())), (units(5), Some(&Kind::Gauge)));
-    (early > Amount::ZERO).then(|| format!("{early} units are out, and the record says {said:?}"))
+    assert_eq!(late, units(5), "it is served when that is written");
+    let said = written.get(&hall::resource());
+    let is_wrong = early > Amount::ZERO || said != Some(&Kind::Gauge);
+    is_wrong
+        .then(|| format!("{early} units were granted at once, and {late} are out: the record says {said:?}"))
 }
 
 fn gauge(without: Option<Mutation>, record: Record) -> Node {

@@ -9,5 +9,6 @@ mod house;
 
 mod access;
 mod compose;
+mod editions;
 mod figures;
 mod papers;

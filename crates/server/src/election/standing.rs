@@ -65,6 +65,11 @@ impl Candidate {
             }
             Ok(Answer::Read { stored: None, .. }) => {
                 self.out.succeeded(call);
+                if now < self.stands_from {
+                    // Another one may come to lead meanwhile.
+                    self.tell_leader(None);
+                    return Phase::Resting { until: self.stands_from.min(now + self.config.longest_wait()) };
+                }
                 self.poise(now, None)
             }
             Ok(other) => self.rest(now, call, &Failure::unexpected(&other)),
@@ -211,7 +216,7 @@ impl Candidate {
         let spread = self.config.keep_alive.mul_f64(SPREAD * fraction(self.config.nonce, self.campaigns));
         let goes_first = self.last.is_none() || self.last == self.heard;
         let wait = if goes_first { spread } else { self.config.keep_alive + spread };
-        Phase::Poised { at: now + wait, following }
+        Phase::Poised { at: (now + wait).max(self.stands_from), following }
     }
 
     fn doubt(&mut self, now: Time, lease: Lease, call: Pending, failure: &Failure) -> Phase {

@@ -5,12 +5,13 @@ use lessor_proto::message::Report;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::parent::Above;
-use super::{Node, reign};
+use super::{Node, longest, reign};
+use crate::config::Longest;
 use crate::ledger::Ghost;
 use crate::marks::{MarkWrite, Need, Over};
 use crate::mutation::Mutation;
 use crate::repository::{Legacy, Template};
-use crate::resource::shows_earlier;
+use crate::resource::{Resource, shows_earlier};
 
 // === impl Node ===
 
@@ -87,6 +88,23 @@ impl Node {
             if !marks.note(now, id, need) {
                 resource.forget_lack();
             }
+        }
+    }
+
+    /// The record is to say how long leases are granted for: by the templates in force, and of what they do not cover any more
+    /// as before, as long as somebody holds any of it.
+    pub(super) fn tell_longest(&mut self, now: Time) {
+        let uncovered = self.resources.iter().filter(|(id, _)| self.template(id).is_none());
+        let of = |(id, resource): (&ResourceId, &Resource)| {
+            let length = resource.terms().legacy.counted(resource.terms().lease_length);
+            match id.is_floor() {
+                true => Longest { safe_lease: length, ..Longest::default() },
+                false => Longest { lease: length, ..Longest::default() },
+            }
+        };
+        let longest = uncovered.map(of).fold(longest(&self.repository, &self.config), Longest::max);
+        if let Some(marks) = &mut self.marks {
+            marks.set_longest(now, longest, self.config.drift);
         }
     }
 

@@ -60,6 +60,8 @@ pub struct Election {
     requests: mpsc::UnboundedSender<Request>,
     events: mpsc::UnboundedReceiver<Event>,
     authority: Arc<Authority>,
+    /// How long etcd is asked to keep the key of a leader.
+    pub(in crate::shell) ttl: Duration,
     task: JoinHandle<()>,
 }
 
@@ -149,12 +151,13 @@ impl Election {
     /// Outside a tokio runtime with its timer.
     pub fn start(options: EtcdOptions, config: ElectionConfig) -> Result<Election, StartError> {
         let endpoints = Endpoints::new(options, config.call_timeout)?;
+        let ttl = config.ttl;
         let candidate = Candidate::new(clock::now(), config)?;
         let (requests, requested) = mpsc::unbounded_channel();
         let (happened, events) = mpsc::unbounded_channel();
         let authority = Arc::new(Authority::default());
         let task = Task::new(candidate, endpoints, requested, happened, Arc::clone(&authority));
-        Ok(Election { requests, events, authority, task: tokio::spawn(task.run()) })
+        Ok(Election { requests, events, authority, ttl, task: tokio::spawn(task.run()) })
     }
 
     /// What happens next; nothing more after [`Event::Resigned`]. [`Event::Written`] is told to the one who wrote instead.
@@ -187,6 +190,18 @@ impl Election {
         // A task that has ended drops it, and the receiver says so.
         let _ = self.requests.send(Request::Write { write: Box::new(write), done });
         receiver
+    }
+
+    /// Leaves it to others to lead for so long, or until [`Election::stand_again`]: [`Event::Deposed`] says when this task
+    /// leads no more.
+    pub fn stand_aside(&self, time: Duration) {
+        // A task that has ended stands no more.
+        let _ = self.requests.send(Request::Aside(time));
+    }
+
+    /// Stands for election from here on, as everybody does.
+    pub fn stand_again(&self) {
+        let _ = self.requests.send(Request::Stand);
     }
 
     /// Gives up for good: there is no authority any more when this returns, and [`Event::Resigned`] says when another may

@@ -6,6 +6,7 @@ mod clocks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::shell::clock;
 use lessor_proto::message::Leader;
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
@@ -14,11 +15,15 @@ use self::clocks::Clocks;
 use super::driver::{Driver, Unanswered};
 use super::etcd::{Election, NotWritten};
 use crate::election::Event;
+use crate::election::lag::{Lag, Step};
 use crate::election::record::{RecordWrite, Terms};
 use crate::marks::MarkWrite;
 
 /// How long to wait until another may lead, when this task ends.
 const RESIGNATION: Duration = Duration::from_secs(3);
+
+/// How often a leader looks whether it has the configuration that was in force.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A write of the record that has been asked for.
 struct Writing {
@@ -32,10 +37,12 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
     let Ok(mut writes) = driver.record_writes() else { return };
     let mut writing: Option<Writing> = None;
     let mut clocks = Clocks::new(driver.drift());
+    let (mut lag, mut looks) = (Lag::new(election.ttl), tokio::time::interval(LOOK));
     loop {
         let outcome = tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => break,
             Some(event) = election.event() => tell(&driver, event, &mut clocks),
+            _ = looks.tick() => keep_up(&driver, &election, &mut lag),
             epoch = clocks.go_on() => match epoch {
                 Some(epoch) => {
                     election.hear_clock();
@@ -77,6 +84,23 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
             warn!(after = ?RESIGNATION, "etcd has not heard that this task leads no more: its key has to end");
         }
     }
+}
+
+/// Leaves it to others to lead for want of the configuration that was in force, and stands again when it is there.
+fn keep_up(driver: &Driver, election: &Election, lag: &mut Lag) -> Result<(), Unanswered> {
+    let (here, later) = driver.editions()?;
+    match lag.look(clock::now(), here, later) {
+        Some(Step::Aside(time)) => {
+            election.stand_aside(time);
+            warn!(version = here, ?later, at_most = ?time, "this task leaves it to others to lead: its configuration is older");
+        }
+        Some(Step::Stand) => {
+            election.stand_again();
+            info!(version = here, "this task may lead again: it has the configuration that was in force");
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 /// Does what an event asks for.

@@ -5,7 +5,8 @@
 //! except before a moment with `!`: until then the process was frozen. A story starts with `task`; `run` goes on with it. The task is `a`, and its leases are numbered from 5 on. A call is answered by
 //! its name and what came of it: `look free`, `campaign won 7`, `write fails timeout`. After `etcd hears` keep-alives and
 //! looks of a leader are answered at once and not told, until `etcd silent`; events have a star. Whoever is followed says at
-//! once what its clock shows, after `clocks silent` no more.
+//! once what its clock shows, after `clocks silent` no more. `aside 60s` is to leave it to others to lead for so long, and
+//! `stand` to stand again.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -159,6 +160,8 @@ impl Story {
             "etcd" => self.hears = words.next() == "hears",
             "clocks" => self.deaf = words.next() == "silent",
             "resign" => self.candidate.resign(self.now),
+            "aside" => self.candidate.stand_aside(self.now, duration(words.next())),
+            "stand" => self.candidate.stand_again(self.now),
             "authority" => {
                 let until = self.candidate.authority_until();
                 self.note(

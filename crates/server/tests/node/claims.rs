@@ -111,6 +111,8 @@ fn nothing_is_granted_with_an_earlier_configuration_than_was_in_force() {
     assert_eq!((write(&mut node, 10), node.later_config()), (7, Some(7)));
     let answer = ask(&mut node, 20, "a", None);
     assert_eq!((answer.grants.len(), answer.retry), (0, Some(Duration::from_secs(1))));
+    let more = node.next_marks(Time::ZERO + Duration::from_millis(25));
+    assert_eq!(more, None, "a mark for what is not granted would be waited for by the next leader");
 
     // It catches up, and what is in force from then on is written down too.
     node.reload(Time::ZERO + Duration::from_millis(30), repository(template(40.0)).at_version(8));

@@ -51,6 +51,12 @@ impl Driver {
         })
     }
 
+    /// The version of the configuration here, and the later one for want of which this task grants nothing, if it leads.
+    pub(in crate::shell) fn editions(&self) -> Result<(u64, Option<u64>), Unanswered> {
+        let house = self.house()?;
+        Ok((house.repository.version(), house.node.as_ref().and_then(Node::later_config)))
+    }
+
     /// Another task leads, or none that is known.
     pub(in crate::shell) fn follow(&self, leader: Leader, epoch: Option<u64>) -> Result<(), Unanswered> {
         self.visit(|house, _| house.follow(leader, epoch))

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -21,6 +22,8 @@ use crate::election::{Candidate, Event, Ticket};
 pub(super) enum Request {
     Write { write: Box<RecordWrite>, done: oneshot::Sender<Result<(), NotWritten>> },
     HearClock,
+    Aside(Duration),
+    Stand,
     Resign,
 }
 
@@ -191,6 +194,8 @@ impl Task {
                 None => drop(done.send(Err(NotWritten))),
             },
             Request::HearClock => self.candidate.hear_clock(),
+            Request::Aside(time) => self.candidate.stand_aside(clock::now(), time),
+            Request::Stand => self.candidate.stand_again(clock::now()),
             Request::Resign => self.candidate.resign(clock::now()),
         }
     }

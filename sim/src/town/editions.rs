@@ -1,0 +1,161 @@
+//! The configuration as it reaches tasks: each has a copy of its own, and finds the newest, or an older one, when it begins
+//! and when it looks again.
+
+use lessor_proto::Time;
+use lessor_server::election::lag::{Lag, Step};
+use lessor_server::repository::Repository;
+
+use super::{Event, Resource, Town, repository};
+use crate::plan::{Election, Terms};
+use crate::process::Party;
+use crate::story::What;
+
+/// One edition of the configuration of all places. Its number is its place among all, from one on.
+#[derive(Clone, Debug)]
+pub(crate) struct Edition {
+    resources: Vec<Resource>,
+    /// By place.
+    terms: Vec<Terms>,
+}
+
+/// Of a thousand that begin or look again, so many find an older edition for a while.
+const STALE: u32 = 250;
+
+// === impl Town ===
+
+impl Town {
+    /// What is configured from here on is another edition, where tasks have copies of their own.
+    pub(super) fn publish(&mut self) {
+        if self.rules.editions {
+            let terms = self.places.iter().map(|place| place.terms).collect();
+            self.editions.push(Edition { resources: self.resources.clone(), terms });
+        }
+    }
+
+    /// All tasks of all places hear of another configuration, each a little later or earlier.
+    pub(super) fn spread_configuration(&mut self) {
+        self.publish();
+        (0..self.places.len() as u32).for_each(|place| self.tell(place));
+    }
+
+    /// The same of the tasks of one place. Where they have copies, those of others hear of the new number as well.
+    pub(super) fn tell_configuration(&mut self, place: u32) {
+        match self.rules.editions {
+            true => self.spread_configuration(),
+            false => self.tell(place),
+        }
+    }
+
+    fn tell(&mut self, place: u32) {
+        for task in self.places[place as usize].tasks.clone() {
+            let at = self.dice.time(std::time::Duration::ZERO, std::time::Duration::from_secs(1));
+            match self.rules.editions && self.dice.chance(STALE) {
+                true => {
+                    let at = self.spell();
+                    self.agenda.put(at, Event::Reload(task));
+                }
+                false => self.later(at, Event::Reload(task)),
+            }
+        }
+    }
+
+    /// A task looks what is configured: mostly the newest, or for a while an older edition. When the faults are over it is the
+    /// newest.
+    pub(super) fn look_at_configuration(&mut self, task: u32) {
+        let Some(newest) = self.editions.len().checked_sub(1) else { return };
+        let mut found = newest;
+        if self.faulty() && self.dice.chance(STALE) {
+            found = self.dice.index(newest + 1);
+            let at = self.spell();
+            self.agenda.put(at, Event::Reload(task));
+        }
+        self.tasks[task as usize].edition = found;
+        self.note(Party::Task(task).who(), What::Edition, [found as u64 + 1, newest as u64 + 1, 0]);
+    }
+
+    /// The number of the edition that a task has, where they are counted.
+    fn version(&self, task: u32) -> Option<u64> {
+        (!self.editions.is_empty()).then(|| self.tasks[task as usize].edition as u64 + 1)
+    }
+
+    /// What a task has been told.
+    pub(crate) fn repository(&self, task: u32) -> Repository {
+        let place = self.tasks[task as usize].place;
+        let found = &self.places[place as usize];
+        // A leader whose record says nothing learns what may be out when it begins.
+        let learns = self.rules.election == Election::Alone || self.rules.memory.etcd.is_some();
+        let learning = if learns { found.longest_lease } else { std::time::Duration::ZERO };
+        let edition = self.editions.get(self.tasks[task as usize].edition);
+        let resources = edition.map_or(&self.resources, |edition| &edition.resources);
+        let terms = edition.map_or(found.terms, |edition| edition.terms[place as usize]);
+        let found = repository(resources, terms, learning, self.rules.fallback)
+            .expect("templates that hold together");
+        found.at_version(self.version(task).unwrap_or_default())
+    }
+
+    /// A leader hears of the configuration in force.
+    pub(super) fn reload(&mut self, task: u32) {
+        self.look_at_configuration(task);
+        let place = self.tasks[task as usize].place;
+        let (now, repository) = (self.local(Party::Task(task)), self.repository(task));
+        let version = repository.version();
+        let Some(reign) = &mut self.tasks[task as usize].reign else { return self.keep_up(task) };
+        reign.newest = reign.newest.max(version);
+        reign.node.reload(now, repository);
+        if place == 0 && self.places[0].head == Some(task) {
+            self.configured(task, false);
+        }
+        self.drive_task(task);
+    }
+
+    /// The root acts by what `task` has been told from here on, unless a later edition was in force: then it grants nothing. A
+    /// new leader of it does not know which leases are reduced already.
+    pub(super) fn configured(&mut self, task: u32, succession: bool) {
+        let reign = self.tasks[task as usize].reign.as_ref();
+        let is_outdated = reign.is_some_and(|reign| reign.node.later_config().is_some());
+        let repository = self.repository(task);
+        for index in 0..self.resources.len() {
+            let id = &self.resources[index].id;
+            let longest = self.places[0].longest(id) + self.places[0].authority;
+            let patience: Time = self.now + self.rules.drift.stretch(self.rules.drift.stretch(longest));
+            // What is reserved is told as a fraction, and rounded.
+            let capacity = repository.find(id).map_or(0, |template| match id.is_floor() {
+                true => template.capacity.as_micros(),
+                false => template.shared().as_micros(),
+            });
+            let capacity = if is_outdated { self.oracle.limit_of(index) } else { capacity };
+            self.oracle.limit(index, capacity, patience, succession);
+        }
+    }
+
+    /// A task leaves it to others to lead for want of the edition that was in force, or stands again, as in the body of a server.
+    pub(super) fn keep_up(&mut self, task: u32) {
+        let Some(version) = self.version(task) else { return };
+        let now = self.local(Party::Task(task));
+        let found = &mut self.tasks[task as usize];
+        let Some(candidate) = &mut found.candidate else { return };
+        let ttl = candidate.config().ttl;
+        let later = found.reign.as_ref().and_then(|reign| reign.node.later_config());
+        match found.lag.get_or_insert_with(|| Lag::new(ttl)).look(now, version, later) {
+            Some(Step::Aside(time)) => {
+                candidate.stand_aside(now, time);
+                self.note(Party::Task(task).who(), What::Aside, [version, later.unwrap_or_default(), 0]);
+            }
+            Some(Step::Stand) => candidate.stand_again(now),
+            None => return,
+        }
+        self.drive_task(task);
+    }
+
+    /// A leader grants nothing by an older edition than was in force under it, or under one before it by what that has left.
+    pub(crate) fn watch_edition(&mut self, task: u32) {
+        let (Some(version), Some(reign)) = (self.version(task), &self.tasks[task as usize].reign) else {
+            return;
+        };
+        let newest = reign.newest;
+        if version < newest && reign.keeps {
+            self.oracle
+                .fail(26, || format!("task {task} grants by edition {version}, and {newest} was in force"));
+        }
+    }
+}
