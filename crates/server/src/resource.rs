@@ -42,7 +42,7 @@ use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use self::certain::Certain;
-use self::child::{Child, Demands};
+use self::child::{Child, Claimed, Demands};
 use self::children::Children;
 use self::earlier::Earlier;
 use self::echoed::Echoed;
@@ -379,7 +379,7 @@ impl Resource {
         let Some(slot) = slot.filter(|&slot| !self.children.at(slot).has_heard(report_id)) else { return };
         self.unsettled = true;
         let claims = self.ledger.ghost() > Amount::ZERO || self.deferred.contains_key(&slot);
-        if claims && self.children.at(slot).claimed {
+        if claims && self.children.at(slot).claimed != Claimed::Nothing {
             // It stays known as long as it could claim again.
             let before = self.ledger.lent();
             self.acknowledge(slot, u64::MAX, Amount::ZERO);

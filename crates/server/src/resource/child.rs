@@ -49,11 +49,20 @@ pub(crate) struct Child {
     /// It appeared beside another life of the same id and has reported only once: its leases are short.
     pub(crate) provisional: bool,
     /// It was charged for what it has from an earlier leader, which happens once.
-    pub(crate) claimed: bool,
-    /// Whether all of it was charged to it.
-    pub(super) covered: bool,
+    pub(crate) claimed: Claimed,
     /// What it knows of domains.
     pub(crate) knows: Knows,
+}
+
+/// How much of what a holder has from an earlier leader it was charged for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Claimed {
+    /// It has not claimed anything.
+    Nothing,
+    /// Less than it showed.
+    Less,
+    /// All that it showed.
+    All,
 }
 
 /// Which policies of domains a holder has.
@@ -113,8 +122,7 @@ impl Child {
             superseded: false,
             withdrawn: false,
             provisional: false,
-            claimed: false,
-            covered: false,
+            claimed: Claimed::Nothing,
             knows: Knows::Nothing,
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Has, Report};
 use lessor_proto::{Amount, Time};
 
-use super::child::Child;
+use super::child::{Child, Claimed};
 use super::hearing::holder;
 use super::slab::Slot;
 use super::{Reign, Resource};
@@ -125,10 +125,10 @@ impl Resource {
             self.claims.doubt(Doubt::TooLarge);
         }
         let child = self.children.at_mut(slot);
-        child.claimed = true;
         // All that it may have used so far is known from here on, and what it gives back of it is free.
         let taken = self.ledger.claim(&mut child.account, claimed, 0, origin);
-        child.covered = taken >= claimed || reign.config.rules.lack(Mutation::LineIsAll);
+        let is_all = taken >= claimed || reign.config.rules.lack(Mutation::LineIsAll);
+        child.claimed = if is_all { Claimed::All } else { Claimed::Less };
         self.claims.honoured += u64::from(has.capacity > Amount::ZERO);
         if reign.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);
@@ -176,7 +176,7 @@ impl Resource {
     /// Whether the holder at `slot` has more from an earlier life of this node than `amount`, and for longer than until `now`:
     /// it is not told of so little.
     pub(super) fn has_more(&self, now: Time, slot: Slot, amount: Amount) -> bool {
-        let shown = self.shown.get(&slot).filter(|_| !self.children.at(slot).covered);
+        let shown = self.shown.get(&slot).filter(|_| self.children.at(slot).claimed != Claimed::All);
         shown.is_some_and(|&(shown, until)| now < until && amount < shown)
     }
 

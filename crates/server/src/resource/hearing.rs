@@ -3,7 +3,7 @@
 use lessor_proto::message::{Ask, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
-use super::child::{Child, Demands};
+use super::child::{Child, Claimed, Demands};
 use super::earlier::Earlier;
 use super::slab::Slot;
 use super::{Holder, Life, Reign, Resource};
@@ -259,7 +259,7 @@ fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> 
     match has.order {
         Some(order) if order.epoch == epoch => Some((child.in_round(order.seq)?, held)),
         // Of an earlier reign: it keeps to less of what it has claimed.
-        Some(order) if order.epoch < epoch && child.claimed => Some((0, held)),
+        Some(order) if order.epoch < epoch && child.claimed != Claimed::Nothing => Some((0, held)),
         Some(_) => None,
         None => Some((child.account.oldest_of(has.capacity)?.into(), held)),
     }

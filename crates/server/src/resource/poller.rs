@@ -15,7 +15,7 @@ use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
 use lessor_proto::{Amount, Time};
 
 use super::answer::SOON;
-use super::child::Child;
+use super::child::{Child, Claimed};
 use super::claim::origin;
 use super::hearing::holder;
 use super::slab::Slot;
@@ -145,7 +145,7 @@ impl Resource {
         let child = self.children.at_mut(slot);
         // It goes on after what it shows, so that this is of its round.
         let seq = child.in_round(lease.order.seq).and_then(|seq| u32::try_from(seq).ok()).unwrap_or(u32::MAX);
-        child.claimed = true;
+        child.claimed = Claimed::Less;
         let taken = self.ledger.claim(&mut child.account, amount, seq, origin(lease.origin, reign.config));
         self.claims.honoured += u64::from(amount > Amount::ZERO);
         if reign.config.claims == Claims::Deferred {
