@@ -81,7 +81,8 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::RestUnguarded => Swarm(50),        // 1, 4, 8: I6
         GrantorMutation::ClaimUnwritten => Swarm(100),      // 3, 12, 18: I6
         GrantorMutation::ClaimFromLast => Noticed::Story(rests::claimed_from_the_rest),
-        GrantorMutation::ClaimAfterShown => Swarm(400), // 347: I3
+        // Towns notice it about once in some thousand seeds.
+        GrantorMutation::ClaimAfterShown => Noticed::Story(inherited::after_it_was_shown),
         GrantorMutation::ClaimsUnlimited => Noticed::Story(claims::a_liar),
         GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
         GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),
@@ -133,7 +134,7 @@ fn election(mutation: ElectionMutation) -> Noticed {
         ElectionMutation::NoReadBack => Swarm(80),      // 3, 7, 8: I13
         ElectionMutation::NoGuard => Swarm(200),        // 7, 10, 19: I15
         ElectionMutation::NoOrder => Swarm(150),        // 2, 7, 15: I6
-        ElectionMutation::EpochOfRevision => Both(330, memory::a_wiped_etcd), // 33, 47, 182: I4
+        ElectionMutation::EpochOfRevision => Both(700, memory::a_wiped_etcd), // 497: I4
     }
 }
 

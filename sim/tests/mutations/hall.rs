@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Band, Bands, Has, HolderKind, Order};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Record};
-use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
+use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 use lessor_server::token::{Bearer, Content, Key, Keys};
 use lessor_sim::mutation::Mutation;
 
@@ -43,6 +43,13 @@ pub(crate) fn repository(capacity: u64) -> Repository {
     Repository::new(vec![template]).expect("it holds together")
 }
 
+/// The same of a gauge.
+pub(crate) fn gauge(capacity: u64) -> Repository {
+    let rate = repository(capacity);
+    let template = Template { kind: Kind::Gauge, ..Template::clone(&rate.templates()[0]) };
+    Repository::new(vec![template]).expect("it holds together")
+}
+
 /// The first leader.
 pub(crate) fn first(without: Option<Mutation>, capacity: u64) -> Node {
     lead(without, capacity, 1, Some(Record::default()))
@@ -51,6 +58,13 @@ pub(crate) fn first(without: Option<Mutation>, capacity: u64) -> Node {
 /// The second leader, under whose predecessor everything was out. It believes what it is shown.
 pub(crate) fn successor(without: Option<Mutation>, capacity: u64) -> Node {
     lead(without, capacity, 2, Some(left(capacity)))
+}
+
+/// The same of a gauge.
+pub(crate) fn successor_of_units(without: Option<Mutation>, capacity: u64) -> Node {
+    let mut node = successor(without, capacity);
+    node.reload(Time::ZERO, gauge(capacity));
+    node
 }
 
 /// The same where only so much was out.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::holding::Proof;
 use lessor_client::session::{Action, Transport};
-use lessor_proto::message::{Ask, Band, Bands, Has, HolderKind, Lasts, Order, Report};
+use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Time};
 use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Record};
 use lessor_sim::mutation::Mutation;
@@ -24,6 +24,72 @@ pub(crate) fn and_ended_since(without: Option<Mutation>) -> Option<String> {
         return Some(format!("{early} of 10 are charged to a node below which 10 are in use"));
     }
     (late > Amount::ZERO).then(|| format!("{late} are claimed that have ended"))
+}
+
+/// All 10 units were out to a node, and below it to a client, which has them in flight. Both the node and the one above have
+/// new leaders. The client comes when its node has shown already what is out below. When what was out before is over above,
+/// the units are in nobody's books there; so they must not be in use any more. Until its lease ends they are the client's.
+pub(crate) fn after_it_was_shown(without: Option<Mutation>) -> Option<String> {
+    let mut above = hall::successor_of_units(without, 10);
+    let mut node = between(without);
+    node.reload(Time::ZERO, hall::gauge(10));
+    let end = Time::ZERO + Duration::from_secs(5) + LEFT;
+    let (mut in_use_until, mut order) = (end, Order { epoch: 1, seq: 5 });
+    ask(&mut node, Time::ZERO, "other", 1, None);
+    for second in 0..100 {
+        let now = Time::ZERO + Duration::from_secs(second);
+        node.advance(now);
+        while let Some(output) = node.poll(now) {
+            let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
+            let answer = above.ask(now, &ask).expect("it is asked well");
+            node.on_parent(now, FromParent::Answered { id, answer });
+        }
+        if second >= 5 && second % 5 == 0 && now < in_use_until {
+            let left = end.since(now);
+            let capacity = if order.epoch == 1 { units(10) } else { Amount::ZERO };
+            let lasts = Some(Lasts { length: hall::LEASE, remaining: left, counts: left });
+            let has = Has { capacity, order: Some(order), token: Vec::new(), lasts };
+            if let Some(grant) = ask(&mut node, now, "client", 1 + second, Some(has)) {
+                in_use_until = now + grant.length;
+                order = grant.order.expect("a grant has a number");
+            }
+        }
+        above.advance(now);
+        // Before it is asked for, all of it is out by the record.
+        let charged = above.books(now, &resource()).map_or(units(10), |books| {
+            books.children.iter().map(|child| child.charge).fold(books.ghost, Amount::saturating_add)
+        });
+        if now < in_use_until && charged < units(10) {
+            return Some(format!("10 units are in use after {second} s, and {charged} charged above"));
+        }
+        if in_use_until < end {
+            return Some(format!("the units are the client's until {end}, and it has lost them before"));
+        }
+    }
+    None
+}
+
+fn ask(node: &mut Node, now: Time, name: &str, report_id: u64, has: Option<Has>) -> Option<Grant> {
+    let held = has.as_ref().map(|_| units(10));
+    let report = Report {
+        resource: resource(),
+        bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants: 10.0 }, 1),
+        has,
+        held,
+        domains: None,
+        integer: Some(true),
+        peak: None,
+    };
+    let ask = Ask {
+        kind: HolderKind::Client,
+        holder: ClientId::new(name, 16).expect("a name"),
+        incarnation: Some(1),
+        report_id: Some(report_id),
+        target_epoch: Some(2),
+        line: None,
+        reports: vec![report],
+    };
+    node.ask(now, &ask).expect("it is asked well").grants.pop()
 }
 
 /// What the node is charged with in the books of the successor above.
