@@ -273,7 +273,7 @@ impl Resource {
     fn fullest(&self, now: Time, dip: f64) -> Option<Giver> {
         self.streaming.priorities().into_iter().rev().find_map(|priority| {
             let givers = self.streaming.fullest(priority).filter_map(|slot| self.giver(now, slot, dip));
-            givers.max_by_key(|giver| giver.yields())
+            givers.max_by_key(Giver::yields)
         })
     }
 
@@ -281,7 +281,7 @@ impl Resource {
     fn others_by_yield(&self, now: Time, others: &[Slot], dip: f64) -> Vec<Giver> {
         let listening = others.iter().filter(|slot| !self.streaming.is_parked(**slot));
         let mut givers: Vec<Giver> = listening.filter_map(|&slot| self.giver(now, slot, dip)).collect();
-        givers.sort_by_key(|giver| giver.yields());
+        givers.sort_by_key(Giver::yields);
         givers
     }
 
