@@ -4,10 +4,10 @@
 //! Whatever moves a share or frees capacity leaves the resource *unsettled*. It is settled at the next look at it, which
 //! comes at once, but not sooner after the last one than that one was worth: a resource with many listeners is looked at
 //! less often, and one look tells no more than a slice of them before others are heard. A share that has moved by less than
-//! the *tolerance* is not worth a message by itself; it is told when that is needed for those who are short
-//! ([`super::feeding`]), or with a heartbeat that finds it off by a quarter of that. The tolerance grows with the number
-//! of listeners, one part in 100,000 of the share for each, as does what it costs to tell them all: from a thousand on it
-//! is one per cent. A listener whose stream takes nothing is not looked at before it does.
+//! the *tolerance* is not worth a message by itself. It is told when that is needed for those who are short
+//! ([`super::feeding`]), or with a heartbeat; where a hundred listen, with one that finds it off by a quarter of that. The
+//! tolerance grows with the number of listeners, one part in 100,000 of the share for each, as does what it costs to tell
+//! them all: from a thousand on it is one per cent. A listener whose stream takes nothing is not looked at before it does.
 
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ const PACE_PER_LOOK: Duration = Duration::from_micros(1);
 /// By how much a share may move untold, as a fraction of it, for each listener, and at most.
 const TOLERANCE_PER_LISTENER: f64 = 1e-5;
 const MOST_TOLERANCE: f64 = 0.01;
+/// From this tolerance on, which is that of a hundred listeners, a heartbeat keeps what is nearly right.
+const LEAST_KEPT: f64 = 1e-3;
 
 /// For so long a grant and a report may have crossed.
 const CROSSING: Duration = Duration::from_secs(1);
@@ -358,11 +360,13 @@ impl Resource {
         told
     }
 
-    /// Whether a heartbeat keeps a grant of `amount` where `target` is due.
+    /// Whether a heartbeat keeps a grant of `amount` where `target` is due. A few listeners are told exactly.
     fn is_near(&self, amount: Amount, target: Amount) -> bool {
         let moved = amount.max(target).saturating_sub(amount.min(target));
-        let is_little = moved.as_f64() <= target.as_f64() * self.tolerance() / 4.0;
-        !self.differs(amount, target) || is_little && !self.terms.is_whole()
+        let tolerance =
+            Some(self.tolerance()).filter(|&tolerance| tolerance >= LEAST_KEPT && !self.terms.is_whole());
+        let is_little = |tolerance: f64| moved.as_f64() <= target.as_f64() * tolerance / 4.0;
+        !self.differs(amount, target) || tolerance.is_some_and(is_little)
     }
 
     pub(super) fn tolerance(&self) -> f64 {
