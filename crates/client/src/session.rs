@@ -173,6 +173,12 @@ impl Session {
         self.find(resource).is_ok_and(|place| self.entries[place].holding.is_of_learner())
     }
 
+    /// Whether whoever granted the lease of `resource` said that it counts more than that for it.
+    #[must_use]
+    pub fn is_recalled(&self, resource: &ResourceId) -> bool {
+        self.find(resource).is_ok_and(|place| self.entries[place].holding.is_ack_wanted())
+    }
+
     /// Uses nothing of `resource` from here on; a release goes out if a server may count something.
     pub fn remove(&mut self, now: Time, resource: &ResourceId) {
         if let Ok(place) = self.find(resource)

@@ -60,9 +60,9 @@ pub(crate) fn successor(without: Option<Mutation>, capacity: u64) -> Node {
     lead(without, capacity, 2, Some(left(capacity)))
 }
 
-/// The same of a gauge.
-pub(crate) fn successor_of_units(without: Option<Mutation>, capacity: u64) -> Node {
-    let mut node = successor(without, capacity);
+/// The same of a gauge. If it is `unsure` how long leaders before it went on, it believes nobody.
+pub(crate) fn successor_of_units(without: Option<Mutation>, capacity: u64, unsure: bool) -> Node {
+    let mut node = lead(without, capacity, 2, Some(Record { unsure, ..left(capacity) }));
     node.reload(Time::ZERO, gauge(capacity));
     node
 }

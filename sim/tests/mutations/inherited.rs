@@ -27,13 +27,19 @@ pub(crate) fn and_ended_since(without: Option<Mutation>) -> Option<String> {
 }
 
 /// All 10 units were out to a node, and below it to a client, which has them in flight. Both the node and the one above have
-/// new leaders. The client comes when its node has shown already what is out below. When what was out before is over above,
-/// the units are in nobody's books there; so they must not be in use any more. Until its lease ends they are the client's.
+/// new leaders. The client comes when its node has shown already what is out below, or the one above does not believe that.
+/// When what was out before is over above, the units are in nobody's books there; so they must not be in use any more.
+/// Until its lease ends they are the client's.
 pub(crate) fn after_it_was_shown(without: Option<Mutation>) -> Option<String> {
-    let mut above = hall::successor_of_units(without, 10);
+    let late = uncounted_above(without, 5, false);
+    late.or_else(|| uncounted_above(None, 1, false)).or_else(|| uncounted_above(without, 1, true))
+}
+
+fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool) -> Option<String> {
+    let mut above = hall::successor_of_units(without, 10, unsure);
     let mut node = between(without);
     node.reload(Time::ZERO, hall::gauge(10));
-    let end = Time::ZERO + Duration::from_secs(5) + LEFT;
+    let end = Time::ZERO + Duration::from_secs(first) + LEFT;
     let (mut in_use_until, mut order) = (end, Order { epoch: 1, seq: 5 });
     ask(&mut node, Time::ZERO, "other", 1, None);
     for second in 0..100 {
@@ -44,10 +50,12 @@ pub(crate) fn after_it_was_shown(without: Option<Mutation>) -> Option<String> {
             let answer = above.ask(now, &ask).expect("it is asked well");
             node.on_parent(now, FromParent::Answered { id, answer });
         }
-        if second >= 5 && second % 5 == 0 && now < in_use_until {
+        if second % 5 == first % 5 && second >= first && now < in_use_until {
             let left = end.since(now);
             let capacity = if order.epoch == 1 { units(10) } else { Amount::ZERO };
-            let lasts = Some(Lasts { length: hall::LEASE, remaining: left, counts: left });
+            // What is shown to the one that believes nobody counts no longer than that is waited for.
+            let counts = if unsure { left.min(Duration::from_secs(2)) } else { left };
+            let lasts = Some(Lasts { length: hall::LEASE, remaining: left, counts });
             let has = Has { capacity, order: Some(order), token: Vec::new(), lasts };
             if let Some(grant) = ask(&mut node, now, "client", 1 + second, Some(has)) {
                 in_use_until = now + grant.length;

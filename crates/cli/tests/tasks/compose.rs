@@ -51,7 +51,7 @@ impl Here {
         }
         // All are taken before one is given back.
         let tasks = compose.services.keys().filter(|name| *name != "etcd");
-        let taken = tasks.map(|name| (name, TcpListener::bind("127.0.0.1:0").unwrap())).collect::<Vec<_>>();
+        let taken = tasks.map(|name| (name, listener())).collect::<Vec<_>>();
         let addresses =
             taken.iter().map(|(name, port)| (format!("{name}:15000"), port.local_addr().unwrap()));
         here.extend(addresses.map(|(name, address)| (name, address.to_string())));
@@ -63,6 +63,14 @@ impl Here {
         let word = word.replace("0.0.0.0:15000", &format!("{service}:15000"));
         self.0.iter().fold(word, |word, (there, here)| word.replace(there, here))
     }
+}
+
+/// A listener at a port that the kernel gives to nobody by itself: another test that asks for any port at the moment when
+/// this one is given back does not get it.
+fn listener() -> TcpListener {
+    let ports = std::iter::repeat_with(|| rand::random_range(16_000..32_000));
+    let mut free = ports.take(1_000).filter_map(|port: u16| TcpListener::bind(("127.0.0.1", port)).ok());
+    free.next().expect("a free port")
 }
 
 async fn client(here: &Here, leaf: &str) -> (Client, Resource<Limiter>) {

@@ -114,6 +114,8 @@ impl Node {
         let grantor = super::marks::reign_above(&self.parent, &change.resource);
         let before_us = self.config.record.as_ref().and_then(|record| record.proofs.get(&change.resource));
         let is_the_same = before_us.map(|proof| proof.order.epoch) == grantor;
+        let is_recalled =
+            self.parent.as_ref().is_some_and(|above| above.session.is_recalled(&change.resource));
         let is_told = self.is_told_of_line();
         let earlier = self.parent.as_ref().and_then(|above| above.session.earlier(&change.resource));
         if let Some(resource) = self.resources.get_mut(&change.resource) {
@@ -123,7 +125,8 @@ impl Node {
             }
             // What was inherited is no grant.
             if change.allowance.until > now {
-                resource.note_grantor(is_the_same);
+                let counted = if is_recalled { None } else { change.allowance.capacity };
+                resource.note_grantor(now, is_the_same, counted, self.config.drift);
             }
             // Whoever is not known to have stopped may have been granted something since.
             let is_sure = self.config.record.as_ref().is_some_and(|record| !record.unsure);

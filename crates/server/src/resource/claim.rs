@@ -111,9 +111,10 @@ impl Resource {
             return;
         }
         if self.is_late(reign) {
-            let remaining =
-                has.lasts.map_or(self.terms.lease_length, |lasts| lasts.remaining.min(MOST_SHOWN));
-            self.shown.insert(slot, (has.capacity, reign.config.drift.grantor_end(now, remaining)));
+            let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
+            let end = reign.config.drift.grantor_end(now, remaining.max(self.terms.lease_length));
+            // It is told nothing meanwhile, whatever is due to it.
+            self.shown.insert(slot, (Amount::MAX, end));
             return;
         }
         let child = self.children.at(slot);

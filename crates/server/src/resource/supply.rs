@@ -11,11 +11,13 @@ use lessor_client::allowance::Allowance;
 use lessor_proto::message::{Band, Bands};
 use lessor_proto::{Amount, Drift, Time};
 
+use super::child::Claimed;
 use super::slab::Slot;
 use super::{Reign, Resource};
 use crate::config::NodeConfig;
 use crate::ledger::{Ghost, Ledger, Part};
 use crate::mutation::Mutation;
+use crate::repository::Kind;
 
 /// The longest that a successor waits for claims.
 const LONGEST_SILENCE: Duration = Duration::from_secs(2);
@@ -94,9 +96,31 @@ impl Resource {
         }
     }
 
-    /// The leader of the node above is the one that granted what leaders of this node had before, or another.
-    pub(crate) fn note_grantor(&mut self, is_the_same: bool) {
-        self.is_counted_above.get_or_insert(is_the_same);
+    /// The leader of the node above is the one that granted what leaders of this node had before, or another. If it counts
+    /// no more than `counted`, which is less than what has been claimed here of a gauge, nobody above counts the units in
+    /// flight: whoever has them keeps its lease until that ends, and no longer.
+    pub(crate) fn note_grantor(
+        &mut self,
+        now: Time,
+        is_the_same: bool,
+        counted: Option<Amount>,
+        drift: Drift,
+    ) {
+        let is_first = self.is_counted_above.is_none();
+        let is_same = *self.is_counted_above.get_or_insert(is_the_same);
+        let is_less = counted.is_some_and(|counted| u128::from(counted.as_micros()) < self.ledger.lent())
+            && !self.ledger.rules().lack(Mutation::ClaimAfterShown);
+        if !is_first || is_same || !is_less || self.terms.kind != Kind::Gauge {
+            return;
+        }
+        let end = drift.grantor_end(now, self.terms.lease_length);
+        let claimants = self.children.iter_slots().filter(|(_, child)| child.claimed != Claimed::Nothing);
+        let claimants: Vec<Slot> = claimants.map(|(slot, _)| slot).collect();
+        for slot in claimants {
+            self.children.at_mut(slot).claimed = Claimed::Less;
+            // It is told nothing meanwhile, whatever is due to it.
+            self.shown.insert(slot, (Amount::MAX, end));
+        }
     }
 
     /// The node above allows this much from here on, and `learns` what is out.
