@@ -109,12 +109,13 @@ async fn clients_keep_their_leases_over_a_crash_and_newcomers_wait_until_all_are
 
     eventually("it has learnt", async || house.resource("db").await.unwrap()["learning"] == false).await;
     clients.push(newcomer);
-    for _ in 0..6 {
+    // On a loaded machine leases may have ended while it learnt, and what was granted then counts for a little longer.
+    eventually("everybody has its share", async || {
         for client in &mut clients {
             client.report(&mut server).await.unwrap();
         }
-    }
-    let shares: Vec<f64> = clients.iter().map(Holder::capacity).collect();
-    assert_eq!(shares, [10.0, 30.0, 30.0, 30.0]);
+        clients.iter().map(Holder::capacity).eq([10.0, 30.0, 30.0, 30.0])
+    })
+    .await;
     house.stop().await;
 }
