@@ -18,15 +18,15 @@ use tonic::transport::Channel;
 const CONNECTIONS: usize = 10;
 /// Streams that are being opened at one moment.
 const OPENING: usize = 64;
-/// How long anything is waited for.
+/// The longest wait for anything.
 const AGES: Duration = Duration::from_secs(60);
 
 /// All streams.
 pub(crate) struct Fleet {
-    /// What they are to do.
+    /// The orders to all of them.
     orders: watch::Sender<Orders>,
     tally: Arc<Tally>,
-    /// What the first of them has been granted.
+    /// The last grant to the first of them, in units.
     first: watch::Receiver<f64>,
     /// Wants of the first, told to it.
     wants: mpsc::UnboundedSender<f64>,
@@ -46,7 +46,7 @@ struct Tally {
     grants: AtomicU64,
 }
 
-/// How soon one had its share.
+/// The time until one had its share, and its cost.
 pub(crate) struct Fed {
     /// In seconds.
     pub(crate) took: f64,

@@ -14,10 +14,10 @@ use lessor_client::shell::clock;
 use fleet::Fleet;
 use server::{Child, Kind};
 
-/// How long reports go round in one turn, and how many turns each server has.
+/// The time for which reports go round in one turn, and the turns of each server.
 const TURN: Duration = Duration::from_secs(2);
 const TURNS: usize = 3;
-/// What everybody wants, in units a second; the capacity is half of that for each.
+/// The wants of everybody, in units a second; the capacity is half of that for each.
 pub(crate) const WANTS: f64 = 20.0;
 
 #[tokio::main]

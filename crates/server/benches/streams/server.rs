@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status};
 
 const WHICH: &str = "LESSOR_BENCH_SERVER";
 const STREAMS: &str = "LESSOR_BENCH_STREAMS";
-/// What the kernel counts processor time in, a second, and a page of memory.
+/// The ticks of processor time in a second, and the bytes of a page of memory, as the kernel counts both.
 const TICKS: f64 = 100.0;
 const PAGE: f64 = 4096.0;
 
@@ -39,7 +39,7 @@ pub(crate) struct Child {
 // === impl Kind ===
 
 impl Kind {
-    /// What this process was told to be; nothing: the load generator.
+    /// The server that this process was told to be; absent: it is the load generator.
     pub(crate) fn of_this_process() -> Option<Kind> {
         match std::env::var(WHICH).ok()?.as_str() {
             "echo" => Some(Kind::Echo),
