@@ -111,8 +111,9 @@ impl Resource {
             return;
         }
         if self.is_late(reign) {
-            let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
-            let end = reign.config.drift.grantor_end(now, remaining.max(self.terms.lease_length));
+            let remaining =
+                has.lasts.map_or(self.terms.lease_length, |lasts| lasts.remaining.min(MOST_SHOWN));
+            let end = reign.config.drift.grantor_end(now, remaining);
             // It is told nothing meanwhile, whatever is due to it.
             self.shown.insert(slot, (Amount::MAX, end));
             return;

@@ -22,6 +22,8 @@ pub(crate) struct Streaming {
     by_peer: BTreeMap<Peer, Slot>,
     /// Those who have not been told anything on their stream, and can be.
     owed: BTreeSet<Slot>,
+    /// Those who are owed a grant that could not be made when it was tried last.
+    stalled: BTreeSet<Slot>,
     /// The greatest priority first.
     ranks: BTreeMap<Reverse<i64>, Ranks>,
     /// Those without a rank.
@@ -112,7 +114,7 @@ impl Streaming {
     pub(crate) fn remove(&mut self, slot: Slot) {
         let Some(listener) = self.listeners.remove(&slot) else { return };
         self.by_peer.remove(&listener.peer);
-        self.owed.remove(&slot);
+        self.disown(slot);
         self.others.remove(&slot);
         if let Some(rank) = listener.rank.filter(|_| !listener.is_parked) {
             self.leave(slot, rank);
@@ -126,7 +128,7 @@ impl Streaming {
         };
         listener.is_parked = true;
         let rank = listener.rank;
-        self.owed.remove(&slot);
+        self.disown(slot);
         match rank {
             Some(rank) => self.leave(slot, rank),
             None => _ = self.others.remove(&slot),
@@ -156,17 +158,24 @@ impl Streaming {
 
     /// The holder at `slot` cannot be told anything now, whatever its stream takes.
     pub(crate) fn stall(&mut self, slot: Slot) {
-        self.owed.remove(&slot);
+        if self.owed.remove(&slot) {
+            self.stalled.insert(slot);
+        }
     }
 
     /// Those who could not be told anything may be told something now.
     pub(crate) fn resume(&mut self) {
-        let stalled = self.listeners.iter().filter(|(_, listener)| listener.is_owed && !listener.is_parked);
-        self.owed.extend(stalled.map(|(&slot, _)| slot));
+        self.owed.append(&mut self.stalled);
+    }
+
+    /// The holder at `slot` stands among those who are owed a grant no more.
+    fn disown(&mut self, slot: Slot) {
+        self.owed.remove(&slot);
+        self.stalled.remove(&slot);
     }
 
     pub(crate) fn tell(&mut self, slot: Slot, told: Told) {
-        self.owed.remove(&slot);
+        self.disown(slot);
         if let Some(listener) = self.listeners.get_mut(&slot) {
             (listener.told, listener.is_owed) = (Some(told), false);
         }
@@ -177,6 +186,7 @@ impl Streaming {
         if let Some(listener) = self.listeners.get_mut(&slot) {
             listener.is_owed = true;
             if !listener.is_parked {
+                self.stalled.remove(&slot);
                 self.owed.insert(slot);
             }
         }
@@ -360,11 +370,12 @@ mod tests {
     fn who_leaves_leaves_nothing_behind() {
         let mut streaming = streaming(&[rank(50, 40, 1), None, rank(10, 20, 1)]);
         streaming.rank(0, rank(50, 45, 1));
+        streaming.stall(2);
         for slot in 0..3 {
             streaming.remove(slot);
         }
-        let Streaming { listeners, by_peer, owed, ranks, others } = streaming;
-        assert!(listeners.is_empty() && by_peer.is_empty() && owed.is_empty());
+        let Streaming { listeners, by_peer, owed, stalled, ranks, others } = streaming;
+        assert!(listeners.is_empty() && by_peer.is_empty() && owed.is_empty() && stalled.is_empty());
         assert!(ranks.is_empty() && others.is_empty());
     }
 }
