@@ -262,7 +262,7 @@ impl Ledger {
         self.ceiling
     }
 
-    /// How much of the sum outlasts the moment by which the rest is over by the record; all of it where nothing is written of a
+    /// The part of the sum that outlasts the moment by which the rest is over by the record; all of it where nothing is written of a
     /// rest.
     #[must_use]
     pub fn lasting(&self) -> Amount {
@@ -270,7 +270,7 @@ impl Ledger {
         amount(self.total - micros(ending))
     }
 
-    /// How much more would outlast the rest if `claimed` were claimed, where that would pass the ceiling; nothing where it fits.
+    /// The amount that would outlast the rest if `claimed` were claimed, where that would pass the ceiling; nothing where it fits.
     #[must_use]
     pub fn lacks_room(&self, claimed: Amount, origin: Origin) -> Amount {
         let Some(ceiling) = self.ceiling.filter(|_| !self.rules.lack(Mutation::ClaimUnwritten)) else {

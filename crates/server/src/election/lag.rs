@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-/// What a task knows of its configuration and that of others.
+/// The editions of the configuration that a task has, and for want of which it waits.
 ///
 /// A leader grants nothing as long as a later edition than its own was in force: that may have been a cut. If it does not get
 /// that within its patience, it leaves it to others to lead, and stands again when it has it; or after a while, as nobody else
@@ -18,7 +18,7 @@ pub struct Lag {
     lacks: Option<u64>,
 }
 
-/// What a task has to do.
+/// A step that a task has to take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// To leave it to others to lead, for so long at the most.
@@ -39,7 +39,7 @@ impl Lag {
         Lag { patience, since: None, lacks: None }
     }
 
-    /// What to do at `now`, with the edition `here`; `later` is the one for want of which it grants nothing, if it leads.
+    /// The step to take at `now`, with the edition `here`; `later` is the one for want of which it grants nothing, if it leads.
     pub fn look(&mut self, now: Time, here: u64, later: Option<u64>) -> Option<Step> {
         let Some(later) = later else {
             self.since = None;

@@ -80,7 +80,7 @@ impl Mark {
     }
 }
 
-/// What is written in hexadecimal digits; nothing is a dash.
+/// The bytes of hexadecimal digits; a dash stands for none.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     if digits == "-" {
         return Some(Vec::new());
