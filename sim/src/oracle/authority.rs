@@ -68,14 +68,17 @@ impl Town {
         }
     }
 
-    /// What a leader grants must not outlast what its successor would wait for.
+    /// What a leader grants must not outlast what its successor would wait for. An echo is no grant: what it shows lasts as long
+    /// without it, and where the record says that it is not known what is out, a successor learns it as this leader does.
     pub(crate) fn watch_grants(&mut self, task: u32, grants: &[Grant]) {
         let Some(record) = self.record_of(task) else { return };
         let longest = |grant: &Grant| match grant.resource.is_floor() {
             true => record.longest_lease.max(record.longest_safe_lease),
             false => record.longest_lease,
         };
-        if let Some(grant) = grants.iter().find(|grant| grant.length > longest(grant)) {
+        let echoed = |grant: &Grant| grant.order.is_some_and(|order| order.epoch < record.epoch);
+        let counts = |grant: &&Grant| !(record.unknown && echoed(grant));
+        if let Some(grant) = grants.iter().filter(counts).find(|grant| grant.length > longest(grant)) {
             let (length, longest) = (grant.length, longest(grant));
             self.oracle.fail(6, || format!("task {task} grants for {length:?}, and {longest:?} is written"));
         }

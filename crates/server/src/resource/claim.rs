@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Has, Report};
+use lessor_proto::message::{Ask, Has, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
 use super::child::{Child, Claimed};
@@ -111,8 +111,13 @@ impl Resource {
             return;
         }
         if self.is_late(reign) {
-            let remaining =
-                has.lasts.map_or(self.terms.lease_length, |lasts| lasts.remaining.min(MOST_SHOWN));
+            let shown = has.lasts.map(|lasts| lasts.remaining.min(MOST_SHOWN));
+            let remaining = match self.children.at(slot).kind {
+                HolderKind::Client => shown.unwrap_or(self.terms.lease_length),
+                // A new leader of a node says for how long counts for certain what it inherited; those below it may go on with
+                // more, for longer.
+                HolderKind::Node => shown.unwrap_or_default().max(self.terms.lease_length),
+            };
             let end = reign.config.drift.grantor_end(now, remaining);
             // It is told nothing meanwhile, whatever is due to it.
             self.shown.insert(slot, (Amount::MAX, end));
