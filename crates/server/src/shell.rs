@@ -79,7 +79,6 @@ pub struct ElectionOptions {
 pub struct Server {
     driver: Arc<Driver>,
     address: SocketAddr,
-    http: Option<SocketAddr>,
     drain: Duration,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
@@ -234,19 +233,13 @@ impl Server {
             None => None,
         };
         info!(%address, http = http.map(tracing::field::display), "serving");
-        Ok(Server { driver, address, http, drain: options.drain, stop, tasks })
+        Ok(Server { driver, address, drain: options.drain, stop, tasks })
     }
 
     /// Where it serves gRPC and HTTP.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Where it serves HTTP besides.
-    #[must_use]
-    pub fn http_address(&self) -> Option<SocketAddr> {
-        self.http
     }
 
     /// What drives its node.

@@ -1,3 +1,5 @@
+//! Patterns against a plain matcher, and the patterns that are refused.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -94,7 +94,6 @@ impl Answer {
             response: self.grants.iter().map(|grant| grant.to_client_wire(now)).collect(),
             mastership: self.redirect.as_ref().map(Leader::to_wire),
             epoch: self.epoch,
-            claims_open: None,
             retry_ms: self.retry_ms(),
         }
     }
@@ -106,7 +105,6 @@ impl Answer {
             response: self.grants.iter().map(|grant| grant.to_node_wire(now)).collect(),
             mastership: self.redirect.as_ref().map(Leader::to_wire),
             epoch: self.epoch,
-            claims_open: None,
             retry_ms: self.retry_ms(),
             notice: self.notice.as_ref().map(NodeNotice::to_wire),
         }
@@ -157,7 +155,6 @@ impl Whereabouts {
             mastership: self.leader.to_wire(),
             is_master: self.is_leader,
             epoch: self.epoch,
-            claims_open: None,
             node: self.node.clone(),
             clock_nanos: self.clock.map(Time::as_nanos),
         }

@@ -211,8 +211,6 @@ impl Grant {
             gets: self.lease(now),
             algorithm: self.sharing.map(Sharing::to_wire),
             safe_capacity: self.safe_capacity,
-            level: None,
-            prop_ratio: None,
         }
     }
 

@@ -75,34 +75,6 @@ impl Town {
         tasks.find(|&task| self.tasks[task as usize].epoch() == Some(epoch))
     }
 
-    /// The books of all who lead, for people.
-    #[must_use]
-    pub fn ledgers(&self) -> String {
-        let mut text = String::new();
-        for task in 0..self.tasks.len() as u32 {
-            for resource in 0..self.resources.len() as u16 {
-                let Some(books) = self.books_of(task, resource) else { continue };
-                let Books { limit, total, ghost, ghost_until, in_debt, since_cut, children, .. } = books;
-                let seen = &self.oracle.seen[self.oracle.at(task, resource)];
-                let now = self.local(Party::Task(task));
-                text += &format!(
-                    "{} r{resource} [{now}]: limit {limit:?}, total {total}, ghost {ghost} until {ghost_until}, debt {in_debt} ({since_cut}), \
-                     lease {} until [{}] {:?}\n",
-                    self.tasks[task as usize].address, seen.amount, seen.until, seen.order
-                );
-                for ChildBook { kind, holder, incarnation, charge, ends, wants, weight, share, entries } in
-                    children
-                {
-                    text += &format!(
-                        "    {kind:?} {holder} {incarnation:x?}: charge {charge} until {ends:?} in {entries}, wants {wants} \
-                         for {weight}, share {share}\n"
-                    );
-                }
-            }
-        }
-        text
-    }
-
     /// The node of a task has acted: what lease has it?
     pub(crate) fn watch_node(&mut self, task: u32) {
         if self.tasks[task as usize].reign.is_none() || self.oracle.acted.last() == Some(&task) {

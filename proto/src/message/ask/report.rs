@@ -111,7 +111,6 @@ impl Report {
             wants: Some(band.wants),
             held: self.held.map(Amount::as_f64),
             integer: self.integer,
-            in_use: None,
             domains_version: self.domains,
             peak: self.peak,
         }
@@ -124,7 +123,6 @@ impl Report {
             has: self.has.as_ref().map(Has::to_wire),
             wants: bands::to_wire(&self.bands),
             held: self.held.map(Amount::as_f64),
-            max_unit: None,
             integer: self.integer,
             peak: self.peak,
         }
