@@ -136,7 +136,7 @@ pub(crate) struct Story {
 }
 
 /// Lines kept, if nobody says otherwise.
-const KEPT: usize = 80;
+pub(crate) const KEPT: usize = 80;
 
 // === impl Story ===
 

@@ -46,6 +46,8 @@ pub struct Options {
     pub without: Vec<Mischief>,
     /// Whether everybody must have its share when the faults are over; else a town ends with them.
     pub judged: bool,
+    /// The number of lines that a violation shows of what happened before it.
+    pub lines: usize,
     /// A rule of a mind that is broken on purpose.
     #[cfg(feature = "mutations")]
     pub mutation: Option<crate::mutation::Mutation>,
@@ -99,6 +101,7 @@ impl Default for Options {
             faulty: Duration::from_secs(60),
             without: Vec::new(),
             judged: true,
+            lines: crate::story::KEPT,
             #[cfg(feature = "mutations")]
             mutation: None,
         }
@@ -126,6 +129,7 @@ pub fn run(seeds: Range<u64>, options: &Options) -> SwarmReport {
 pub fn run_one(seed: u64, options: &Options) -> Run {
     let plan = plan(seed, options);
     let mut town = Town::new(seed, &plan);
+    town.keep_story(options.lines);
     // Whoever panics has broken a rule of its own.
     let outcome = catch_unwind(AssertUnwindSafe(|| live(&mut town, &plan, options.judged)));
     let violation = match outcome {

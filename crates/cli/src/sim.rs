@@ -20,6 +20,7 @@ use lessor_sim::big::BigTown;
 use lessor_sim::measure::Recording;
 use lessor_sim::report::{self, Line, Run};
 use lessor_sim::scenario::{self, Mode};
+use lessor_sim::swarm::Options;
 use lessor_sim::workload::{Scenario, Workload, trace};
 
 use self::domains::Comparison;
@@ -63,6 +64,12 @@ pub(crate) struct Sim {
     /// Begin no further seed of a swarm after so many events
     #[arg(long, value_name = "N")]
     events: Option<u64>,
+    /// Go on with the next seed of a swarm after one that breaks a rule, and name all of them in the end
+    #[arg(long)]
+    keep_going: bool,
+    /// Lines of what happened before a rule was broken in a town of a swarm, 80 without it
+    #[arg(long, value_name = "N")]
+    lines: Option<usize>,
     /// Clients of a town, 100000 or a million without it; or that a domain reaches, 4 and then 16 without it; or
     /// that share what is spare, 10, 100 and then 1000
     #[arg(long, value_name = "N")]
@@ -99,7 +106,7 @@ impl Sim {
         self.check(what)?;
         match what {
             What::Scenario(scenario) => self.scenario(scenario),
-            What::Swarm => swarm::run(self.seeds().iter(), self.events, self.json),
+            What::Swarm => self.swarm(),
             What::Town | What::Million => self.settle(what),
             What::Domains => self.compare(),
             What::Spare => {
@@ -107,6 +114,13 @@ impl Sim {
                 spare::Comparison { clients, leaves, seconds, seeds: self.seeds(), json }.run()
             }
         }
+    }
+
+    fn swarm(&self) -> anyhow::Result<()> {
+        let mut options = Options { keep_going: self.keep_going, ..Options::default() };
+        options.budget = self.events.unwrap_or(options.budget);
+        options.lines = self.lines.unwrap_or(options.lines);
+        swarm::run(self.seeds().iter(), &options, self.json)
     }
 
     /// Whether every flag means something for what is to be run.
@@ -119,6 +133,8 @@ impl Sim {
             ("--out", self.out.is_some(), is_scenario),
             ("--mode", self.mode != Mode::Stream, is_scenario || is_large),
             ("--events", self.events.is_some(), what == What::Swarm),
+            ("--keep-going", self.keep_going, what == What::Swarm),
+            ("--lines", self.lines.is_some(), what == What::Swarm),
             ("--seeds", self.seeds.is_some(), !is_large),
             ("--clients", self.clients.is_some(), is_large || is_shared),
             ("--minutes", self.minutes.is_some(), is_large),

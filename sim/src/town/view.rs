@@ -113,8 +113,8 @@ impl Town {
         })
     }
 
-    /// Keeps so many of them from here on.
-    pub fn keep_story(&mut self, lines: usize) {
+    /// Keeps so many lines of the story from here on.
+    pub(crate) fn keep_story(&mut self, lines: usize) {
         self.story.keep(lines);
     }
 

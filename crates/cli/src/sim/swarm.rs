@@ -10,17 +10,17 @@ use serde_json::json;
 /// How often a terminal is told how far it has come, in seeds.
 const NEWS: u64 = 50;
 
-/// Runs the town of each seed and prints what went wrong in them. Fails at the first that breaks a rule, with its story.
-pub(super) fn run(seeds: impl Iterator<Item = u64>, events: Option<u64>, json: bool) -> anyhow::Result<()> {
-    let options = Options::default();
+/// Runs the town of each seed and prints what went wrong in them. Fails at the first that breaks a rule, with its story; or
+/// where it is to keep going, in the end.
+pub(super) fn run(seeds: impl Iterator<Item = u64>, options: &Options, json: bool) -> anyhow::Result<()> {
     let (begun, mut report) = (clock::now(), SwarmReport::default());
     let terminal = std::io::stderr().is_terminal();
     for seed in seeds {
-        if events.is_some_and(|events| report.events >= events) {
+        if report.events >= options.budget {
             break;
         }
-        report.add(run_one(seed, &options));
-        if !report.violations.is_empty() {
+        report.add(run_one(seed, options));
+        if !report.violations.is_empty() && !options.keep_going {
             break;
         }
         if terminal && report.seeds % NEWS == 0 {
@@ -35,11 +35,13 @@ pub(super) fn run(seeds: impl Iterator<Item = u64>, events: Option<u64>, json: b
         true => println!("{}", line(&report, wall_s)),
         false => println!("{report}took {wall_s:.1} s"),
     }
-    match report.violations.first() {
-        Some(violation) => {
-            bail!("seed {} breaks a rule; see it again: lessor sim swarm --seed {0}", violation.seed)
+    match &report.violations[..] {
+        [] => Ok(()),
+        [one] => bail!("seed {} breaks a rule; see it again: lessor sim swarm --seed {0}", one.seed),
+        many => {
+            let seeds: Vec<String> = many.iter().map(|violation| violation.seed.to_string()).collect();
+            bail!("{} seeds break a rule: {}", many.len(), seeds.join(", "))
         }
-        None => Ok(()),
     }
 }
 
