@@ -13,7 +13,7 @@
 //! let queries = client.rate("db-orders").max_wants(500.0).open()?;
 //! let connections = client.gauge("db-connections").wants(10.0).open()?;
 //!
-//! queries.acquire(1).await?; // waits in order, a second at most
+//! queries.acquire(1).await?; // waits in order, five seconds at most
 //! let connection = connections.acquire(1).await?; // comes back when dropped
 //! # drop(connection);
 //! println!("{:?}", queries.lease());

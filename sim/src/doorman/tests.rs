@@ -1,3 +1,5 @@
+//! Doorman's own simulation: its rules, one by one.
+
 use super::*;
 use crate::measure::{Figures, median};
 use crate::workload::Scenario;

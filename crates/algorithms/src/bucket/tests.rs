@@ -1,3 +1,5 @@
+//! The token bucket against a plain model.
+
 use proptest::prelude::*;
 
 use super::*;

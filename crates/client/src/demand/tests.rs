@@ -1,3 +1,5 @@
+//! Measured demand: what is said of which traffic.
+
 use proptest::prelude::*;
 
 use super::*;

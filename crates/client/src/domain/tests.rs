@@ -1,3 +1,5 @@
+//! Domains of one client: policies, leases, and what others tell.
+
 mod shared;
 
 use std::sync::Arc;

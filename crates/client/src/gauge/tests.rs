@@ -1,3 +1,5 @@
+//! Permits: how many, until when, and who waits.
+
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! The limiter: never more than the lease brings, from any number of threads.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lessor_proto::Amount;

@@ -1,3 +1,5 @@
+//! Several limits in one request: all or nothing, by any of them.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

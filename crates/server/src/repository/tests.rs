@@ -1,3 +1,5 @@
+//! Templates: which one covers a resource, and which are refused.
+
 use std::time::Duration;
 
 use lessor_proto::Amount;

@@ -1,7 +1,7 @@
 //! The body of a candidate: a task that carries its calls out at a real etcd.
 //!
 //! [`Election::start`] begins to stand for election, and [`Election::event`] says what becomes of it.
-//! [`Election::authority_until`] is read without a lock, and is to be compared with [`clock::now`] in every step that
+//! [`Election::authority_until`] needs no answer of etcd, and is to be compared with [`clock::now`] in every step that
 //! grants anything. A handle that is dropped leaves the election as a crash does: etcd lets the key go when its lease ends.
 //!
 //! ```no_run

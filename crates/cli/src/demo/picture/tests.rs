@@ -1,3 +1,5 @@
+//! The picture of the demo, drawn into a buffer.
+
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 

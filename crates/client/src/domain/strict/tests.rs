@@ -1,3 +1,5 @@
+//! Leases of domains: what is asked for, and what passes.
+
 use std::sync::atomic::AtomicU32;
 use std::task::Wake;
 

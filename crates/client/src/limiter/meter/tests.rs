@@ -1,3 +1,5 @@
+//! The bucket in one word against the bucket under a lock.
+
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 

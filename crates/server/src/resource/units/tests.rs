@@ -1,3 +1,5 @@
+//! Units on request: who is sent one, and when.
+
 use lessor_proto::ResourceId;
 use proptest::prelude::*;
 

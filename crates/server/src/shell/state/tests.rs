@@ -1,3 +1,5 @@
+//! State directories: what is found after each way to end.
+
 use std::path::Path;
 use std::time::Duration;
 
