@@ -42,8 +42,8 @@
 
 pub mod config;
 mod date;
+mod domain_sync;
 pub mod election;
-mod hub;
 pub mod ledger;
 pub mod marks;
 pub mod mutation;

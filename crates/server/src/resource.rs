@@ -56,7 +56,7 @@ use self::supply::Supply;
 use self::units::Pool;
 use crate::config::{Longest, NodeConfig, learning};
 use crate::date::Date;
-use crate::hub::Hub;
+use crate::domain_sync::SharedDomains;
 use crate::ledger::{Ceiling, Ghost, Ledger, Part};
 use crate::marks::Need;
 use crate::mutation::Mutation;
@@ -72,7 +72,7 @@ pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::push::Renewal;
 pub(crate) use self::slab::Slot;
 pub use self::status::{HolderStatus, ResourceStatus};
-pub use crate::hub::{DomainStatus, DomainsStatus};
+pub use crate::domain_sync::{DomainStatus, DomainsStatus};
 
 /// One resource and everybody who holds or wants some of it.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ pub struct Resource {
     /// Who is lent what nobody wants.
     lending: Lending,
     /// What clients tell each other of their domains, once one has.
-    hub: Option<Box<Hub>>,
+    domain_sync: Option<Box<SharedDomains>>,
     /// Who takes turns.
     rota: Rota,
     /// Units for those whose leases are too small to save one up.
@@ -215,7 +215,7 @@ impl Resource {
             streaming: Streaming::default(),
             shortage: Shortage::default(),
             lending: Lending::default(),
-            hub: None,
+            domain_sync: None,
             rota: Rota::new(&template),
             pool: Pool::default(),
             unsettled: false,

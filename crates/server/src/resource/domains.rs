@@ -10,7 +10,7 @@ use lessor_proto::{Time, wire};
 use super::Resource;
 use super::child::Knows;
 use super::slab::Slot;
-use crate::hub::{DomainsStatus, Hub};
+use crate::domain_sync::{DomainsStatus, SharedDomains};
 use crate::node::{Peer, Peers};
 use crate::repository::Template;
 
@@ -54,40 +54,41 @@ impl Resource {
             return;
         }
         let id = &self.id;
-        let hub = self.hub.get_or_insert_with(|| Box::new(Hub::new(now, id.clone(), policies)));
-        hub.hear(now, peer, hello, report);
+        let sync =
+            self.domain_sync.get_or_insert_with(|| Box::new(SharedDomains::new(now, id.clone(), policies)));
+        sync.hear(now, peer, hello, report);
     }
 
     /// Tells those who listen what domains did elsewhere, as far as it is time for that and their streams take it.
     pub(crate) fn tell_of_hits(&mut self, now: Time, peers: &mut Peers) {
-        let Some(hub) = &mut self.hub else { return };
-        hub.advance(now);
-        while let Some(peer) = hub.next_due(now) {
+        let Some(sync) = &mut self.domain_sync else { return };
+        sync.advance(now);
+        while let Some(peer) = sync.next_due(now) {
             match peers.takes(peer, &self.id) {
-                true => hub.news(now, peer).into_iter().for_each(|news| {
+                true => sync.news(now, peer).into_iter().for_each(|news| {
                     peers.say(peer, Down::Domains(Box::new(news)));
                 }),
-                false => hub.put_off(peer),
+                false => sync.put_off(peer),
             }
         }
     }
 
     /// The stream of `peer` takes something again.
     pub(crate) fn resume_hits(&mut self, now: Time, peer: Peer, peers: &mut Peers) {
-        if let Some(hub) = &mut self.hub {
-            hub.resume(now, peer);
+        if let Some(sync) = &mut self.domain_sync {
+            sync.resume(now, peer);
         }
         self.tell_of_hits(now, peers);
     }
 
     /// What clients tell each other, if they do, with at most `most` domains one by one.
     pub(super) fn domains_status(&self, now: Time, most: usize) -> Option<DomainsStatus> {
-        self.hub.as_ref().map(|hub| hub.status(now, most))
+        self.domain_sync.as_ref().map(|sync| sync.status(now, most))
     }
 
     /// When there is something to tell.
-    pub(super) fn wake_of_hub(&self) -> Option<Time> {
-        self.hub.as_ref().and_then(|hub| hub.wake())
+    pub(super) fn wake_of_domains(&self) -> Option<Time> {
+        self.domain_sync.as_ref().and_then(|sync| sync.wake())
     }
 
     fn shared_policies(&self) -> Option<Arc<Policies>> {
@@ -100,9 +101,9 @@ impl Resource {
         if version(before) == version(&self.terms) {
             return;
         }
-        match (self.shared_policies(), &mut self.hub) {
-            (Some(policies), Some(hub)) => hub.follow(now, policies),
-            (None, hub) => *hub = None,
+        match (self.shared_policies(), &mut self.domain_sync) {
+            (Some(policies), Some(sync)) => sync.follow(now, policies),
+            (None, sync) => *sync = None,
             (Some(_), None) => {}
         }
         let slots: Vec<Slot> = self.children.iter_slots().map(|(slot, _)| slot).collect();

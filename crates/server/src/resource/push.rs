@@ -60,7 +60,7 @@ impl Resource {
         let ends = self.children.deadline().filter(|_| self.is_watched());
         let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
         let hungry = self.shortage.next_deadline();
-        let others = [self.rota.wake(), self.due_above(), self.wake_of_hub(), self.pool.wake(), hungry];
+        let others = [self.rota.wake(), self.due_above(), self.wake_of_domains(), self.pool.wake(), hungry];
         [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
@@ -96,8 +96,8 @@ impl Resource {
 
     /// The holder at `slot` does not listen any more.
     pub(super) fn stop_telling(&mut self, slot: Slot) {
-        if let (Some(hub), Some(peer)) = (&mut self.hub, self.streaming.peer(slot)) {
-            hub.leave(peer);
+        if let (Some(sync), Some(peer)) = (&mut self.domain_sync, self.streaming.peer(slot)) {
+            sync.leave(peer);
         }
         self.streaming.remove(slot);
         self.shortage.forget(slot);

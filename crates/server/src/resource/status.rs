@@ -6,7 +6,7 @@ use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::{Child, Policy, Resource, Slot};
-use crate::hub::DomainsStatus;
+use crate::domain_sync::DomainsStatus;
 use crate::node::ChildBook;
 use crate::repository::Kind;
 

@@ -7,15 +7,15 @@ use lessor_client::domain::{entry_at, told_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits};
 
-use super::Origin;
-use super::member::Pending;
+use super::shared::Origin;
+use super::subscriber::Pending;
 
 /// The most entries about one domain.
 const MOST_ENTRIES: usize = 512;
 
 /// What is known of one domain.
 #[derive(Clone, Debug)]
-pub(super) struct Meeting {
+pub(super) struct DomainState {
     pub(super) contract: Arc<Contract>,
     /// Those that serve it, or did as long as that counts.
     pub(super) parts: Vec<Part>,
@@ -42,11 +42,11 @@ pub(super) struct Taken {
     pub(super) is_new: bool,
 }
 
-// === impl Meeting ===
+// === impl DomainState ===
 
-impl Meeting {
-    pub(super) fn new(contract: Arc<Contract>) -> Meeting {
-        Meeting { contract, parts: Vec::new(), total: Domain::new() }
+impl DomainState {
+    pub(super) fn new(contract: Arc<Contract>) -> DomainState {
+        DomainState { contract, parts: Vec::new(), total: Domain::new() }
     }
 
     pub(super) fn follow(&mut self, now: Time, contract: &Arc<Contract>) {

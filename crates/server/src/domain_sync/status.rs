@@ -3,8 +3,8 @@
 use lessor_algorithms::tiers::Standing;
 use lessor_proto::Time;
 
-use super::Hub;
-use super::meeting::Meeting;
+use super::shared::SharedDomains;
+use super::state::DomainState;
 
 /// What clients tell each other of the domains of a resource.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,15 +45,15 @@ pub struct DomainStatus {
 /// Hot domains looked at for those with the least left.
 const LOOKED_AT: usize = 1_000;
 
-// === impl Hub ===
+// === impl SharedDomains ===
 
-impl Hub {
+impl SharedDomains {
     /// What there is, with at most `most` domains one by one.
     pub(crate) fn status(&self, now: Time, most: usize) -> DomainsStatus {
         let looked_at = if most == 0 { 0 } else { LOOKED_AT.max(most) };
         let hot = self.hot.iter().filter_map(|name| Some((name, self.domains.get(name)?)));
         let mut busiest: Vec<DomainStatus> =
-            hot.take(looked_at).map(|(name, meeting)| meeting.status(now, name)).collect();
+            hot.take(looked_at).map(|(name, state)| state.status(now, name)).collect();
         busiest.sort_by(|one, other| other.used().total_cmp(&one.used()));
         busiest.truncate(most);
         DomainsStatus {
@@ -66,9 +66,9 @@ impl Hub {
     }
 }
 
-// === impl Meeting ===
+// === impl DomainState ===
 
-impl Meeting {
+impl DomainState {
     fn status(&self, now: Time, name: &str) -> DomainStatus {
         let nanos = now.as_nanos();
         let Standing { current, cooling_until } = self.total.standing(&self.contract, nanos);

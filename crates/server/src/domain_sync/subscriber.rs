@@ -6,14 +6,14 @@ use std::sync::Arc;
 use lessor_proto::Time;
 use lessor_proto::message::DomainEntry;
 
-use super::Origin;
+use super::shared::Origin;
 
 /// With more entries than this about one domain, everything is told instead.
 const MOST_PENDING: usize = 256;
 
 /// A client that tells and is told, by the stream on which it listens.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
+pub(super) struct Subscriber {
     pub(super) origin: Origin,
     /// Its last report, and when it came.
     pub(super) heard: u64,
@@ -45,11 +45,11 @@ pub(super) enum Pending {
     Some(Vec<DomainEntry>),
 }
 
-// === impl Member ===
+// === impl Subscriber ===
 
-impl Member {
-    pub(super) fn new(now: Time, origin: Origin) -> Member {
-        Member {
+impl Subscriber {
+    pub(super) fn new(now: Time, origin: Origin) -> Subscriber {
+        Subscriber {
             origin,
             heard: 0,
             heard_at: now,

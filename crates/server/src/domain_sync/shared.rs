@@ -1,20 +1,4 @@
-//! Scope `shared`: what domains do at one client is told to the others that serve them.
-//!
-//! Clients say what their domains did, sooner or later (see `lessor_client::domain`, which also has the rules by which they
-//! decide alone). Of each domain of which anything was said a history is kept for every client, and one of all of them
-//! together. When that shows that half of a limit is used up, or that a tier was entered which rests afterwards, the domain
-//! is *hot*: all clients are told so, and from then on say everything, and those that serve it are told what the others do.
-//!
-//! Nothing is granted or refused here, and no lease depends on it. What is lost with this process is told again, to
-//! whoever leads next.
-//!
-//! A history belongs to one life of one client, and outlives its streams. What a client says anew takes the place of what
-//! it had said, so nothing is counted twice.
-
-mod heat;
-mod meeting;
-mod member;
-mod status;
+//! The domains of one resource that clients share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -26,10 +10,9 @@ use lessor_client::domain::{HEARING, Policies, Rule};
 use lessor_proto::message::{DomainHits, DomainNews, DomainReport, Hello, MOST_DOMAINS, MOST_ENTRIES};
 use lessor_proto::{ClientId, ResourceId, Time};
 
-use self::heat::Heat;
-use self::meeting::{Meeting, Taken};
-use self::member::Member;
-pub use self::status::{DomainStatus, DomainsStatus};
+use super::heat::Heat;
+use super::state::{DomainState, Taken};
+use super::subscriber::Subscriber;
 use crate::node::Peer;
 
 /// The most domains of a resource that are told of; more are left to each client alone.
@@ -50,17 +33,17 @@ const SWEPT: usize = 4_096;
 const _: () = assert!(TICK.as_nanos() * 4 <= HEARING.as_nanos());
 
 /// One life of one client.
-type Origin = (ClientId, u64);
+pub(super) type Origin = (ClientId, u64);
 
 /// What the clients of one resource tell each other.
 #[derive(Clone, Debug)]
-pub(crate) struct Hub {
+pub(crate) struct SharedDomains {
     resource: ResourceId,
     policies: Arc<Policies>,
-    domains: BTreeMap<Arc<str>, Meeting>,
-    hot: BTreeSet<Arc<str>>,
+    pub(super) domains: BTreeMap<Arc<str>, DomainState>,
+    pub(super) hot: BTreeSet<Arc<str>>,
     heat: Heat,
-    members: BTreeMap<Peer, Member>,
+    pub(super) members: BTreeMap<Peer, Subscriber>,
     by_origin: BTreeMap<Origin, Peer>,
     /// Who is to be told something when.
     due: BTreeSet<(Time, Peer)>,
@@ -68,14 +51,14 @@ pub(crate) struct Hub {
     /// Where the next sweep goes on.
     swept: Option<Arc<str>>,
     /// Reports that were passed over because there were too many domains.
-    passed_over: u64,
+    pub(super) passed_over: u64,
 }
 
-// === impl Hub ===
+// === impl SharedDomains ===
 
-impl Hub {
-    pub(crate) fn new(now: Time, resource: ResourceId, policies: Arc<Policies>) -> Hub {
-        Hub {
+impl SharedDomains {
+    pub(crate) fn new(now: Time, resource: ResourceId, policies: Arc<Policies>) -> SharedDomains {
+        SharedDomains {
             resource,
             policies,
             domains: BTreeMap::new(),
@@ -94,9 +77,9 @@ impl Hub {
     pub(crate) fn follow(&mut self, now: Time, policies: Arc<Policies>) {
         self.policies = policies;
         let policies = &self.policies;
-        self.domains.retain(|name, meeting| match policies.rule(name) {
+        self.domains.retain(|name, state| match policies.rule(name) {
             Rule::Contract(contract) => {
-                meeting.follow(now, &contract);
+                state.follow(now, &contract);
                 true
             }
             Rule::Unconfigured | Rule::Ignored | Rule::Refused => false,
@@ -104,7 +87,7 @@ impl Hub {
         let gone: Vec<Arc<str>> =
             self.hot.iter().filter(|name| !self.domains.contains_key(*name)).cloned().collect();
         gone.iter().for_each(|name| self.set_heat(now, name, false));
-        self.members.values_mut().for_each(Member::owe_by_others);
+        self.members.values_mut().for_each(Subscriber::owe_by_others);
     }
 
     /// A client that listens on `peer` says what its domains did.
@@ -148,7 +131,8 @@ impl Hub {
     /// Lets cool down what has, and forgets what is over.
     pub(crate) fn advance(&mut self, now: Time) {
         if self.heat.is_due(now) {
-            let behind = |(&peer, member): (&Peer, &Member)| (!self.heat.is_known(member)).then_some(peer);
+            let behind =
+                |(&peer, member): (&Peer, &Subscriber)| (!self.heat.is_known(member)).then_some(peer);
             let behind: Vec<Peer> = self.members.iter().filter_map(behind).collect();
             behind.into_iter().for_each(|peer| self.schedule(peer, now));
         }
@@ -156,7 +140,7 @@ impl Hub {
             return;
         }
         self.next_sweep = now + SWEEP;
-        let is_calm = |name: &Arc<str>| self.domains.get(name).is_none_or(|meeting| meeting.is_calm(now));
+        let is_calm = |name: &Arc<str>| self.domains.get(name).is_none_or(|state| state.is_calm(now));
         let calm: Vec<Arc<str>> = self.hot.iter().filter(|&name| is_calm(name)).cloned().collect();
         calm.iter().for_each(|name| self.set_heat(now, name, false));
         self.sweep(now);
@@ -171,7 +155,7 @@ impl Hub {
         Some(peer)
     }
 
-    /// The stream of `peer` takes nothing now. What is to be told is kept until [`Hub::resume`].
+    /// The stream of `peer` takes nothing now. What is to be told is kept until [`SharedDomains::resume`].
     pub(crate) fn put_off(&mut self, peer: Peer) {
         if let Some(member) = self.members.get_mut(&peer) {
             member.is_put_off = true;
@@ -215,8 +199,8 @@ impl Hub {
             && news.domains.len() < MOST_DOMAINS
             && let Some((name, pending)) = member.pending.pop_first()
         {
-            let Some(meeting) = self.domains.get(&name) else { continue };
-            let hits = meeting.hits_for(now, name, &member.origin, pending);
+            let Some(state) = self.domains.get(&name) else { continue };
+            let hits = state.hits_for(now, name, &member.origin, pending);
             entries += hits.entries.len();
             news.domains.push(hits);
         }
@@ -235,7 +219,7 @@ impl Hub {
         if self.members.contains_key(&peer) {
             return;
         }
-        self.members.insert(peer, Member::new(now, origin.clone()));
+        self.members.insert(peer, Subscriber::new(now, origin.clone()));
         self.by_origin.insert(origin.clone(), peer);
     }
 
@@ -249,11 +233,11 @@ impl Hub {
                 self.passed_over += 1;
                 return;
             }
-            self.domains.insert(Arc::clone(&name), Meeting::new(contract));
+            self.domains.insert(Arc::clone(&name), DomainState::new(contract));
         }
-        let meeting = self.domains.get_mut(&name).expect("it has just been made");
-        let taken = meeting.take(now, origin, hits.all, &hits.entries);
-        let (is_warm, is_hot) = (meeting.is_warm(now), self.hot.contains(&name));
+        let state = self.domains.get_mut(&name).expect("it has just been made");
+        let taken = state.take(now, origin, hits.all, &hits.entries);
+        let (is_warm, is_hot) = (state.is_warm(now), self.hot.contains(&name));
         if is_hot {
             self.pass_on(now, &name, origin, &taken);
             if taken.is_new || hits.all {
@@ -266,8 +250,8 @@ impl Hub {
 
     /// A hot domain has made hits at `origin`: the others that serve it are told.
     fn pass_on(&mut self, now: Time, name: &Arc<str>, origin: &Origin, taken: &Taken) {
-        let Some(meeting) = self.domains.get(name) else { return };
-        let peers: Vec<Peer> = meeting
+        let Some(state) = self.domains.get(name) else { return };
+        let peers: Vec<Peer> = state
             .origins()
             .filter(|&other| other != origin)
             .filter_map(|other| self.by_origin.get(other).copied())
@@ -305,9 +289,9 @@ impl Hub {
         if !is_hot {
             return;
         }
-        let Some(meeting) = self.domains.get(name) else { return };
+        let Some(state) = self.domains.get(name) else { return };
         let serving: Vec<Peer> =
-            meeting.origins().filter_map(|origin| self.by_origin.get(origin).copied()).collect();
+            state.origins().filter_map(|origin| self.by_origin.get(origin).copied()).collect();
         for peer in serving {
             self.tell_all(now, peer, name);
         }
@@ -321,11 +305,11 @@ impl Hub {
         };
         let mut idle = Vec::new();
         let mut last = None;
-        for (name, meeting) in self.domains.range_mut((from, Bound::Unbounded)).take(SWEPT) {
+        for (name, state) in self.domains.range_mut((from, Bound::Unbounded)).take(SWEPT) {
             // Who serves a hot one is to go on hearing of it.
             let is_hot = self.hot.contains(name);
-            meeting.rest(now, |origin| is_hot && self.by_origin.contains_key(origin));
-            if meeting.is_idle() {
+            state.rest(now, |origin| is_hot && self.by_origin.contains_key(origin));
+            if state.is_idle() {
                 idle.push(Arc::clone(name));
             }
             last = Some(Arc::clone(name));
@@ -342,9 +326,9 @@ impl Hub {
     /// Who serves a hot domain has to hear something now and then; and all hear how many they are when that has changed
     /// much.
     fn look_after_members(&mut self, now: Time) {
-        let meetings = self.hot.iter().filter_map(|name| self.domains.get(name));
-        let serving: BTreeSet<Peer> = meetings
-            .flat_map(Meeting::origins)
+        let states = self.hot.iter().filter_map(|name| self.domains.get(name));
+        let serving: BTreeSet<Peer> = states
+            .flat_map(DomainState::origins)
             .filter_map(|origin| self.by_origin.get(origin).copied())
             .collect();
         let count = self.members.len();

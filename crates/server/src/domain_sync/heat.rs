@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lessor_proto::Time;
 
-use super::member::Member;
+use super::subscriber::Subscriber;
 
 /// Who has missed more than this is told all that are hot.
 const MOST_LOGGED: usize = 16_384;
@@ -43,12 +43,12 @@ impl Heat {
     }
 
     /// Whether a member has been told of everything.
-    pub(super) fn is_known(&self, member: &Member) -> bool {
+    pub(super) fn is_known(&self, member: &Subscriber) -> bool {
         member.heat_seen == Some(self.next())
     }
 
     /// Puts what a member was not told of where it is to be told from.
-    pub(super) fn catch_up(&self, member: &mut Member, hot: &BTreeSet<Arc<str>>) {
+    pub(super) fn catch_up(&self, member: &mut Subscriber, hot: &BTreeSet<Arc<str>>) {
         match member.heat_seen {
             Some(seen) if seen >= self.first => {
                 let missed = usize::try_from(seen - self.first).unwrap_or(usize::MAX);
@@ -73,13 +73,13 @@ mod tests {
 
     use super::*;
 
-    fn told(member: &mut Member) -> Vec<String> {
+    fn told(member: &mut Subscriber) -> Vec<String> {
         let sign = |(name, is_hot): (Arc<str>, bool)| format!("{}{name}", if is_hot { "+" } else { "-" });
         std::mem::take(&mut member.heat).into_iter().map(sign).collect()
     }
 
-    fn member() -> Member {
-        Member::new(Time::ZERO, (ClientId::new("web", 256).unwrap(), 1))
+    fn member() -> Subscriber {
+        Subscriber::new(Time::ZERO, (ClientId::new("web", 256).unwrap(), 1))
     }
 
     #[test]
