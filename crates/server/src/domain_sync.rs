@@ -12,6 +12,7 @@
 //! it had said, so nothing is counted twice.
 
 mod heat;
+mod rounds;
 mod shared;
 mod state;
 mod status;

@@ -70,7 +70,9 @@ impl Heat {
 #[cfg(test)]
 mod tests {
     use lessor_proto::ClientId;
+    use lessor_proto::message::HolderKind;
 
+    use super::super::shared::Origin;
     use super::*;
 
     fn told(member: &mut Subscriber) -> Vec<String> {
@@ -79,7 +81,7 @@ mod tests {
     }
 
     fn member() -> Subscriber {
-        Subscriber::new(Time::ZERO, (ClientId::new("web", 256).unwrap(), 1))
+        Subscriber::new(Time::ZERO, Origin::Below(HolderKind::Client, ClientId::new("web", 256).unwrap(), 1))
     }
 
     #[test]

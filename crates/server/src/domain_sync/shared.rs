@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use lessor_algorithms::tiers::Contract;
 use lessor_client::domain::{HEARING, Policies, Rule};
-use lessor_proto::message::{DomainHits, DomainNews, DomainReport, Hello, MOST_DOMAINS, MOST_ENTRIES};
+use lessor_proto::message::{
+    DomainHits, DomainNews, DomainReport, Hello, HolderKind, MOST_DOMAINS, MOST_ENTRIES,
+};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::heat::Heat;
-use super::state::{DomainState, Taken};
-use super::subscriber::Subscriber;
+use super::state::DomainState;
+use super::subscriber::{Pending, Subscriber};
 use crate::node::Peer;
 
 /// The most domains of a resource that are told of; more are left to each client alone.
@@ -21,19 +23,27 @@ const MOST_TOLD: usize = 100_000;
 const MOST_HOT: usize = 10_000;
 /// So long news wait for others that go along.
 const PACE: Duration = Duration::from_millis(50);
-/// As long for each member waits what all members are told.
+/// As long for each subscriber waits what all of them are told.
 const PER_MEMBER: Duration = Duration::from_micros(100);
+/// With so many that use a domain, news that cannot wait do so for as long as it takes to tell all.
+const CROWD: usize = 64;
+/// The time to tell one of them.
+const PER_USER: Duration = Duration::from_micros(20);
 /// How often those who serve a hot domain hear something, so that they know that somebody is there.
 const TICK: Duration = Duration::from_millis(250);
 /// How often it is looked at what has cooled down.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Domains looked at in a sweep.
+/// Those that use domains, of all that are looked at in a sweep.
 const SWEPT: usize = 4_096;
 
 const _: () = assert!(TICK.as_nanos() * 4 <= HEARING.as_nanos());
 
-/// One life of one client.
-pub(super) type Origin = (ClientId, u64);
+/// Who did something.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Origin {
+    /// One life of a holder.
+    Below(HolderKind, ClientId, u64),
+}
 
 /// What the clients of one resource tell each other.
 #[derive(Clone, Debug)]
@@ -47,6 +57,8 @@ pub(crate) struct SharedDomains {
     by_origin: BTreeMap<Origin, Peer>,
     /// Who is to be told something when.
     due: BTreeSet<(Time, Peer)>,
+    /// Of which domains those that use them are to be told when.
+    rounds: BTreeSet<(Time, Arc<str>)>,
     next_sweep: Time,
     /// Where the next sweep goes on.
     swept: Option<Arc<str>>,
@@ -67,6 +79,7 @@ impl SharedDomains {
             members: BTreeMap::new(),
             by_origin: BTreeMap::new(),
             due: BTreeSet::new(),
+            rounds: BTreeSet::new(),
             next_sweep: now + SWEEP,
             swept: None,
             passed_over: 0,
@@ -87,12 +100,13 @@ impl SharedDomains {
         let gone: Vec<Arc<str>> =
             self.hot.iter().filter(|name| !self.domains.contains_key(*name)).cloned().collect();
         gone.iter().for_each(|name| self.set_heat(now, name, false));
-        self.members.values_mut().for_each(Subscriber::owe_by_others);
+        let hot: Vec<Arc<str>> = self.hot.iter().cloned().collect();
+        hot.iter().for_each(|name| self.expect(name, now));
     }
 
     /// A client that listens on `peer` says what its domains did.
     pub(crate) fn hear(&mut self, now: Time, peer: Peer, hello: &Hello, report: DomainReport) {
-        let origin = (hello.holder.clone(), hello.incarnation);
+        let origin = Origin::Below(hello.kind, hello.holder.clone(), hello.incarnation);
         // Nothing overtakes on a stream: lower numbers are of who begins again, and knows nothing of what was told before.
         if self.members.get(&peer).is_some_and(|member| report.id <= member.heard) {
             self.leave(peer);
@@ -106,6 +120,7 @@ impl SharedDomains {
             }
         }
         if report.ask {
+            self.tell_known(peer);
             self.schedule(peer, now);
         }
     }
@@ -125,7 +140,8 @@ impl SharedDomains {
     pub(crate) fn wake(&self) -> Option<Time> {
         let sweep = (!self.domains.is_empty() || !self.members.is_empty()).then_some(self.next_sweep);
         let due = self.due.first().map(|&(at, _)| at);
-        due.into_iter().chain(sweep).chain(self.heat.due()).min()
+        let round = self.rounds.first().map(|&(at, _)| at);
+        due.into_iter().chain(sweep).chain(round).chain(self.heat.due()).min()
     }
 
     /// Lets cool down what has, and forgets what is over.
@@ -136,11 +152,16 @@ impl SharedDomains {
             let behind: Vec<Peer> = self.members.iter().filter_map(behind).collect();
             behind.into_iter().for_each(|peer| self.schedule(peer, now));
         }
+        while let Some((at, name)) = self.rounds.first().filter(|(at, _)| *at <= now).cloned() {
+            self.rounds.remove(&(at, Arc::clone(&name)));
+            self.end_round(now, &name);
+        }
         if now < self.next_sweep {
             return;
         }
         self.next_sweep = now + SWEEP;
-        let is_calm = |name: &Arc<str>| self.domains.get(name).is_none_or(|state| state.is_calm(now));
+        let domains = &mut self.domains;
+        let mut is_calm = |name: &Arc<str>| domains.get_mut(name).is_none_or(|state| state.is_calm(now));
         let calm: Vec<Arc<str>> = self.hot.iter().filter(|&name| is_calm(name)).cloned().collect();
         calm.iter().for_each(|name| self.set_heat(now, name, false));
         self.sweep(now);
@@ -199,12 +220,12 @@ impl SharedDomains {
             && news.domains.len() < MOST_DOMAINS
             && let Some((name, pending)) = member.pending.pop_first()
         {
-            let Some(state) = self.domains.get(&name) else { continue };
-            let hits = state.hits_for(now, name, &member.origin, pending);
+            let Some(state) = self.domains.get_mut(&name) else { continue };
+            let Some(hits) = state.hits_for(now, name, &member.origin, pending) else { continue };
             entries += hits.entries.len();
             news.domains.push(hits);
         }
-        let next = match (member.has_news(), member.takes_part) {
+        let next = match (member.has_news(), !member.serves.is_empty()) {
             (true, _) => Some(now),
             (false, true) => Some(now + TICK),
             (false, false) => None,
@@ -233,37 +254,69 @@ impl SharedDomains {
                 self.passed_over += 1;
                 return;
             }
-            self.domains.insert(Arc::clone(&name), DomainState::new(contract));
+            self.domains.insert(Arc::clone(&name), DomainState::new(now, contract));
         }
+        let is_hot = self.hot.contains(&name);
         let state = self.domains.get_mut(&name).expect("it has just been made");
-        let taken = state.take(now, origin, hits.all, &hits.entries);
-        let (is_warm, is_hot) = (state.is_warm(now), self.hot.contains(&name));
+        let taken = state.take(now, origin, (hits.all, is_hot), &hits.entries);
         if is_hot {
-            self.pass_on(now, &name, origin, &taken);
+            let crowd = if state.users() < CROWD { 0 } else { state.users() };
+            let soon = state.told_at + PER_USER * u32::try_from(crowd).unwrap_or(u32::MAX);
+            let at = if taken.is_entered { soon.max(now) } else { now + PACE };
+            self.expect(&name, at);
             if taken.is_new || hits.all {
                 self.tell_all(now, peer, &name);
             }
-        } else if is_warm && self.hot.len() < MOST_HOT {
+        } else if taken.is_replaced {
+            // To add up what all did takes long, so that is not done for each that says everything anew.
+            self.expect(&name, now + PACE);
+        } else if state.is_warm(now) && self.hot.len() < MOST_HOT {
             self.set_heat(now, &name, true);
         }
     }
 
-    /// A hot domain has made hits at `origin`: the others that serve it are told.
-    fn pass_on(&mut self, now: Time, name: &Arc<str>, origin: &Origin, taken: &Taken) {
-        let Some(state) = self.domains.get(name) else { return };
-        let peers: Vec<Peer> = state
-            .origins()
-            .filter(|&other| other != origin)
-            .filter_map(|other| self.by_origin.get(other).copied())
-            .collect();
-        let at = if taken.is_entered { now } else { now + PACE };
+    /// Those that use a domain are to be told at that time, if not before.
+    fn expect(&mut self, name: &Arc<str>, at: Time) {
+        let Some(state) = self.domains.get_mut(name) else { return };
+        if state.due.is_some_and(|due| due <= at) {
+            return;
+        }
+        if let Some(due) = state.due.replace(at) {
+            self.rounds.remove(&(due, Arc::clone(name)));
+        }
+        self.rounds.insert((at, Arc::clone(name)));
+    }
+
+    /// What was said of a domain meanwhile goes to those that use it.
+    fn end_round(&mut self, now: Time, name: &Arc<str>) {
+        let Some(state) = self.domains.get_mut(name) else { return };
+        (state.due, state.told_at) = (None, now);
+        if !self.hot.contains(name) {
+            if state.is_warm(now) && self.hot.len() < MOST_HOT {
+                self.set_heat(now, name, true);
+            }
+            return;
+        }
+        state.rounds.close();
+        let told = state.origins().filter(|origin| state.has_news(origin));
+        let peers: Vec<Peer> = told.filter_map(|origin| self.by_origin.get(origin).copied()).collect();
         for peer in peers {
             if let Some(member) = self.members.get_mut(&peer) {
-                match taken.is_replaced {
-                    true => member.owe_all(name),
-                    false => member.owe(name, &taken.entries),
+                member.owe(name);
+            }
+            self.schedule(peer, now);
+        }
+    }
+
+    /// `peer` asks what is known: it is told what others said a moment ago as well.
+    fn tell_known(&mut self, peer: Peer) {
+        let Some(member) = self.members.get_mut(&peer) else { return };
+        for name in &member.serves {
+            if let Some(state) = self.domains.get_mut(name).filter(|state| state.due.is_some()) {
+                state.rounds.close();
+                if state.has_news(&member.origin) {
+                    member.pending.entry(Arc::clone(name)).or_insert(Pending::Rest);
                 }
-                self.schedule(peer, at);
             }
         }
     }
@@ -272,7 +325,6 @@ impl SharedDomains {
     fn tell_all(&mut self, now: Time, peer: Peer, name: &Arc<str>) {
         if let Some(member) = self.members.get_mut(&peer) {
             member.owe_all(name);
-            member.takes_part = true;
             self.schedule(peer, now);
         }
     }
@@ -286,14 +338,23 @@ impl SharedDomains {
         // Telling all of many takes long, and of many each keeps so little to itself that it is not urgent.
         let members = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         self.heat.note(name, is_hot, now + PACE.max(PER_MEMBER * members));
-        if !is_hot {
-            return;
-        }
-        let Some(state) = self.domains.get(name) else { return };
-        let serving: Vec<Peer> =
-            state.origins().filter_map(|origin| self.by_origin.get(origin).copied()).collect();
+        let serving = match self.domains.get_mut(name) {
+            Some(state) => {
+                state.rounds.clear();
+                state.rounds.close();
+                state.origins().filter_map(|origin| self.by_origin.get(origin).copied()).collect()
+            }
+            None => self.members.keys().copied().collect::<Vec<Peer>>(),
+        };
         for peer in serving {
-            self.tell_all(now, peer, name);
+            match is_hot {
+                true => self.tell_all(now, peer, name),
+                false => {
+                    if let Some(member) = self.members.get_mut(&peer) {
+                        member.serves.remove(name);
+                    }
+                }
+            }
         }
     }
 
@@ -305,7 +366,12 @@ impl SharedDomains {
         };
         let mut idle = Vec::new();
         let mut last = None;
-        for (name, state) in self.domains.range_mut((from, Bound::Unbounded)).take(SWEPT) {
+        let mut left = SWEPT;
+        for (name, state) in self.domains.range_mut((from, Bound::Unbounded)) {
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(state.users().max(1));
             // Who serves a hot one is to go on hearing of it.
             let is_hot = self.hot.contains(name);
             state.rest(now, |origin| is_hot && self.by_origin.contains_key(origin));
@@ -314,7 +380,8 @@ impl SharedDomains {
             }
             last = Some(Arc::clone(name));
         }
-        self.swept = last;
+        // Behind the last one the next sweep begins with the first.
+        self.swept = last.filter(|_| left == 0);
         for name in idle {
             self.domains.remove(&name);
             if self.hot.contains(&name) {
@@ -326,20 +393,13 @@ impl SharedDomains {
     /// Who serves a hot domain has to hear something now and then; and all hear how many they are when that has changed
     /// much.
     fn look_after_members(&mut self, now: Time) {
-        let states = self.hot.iter().filter_map(|name| self.domains.get(name));
-        let serving: BTreeSet<Peer> = states
-            .flat_map(DomainState::origins)
-            .filter_map(|origin| self.by_origin.get(origin).copied())
-            .collect();
         let count = self.members.len();
-        let mut due = Vec::new();
-        for (&peer, member) in &mut self.members {
-            member.takes_part = serving.contains(&peer);
+        let is_owed = |member: &Subscriber| {
             let is_news = count > member.told_members || member.told_members > count * 4;
-            if member.due.is_none() && (member.takes_part || is_news) {
-                due.push(peer);
-            }
-        }
+            member.due.is_none() && (!member.serves.is_empty() || is_news)
+        };
+        let due: Vec<Peer> =
+            self.members.iter().filter(|(_, member)| is_owed(member)).map(|(&peer, _)| peer).collect();
         due.into_iter().for_each(|peer| self.schedule(peer, now + PACE));
     }
 

@@ -1,5 +1,6 @@
-//! One domain, and what each of those that serve it did.
+//! The state of one domain: what each of those that use it did, and all of them together.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, Domain, Entry, Status, TierState, coarsened};
@@ -7,6 +8,7 @@ use lessor_client::domain::{entry_at, told_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits};
 
+use super::rounds::Rounds;
 use super::shared::Origin;
 use super::subscriber::Pending;
 
@@ -17,128 +19,189 @@ const MOST_ENTRIES: usize = 512;
 #[derive(Clone, Debug)]
 pub(super) struct DomainState {
     pub(super) contract: Arc<Contract>,
-    /// Those that serve it, or did as long as that counts.
-    pub(super) parts: Vec<Part>,
+    /// Those that use it, or did as long as that counts.
+    parts: BTreeMap<Origin, Part>,
     /// What all of them did.
-    pub(super) total: Domain,
+    total: Domain,
+    /// A part was replaced, and the total has to be added up again.
+    is_stale: bool,
+    /// All of the total in few entries, as long as nothing changes.
+    whole: Option<Vec<Entry>>,
+    /// What was said since it is hot.
+    pub(super) rounds: Rounds,
+    /// When those that use it are to be told.
+    pub(super) due: Option<Time>,
+    /// When they were told last.
+    pub(super) told_at: Time,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Part {
-    origin: Origin,
+/// What one of those that use a domain did.
+#[derive(Clone, Debug, Default)]
+struct Part {
     history: Domain,
+    /// The first round of which it was not told.
+    cursor: u64,
 }
 
 /// What has come of a report.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
-    /// What is to be passed on.
-    pub(super) entries: Vec<DomainEntry>,
-    /// They take the place of what was passed on before.
+    /// It takes the place of what was said before.
     pub(super) is_replaced: bool,
-    /// A tier is entered with them: others cannot wait for that.
+    /// A tier is entered with it: others cannot wait for that.
     pub(super) is_entered: bool,
-    /// Nothing was known of whoever reported them.
+    /// Nothing was known of whoever reported it.
     pub(super) is_new: bool,
 }
 
 // === impl DomainState ===
 
 impl DomainState {
-    pub(super) fn new(contract: Arc<Contract>) -> DomainState {
-        DomainState { contract, parts: Vec::new(), total: Domain::new() }
+    pub(super) fn new(now: Time, contract: Arc<Contract>) -> DomainState {
+        DomainState {
+            contract,
+            parts: BTreeMap::new(),
+            total: Domain::new(),
+            is_stale: false,
+            whole: None,
+            rounds: Rounds::default(),
+            due: None,
+            told_at: now,
+        }
     }
 
     pub(super) fn follow(&mut self, now: Time, contract: &Arc<Contract>) {
-        for part in &mut self.parts {
+        self.refresh(now);
+        self.rounds.close();
+        let before = std::mem::take(&mut self.rounds);
+        self.rounds = Rounds::after(before.next());
+        for (origin, part) in &mut self.parts {
             part.history.swap(&self.contract, contract, now.as_nanos());
+            // Who was not told something is told everything instead, by the tiers that there are now.
+            if !before.has_news(part.cursor, origin) {
+                part.cursor = self.rounds.next();
+            }
         }
         self.total.swap(&self.contract, contract, now.as_nanos());
         self.contract = Arc::clone(contract);
+        self.whole = None;
     }
 
-    /// `origin` says what it did, or all that it did. What is said to have been later than now was now.
-    pub(super) fn take(&mut self, now: Time, origin: &Origin, all: bool, entries: &[DomainEntry]) -> Taken {
+    /// `origin` says what it did, or all that it did. What is said to have been later than now was now. Of a hot domain it is
+    /// kept for those that are to be told.
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        origin: &Origin,
+        (all, is_hot): (bool, bool),
+        entries: &[DomainEntry],
+    ) -> Taken {
         let known: Vec<DomainEntry> =
             entries.iter().map(|entry| DomainEntry { at: entry.at.min(now), ..*entry }).collect();
-        let is_entered = known.iter().any(|entry| entry.is_entered);
-        let found = self.parts.iter().position(|part| part.origin == *origin);
-        let place = found.unwrap_or_else(|| {
-            self.parts.push(Part { origin: origin.clone(), history: Domain::new() });
-            self.parts.len() - 1
-        });
-        let is_replaced = all && found.is_some();
+        let is_new = !self.parts.contains_key(origin);
+        let is_replaced = all && !is_new;
+        let part = self.parts.entry(origin.clone()).or_default();
         if all {
-            self.parts[place].history = Domain::new();
+            part.history = Domain::new();
         }
         for entry in known.iter().filter_map(|known| entry_at(known, known.at)) {
-            self.parts[place].history.merge(&self.contract, &entry);
+            part.history.merge(&self.contract, &entry);
             if !is_replaced {
                 self.total.merge(&self.contract, &entry);
             }
         }
-        if is_replaced {
-            self.add_up(now);
+        self.whole = None;
+        self.is_stale |= is_replaced;
+        match (is_hot, is_replaced) {
+            (false, _) => {}
+            (true, false) => self.rounds.add(origin, &known),
+            (true, true) => self.rounds.clear(),
         }
-        Taken { entries: known, is_replaced, is_entered, is_new: found.is_none() }
+        Taken { is_replaced, is_entered: known.iter().any(|entry| entry.is_entered), is_new }
     }
 
     pub(super) fn origins(&self) -> impl Iterator<Item = &Origin> {
-        self.parts.iter().map(|part| &part.origin)
+        self.parts.keys()
+    }
+
+    /// How many use it.
+    pub(super) fn users(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// What all of them did.
+    pub(super) fn look(&self, now: Time) -> Domain {
+        if self.is_stale { self.added_up(now) } else { self.total.clone() }
     }
 
     /// Whether half of some limit is used up, or a tier was entered that matters to others.
-    pub(super) fn is_warm(&self, now: Time) -> bool {
+    pub(super) fn is_warm(&mut self, now: Time) -> bool {
         self.uses(now, 2)
     }
 
     /// Whether less than a quarter of each limit is used up, and no tier was entered that matters to others.
-    pub(super) fn is_calm(&self, now: Time) -> bool {
+    pub(super) fn is_calm(&mut self, now: Time) -> bool {
         !self.uses(now, 4)
     }
 
     /// Forgets what does not count, and those who have not used it for long enough and are not to be kept.
     pub(super) fn rest(&mut self, now: Time, is_kept: impl Fn(&Origin) -> bool) {
         let (contract, nanos) = (&self.contract, now.as_nanos());
-        self.parts.retain_mut(|part| {
+        self.parts.retain(|origin, part| {
             part.history.rest(contract, nanos);
-            !part.history.is_idle(contract, nanos) || is_kept(&part.origin)
+            !part.history.is_idle(contract, nanos) || is_kept(origin)
         });
         self.total.rest(contract, nanos);
+        self.whole = None;
     }
 
     pub(super) fn is_idle(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// What `origin` is to be told.
+    /// Whether others than `origin` said something of which it was not told.
+    pub(super) fn has_news(&self, origin: &Origin) -> bool {
+        self.parts.get(origin).is_some_and(|part| self.rounds.has_news(part.cursor, origin))
+    }
+
+    /// What `origin` is to be told, if that is anything.
     pub(super) fn hits_for(
-        &self,
+        &mut self,
         now: Time,
         name: Arc<str>,
         origin: &Origin,
         pending: Pending,
-    ) -> DomainHits {
-        let others = self.origins().filter(|&other| other != origin).count();
-        let (all, entries) = match pending {
-            Pending::All => (true, self.all_but(now, origin)),
-            Pending::Some(entries) => (false, entries),
-        };
-        DomainHits { domain: name, all, others: u32::try_from(others).unwrap_or(u32::MAX), entries }
+    ) -> Option<DomainHits> {
+        let cursor = self.parts.get(origin)?.cursor;
+        let rest = if pending == Pending::All { None } else { self.rounds.news(cursor, origin) };
+        if rest.as_ref().is_some_and(Vec::is_empty) {
+            return None;
+        }
+        let all = rest.is_none();
+        let entries = rest.unwrap_or_else(|| self.all_but(now, origin));
+        let next = self.rounds.next();
+        self.parts.get_mut(origin)?.cursor = next;
+        let others = u32::try_from(self.parts.len() - 1).unwrap_or(u32::MAX);
+        Some(DomainHits { domain: name, all, others, entries })
     }
 
-    /// Everything that counts of what others than `origin` did.
-    fn all_but(&self, now: Time, origin: &Origin) -> Vec<DomainEntry> {
-        let others = self.parts.iter().filter(|part| part.origin != *origin);
-        let mut entries: Vec<Entry> =
-            others.flat_map(|part| part.history.export(&self.contract, now.as_nanos())).collect();
-        entries.sort_by_key(|entry| (entry.policy, entry.tier, entry.at, !entry.is_entered));
-        let told = |entry: &Entry| told_at(entry, Time::from_nanos(entry.at));
-        coarsened(entries, MOST_ENTRIES).iter().filter_map(told).collect()
+    /// Everything that counts of what others than `origin` did, as far as it was said: the total less what `origin` did. Of
+    /// hits that were told as one none is left that it made itself.
+    fn all_but(&mut self, now: Time, origin: &Origin) -> Vec<DomainEntry> {
+        self.rounds.close();
+        self.refresh(now);
+        let nanos = now.as_nanos();
+        let own = self.parts.get(origin).map(|part| part.history.export(&self.contract, nanos));
+        let (contract, total) = (&self.contract, &self.total);
+        let whole =
+            self.whole.get_or_insert_with(|| coarsened(sorted(total.export(contract, nanos)), MOST_ENTRIES));
+        let entries = less(whole.clone(), &sorted(own.unwrap_or_default()));
+        entries.iter().filter_map(|entry| told_at(entry, Time::from_nanos(entry.at))).collect()
     }
 
     /// Whether one part in so many of some limit is used up, or a tier was entered that matters to others.
-    fn uses(&self, now: Time, part: u64) -> bool {
+    fn uses(&mut self, now: Time, part: u64) -> bool {
+        self.refresh(now);
         let uses = |hits: u32, limit: u32| hits > 0 && u64::from(hits) * part >= u64::from(limit);
         let nanos = now.as_nanos();
         let hard = self.contract.hard_limit();
@@ -155,12 +218,66 @@ impl DomainState {
         tier.status != Status::Inactive && (tier.tier > 1 || self.parts.len() > 1 && rests())
     }
 
-    fn add_up(&mut self, now: Time) {
-        self.total = Domain::new();
-        for part in &self.parts {
+    fn refresh(&mut self, now: Time) {
+        if std::mem::take(&mut self.is_stale) {
+            (self.total, self.whole) = (self.added_up(now), None);
+        }
+    }
+
+    fn added_up(&self, now: Time) -> Domain {
+        let mut total = Domain::new();
+        for part in self.parts.values() {
             for entry in part.history.export(&self.contract, now.as_nanos()) {
-                self.total.merge(&self.contract, &entry);
+                total.merge(&self.contract, &entry);
             }
         }
+        total
+    }
+}
+
+fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.sort_by_key(|entry| (entry.policy, entry.tier, entry.at, !entry.is_entered));
+    entries
+}
+
+/// `entries` without as many hits as `own` has: each is taken from those of its tier that were made with it or before, the
+/// latest first, and what is left of it from the others.
+fn less(mut entries: Vec<Entry>, own: &[Entry]) -> Vec<Entry> {
+    for hit in own.iter().rev().filter(|hit| hit.hits > 0) {
+        let tier = (hit.policy, hit.tier);
+        let begin = entries.partition_point(|entry| (entry.policy, entry.tier) < tier);
+        let end = entries.partition_point(|entry| (entry.policy, entry.tier) <= tier);
+        let after = begin + entries[begin..end].partition_point(|entry| entry.at <= hit.at);
+        let mut left = hit.hits;
+        let (before, later) = entries[begin..end].split_at_mut(after - begin);
+        for entry in before.iter_mut().rev().chain(later.iter_mut().rev()) {
+            let taken = entry.hits.min(left);
+            (entry.hits, left) = (entry.hits - taken, left - taken);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    entries.retain(|entry| entry.hits > 0 || entry.is_entered);
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hits(at: u64, hits: u32) -> Entry {
+        Entry { policy: 0, tier: 1, at, hits, is_entered: false }
+    }
+
+    #[test]
+    fn own_hits_are_taken_out_exactly_where_they_are_and_in_number_anyhow() {
+        let entered = Entry { is_entered: true, ..hits(0, 0) };
+        let other = Entry { tier: 2, ..hits(4, 9) };
+        let all = vec![entered, hits(1, 2), hits(5, 3), hits(9, 1), other];
+        assert_eq!(less(all.clone(), &[hits(5, 2)]), [entered, hits(1, 2), hits(5, 1), hits(9, 1), other]);
+        assert_eq!(less(all.clone(), &[hits(7, 4)]), [entered, hits(1, 1), hits(9, 1), other]);
+        assert_eq!(less(all.clone(), &[hits(1, 4)]), [entered, hits(5, 2), other]);
+        assert_eq!(less(all, &[hits(1, 1), hits(5, 99)]), [entered, other]);
     }
 }

@@ -71,12 +71,13 @@ impl SharedDomains {
 impl DomainState {
     fn status(&self, now: Time, name: &str) -> DomainStatus {
         let nanos = now.as_nanos();
-        let Standing { current, cooling_until } = self.total.standing(&self.contract, nanos);
+        let total = self.look(now);
+        let Standing { current, cooling_until } = total.standing(&self.contract, nanos);
         let until = |nanos| Time::from_nanos(nanos).since(now).as_secs_f64();
         DomainStatus {
             domain: name.to_owned(),
-            clients: self.parts.len(),
-            hits_in_second: self.total.hits_in_second(&self.contract, nanos),
+            clients: self.users(),
+            hits_in_second: total.hits_in_second(&self.contract, nanos),
             tier: current.map_or(0, |tier| tier.tier),
             hits_in_tier: current.map_or(0, |tier| tier.hits),
             tier_limit: current.map_or(0, |tier| tier.limit),

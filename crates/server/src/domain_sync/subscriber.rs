@@ -1,15 +1,11 @@
 //! A client that tells and is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lessor_proto::Time;
-use lessor_proto::message::DomainEntry;
 
 use super::shared::Origin;
-
-/// With more entries than this about one domain, everything is told instead.
-const MOST_PENDING: usize = 256;
 
 /// A client that tells and is told, by the stream on which it listens.
 #[derive(Clone, Debug)]
@@ -24,10 +20,10 @@ pub(super) struct Subscriber {
     pub(super) heat: BTreeMap<Arc<str>, bool>,
     /// How much of what has become hot or not is told, or in `heat`; nothing before it was told all that are hot.
     pub(super) heat_seen: Option<u64>,
-    /// What others did since it was last told.
+    /// Of which domains it is to be told what others did.
     pub(super) pending: BTreeMap<Arc<str>, Pending>,
-    /// Whether it serves a hot domain, or did a short while ago.
-    pub(super) takes_part: bool,
+    /// The hot domains that it serves.
+    pub(super) serves: BTreeSet<Arc<str>>,
     /// How many members it was told that there are.
     pub(super) told_members: usize,
     /// There is something to tell, and its stream took nothing.
@@ -37,12 +33,12 @@ pub(super) struct Subscriber {
 }
 
 /// What is to be told of one domain.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pending {
     /// Everything that others did and that still counts.
     All,
-    /// These.
-    Some(Vec<DomainEntry>),
+    /// What it was not told yet.
+    Rest,
 }
 
 // === impl Subscriber ===
@@ -57,7 +53,7 @@ impl Subscriber {
             heat: BTreeMap::new(),
             heat_seen: None,
             pending: BTreeMap::new(),
-            takes_part: false,
+            serves: BTreeSet::new(),
             told_members: 0,
             is_put_off: false,
             due: None,
@@ -68,21 +64,14 @@ impl Subscriber {
         !self.heat.is_empty() || !self.pending.is_empty()
     }
 
-    pub(super) fn owe(&mut self, name: &Arc<str>, entries: &[DomainEntry]) {
-        let pending = self.pending.entry(Arc::clone(name)).or_insert_with(|| Pending::Some(Vec::new()));
-        let Pending::Some(owed) = pending else { return };
-        match owed.len() + entries.len() > MOST_PENDING {
-            true => *pending = Pending::All,
-            false => owed.extend_from_slice(entries),
-        }
+    /// It is to be told what others did with a domain since it was last told.
+    pub(super) fn owe(&mut self, name: &Arc<str>) {
+        self.pending.entry(Arc::clone(name)).or_insert(Pending::Rest);
     }
 
+    /// It is to be told everything that others did with a domain that it serves.
     pub(super) fn owe_all(&mut self, name: &Arc<str>) {
         self.pending.insert(Arc::clone(name), Pending::All);
-    }
-
-    /// Other policies are in force: what is owed was counted in the tiers of those before, so everything is told instead.
-    pub(super) fn owe_by_others(&mut self) {
-        self.pending.values_mut().for_each(|pending| *pending = Pending::All);
+        self.serves.insert(Arc::clone(name));
     }
 }

@@ -1,0 +1,278 @@
+//! What clients said of one hot domain, in rounds: each is told as one sum to all that use the domain, less what each of them
+//! said itself.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lessor_proto::Time;
+use lessor_proto::message::DomainEntry;
+
+use super::shared::Origin;
+
+/// The span in which hits of one tier are told as made with the first of them.
+const GRAIN: u64 = 20_000_000;
+/// The most sums of one round; with more, everything is told instead.
+const MOST_SUMS: usize = 256;
+/// The most rounds that are kept for those that were not told of them.
+const MOST_ROUNDS: usize = 64;
+/// The most entries of several rounds; with more, everything is told instead.
+const MOST_ENTRIES: usize = 512;
+
+/// The rounds of one domain.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rounds {
+    /// What was said since the last round was closed.
+    open: Round,
+    closed: VecDeque<Round>,
+    /// The number of the first one that is closed and kept.
+    first: u64,
+    /// More was said than one round holds: whoever was told of less than the next one is told everything.
+    is_broken: bool,
+}
+
+/// What was said in one round.
+#[derive(Clone, Debug, Default)]
+struct Round {
+    sums: BTreeMap<Place, Sum>,
+    said: BTreeMap<Origin, BTreeMap<Place, u32>>,
+    /// When each tier was entered, at the earliest, by two of those that said so.
+    entered: BTreeMap<(u32, u32), Entered>,
+}
+
+/// A policy, a tier of it, and a grain of time.
+type Place = (u32, u32, u64);
+
+/// The hits of one place.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    /// The first of them.
+    at: Time,
+    hits: u32,
+}
+
+/// The earliest two, of different origins.
+#[derive(Clone, Debug)]
+struct Entered {
+    first: (Time, Origin),
+    second: Option<(Time, Origin)>,
+}
+
+// === impl Rounds ===
+
+impl Rounds {
+    /// None yet, where rounds up to number `last` have been closed and are not kept.
+    pub(super) fn after(last: u64) -> Rounds {
+        Rounds { first: last + 1, ..Rounds::default() }
+    }
+
+    /// What `origin` said.
+    pub(super) fn add(&mut self, origin: &Origin, entries: &[DomainEntry]) {
+        if self.is_broken {
+            return;
+        }
+        entries.iter().for_each(|entry| self.open.add(origin, entry));
+        if self.open.sums.len() > MOST_SUMS {
+            (self.open, self.is_broken) = (Round::default(), true);
+        }
+    }
+
+    /// What was told is not so, or not by what counts now: everybody is told everything.
+    pub(super) fn clear(&mut self) {
+        self.is_broken = true;
+        self.open = Round::default();
+    }
+
+    /// Closes the round in which something was said. Returns whether there is one.
+    pub(super) fn close(&mut self) -> bool {
+        if std::mem::take(&mut self.is_broken) {
+            self.first += self.closed.len() as u64 + 1;
+            self.closed.clear();
+            return true;
+        }
+        if self.open.is_empty() {
+            return false;
+        }
+        self.closed.push_back(std::mem::take(&mut self.open));
+        if self.closed.len() > MOST_ROUNDS {
+            self.closed.pop_front();
+            self.first += 1;
+        }
+        true
+    }
+
+    /// The number of the round that is open.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.closed.len() as u64
+    }
+
+    /// Whether anybody but `origin` said something in a closed round from number `from` on.
+    pub(super) fn has_news(&self, from: u64, origin: &Origin) -> bool {
+        from < self.first || self.since(from).any(|round| !round.is_only_of(origin))
+    }
+
+    /// What others than `origin` said in the closed rounds from number `from` on; nothing where that is not known any more, or
+    /// too much.
+    pub(super) fn news(&self, from: u64, origin: &Origin) -> Option<Vec<DomainEntry>> {
+        if from < self.first || self.is_broken {
+            return None;
+        }
+        let mut entries = Vec::new();
+        for round in self.since(from) {
+            round.tell(origin, &mut entries);
+            if entries.len() > MOST_ENTRIES {
+                return None;
+            }
+        }
+        Some(entries)
+    }
+
+    fn since(&self, from: u64) -> impl Iterator<Item = &Round> {
+        let known = usize::try_from(from.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        self.closed.range(known.min(self.closed.len())..)
+    }
+}
+
+// === impl Round ===
+
+impl Round {
+    fn add(&mut self, origin: &Origin, entry: &DomainEntry) {
+        if entry.is_entered {
+            let found = (entry.at, origin.clone());
+            match self.entered.get_mut(&(entry.policy, entry.tier)) {
+                Some(entered) => entered.add(found),
+                None => {
+                    let entered = Entered { first: found, second: None };
+                    self.entered.insert((entry.policy, entry.tier), entered);
+                }
+            }
+        }
+        // Who has only entered a tier has said something as well.
+        let said = self.said.entry(origin.clone()).or_default();
+        if entry.hits == 0 {
+            return;
+        }
+        let place = (entry.policy, entry.tier, entry.at.as_nanos() / GRAIN);
+        let sum = self.sums.entry(place).or_insert(Sum { at: entry.at, hits: 0 });
+        (sum.at, sum.hits) = (sum.at.min(entry.at), sum.hits.saturating_add(entry.hits));
+        let own = said.entry(place).or_default();
+        *own = own.saturating_add(entry.hits);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.said.is_empty()
+    }
+
+    fn is_only_of(&self, origin: &Origin) -> bool {
+        self.said.len() == 1 && self.said.contains_key(origin)
+    }
+
+    /// Adds what others than `origin` said to `entries`.
+    fn tell(&self, origin: &Origin, entries: &mut Vec<DomainEntry>) {
+        for (&(policy, tier), entered) in &self.entered {
+            if let Some(at) = entered.by_others_than(origin) {
+                entries.push(DomainEntry { policy, tier, at, hits: 0, is_entered: true });
+            }
+        }
+        let own = self.said.get(origin);
+        for (place @ &(policy, tier, _), sum) in &self.sums {
+            let own = own.and_then(|own| own.get(place)).copied().unwrap_or(0);
+            let hits = sum.hits.saturating_sub(own);
+            if hits > 0 {
+                entries.push(DomainEntry { policy, tier, at: sum.at, hits, is_entered: false });
+            }
+        }
+    }
+}
+
+// === impl Entered ===
+
+impl Entered {
+    fn add(&mut self, found: (Time, Origin)) {
+        if found.1 == self.first.1 {
+            self.first.0 = self.first.0.min(found.0);
+        } else if self.second.as_ref().is_none_or(|second| second.1 == found.1 || found.0 < second.0) {
+            let at =
+                self.second.take().filter(|second| second.1 == found.1).map_or(found.0, |second| second.0);
+            self.second = Some((at.min(found.0), found.1));
+        }
+        if let Some(second) = &mut self.second
+            && second.0 < self.first.0
+        {
+            std::mem::swap(&mut self.first, second);
+        }
+    }
+
+    fn by_others_than(&self, origin: &Origin) -> Option<Time> {
+        match self.first.1 == *origin {
+            true => self.second.as_ref().map(|second| second.0),
+            false => Some(self.first.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lessor_proto::ClientId;
+    use lessor_proto::message::HolderKind;
+
+    use super::*;
+
+    fn origin(name: &str) -> Origin {
+        Origin::Below(HolderKind::Client, ClientId::new(name, 256).unwrap(), 1)
+    }
+
+    fn hit(millis: u64, hits: u32) -> DomainEntry {
+        DomainEntry { policy: 0, tier: 1, at: Time::from_nanos(millis * 1_000_000), hits, is_entered: false }
+    }
+
+    #[test]
+    fn each_is_told_what_the_others_said_as_one_sum() {
+        let [a, b, c] = ["a", "b", "c"].map(origin);
+        let mut rounds = Rounds::default();
+        assert!(!rounds.close());
+        rounds.add(&a, &[hit(1, 2), hit(70, 1)]);
+        rounds.add(&b, &[hit(3, 1)]);
+        assert_eq!(rounds.news(0, &c), Some(vec![]), "the round is open");
+        assert!(rounds.close());
+        assert_eq!(rounds.news(0, &c), Some(vec![hit(1, 3), hit(70, 1)]));
+        assert_eq!(rounds.news(0, &a), Some(vec![hit(1, 1)]));
+        assert_eq!(rounds.news(0, &b), Some(vec![hit(1, 2), hit(70, 1)]));
+        rounds.add(&a, &[hit(80, 1)]);
+        rounds.close();
+        assert_eq!((rounds.has_news(1, &a), rounds.has_news(1, &b)), (false, true));
+        assert_eq!(rounds.news(1, &b), Some(vec![hit(80, 1)]));
+        assert_eq!(rounds.news(rounds.next(), &b), Some(vec![]));
+    }
+
+    #[test]
+    fn who_enters_a_tier_is_told_when_another_did() {
+        let [a, b, c] = ["a", "b", "c"].map(origin);
+        let entered = |millis| DomainEntry { is_entered: true, ..hit(millis, 0) };
+        let mut rounds = Rounds::default();
+        rounds.add(&a, &[entered(5)]);
+        rounds.add(&b, &[entered(3)]);
+        rounds.add(&c, &[entered(9)]);
+        rounds.close();
+        let told = |origin| rounds.news(0, origin).unwrap();
+        assert_eq!([told(&a), told(&b), told(&c)], [[entered(3)], [entered(5)], [entered(3)]]);
+    }
+
+    #[test]
+    fn who_was_told_too_little_or_what_is_not_so_is_told_everything() {
+        let [a, b] = ["a", "b"].map(origin);
+        let mut rounds = Rounds::default();
+        for round in 0..=MOST_ROUNDS as u64 {
+            rounds.add(&a, &[hit(round * 50, 1)]);
+            rounds.close();
+        }
+        assert_eq!((rounds.news(0, &b), rounds.has_news(0, &b)), (None, true));
+        assert_eq!(rounds.news(1, &b).map(|entries| entries.len()), Some(MOST_ROUNDS));
+        rounds.clear();
+        let next = rounds.next();
+        assert!(rounds.close() && rounds.next() > next);
+        assert_eq!((rounds.news(next, &b), rounds.news(rounds.next(), &b)), (None, Some(vec![])));
+        (0..=MOST_SUMS as u64).for_each(|n| rounds.add(&a, &[hit(n * 20, 1)]));
+        let next = rounds.next();
+        rounds.close();
+        assert_eq!((rounds.news(next, &b), rounds.news(rounds.next(), &b)), (None, Some(vec![])));
+    }
+}
