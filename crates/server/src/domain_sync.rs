@@ -17,6 +17,7 @@ mod shared;
 mod state;
 mod status;
 mod subscriber;
+mod sync;
 
-pub(crate) use self::shared::SharedDomains;
 pub use self::status::{DomainStatus, DomainsStatus};
+pub use self::sync::{DomainEvent, DomainOutput, DomainSync};

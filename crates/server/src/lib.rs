@@ -42,7 +42,7 @@
 
 pub mod config;
 mod date;
-mod domain_sync;
+pub mod domain_sync;
 pub mod election;
 pub mod ledger;
 pub mod marks;

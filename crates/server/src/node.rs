@@ -4,6 +4,7 @@
 //! whole or refused whole: all of it is checked before any of it counts.
 
 mod books;
+mod domains;
 mod floors;
 mod marks;
 mod names;
@@ -32,6 +33,7 @@ use crate::resource::{check_kind, life, shows_earlier};
 use crate::token::Bearer;
 
 pub use self::books::{Books, ChildBook};
+use self::domains::Sharing;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
@@ -61,6 +63,8 @@ pub struct Node {
     peers: Peers,
     names: Names,
     by_holder: BTreeMap<(HolderKind, ClientId, u64), Peer>,
+    /// The domains that clients share.
+    sharing: Sharing,
     /// When resources have to be looked at, with their names.
     timeline: BTreeSet<(Time, ResourceId)>,
     /// How often streams should be heard of.
@@ -103,6 +107,7 @@ impl Node {
             sessions: 0,
             peers: Peers::default(),
             by_holder: BTreeMap::new(),
+            sharing: Sharing::default(),
             timeline: BTreeSet::new(),
             date: Date::default(),
             tally: Tally::default(),
@@ -194,10 +199,11 @@ impl Node {
             let (template, kin) = (self.template(&id), self.kin(&id));
             if let Some(resource) = self.resources.get_mut(&id) {
                 resource.advance(now);
-                resource.set_template(now, template);
+                resource.set_template(template);
                 self.coupled |= kin.is_some();
                 resource.kin = kin;
             }
+            self.note_policies(now, &id);
             self.sync(now, &id);
             self.book(&id);
         }
@@ -232,6 +238,7 @@ impl Node {
                 record.marks.remove(&id);
             }
             let Some(resource) = self.resources.remove(&id) else { continue };
+            self.note_policies(now, &id);
             is_shorter |= resource.template().is_none();
             if let Some(at) = resource.booked {
                 self.timeline.remove(&(at, id));
@@ -412,6 +419,7 @@ impl Node {
         resource.kin = self.kin(id);
         self.coupled |= resource.kin.is_some();
         self.resources.insert(id.clone(), resource);
+        self.note_policies(now, id);
         self.couple(now, id);
     }
 

@@ -56,7 +56,6 @@ use self::supply::Supply;
 use self::units::Pool;
 use crate::config::{Longest, NodeConfig, learning};
 use crate::date::Date;
-use crate::domain_sync::SharedDomains;
 use crate::ledger::{Ceiling, Ghost, Ledger, Part};
 use crate::marks::Need;
 use crate::mutation::Mutation;
@@ -98,12 +97,12 @@ pub struct Resource {
     /// What is charged to holders that draw no incarnation.
     legacy: Crowd,
     streaming: Streaming,
+    /// Streams on which nobody listens any more, as far as the synchronisation of domains has not heard of it.
+    pub(crate) silent: Vec<Peer>,
     /// Those who are short of their share.
     shortage: Shortage,
     /// Who is lent what nobody wants.
     lending: Lending,
-    /// What clients tell each other of their domains, once one has.
-    domain_sync: Option<Box<SharedDomains>>,
     /// Who takes turns.
     rota: Rota,
     /// Units for those whose leases are too small to save one up.
@@ -213,9 +212,9 @@ impl Resource {
             counted,
             legacy: Crowd::default(),
             streaming: Streaming::default(),
+            silent: Vec::new(),
             shortage: Shortage::default(),
             lending: Lending::default(),
-            domain_sync: None,
             rota: Rota::new(&template),
             pool: Pool::default(),
             unsettled: false,
@@ -261,7 +260,7 @@ impl Resource {
     }
 
     /// Changes the template; absent: the repository does not cover the resource any more.
-    pub(crate) fn set_template(&mut self, now: Time, template: Option<Arc<Template>>) {
+    pub(crate) fn set_template(&mut self, template: Option<Arc<Template>>) {
         if let Some(template) = &template {
             self.shares.set_policy(template.policy);
             self.shares.set_capacity(template.shared().as_f64());
@@ -270,7 +269,7 @@ impl Resource {
             }
             self.rota.configure(template);
             let before = std::mem::replace(&mut self.terms, Arc::clone(template));
-            self.change_domains(now, &before);
+            self.change_domains(&before);
             self.change_kind(before.kind);
         } else {
             self.shares.set_policy(Policy::FairShare);

@@ -214,6 +214,7 @@ impl Server {
             tokio::spawn(grpc::follow_health(health, Arc::clone(&driver), stopped.clone())),
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_time(stopped.clone())),
+            tokio::spawn(Arc::clone(&driver).keep_domains(stopped.clone())),
         ];
         if let Some(election) = election {
             tasks.push(tokio::spawn(standing::stand(Arc::clone(&driver), election, stopped.clone())));

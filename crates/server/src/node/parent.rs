@@ -151,6 +151,7 @@ impl Node {
     pub(super) fn sync(&mut self, now: Time, id: &ResourceId) {
         self.note_mark(now, id);
         self.couple(now, id);
+        self.note_silent(now, id);
         let Some(Above { session }) = &mut self.parent else { return };
         let Some(resource) = self.resources.get_mut(id).filter(|resource| resource.speaks(now)) else {
             return;

@@ -47,7 +47,7 @@ const MOST_WAITING: usize = 64;
 impl Peers {
     pub(crate) fn open(&mut self, hello: Hello) -> Peer {
         self.last += 1;
-        let peer = Peer::from_number(self.last);
+        let peer = Peer::from(self.last);
         let stream = Stream {
             hello,
             attached: BTreeSet::new(),

@@ -143,7 +143,7 @@ impl Node {
             rows -= row.resource.holders.len();
             row
         });
-        NodeStatus {
+        let mut status = NodeStatus {
             node: self.config.name.clone(),
             epoch: self.config.epoch,
             leading_seconds: now.since(self.since).as_secs_f64(),
@@ -153,7 +153,9 @@ impl Node {
             resources_in_all: self.resources.len(),
             tally: self.tally,
             resources: resources.collect(),
-        }
+        };
+        self.sharing.describe(now, &mut status, query.holders);
+        status
     }
 
     fn row(&self, now: Time, resource: &Resource, holders: usize, rank: usize) -> ResourceRow {

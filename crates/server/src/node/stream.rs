@@ -4,8 +4,8 @@ use std::fmt;
 
 use lessor_client::session::{Action, Failure};
 use lessor_proto::message::{
-    Answer, Ask, DomainReport, Down, Hello, HolderKind, Leader, Refusal, Release, Report, StreamReport,
-    UnitsAsked, Up, Welcome,
+    Answer, Ask, Down, Hello, HolderKind, Leader, Refusal, Release, Report, StreamReport, UnitsAsked, Up,
+    Welcome,
 };
 use lessor_proto::{ResourceId, Time};
 
@@ -13,6 +13,7 @@ use super::parent::Above;
 use super::peers::Stream;
 use super::waiting::Wait;
 use super::{Node, reign};
+use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
 use crate::resource::{Renewal, shows_earlier};
 
@@ -87,8 +88,8 @@ impl fmt::Display for Peer {
 
 // === impl Peer ===
 
-impl Peer {
-    pub(crate) fn from_number(number: u64) -> Peer {
+impl From<u64> for Peer {
+    fn from(number: u64) -> Peer {
         Peer(number)
     }
 }
@@ -107,7 +108,8 @@ impl Node {
     /// Somebody has opened a stream. Another one of the same life of the same holder is dropped.
     pub fn connect(&mut self, now: Time, hello: Hello) -> Peer {
         let name = (hello.kind, hello.holder.clone());
-        let peer = self.peers.open(hello);
+        let peer = self.peers.open(hello.clone());
+        self.sharing.note(now, DomainEvent::Opened { peer, hello });
         if let Some(before) = self.by_holder.insert((name.0, name.1, self.incarnation(peer)), peer) {
             self.drop_stream(now, before);
         }
@@ -132,7 +134,7 @@ impl Node {
                 self.peers.say(peer, Down::Released { id })
             }
             Up::Domains(report) => {
-                self.on_domains(now, peer, *report);
+                self.on_domains(now, peer, report);
                 true
             }
             Up::Units(asked) => {
@@ -166,12 +168,12 @@ impl Node {
                 resource.advance(now);
                 if let Some(slot) = resource.listener(peer) {
                     resource.respond(now, slot, reign, &mut self.peers);
-                    resource.resume_hits(now, peer, &mut self.peers);
                 }
             }
             self.sync(now, id);
             self.book(id);
         }
+        self.sharing.ready(now, peer);
         if let Some((id, at)) = noted.heartbeat {
             self.on_heartbeat(now, peer, id, at);
         }
@@ -191,6 +193,9 @@ impl Node {
                 self.look_at(now, &id);
                 continue;
             }
+            if self.say_domains(now) {
+                continue;
+            }
             match self.poll_parent(now) {
                 Some(action) => return Some(Output::Parent(action)),
                 // What has changed above may have to be told below.
@@ -206,7 +211,13 @@ impl Node {
         let resources = self.timeline.first().map(|&(at, _)| at);
         let parent = self.parent.as_ref().map(Above::deadline);
         let marks = self.marks.as_ref().and_then(Marks::deadline);
-        resources.into_iter().chain(parent).chain(marks).chain(self.waiting.deadline()).min()
+        resources
+            .into_iter()
+            .chain(parent)
+            .chain(marks)
+            .chain(self.waiting.deadline())
+            .chain(self.sharing.deadline())
+            .min()
     }
 
     /// How many streams are open.
@@ -239,7 +250,6 @@ impl Node {
             if resource.is_unsettled(now) {
                 resource.settle(now, reign, &mut self.peers);
             }
-            resource.tell_of_hits(now, &mut self.peers);
             resource.send_units(now, self.config.rules, &mut self.peers);
         }
         self.sync(now, id);
@@ -361,6 +371,8 @@ impl Node {
 
     fn release_on(&mut self, now: Time, peer: Peer, report_id: Option<u64>, resources: Vec<ResourceId>) {
         self.waiting.forget(peer, Some(&resources));
+        let event = DomainEvent::Released { peer, resources: resources.clone() };
+        self.sharing.note(now, event);
         let Some(stream) = self.peers.get_mut(peer) else { return };
         for id in &resources {
             stream.attached.remove(id);
@@ -369,17 +381,6 @@ impl Node {
         let (kind, line, incarnation) = (hello.kind, hello.line, Some(hello.incarnation));
         let release = Release { holder: hello.holder.clone(), incarnation, report_id, resources };
         self.release_as(now, kind, line, &release);
-    }
-
-    /// What domains did at the other end.
-    fn on_domains(&mut self, now: Time, peer: Peer, report: DomainReport) {
-        let Some(stream) = self.peers.get(peer) else { return };
-        let id = report.resource.clone();
-        if let Some(resource) = self.resources.get_mut(&id) {
-            resource.hear_of_hits(now, peer, &stream.hello, report);
-            resource.tell_of_hits(now, &mut self.peers);
-        }
-        self.book(&id);
     }
 
     /// The holder at the other end asks for units.
@@ -407,6 +408,7 @@ impl Node {
     fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream) {
         let Stream { hello, attached, .. } = stream;
         self.waiting.forget(peer, None);
+        self.sharing.note(now, DomainEvent::Closed { peer });
         let key = (hello.kind, hello.holder, hello.incarnation);
         if self.by_holder.get(&key) == Some(&peer) {
             self.by_holder.remove(&key);

@@ -60,7 +60,7 @@ impl Resource {
         let ends = self.children.deadline().filter(|_| self.is_watched());
         let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
         let hungry = self.shortage.next_deadline();
-        let others = [self.rota.wake(), self.due_above(), self.wake_of_domains(), self.pool.wake(), hungry];
+        let others = [self.rota.wake(), self.due_above(), self.pool.wake(), hungry];
         [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
@@ -96,8 +96,8 @@ impl Resource {
 
     /// The holder at `slot` does not listen any more.
     pub(super) fn stop_telling(&mut self, slot: Slot) {
-        if let (Some(sync), Some(peer)) = (&mut self.domain_sync, self.streaming.peer(slot)) {
-            sync.leave(peer);
+        if let Some(peer) = self.streaming.peer(slot).filter(|_| self.shared_policies().is_some()) {
+            self.silent.push(peer);
         }
         self.streaming.remove(slot);
         self.shortage.forget(slot);

@@ -115,7 +115,7 @@ impl Resource {
             safe_capacity: safe,
             safe_capacity_out: (safe >= 0.0 || advised == 0).then_some(safe.max(0.0) * advised as f64),
             duplicate_client_ids: self.duplicates,
-            domains: self.domains_status(now, holders),
+            domains: None,
             holders: self.holder_status(now, holders, rank),
         }
     }

@@ -336,7 +336,7 @@ mod tests {
     fn streaming(ranks: &[Option<Rank>]) -> Streaming {
         let mut streaming = Streaming::default();
         for (slot, rank) in (0..).zip(ranks) {
-            streaming.attach(slot, Peer::from_number(slot.into()));
+            streaming.attach(slot, Peer::from(u64::from(slot)));
             streaming.rank(slot, *rank);
         }
         streaming

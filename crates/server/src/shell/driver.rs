@@ -7,6 +7,7 @@
 //! A task that stands for election has a node only while it leads, and calls it only while it has authority by the very
 //! clock sample that the node is given. Otherwise it says who leads.
 
+mod domains;
 mod house;
 mod reign;
 
@@ -17,14 +18,15 @@ use std::time::Duration;
 
 use lessor_client::shell::clock;
 use lessor_proto::message::{
-    Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
+    Answer, Ask, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
 };
 use lessor_proto::{Drift, Time};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
+use self::domains::{DomainRoom, Notice};
 use self::house::House;
-pub(super) use self::house::{Seat, Upward};
+pub(super) use self::house::{Connected, Seat, Upward};
 use super::etcd::Authority;
 use crate::node::{FromParent, Node, NodeConfig, NodeStatus, Peer, StatusQuery};
 use crate::repository::Repository;
@@ -32,6 +34,8 @@ use crate::repository::Repository;
 /// A node with a clock.
 pub struct Driver {
     house: Mutex<House>,
+    /// Beside it: what clients tell each other of domains.
+    domains: DomainRoom,
     /// When the node is to be polled if nothing else happens.
     alarm: watch::Sender<Time>,
     /// What never changes is kept outside the lock.
@@ -86,7 +90,7 @@ impl Driver {
     pub fn new(config: NodeConfig, repository: Repository, advertise: String, streams: usize) -> Driver {
         let node = Node::new(clock::now(), config.clone(), repository.clone());
         let house = House::new(Some(node), Leader::at(advertise.clone()), repository, streams);
-        house.warn_of_learning();
+        house.0.warn_of_learning();
         Driver::with(config, advertise, None, house)
     }
 
@@ -107,10 +111,11 @@ impl Driver {
         config: NodeConfig,
         advertise: String,
         authority: Option<Arc<Authority>>,
-        house: House,
+        (house, notices): (House, mpsc::UnboundedReceiver<Notice>),
     ) -> Driver {
         Driver {
             house: Mutex::new(house),
+            domains: DomainRoom::new(notices),
             alarm: watch::Sender::new(Time::MAX),
             config,
             advertise,
@@ -201,11 +206,15 @@ impl Driver {
     /// # Errors
     /// When the node is broken.
     pub fn status(&self, query: &StatusQuery) -> Result<NodeStatus, Unanswered> {
-        let house = self.house()?;
-        Ok(match &house.node {
-            Some(node) => node.status(clock::now(), query),
-            None => NodeStatus::of_nobody(&self.config.name, house.epoch.unwrap_or(0)),
-        })
+        let mut status = {
+            let house = self.house()?;
+            match &house.node {
+                Some(node) => node.status(clock::now(), query),
+                None => NodeStatus::of_nobody(&self.config.name, house.epoch.unwrap_or(0)),
+            }
+        };
+        self.domains.describe(&mut status, query.holders);
+        Ok(status)
     }
 
     /// How long this task may go on leading without hearing more, in seconds; absent: it is the only one.
@@ -296,6 +305,9 @@ impl Driver {
         let mut deadline = Time::MAX;
         if house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
             house.hand_out(now);
+            if house.has_noted() {
+                self.domains.bell.notify_one();
+            }
             // A deadline that has passed must not keep a processor busy.
             let due = house.node.as_ref().and_then(Node::deadline);
             deadline = due.map_or(Time::MAX, |due| due.max(now + TICK));
@@ -355,9 +367,10 @@ impl Driver {
 // === streams ===
 
 impl Driver {
-    /// Somebody has opened a stream. What is due to it comes out of the receiver; each message that has been taken out is
-    /// to be followed by [`Driver::ready`]. The receiver ends when the node or a drain has closed the stream.
-    pub(super) fn connect(&self, hello: &Hello) -> Result<(Seat, mpsc::Receiver<Down>), Unanswered> {
+    /// Somebody has opened a stream. What is due to it comes out of the outbox; each message that has been taken out is
+    /// to be followed by [`Driver::ready`]. The outbox ends when the node or a drain has closed the stream. News of domains
+    /// come beside it, each to be followed by [`Driver::domains_ready`].
+    pub(super) fn connect(&self, hello: &Hello) -> Result<Connected, Unanswered> {
         let connected = self.visit(|house, now| {
             // Looked at under the lock: a stream is closed by a drain, or not opened.
             if self.draining.load(Ordering::Relaxed) {
@@ -368,9 +381,10 @@ impl Driver {
             }
             house.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
-        let (seat, outbox) = connected??;
-        debug!(stream = %seat, holder = %hello.holder, incarnation = hello.incarnation, "connected");
-        Ok((seat, outbox))
+        let connected = connected??;
+        let stream = connected.seat;
+        debug!(%stream, holder = %hello.holder, incarnation = hello.incarnation, "connected");
+        Ok(connected)
     }
 
     /// Something came up a stream.
@@ -438,7 +452,7 @@ impl fmt::Debug for Driver {
 mod tests {
     use std::collections::BTreeMap;
 
-    use lessor_proto::message::{HolderKind, StreamReport};
+    use lessor_proto::message::{DomainReport, Down, HolderKind, StreamReport};
     use lessor_proto::{Amount, ClientId, ResourceId};
 
     use super::*;
@@ -479,7 +493,7 @@ mod tests {
 
     /// A stream, and what comes down it.
     fn connected(driver: &Driver, holder: &str) -> (Seat, mpsc::Receiver<Down>) {
-        let (seat, mut outbox) = driver.connect(&hello(holder)).unwrap();
+        let Connected { seat, mut outbox, .. } = driver.connect(&hello(holder)).unwrap();
         assert!(matches!(outbox.try_recv(), Ok(Down::Welcome(_))));
         (seat, outbox)
     }
@@ -496,7 +510,7 @@ mod tests {
     fn a_stream_of_an_earlier_reign_has_no_part_in_a_later_one() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let (before, _) = driver.connect(&hello("early")).unwrap();
+        let before = driver.connect(&hello("early")).unwrap().seat;
         driver.follow(Leader::default(), None).unwrap();
         set_authority(&driver, Some(9));
         driver.lead(9, RecordRead::default(), &ClockBounds::default()).unwrap();
@@ -525,6 +539,24 @@ mod tests {
         set_authority(&driver, Some(3));
         driver.resume().unwrap();
         assert!(outbox.try_recv().is_ok(), "the heartbeat is answered");
+    }
+
+    #[test]
+    fn leases_and_domains_do_not_wait_for_each_other() {
+        let driver = driver();
+        driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
+        let (seat, mut outbox) = connected(&driver, "web");
+        driver.ready(seat).unwrap();
+        let floor = driver.domains.floor();
+        driver.receive(seat, heartbeat(3)).unwrap();
+        assert!(outbox.try_recv().is_ok(), "the heartbeat is answered while domains are looked at");
+        drop(floor);
+        let house = driver.house().unwrap();
+        let resource = ResourceId::new("orders", 256).unwrap();
+        let report = DomainReport { resource, version: 1, id: 1, ask: true, domains: Vec::new() };
+        driver.receive_domains(seat, Box::new(report));
+        driver.domains_ready(seat);
+        drop(house);
     }
 
     #[test]

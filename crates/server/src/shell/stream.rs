@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use super::driver::{Driver, Seat, Unanswered};
+use super::driver::{Connected, Driver, Seat, Unanswered};
 use super::grpc::{refused, unanswered};
 
 /// How long somebody who has opened a stream may take to say who it is.
@@ -35,6 +35,8 @@ pub struct Downs {
     seat: Option<Seat>,
     kind: HolderKind,
     outbox: mpsc::Receiver<Down>,
+    /// News of domains.
+    news: mpsc::Receiver<Down>,
     /// Reports that did not reach the node.
     refusals: mpsc::Receiver<wire::SessionDown>,
     end: Arc<End>,
@@ -61,18 +63,21 @@ pub(super) async fn open(
     let hello = hello(&driver, &mut ups).await?;
     let (sender, refusals) = mpsc::channel(1);
     let end = Arc::new(End::new());
-    let (seat, outbox) = match driver.connect(&hello) {
-        Ok((seat, outbox)) => (seat, outbox),
+    let Connected { seat, outbox, news } = match driver.connect(&hello) {
+        Ok(connected) => connected,
         Err(Unanswered::NotLeading(leader)) => {
             let (only, outbox) = mpsc::channel(1);
             only.try_send(Down::Redirect(leader)).expect("it has room for one");
-            return Ok(Downs { driver, seat: None, kind: hello.kind, outbox, refusals, end, reader: None });
+            let (_, news) = mpsc::channel(1);
+            let (seat, kind, reader) = (None, hello.kind, None);
+            return Ok(Downs { driver, seat, kind, outbox, news, refusals, end, reader });
         }
         Err(fault) => return Err(unanswered(fault)),
     };
     let reader = Reader { driver: driver.clone(), seat, kind: hello.kind, ups, refusals: sender };
     let reader = Some(tokio::spawn(reader.run(end.clone())).abort_handle());
-    Ok(Downs { driver, seat: Some(seat), kind: hello.kind, outbox, refusals, end, reader })
+    let (seat, kind) = (Some(seat), hello.kind);
+    Ok(Downs { driver, seat, kind, outbox, news, refusals, end, reader })
 }
 
 async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> Result<Hello, Status> {
@@ -105,6 +110,7 @@ impl Reader {
             self.driver.traffic().received.fetch_add(1, Ordering::Relaxed);
             let report = number(&request);
             match (Up::from_wire(request, self.driver.limits(), Some(self.kind)), report) {
+                (Ok(Up::Domains(report)), _) => self.driver.receive_domains(self.seat, report),
                 (Ok(up), _) => self.driver.receive(self.seat, up).map_err(unanswered)?,
                 (Err(refusal), Some(report)) => self.refuse(report, refusal).await,
                 (Err(refusal), None) => return Err(refused(refusal)),
@@ -146,6 +152,10 @@ impl Stream for Downs {
         if let Poll::Ready(Some(refused)) = this.refusals.poll_recv(cx) {
             this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
             return Poll::Ready(Some(Ok(this.count(refused))));
+        }
+        if let (Poll::Ready(Some(news)), Some(seat)) = (this.news.poll_recv(cx), this.seat) {
+            this.driver.domains_ready(seat);
+            return Poll::Ready(Some(Ok(this.count(news.to_wire(this.kind, clock::wall())))));
         }
         match ready!(this.outbox.poll_recv(cx)) {
             Some(down) => {

@@ -10,6 +10,7 @@ use lessor_proto::message::{Down, Hello, Leader, Refusal};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tracing::{error, warn};
 
+use super::domains::Notice;
 use crate::marks::MarkWrite;
 use crate::node::{NameWarning, Node, Output, Peer};
 use crate::repository::Repository;
@@ -34,6 +35,16 @@ pub(in crate::shell) struct Seat {
     peer: Peer,
 }
 
+/// A stream that was opened.
+#[derive(Debug)]
+pub(in crate::shell) struct Connected {
+    pub(in crate::shell) seat: Seat,
+    /// What is due to it.
+    pub(in crate::shell) outbox: mpsc::Receiver<Down>,
+    /// News of domains.
+    pub(in crate::shell) news: mpsc::Receiver<Down>,
+}
+
 /// The node and its outboxes.
 pub(super) struct House {
     /// Absent while another task leads.
@@ -55,6 +66,10 @@ pub(super) struct House {
     limit: usize,
     /// To whoever carries out what is to be done with the node above.
     pub(super) upward: Option<mpsc::UnboundedSender<Upward>>,
+    /// To the synchronisation of domains.
+    notices: mpsc::UnboundedSender<Notice>,
+    /// It was told something.
+    has_noted: bool,
     /// To whoever writes the record for successors.
     pub(super) record: Option<mpsc::UnboundedSender<(u64, MarkWrite)>>,
 }
@@ -62,11 +77,17 @@ pub(super) struct House {
 // === impl House ===
 
 impl House {
-    pub(super) fn new(node: Option<Node>, leader: Leader, repository: Repository, limit: usize) -> House {
+    pub(super) fn new(
+        node: Option<Node>,
+        leader: Leader,
+        repository: Repository,
+        limit: usize,
+    ) -> (House, mpsc::UnboundedReceiver<Notice>) {
         let epoch = node.as_ref().map(Node::epoch);
         let outboxes = BTreeMap::new();
-        House {
-            node,
+        let (notices, heard) = mpsc::unbounded_channel();
+        let mut house = House {
+            node: None,
             leader,
             epoch,
             repository,
@@ -76,8 +97,32 @@ impl House {
             taken: BTreeSet::new(),
             limit,
             upward: None,
+            notices,
+            has_noted: false,
             record: None,
+        };
+        if let Some(node) = node {
+            house.set_node(node);
         }
+        (house, heard)
+    }
+
+    /// This task leads with `node`, whose domains are synchronised beside it.
+    pub(super) fn set_node(&mut self, mut node: Node) {
+        let sync = node.take_domain_sync();
+        self.note(Notice::Anew(self.term, Box::new(sync)));
+        self.node = Some(node);
+    }
+
+    /// Whether the synchronisation of domains was told something since this was last asked.
+    pub(super) fn has_noted(&mut self) -> bool {
+        std::mem::take(&mut self.has_noted)
+    }
+
+    fn note(&mut self, notice: Notice) {
+        self.has_noted = true;
+        // Nobody hears of it when the server has ended.
+        let _ = self.notices.send(notice);
     }
 
     /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
@@ -85,6 +130,7 @@ impl House {
         self.node = None;
         self.term += 1;
         self.taken.clear();
+        self.note(Notice::Anew(self.term, Box::default()));
         for outbox in std::mem::take(&mut self.outboxes).into_values() {
             // Who has not read the last message yet finds out when the stream ends.
             let _ = outbox.try_send(Down::Redirect(leader.clone()));
@@ -108,11 +154,7 @@ impl House {
         }
     }
 
-    pub(super) fn connect(
-        &mut self,
-        now: Time,
-        hello: Hello,
-    ) -> Result<(Seat, mpsc::Receiver<Down>), Refusal> {
+    pub(super) fn connect(&mut self, now: Time, hello: Hello) -> Result<Connected, Refusal> {
         let count = self.outboxes.len() + 1;
         if count > self.limit {
             return Err(Refusal::Exhausted { what: "streams".to_owned(), count, limit: self.limit });
@@ -120,14 +162,15 @@ impl House {
         let node = self.node.as_mut().expect("looked at before");
         node.check_hello(&hello)?;
         let peer = node.connect(now, hello);
-        let (sender, receiver) = mpsc::channel(OUTBOX);
+        let ((sender, outbox), (news_sender, news)) = (mpsc::channel(OUTBOX), mpsc::channel(OUTBOX));
         self.outboxes.insert(peer, sender);
-        Ok((Seat { term: self.term, peer }, receiver))
+        self.note(Notice::Connected(peer, news_sender));
+        Ok(Connected { seat: Seat { term: self.term, peer }, outbox, news })
     }
 
     /// How the node calls a stream, unless that is of an earlier reign.
     pub(super) fn peer(&self, seat: Seat) -> Option<Peer> {
-        (seat.term == self.term).then_some(seat.peer)
+        seat.peer_in(self.term)
     }
 
     /// Whether it was connected.
@@ -180,6 +223,11 @@ impl House {
                 }
             }
         }
+        while let Some(event) = node.next_domain_event() {
+            self.has_noted = true;
+            // Nobody hears of it when the server has ended.
+            let _ = self.notices.send(Notice::Event(event));
+        }
         while let Some(warning) = node.next_name_warning() {
             warn_of_name(&warning);
         }
@@ -204,6 +252,15 @@ fn warn_of_name(warning: &NameWarning) {
         NameWarning::Duplicate { node } => {
             warn!(%node, "two processes claim the name of one node");
         }
+    }
+}
+
+// === impl Seat ===
+
+impl Seat {
+    /// The number of the stream, if it was opened in this term.
+    pub(super) fn peer_in(self, term: u64) -> Option<Peer> {
+        (self.term == term).then_some(self.peer)
     }
 }
 

@@ -45,7 +45,7 @@ impl Driver {
                 // Nobody carries it out when the server has been told to end.
                 let _ = upward.send(Upward::Anew(epoch));
             }
-            house.node = Some(Node::new(now, config, house.repository.clone()));
+            house.set_node(Node::new(now, config, house.repository.clone()));
             house.warn_of_config();
             house.warn_of_learning();
         })

@@ -1,0 +1,218 @@
+//! The domains of all resources whose clients share them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lessor_client::domain::Policies;
+use lessor_proto::message::{DomainNews, DomainReport, Hello, HolderKind};
+use lessor_proto::{ResourceId, Time};
+
+use super::shared::SharedDomains;
+use super::status::DomainsStatus;
+use crate::node::{NodeStatus, Peer};
+
+/// The synchronisation of the domains of a node: a mind of its own, which hears from the mind that leases what it has to know,
+/// and which that one never waits for.
+#[derive(Clone, Debug, Default)]
+pub struct DomainSync {
+    /// The resources whose domains are shared, and what there is of them once a client has reported any.
+    resources: BTreeMap<ResourceId, Shared>,
+    streams: BTreeMap<Peer, Stream>,
+    /// When resources have something to say.
+    timeline: BTreeSet<(Time, ResourceId)>,
+}
+
+/// A resource whose domains are shared.
+#[derive(Clone, Debug)]
+struct Shared {
+    policies: Arc<Policies>,
+    domains: Option<Box<SharedDomains>>,
+    /// Where it stands on the timeline.
+    booked: Option<Time>,
+}
+
+/// A stream.
+#[derive(Clone, Debug)]
+struct Stream {
+    hello: Hello,
+    /// Of whose domains something was reported on it.
+    resources: BTreeSet<ResourceId>,
+}
+
+/// What the synchronisation has to know.
+#[derive(Clone, PartialEq, Debug)]
+pub enum DomainEvent {
+    /// The domains of a resource follow these policies and are shared; absent: they are not shared, or the resource is gone.
+    Serves {
+        /// The resource.
+        resource: ResourceId,
+        /// The policies, of scope `shared`.
+        policies: Option<Arc<Policies>>,
+    },
+    /// A stream was opened.
+    Opened {
+        /// Its number.
+        peer: Peer,
+        /// Who opened it.
+        hello: Hello,
+    },
+    /// A stream has ended.
+    Closed {
+        /// Its number.
+        peer: Peer,
+    },
+    /// The holder at the other end of a stream has given resources back.
+    Released {
+        /// The number of the stream.
+        peer: Peer,
+        /// Which.
+        resources: Vec<ResourceId>,
+    },
+    /// A holder says what its domains did.
+    Reported {
+        /// The number of the stream.
+        peer: Peer,
+        /// What came.
+        report: Box<DomainReport>,
+    },
+}
+
+/// What comes out of the synchronisation.
+#[derive(Clone, PartialEq, Debug)]
+pub enum DomainOutput {
+    /// Send this down a stream.
+    News {
+        /// The number of the stream.
+        peer: Peer,
+        /// What others did.
+        news: Box<DomainNews>,
+    },
+}
+
+// === impl DomainSync ===
+
+impl DomainSync {
+    /// Something has happened.
+    pub fn handle(&mut self, now: Time, event: DomainEvent) {
+        match event {
+            DomainEvent::Serves { resource, policies: Some(policies) } => {
+                self.serve(now, resource, policies);
+            }
+            DomainEvent::Serves { resource, policies: None } => {
+                if let Some(Shared { booked: Some(at), .. }) = self.resources.remove(&resource) {
+                    self.timeline.remove(&(at, resource));
+                }
+            }
+            DomainEvent::Opened { peer, hello } => {
+                self.streams.insert(peer, Stream { hello, resources: BTreeSet::new() });
+            }
+            DomainEvent::Closed { peer } => {
+                let Some(stream) = self.streams.remove(&peer) else { return };
+                for id in &stream.resources {
+                    self.with(id, |domains| domains.leave(peer));
+                }
+            }
+            DomainEvent::Released { peer, resources } => {
+                let Some(stream) = self.streams.get_mut(&peer) else { return };
+                stream.resources.retain(|id| !resources.contains(id));
+                for id in &resources {
+                    self.with(id, |domains| domains.leave(peer));
+                }
+            }
+            DomainEvent::Reported { peer, report } => self.hear(now, peer, *report),
+        }
+    }
+
+    /// The stream of `peer` takes something again.
+    pub fn ready(&mut self, now: Time, peer: Peer) {
+        let Some(stream) = self.streams.get(&peer) else { return };
+        for id in stream.resources.clone() {
+            self.with(&id, |domains| domains.resume(now, peer));
+        }
+    }
+
+    /// The next thing to be said at `now`; nothing if all is said until [`DomainSync::deadline`]. `takes` says whether a stream
+    /// takes something: what is for one that does not is kept until [`DomainSync::ready`].
+    pub fn poll(&mut self, now: Time, mut takes: impl FnMut(Peer) -> bool) -> Option<DomainOutput> {
+        loop {
+            let id = self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone())?;
+            let output = self.with(&id, |domains| {
+                domains.advance(now);
+                let peer = domains.next_due(now)?;
+                if !takes(peer) {
+                    domains.put_off(peer);
+                    return None;
+                }
+                let news = Box::new(domains.news(now, peer)?);
+                Some(DomainOutput::News { peer, news })
+            });
+            if let Some(output) = output.flatten() {
+                return Some(output);
+            }
+        }
+    }
+
+    /// When to poll again, if nothing else happens.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        self.timeline.first().map(|&(at, _)| at)
+    }
+
+    /// What there is of the domains of a resource, with at most `most` of them one by one; nothing where no client has reported
+    /// any.
+    #[must_use]
+    pub fn status(&self, now: Time, resource: &str, most: usize) -> Option<DomainsStatus> {
+        self.resources.get(resource)?.domains.as_ref().map(|domains| domains.status(now, most))
+    }
+
+    /// The same of all resources that `status` shows.
+    pub fn describe(&self, now: Time, status: &mut NodeStatus, most: usize) {
+        for row in &mut status.resources {
+            row.resource.domains = self.status(now, &row.resource.resource, most);
+        }
+    }
+
+    fn serve(&mut self, now: Time, id: ResourceId, policies: Arc<Policies>) {
+        let fresh = || Shared { policies: Arc::clone(&policies), domains: None, booked: None };
+        let shared = self.resources.entry(id.clone()).or_insert_with(fresh);
+        if shared.policies.version() != policies.version() {
+            shared.policies = Arc::clone(&policies);
+            self.with(&id, |domains| domains.follow(now, policies));
+        }
+    }
+
+    fn hear(&mut self, now: Time, peer: Peer, report: DomainReport) {
+        let Some(Stream { hello, resources }) = self.streams.get_mut(&peer) else { return };
+        if hello.kind == HolderKind::Node {
+            return;
+        }
+        let Some(shared) = self.resources.get_mut(&report.resource) else { return };
+        let (id, policies) = (report.resource.clone(), &shared.policies);
+        resources.insert(id.clone());
+        let fresh = || Box::new(SharedDomains::new(now, id.clone(), Arc::clone(policies)));
+        shared.domains.get_or_insert_with(fresh).hear(now, peer, hello, report);
+        self.book(&id);
+    }
+
+    /// Does something with the domains of a resource, if there are any, and puts it where it belongs on the timeline.
+    fn with<R>(&mut self, id: &ResourceId, act: impl FnOnce(&mut SharedDomains) -> R) -> Option<R> {
+        let result = self.resources.get_mut(id)?.domains.as_mut().map(|domains| act(domains));
+        self.book(id);
+        result
+    }
+
+    fn book(&mut self, id: &ResourceId) {
+        let Some(shared) = self.resources.get_mut(id) else { return };
+        let wake = shared.domains.as_ref().and_then(|domains| domains.wake());
+        let before = std::mem::replace(&mut shared.booked, wake);
+        if before == wake {
+            return;
+        }
+        if let Some(at) = before {
+            self.timeline.remove(&(at, id.clone()));
+        }
+        if let Some(at) = wake {
+            self.timeline.insert((at, id.clone()));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The synchronisation of domains beside the leases: in the node, as long as nobody has taken it out, or elsewhere, where it is
+//! told what it has to know.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lessor_proto::message::{DomainReport, Down};
+use lessor_proto::{ResourceId, Time};
+
+use super::{Node, NodeStatus, Peer};
+use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
+
+/// What a node has to do with shared domains.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sharing {
+    place: Place,
+    /// The resources whose domains are shared, and the version of the policies.
+    served: BTreeMap<ResourceId, u32>,
+}
+
+/// Where the synchronisation is.
+#[derive(Clone, Debug)]
+enum Place {
+    /// In the node.
+    Inside(DomainSync),
+    /// Elsewhere; what it has to know is fetched from here.
+    Outside(VecDeque<DomainEvent>),
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place::Inside(DomainSync::default())
+    }
+}
+
+// === impl Sharing ===
+
+impl Sharing {
+    pub(super) fn note(&mut self, now: Time, event: DomainEvent) {
+        match &mut self.place {
+            Place::Inside(sync) => sync.handle(now, event),
+            Place::Outside(events) => events.push_back(event),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        match &self.place {
+            Place::Inside(sync) => sync.deadline(),
+            Place::Outside(_) => None,
+        }
+    }
+
+    /// The stream of `peer` takes something again.
+    pub(super) fn ready(&mut self, now: Time, peer: Peer) {
+        if let Place::Inside(sync) = &mut self.place {
+            sync.ready(now, peer);
+        }
+    }
+
+    pub(super) fn describe(&self, now: Time, status: &mut NodeStatus, most: usize) {
+        if let Place::Inside(sync) = &self.place {
+            sync.describe(now, status, most);
+        }
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Hands over the synchronisation of domains, which is driven beside this node from here on: it is to handle each of
+    /// [`Node::next_domain_event`], what comes up streams from domains is for it, and what it says goes down streams past this
+    /// node.
+    pub fn take_domain_sync(&mut self) -> DomainSync {
+        match std::mem::replace(&mut self.sharing.place, Place::Outside(VecDeque::new())) {
+            Place::Inside(sync) => sync,
+            Place::Outside(events) => {
+                self.sharing.place = Place::Outside(events);
+                DomainSync::default()
+            }
+        }
+    }
+
+    /// The next thing that the synchronisation of domains has to know, where it was [taken out](Node::take_domain_sync).
+    pub fn next_domain_event(&mut self) -> Option<DomainEvent> {
+        match &mut self.sharing.place {
+            Place::Inside(_) => None,
+            Place::Outside(events) => events.pop_front(),
+        }
+    }
+
+    /// What domains did at the other end.
+    pub(super) fn on_domains(&mut self, now: Time, peer: Peer, report: Box<DomainReport>) {
+        self.sharing.note(now, DomainEvent::Reported { peer, report });
+    }
+
+    /// Lets the synchronisation of domains know by what policies those of a resource are shared, if that has changed.
+    pub(super) fn note_policies(&mut self, now: Time, id: &ResourceId) {
+        let policies = self.resources.get(id).and_then(|resource| resource.shared_policies());
+        let version = policies.as_ref().map(|policies| policies.version());
+        if self.sharing.served.get(id).copied() == version {
+            return;
+        }
+        match version {
+            Some(version) => _ = self.sharing.served.insert(id.clone(), version),
+            None => _ = self.sharing.served.remove(id),
+        }
+        self.sharing.note(now, DomainEvent::Serves { resource: id.clone(), policies });
+    }
+
+    /// Lets the synchronisation of domains know who does not listen to a resource any more.
+    pub(super) fn note_silent(&mut self, now: Time, id: &ResourceId) {
+        let Some(resource) = self.resources.get_mut(id) else { return };
+        for peer in std::mem::take(&mut resource.silent) {
+            self.sharing.note(now, DomainEvent::Released { peer, resources: vec![id.clone()] });
+        }
+    }
+
+    /// Says what the synchronisation of domains has to say next, and returns whether there was anything.
+    pub(super) fn say_domains(&mut self, now: Time) -> bool {
+        let Place::Inside(sync) = &mut self.sharing.place else { return false };
+        let peers = &mut self.peers;
+        match sync.poll(now, |peer| !peers.is_busy(peer)) {
+            Some(DomainOutput::News { peer, news }) => {
+                peers.say(peer, Down::Domains(news));
+                true
+            }
+            None => false,
+        }
+    }
+}

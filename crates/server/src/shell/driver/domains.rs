@@ -1,0 +1,173 @@
+//! The synchronisation of domains behind a lock of its own: no lease waits for it.
+//!
+//! What the node says of streams and policies comes through a queue, in order. Reports of domains are taken up by whoever reads
+//! them; what comes of them is sent by a task that holds the lock for a few messages at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lessor_client::shell::clock;
+use lessor_proto::Time;
+use lessor_proto::message::{DomainReport, Down};
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::{Driver, Seat, TICK};
+use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
+use crate::node::{NodeStatus, Peer};
+
+/// Messages that are made under the lock at a time.
+const TURN: usize = 16;
+/// The longest sleep of the task.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// What the house tells of streams and policies.
+#[derive(Debug)]
+pub(super) enum Notice {
+    /// The node was replaced, for the time of this term.
+    Anew(u64, Box<DomainSync>),
+    /// A stream was opened, down which news go by this.
+    Connected(Peer, mpsc::Sender<Down>),
+    /// Something that the synchronisation has to know.
+    Event(DomainEvent),
+}
+
+/// The synchronisation and its lock.
+#[derive(Debug)]
+pub(super) struct DomainRoom {
+    floor: Mutex<Floor>,
+    /// There is something to be looked at.
+    pub(super) bell: Notify,
+}
+
+/// What stands behind the lock.
+#[derive(Debug)]
+pub(super) struct Floor {
+    sync: DomainSync,
+    term: u64,
+    notices: mpsc::UnboundedReceiver<Notice>,
+    outboxes: BTreeMap<Peer, mpsc::Sender<Down>>,
+    /// Until when the task sleeps.
+    planned: Time,
+}
+
+// === impl DomainRoom ===
+
+impl DomainRoom {
+    pub(super) fn new(notices: mpsc::UnboundedReceiver<Notice>) -> DomainRoom {
+        let (sync, outboxes) = (DomainSync::default(), BTreeMap::new());
+        let floor = Floor { sync, term: 0, notices, outboxes, planned: Time::MAX };
+        DomainRoom { floor: Mutex::new(floor), bell: Notify::new() }
+    }
+
+    /// Adds what there is of domains to a status.
+    pub(super) fn describe(&self, status: &mut NodeStatus, most: usize) {
+        self.visit(|floor, now| floor.sync.describe(now, status, most));
+    }
+
+    /// Something of the stream `seat`, unless that is of an earlier reign.
+    fn visit_for(&self, seat: Seat, visit: impl FnOnce(&mut DomainSync, Time, Peer)) {
+        self.visit(|floor, now| {
+            if let Some(peer) = seat.peer_in(floor.term) {
+                visit(&mut floor.sync, now, peer);
+            }
+        });
+    }
+
+    fn visit<R>(&self, visit: impl FnOnce(&mut Floor, Time) -> R) -> R {
+        let mut floor = self.floor();
+        let now = clock::now();
+        floor.hear(now);
+        let result = visit(&mut floor, now);
+        if floor.sync.deadline().is_some_and(|at| at < floor.planned) {
+            self.bell.notify_one();
+        }
+        result
+    }
+
+    /// Says what is due, as much of it as goes into a turn. Returns when to look again.
+    fn turn(&self) -> Time {
+        let mut floor = self.floor();
+        let now = clock::now();
+        floor.hear(now);
+        let Floor { sync, outboxes, .. } = &mut *floor;
+        let takes =
+            |peer| outboxes.get(&peer).is_some_and(|outbox: &mpsc::Sender<Down>| outbox.capacity() > 0);
+        for _ in 0..TURN {
+            match sync.poll(now, takes) {
+                // It has room, and only this task fills it; nobody reads it when the stream has ended.
+                Some(DomainOutput::News { peer, news }) => {
+                    let _ = outboxes.get(&peer).map(|outbox| outbox.try_send(Down::Domains(news)));
+                }
+                None => break,
+            }
+        }
+        floor.planned = floor.sync.deadline().unwrap_or(Time::MAX);
+        floor.planned
+    }
+
+    /// What was known under this lock is as good as any: nothing that matters to leases is.
+    pub(super) fn floor(&self) -> MutexGuard<'_, Floor> {
+        self.floor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Floor ===
+
+impl Floor {
+    /// Takes up what the house has told.
+    fn hear(&mut self, now: Time) {
+        while let Ok(notice) = self.notices.try_recv() {
+            match notice {
+                Notice::Anew(term, sync) => {
+                    (self.sync, self.term) = (*sync, term);
+                    self.outboxes.clear();
+                }
+                Notice::Connected(peer, outbox) => _ = self.outboxes.insert(peer, outbox),
+                Notice::Event(event) => {
+                    if let DomainEvent::Closed { peer } = &event {
+                        self.outboxes.remove(peer);
+                    }
+                    self.sync.handle(now, event);
+                }
+            }
+        }
+    }
+}
+
+// === impl Driver ===
+
+impl Driver {
+    /// The holder at the other end of a stream says what its domains did.
+    pub(in crate::shell) fn receive_domains(&self, seat: Seat, report: Box<DomainReport>) {
+        self.domains.visit_for(seat, |sync, now, peer| {
+            sync.handle(now, DomainEvent::Reported { peer, report });
+        });
+    }
+
+    /// The news of domains that came out last for a stream have been taken.
+    pub(in crate::shell) fn domains_ready(&self, seat: Seat) {
+        self.domains.visit_for(seat, |sync, now, peer| sync.ready(now, peer));
+    }
+
+    /// Sends what clients are to know of domains, until stopped.
+    pub(crate) async fn keep_domains(self: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+        loop {
+            let now = clock::now();
+            let at = self.domains.turn();
+            if at <= now {
+                // The lock was free meanwhile; so is to be the processor.
+                tokio::task::yield_now().await;
+                if *stopped.borrow() {
+                    return;
+                }
+                continue;
+            }
+            tokio::select! {
+                _ = stopped.wait_for(|&stop| stop) => return,
+                () = self.domains.bell.notified() => {}
+                () = clock::sleep_until(at.max(now + TICK).min(now + LONGEST)) => {}
+            }
+        }
+    }
+}
