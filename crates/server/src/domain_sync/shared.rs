@@ -33,8 +33,10 @@ const PER_USER: Duration = Duration::from_micros(20);
 const TICK: Duration = Duration::from_millis(250);
 /// How often it is looked at what has cooled down.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Those that use domains, of all that are looked at in a sweep.
-const SWEPT: usize = 4_096;
+/// Those that use domains, of all that are looked at in one go.
+const SWEPT: usize = 128;
+/// How soon that goes on where there are more.
+const GO_ON: Duration = Duration::from_millis(30);
 
 const _: () = assert!(TICK.as_nanos() * 4 <= HEARING.as_nanos());
 
@@ -59,9 +61,11 @@ pub(crate) struct SharedDomains {
     due: BTreeSet<(Time, Peer)>,
     /// Of which domains those that use them are to be told when.
     rounds: BTreeSet<(Time, Arc<str>)>,
+    /// When it is looked next at what has cooled down.
+    next_look: Time,
     next_sweep: Time,
     /// Where the next sweep goes on.
-    swept: Option<Arc<str>>,
+    swept: Option<(Arc<str>, Option<Origin>)>,
     /// Reports that were passed over because there were too many domains.
     pub(super) passed_over: u64,
 }
@@ -80,6 +84,7 @@ impl SharedDomains {
             by_origin: BTreeMap::new(),
             due: BTreeSet::new(),
             rounds: BTreeSet::new(),
+            next_look: now + SWEEP,
             next_sweep: now + SWEEP,
             swept: None,
             passed_over: 0,
@@ -138,7 +143,8 @@ impl SharedDomains {
 
     /// When there is something to tell or to look at.
     pub(crate) fn wake(&self) -> Option<Time> {
-        let sweep = (!self.domains.is_empty() || !self.members.is_empty()).then_some(self.next_sweep);
+        let sweep = (!self.domains.is_empty() || !self.members.is_empty())
+            .then_some(self.next_sweep.min(self.next_look));
         let due = self.due.first().map(|&(at, _)| at);
         let round = self.rounds.first().map(|&(at, _)| at);
         due.into_iter().chain(sweep).chain(round).chain(self.heat.due()).min()
@@ -156,15 +162,17 @@ impl SharedDomains {
             self.rounds.remove(&(at, Arc::clone(&name)));
             self.end_round(now, &name);
         }
-        if now < self.next_sweep {
+        if now >= self.next_sweep {
+            self.sweep(now);
+        }
+        if now < self.next_look {
             return;
         }
-        self.next_sweep = now + SWEEP;
+        self.next_look = now + SWEEP;
         let domains = &mut self.domains;
         let mut is_calm = |name: &Arc<str>| domains.get_mut(name).is_none_or(|state| state.is_calm(now));
         let calm: Vec<Arc<str>> = self.hot.iter().filter(|&name| is_calm(name)).cloned().collect();
         calm.iter().for_each(|name| self.set_heat(now, name, false));
-        self.sweep(now);
         self.look_after_members(now);
     }
 
@@ -360,28 +368,29 @@ impl SharedDomains {
 
     /// Some of the domains, in their order: whoever has not used them for long enough is forgotten.
     fn sweep(&mut self, now: Time) {
-        let from = match &self.swept {
-            None => Bound::Unbounded,
-            Some(name) => Bound::Excluded(Arc::clone(name)),
-        };
-        let mut idle = Vec::new();
-        let mut last = None;
-        let mut left = SWEPT;
+        let swept = self.swept.take();
+        let from = swept.as_ref().map_or(Bound::Unbounded, |(name, _)| Bound::Included(Arc::clone(name)));
+        let (mut idle, mut left) = (Vec::new(), SWEPT);
         for (name, state) in self.domains.range_mut((from, Bound::Unbounded)) {
             if left == 0 {
+                self.swept = Some((Arc::clone(name), None));
                 break;
             }
-            left = left.saturating_sub(state.users().max(1));
+            let begun = swept.as_ref().filter(|(begun, _)| begun == name).and_then(|(_, last)| last.as_ref());
             // Who serves a hot one is to go on hearing of it.
             let is_hot = self.hot.contains(name);
-            state.rest(now, |origin| is_hot && self.by_origin.contains_key(origin));
+            let is_kept = |origin: &Origin| is_hot && self.by_origin.contains_key(origin);
+            let (looked_at, last) = state.rest(now, begun, left, is_kept);
             if state.is_idle() {
                 idle.push(Arc::clone(name));
             }
-            last = Some(Arc::clone(name));
+            if last.is_some() {
+                self.swept = Some((Arc::clone(name), last));
+                break;
+            }
+            left = left.saturating_sub(looked_at.max(1));
         }
-        // Behind the last one the next sweep begins with the first.
-        self.swept = last.filter(|_| left == 0);
+        self.next_sweep = now + if self.swept.is_some() { GO_ON } else { SWEEP };
         for name in idle {
             self.domains.remove(&name);
             if self.hot.contains(&name) {

@@ -1,6 +1,7 @@
 //! The state of one domain: what each of those that use it did, and all of them together.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, Domain, Entry, Status, TierState, coarsened};
@@ -144,15 +145,32 @@ impl DomainState {
         !self.uses(now, 4)
     }
 
-    /// Forgets what does not count, and those who have not used it for long enough and are not to be kept.
-    pub(super) fn rest(&mut self, now: Time, is_kept: impl Fn(&Origin) -> bool) {
+    /// Forgets what does not count, and those who have not used it for long enough and are not to be kept: of at most `most`
+    /// that come after `from`. Returns how many were looked at, and the last of them if there are more.
+    pub(super) fn rest(
+        &mut self,
+        now: Time,
+        from: Option<&Origin>,
+        most: usize,
+        is_kept: impl Fn(&Origin) -> bool,
+    ) -> (usize, Option<Origin>) {
         let (contract, nanos) = (&self.contract, now.as_nanos());
-        self.parts.retain(|origin, part| {
+        let from = from.map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut looked_at, mut last, mut gone) = (0, None, Vec::new());
+        for (origin, part) in self.parts.range_mut((from, Bound::Unbounded)).take(most) {
             part.history.rest(contract, nanos);
-            !part.history.is_idle(contract, nanos) || is_kept(origin)
-        });
-        self.total.rest(contract, nanos);
-        self.whole = None;
+            if part.history.is_idle(contract, nanos) && !is_kept(origin) {
+                gone.push(origin.clone());
+            }
+            (looked_at, last) = (looked_at + 1, Some(origin));
+        }
+        let last = last.filter(|_| looked_at == most).cloned();
+        gone.iter().for_each(|origin| _ = self.parts.remove(origin));
+        if last.is_none() {
+            self.total.rest(contract, nanos);
+            self.whole = None;
+        }
+        (looked_at, last)
     }
 
     pub(super) fn is_idle(&self) -> bool {
