@@ -11,6 +11,7 @@
 
 mod agenda;
 mod answer;
+mod batch;
 mod certain;
 mod child;
 mod children;
@@ -25,6 +26,7 @@ mod legacy;
 mod poller;
 mod push;
 mod rotate;
+mod shortage;
 mod slab;
 mod spare;
 mod status;
@@ -41,15 +43,16 @@ use lessor_algorithms::{Policy, Shares};
 use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
+use self::batch::Batch;
 use self::certain::Certain;
 use self::child::{Child, Claimed, Demands};
 use self::children::Children;
 use self::earlier::Earlier;
 use self::echoed::Echoed;
-use self::feeding::Shortage;
 use self::hearing::holder;
 use self::legacy::Crowd;
 use self::rotate::Rota;
+use self::shortage::Shortage;
 use self::spare::Lending;
 use self::streaming::Streaming;
 use self::supply::Supply;
@@ -101,6 +104,8 @@ pub struct Resource {
     pub(crate) silent: Vec<Peer>,
     /// Those who are short of their share.
     shortage: Shortage,
+    /// Whether they are served one by one or together.
+    batch: Batch,
     /// Who is lent what nobody wants.
     lending: Lending,
     /// Who takes turns.
@@ -214,6 +219,7 @@ impl Resource {
             streaming: Streaming::default(),
             silent: Vec::new(),
             shortage: Shortage::default(),
+            batch: Batch::default(),
             lending: Lending::default(),
             rota: Rota::new(&template),
             pool: Pool::default(),
@@ -410,6 +416,7 @@ impl Resource {
             self.owe_all();
         }
         self.unsettled |= self.shortage.lapse(now);
+        self.unsettled |= self.batch.next_deadline().is_some_and(|at| at <= now);
         self.settle_kind();
         self.take_turns(now);
     }

@@ -10,9 +10,6 @@
 //!
 //! A debt is fed in the same way. What one turn tells is bounded; others are heard before the next one.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
-
 use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
@@ -25,24 +22,13 @@ pub(super) const SLICE: usize = 64;
 /// The part of the tolerance by which a recall goes below a share: less than all of it, so that it is not fed back.
 const DIP: f64 = 0.9;
 
-/// What a recall brings is waited for as long as this; then others are asked.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// Those who are short of their share, and what is on its way back.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Shortage {
-    /// What each misses, in millionths.
-    missing: BTreeMap<Slot, u64>,
-    /// The same, the least first.
-    line: BTreeSet<(u64, Slot)>,
-    /// All of it.
-    sum: u128,
-    /// What those who were recalled are charged for beyond that, and since when.
-    recalls: BTreeMap<Slot, (Time, u64)>,
-    /// All of it.
-    coming: u128,
-    /// The recalls in the order in which they were made.
-    order: VecDeque<(Time, Slot)>,
+/// What a turn has done.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Turn {
+    /// Grants that were made.
+    pub(super) told: usize,
+    /// Holders that were looked at.
+    pub(super) tries: usize,
 }
 
 /// A holder that could give something back.
@@ -52,75 +38,6 @@ struct Giver {
     holds: Amount,
     /// The least that it is to keep.
     keeps: Amount,
-}
-
-// === impl Shortage ===
-
-impl Shortage {
-    pub(super) fn is_empty(&self) -> bool {
-        self.missing.is_empty()
-    }
-
-    pub(super) fn has(&self, slot: Slot) -> bool {
-        self.missing.contains_key(&slot)
-    }
-
-    /// The holder at `slot` misses so much of its share from here on; nothing: it is not short.
-    fn set(&mut self, slot: Slot, missing: Amount) {
-        if let Some(before) = self.missing.remove(&slot) {
-            self.line.remove(&(before, slot));
-            self.sum -= u128::from(before);
-        }
-        let missing = missing.as_micros();
-        if missing > 0 {
-            self.missing.insert(slot, missing);
-            self.line.insert((missing, slot));
-            self.sum += u128::from(missing);
-        }
-    }
-
-    /// The holder at `slot` is forgotten, or not told anything any more.
-    pub(super) fn forget(&mut self, slot: Slot) {
-        self.set(slot, Amount::ZERO);
-        self.give_back(slot, Amount::ZERO);
-    }
-
-    /// `amount` was recalled from the holder at `slot`.
-    fn recall(&mut self, now: Time, slot: Slot, amount: Amount) {
-        self.give_back(slot, Amount::ZERO);
-        self.recalls.insert(slot, (now, amount.as_micros()));
-        self.coming += u128::from(amount.as_micros());
-        self.order.push_back((now, slot));
-    }
-
-    /// The holder at `slot` is charged for so much more than it was granted last.
-    pub(super) fn give_back(&mut self, slot: Slot, left: Amount) {
-        let Some(&(at, before)) = self.recalls.get(&slot) else { return };
-        let left = left.as_micros().min(before);
-        self.coming -= u128::from(before - left);
-        match left {
-            0 => _ = self.recalls.remove(&slot),
-            _ => _ = self.recalls.insert(slot, (at, left)),
-        }
-    }
-
-    /// Forgets recalls that have not brought anything for too long. Returns whether somebody waits for them.
-    pub(super) fn lapse(&mut self, now: Time) -> bool {
-        let mut lapsed = false;
-        while let Some(&(at, slot)) = self.order.front().filter(|(at, _)| *at + PATIENCE <= now) {
-            self.order.pop_front();
-            if self.recalls.get(&slot).is_some_and(|recall| recall.0 == at) {
-                self.give_back(slot, Amount::ZERO);
-                lapsed = true;
-            }
-        }
-        lapsed && !self.is_empty()
-    }
-
-    /// When the first recall is not waited for any more, if anybody waits.
-    pub(super) fn next_deadline(&self) -> Option<Time> {
-        self.order.front().filter(|_| !self.is_empty()).map(|&(at, _)| at + PATIENCE)
-    }
 }
 
 // === impl Giver ===
@@ -138,8 +55,13 @@ impl Resource {
     /// be recalled for it.
     pub(super) fn note_shortage(&mut self, now: Time, slot: Slot) {
         if !self.streaming.is_empty() {
+            let was_short = self.shortage.has(slot);
             self.look_for_shortage(now, slot);
-            self.unsettled |= self.shortage.has(slot);
+            let is_short = self.shortage.has(slot);
+            if is_short && !was_short {
+                self.batch.join(now);
+            }
+            self.unsettled |= is_short;
         }
     }
 
@@ -160,7 +82,7 @@ impl Resource {
         if is_short { due.saturating_sub(holds) } else { Amount::ZERO }
     }
 
-    /// Grants what is free to those who are short, and recalls what they miss: no more than `most` grants. Returns how many.
+    /// Grants what is free to those who are short, and recalls what they miss: no more than `most` grants.
     pub(super) fn feed_short(
         &mut self,
         now: Time,
@@ -168,11 +90,11 @@ impl Resource {
         most: usize,
         reign: Reign<'_>,
         peers: &mut Peers,
-    ) -> usize {
-        self.find_short(now, most);
-        let line: Vec<Slot> = self.shortage.line.iter().take(most).map(|&(_, slot)| slot).collect();
-        let mut told = 0;
+    ) -> Turn {
+        let mut turn = Turn { told: 0, tries: self.find_short(now, most) };
+        let line: Vec<Slot> = self.shortage.line(most);
         for slot in line {
+            turn.tries += 1;
             self.look_for_shortage(now, slot);
             if !self.shortage.has(slot) {
                 // Others behind it may have what is due to them too.
@@ -185,32 +107,44 @@ impl Resource {
             let is_enough = reachable.as_f64() >= target.as_f64() * (1.0 - self.tolerance() / 2.0)
                 || gain.as_micros() >= target.as_micros() / 4;
             if gain > Amount::ZERO && is_enough && self.push(now, slot, reign, peers) {
-                told += 1;
+                turn.told += 1;
             }
         }
-        told + self.recall_missing(now, others, most - told, reign, peers)
+        let recalled = self.recall_missing(now, others, most - turn.told, reign, peers);
+        Turn { told: turn.told + recalled.told, tries: turn.tries + recalled.tries }
     }
 
-    /// Puts those into the line who have fallen short without having said anything.
-    fn find_short(&mut self, now: Time, most: usize) {
+    /// What is free beside what others miss who are in line: nobody passes them for having just been heard. Without limit
+    /// where nobody else is.
+    pub(super) fn free_beside(&self, slot: Slot) -> Amount {
+        match self.shortage.of_others(slot) {
+            Amount::ZERO => Amount::MAX,
+            others => self.ledger.free().saturating_sub(others),
+        }
+    }
+
+    /// Puts those into the line who have fallen short without having said anything. Returns how many were looked at.
+    fn find_short(&mut self, now: Time, most: usize) -> usize {
         let tolerance = 2.0 * self.tolerance();
         let mut found = Vec::new();
         for priority in self.streaming.priorities() {
             let level = self.level(priority).unwrap_or(f64::INFINITY) * (1.0 - tolerance);
-            found.extend(self.streaming.below(priority, level).take(most));
+            let below = self.streaming.below(priority, level).take(most);
+            found.extend(below.filter(|&slot| !self.shortage.has(slot)));
         }
-        for slot in found {
+        for &slot in &found {
             let missing = self.missing(now, slot, tolerance);
             if missing > Amount::ZERO {
                 self.shortage.set(slot, missing);
             }
         }
+        found.len()
     }
 
     /// Looks again at those who missed most, which may be less by now. Returns whether there may be more of them.
     fn refresh_line(&mut self, now: Time) -> bool {
         for _ in 0..SLICE {
-            let Some(&(before, slot)) = self.shortage.line.last() else { return false };
+            let Some((before, slot)) = self.shortage.greatest() else { return false };
             let missing = self.missing(now, slot, self.tolerance());
             if missing.as_micros() == before {
                 return false;
@@ -228,33 +162,38 @@ impl Resource {
         most: usize,
         reign: Reign<'_>,
         peers: &mut Peers,
-    ) -> usize {
+    ) -> Turn {
         if self.refresh_line(now) {
             self.unsettled = true;
-            return 0;
+            return Turn { told: 0, tries: SLICE };
         }
         let (free, debt) = (self.ledger.free(), self.ledger.excess());
-        let need = self.shortage.sum + u128::from(debt.as_micros());
-        let there = u128::from(free.as_micros()) + self.shortage.coming;
-        let mut need = Amount::from_micros(u64::try_from(need.saturating_sub(there)).unwrap_or(u64::MAX));
-        let mut told = 0;
+        let need = self.shortage.sum() + u128::from(debt.as_micros());
+        let there = u128::from(free.as_micros()) + self.shortage.coming();
+        let need = Amount::from_micros(u64::try_from(need.saturating_sub(there)).unwrap_or(u64::MAX));
+        let (allowed, most_need) = self.batch.allow(now, need);
+        let (most, mut need) = (most.min(allowed), most_need);
+        if most == 0 {
+            return Turn::default();
+        }
+        let mut turn = Turn::default();
         for dip in [0.0, DIP * self.tolerance()] {
             // More than that is missing for another reason: somebody does not answer, or nobody knows who has it.
             if dip > 0.0 && need.as_f64() > self.tolerance() * self.ledger.lent() as f64 / 1e6 {
                 break;
             }
-            let (mut tries, mut unranked) = (0, None);
-            while need > Amount::ZERO && told < most && tries < 2 * SLICE {
+            let (last, mut unranked) = (turn.tries + 2 * SLICE, None);
+            while need > Amount::ZERO && turn.told < most && turn.tries < last {
                 let giver = self
                     .fullest(now, dip)
                     .or_else(|| unranked.get_or_insert_with(|| self.others_by_yield(now, others, dip)).pop());
                 let Some(giver) = giver else { break };
-                tries += 1;
+                turn.tries += 1;
                 let least = Amount::from_f64(giver.holds.as_f64() * self.tolerance());
                 let gives = need.max(least).min(giver.yields());
                 let keeps = giver.holds.saturating_sub(gives);
                 if self.push_at_most(now, giver.slot, keeps, reign, peers) {
-                    told += 1;
+                    turn.told += 1;
                     need = need.saturating_sub(gives);
                     let account = &self.children.at(giver.slot).account;
                     let coming = account.charge().saturating_sub(self.holds(giver.slot));
@@ -265,7 +204,8 @@ impl Resource {
                 }
             }
         }
-        told
+        self.batch.recalled(turn.told, most_need.saturating_sub(need));
+        turn
     }
 
     /// Of those with a rank the one that could give most back, of the least priority first, if it is to keep `1 - dip` of

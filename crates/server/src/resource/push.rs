@@ -26,6 +26,8 @@ use crate::repository::Kind;
 
 /// The least time between two looks at a resource.
 const LEAST_PACE: Duration = Duration::from_micros(200);
+/// The same while a batch gathers.
+const GATHERING_PACE: Duration = Duration::from_millis(1);
 /// What one grant adds to that, and one holder that was looked at.
 const PACE_PER_GRANT: Duration = Duration::from_micros(20);
 const PACE_PER_LOOK: Duration = Duration::from_micros(1);
@@ -60,7 +62,8 @@ impl Resource {
         let ends = self.children.deadline().filter(|_| self.is_watched());
         let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
         let hungry = self.shortage.next_deadline();
-        let others = [self.rota.wake(), self.due_above(), self.pool.wake(), hungry];
+        let batch = self.batch.next_deadline().map(|at| at.max(self.next_look));
+        let others = [self.rota.wake(), self.due_above(), self.pool.wake(), hungry, batch];
         [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
@@ -122,7 +125,8 @@ impl Resource {
             }
         };
         if news {
-            self.push(now, slot, reign, peers);
+            let most = holds.saturating_add(self.free_beside(slot));
+            self.push_at_most(now, slot, most, reign, peers);
             self.unsettled |= self.shortage.has(slot);
         }
         self.unsettled |= self.needs_loans_back();
@@ -142,13 +146,15 @@ impl Resource {
             }
             told += usize::from(self.push(now, slot, reign, peers));
         }
-        told += self.feed_short(now, &others, SLICE.saturating_sub(told), reign, peers);
+        let fed = self.feed_short(now, &others, SLICE.saturating_sub(told), reign, peers);
+        told += fed.told;
         told += self.feed_others(now, &others, SLICE.saturating_sub(told), reign, peers);
         told += self.feed_ranked(now, SLICE.saturating_sub(told), reign, peers);
         self.unsettled |= told >= SLICE;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let pace = PACE_PER_GRANT * count(told) + PACE_PER_LOOK * count(others.len());
-        self.next_look = now + LEAST_PACE.max(pace);
+        let pace = PACE_PER_GRANT * count(told) + PACE_PER_LOOK * count(others.len() + fed.tries);
+        let least = if self.batch.is_gathering() { GATHERING_PACE } else { LEAST_PACE };
+        self.next_look = now + least.max(pace);
     }
 
     /// Grants what is due to those who have not been told anything yet, no more than `most` of them.

@@ -148,6 +148,59 @@ fn a_whale_does_not_hold_up_a_small_one_that_comes_after_it() {
     assert!(hall.believed() <= 100_000_000_000, "{}", hall.believed());
 }
 
+/// Newcomers, and the listeners who are there before them: as many.
+const HERD: u32 = 2_000;
+
+#[test]
+fn a_herd_is_served_together() {
+    let capacity = 10.0 * f64::from(HERD);
+    let mut hall = Hall::new(template(capacity), NodeConfig::new("root", 1));
+    let join = |hall: &mut Hall, name: &str| {
+        hall.hello(name, HolderKind::Client, None);
+        hall.report(name, Some(wants(20.0).bands), None, false);
+        hall.listeners.get_mut(name).expect("it said hello").prompt = true;
+    };
+    for number in 0..HERD {
+        join(&mut hall, &format!("old{number}"));
+        hall.hear();
+    }
+    settle(&mut hall);
+    let before = hall.now;
+    let (mut grants, mut least) = (0, f64::INFINITY);
+    let mut served: BTreeMap<String, Time> = BTreeMap::new();
+    for step in 0..4 * HERD {
+        if step < HERD {
+            join(&mut hall, &format!("new{step}"));
+        }
+        for (at, heard) in hall.until(hall.now + seconds(0.0002)) {
+            let Heard::Down(name, Down::Grants(told)) = heard else { continue };
+            grants += told.len();
+            let amount = told.iter().map(|grant| grant.capacity.as_f64()).fold(f64::INFINITY, f64::min);
+            if name.starts_with("old") {
+                least = least.min(amount);
+            } else if amount >= 4.9 {
+                served.entry(name).or_insert(at);
+            }
+        }
+        assert!(hall.believed() <= u128::from(Amount::from_f64(capacity).as_micros()), "{}", hall.believed());
+    }
+    println!("{grants} grants to {HERD} newcomers and as many others");
+    assert!(grants <= 5 * HERD as usize, "{grants} grants");
+    // Nobody who was there falls below what is due to it when all have come.
+    assert!(least >= 4.9, "somebody was cut off to {least}");
+    assert_eq!(served.len(), HERD as usize, "all have their share within 1.2 s");
+    let first = served["new0"].since(before);
+    assert!(
+        first <= std::time::Duration::from_millis(20),
+        "the first of them waits {first:?} for the others"
+    );
+    for (name, at) in &served {
+        let number: u32 = name.trim_start_matches("new").parse().expect("a number");
+        let waited = at.since(before + seconds(0.0002) * number).as_secs_f64();
+        assert!(waited <= 0.75, "{name} has waited for {waited} s");
+    }
+}
+
 /// A holder of a random book: what it wants at first, and by what weight.
 fn books() -> impl Strategy<Value = Vec<(f64, u32)>> {
     let weight = prop_oneof![3 => Just(1_u32), 1 => 2..5_u32];
