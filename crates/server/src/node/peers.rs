@@ -15,6 +15,8 @@ use super::stream::{Output, Peer};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peers {
     peers: BTreeMap<Peer, Stream>,
+    /// The streams of nodes.
+    nodes: BTreeSet<Peer>,
     /// Streams with something to send that take it.
     sendable: BTreeSet<Peer>,
     /// Dropped, and not said so yet.
@@ -57,6 +59,9 @@ impl Peers {
             heartbeat: None,
             grants: 0,
         };
+        if stream.hello.kind == HolderKind::Node {
+            self.nodes.insert(peer);
+        }
         self.peers.insert(peer, stream);
         peer
     }
@@ -75,13 +80,14 @@ impl Peers {
 
     /// The streams of nodes, and their names.
     pub(crate) fn nodes(&self) -> Vec<(Peer, ClientId)> {
-        let nodes = self.peers.iter().filter(|(_, stream)| stream.hello.kind == HolderKind::Node);
-        nodes.map(|(&peer, stream)| (peer, stream.hello.holder.clone())).collect()
+        let name = |&peer: &Peer| Some((peer, self.peers.get(&peer)?.hello.holder.clone()));
+        self.nodes.iter().filter_map(name).collect()
     }
 
     /// The other end is gone.
     pub(crate) fn remove(&mut self, peer: Peer) -> Option<Stream> {
         self.sendable.remove(&peer);
+        self.nodes.remove(&peer);
         self.peers.remove(&peer)
     }
 
