@@ -142,7 +142,7 @@ fn driver(mutation: DriverMutation) -> Noticed {
     match mutation {
         DriverMutation::UseSaidBefore => Swarm(60), // 1, 3, 6: I9
         DriverMutation::LessIsNotTold => Swarm(20), // 0, 2: I1; 1, 3: I9
-        DriverMutation::PausesUnseen => Swarm(40),  // 0, 3, 80: I13
+        DriverMutation::PausesUnseen => Swarm(90),  // 45, 84, 85: I13
     }
 }
 

@@ -43,6 +43,8 @@ enum Orders {
 #[derive(Default)]
 struct Tally {
     answers: AtomicU64,
+    /// Clients that have had nearly what they want or their share.
+    fed: AtomicU64,
     grants: AtomicU64,
 }
 
@@ -65,6 +67,8 @@ struct Client {
     reports: u64,
     /// Of the first of them.
     shows: Option<(watch::Sender<f64>, mpsc::UnboundedReceiver<f64>)>,
+    /// It has had nearly what it wants or its share.
+    is_fed: bool,
 }
 
 // === impl Fleet ===
@@ -100,6 +104,19 @@ impl Fleet {
             opened.expect("no task panics");
         }
         Fleet { orders, tally, first, wants }
+    }
+
+    /// Until everybody has had what it wants or its share, nearly.
+    pub(crate) async fn fed(&self, streams: usize) {
+        let end = clock::now() + AGES;
+        while self.tally.fed.load(Ordering::Relaxed) < streams as u64 {
+            assert!(
+                clock::now() < end,
+                "{} of {streams} have their share",
+                self.tally.fed.load(Ordering::Relaxed)
+            );
+            clock::sleep_until(clock::now() + Duration::from_millis(10)).await;
+        }
     }
 
     /// Everybody sends heartbeats, one after the other. Returns how many were answered.
@@ -155,7 +172,8 @@ impl Client {
         let opened = server.session(ReceiverStream::new(said));
         let downs =
             tokio::time::timeout(AGES, opened).await.expect("in time").expect("it is welcome").into_inner();
-        let mut client = Client { ups, downs, orders, tally, wants, lease: None, reports: 0, shows };
+        let mut client =
+            Client { ups, downs, orders, tally, wants, lease: None, reports: 0, shows, is_fed: false };
         client.hear().await;
         client
     }
@@ -211,6 +229,10 @@ impl Client {
                     let wanted = grant.gets.ack_wanted == Some(true);
                     if let Some((shows, _)) = &self.shows {
                         shows.send_replace(grant.gets.capacity());
+                    }
+                    if !self.is_fed && grant.gets.capacity() >= 0.95 * self.wants.min(crate::WANTS / 2.0) {
+                        self.is_fed = true;
+                        self.tally.fed.fetch_add(1, Ordering::Relaxed);
                     }
                     self.lease = Some(grant.gets);
                     if wanted {

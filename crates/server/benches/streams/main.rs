@@ -1,11 +1,13 @@
 //! Streams over loopback, against a bare bidirectional tonic echo of the same messages in the same run: opening them,
-//! reports a second, what one costs in memory, and how soon one that wants its share has it. Each server is a process of
+//! reports a second, what one costs in memory, what a unary caller waits in a storm of pushes, and how soon one that wants
+//! its share has it. Each server is a process of
 //! its own, so that processor time and memory are those of the server.
 //!
 //! `cargo bench -p lessor-server --bench streams [-- STREAMS...]`, 1,000 and 10,000 streams without a number.
 
 mod fleet;
 mod server;
+mod storm;
 
 use std::time::Duration;
 
@@ -47,6 +49,15 @@ async fn main() {
         row(streams, "microseconds of processor for each", costs[0], costs[1]);
         drop(peer);
         drop(echo);
+        println!("{streams:>7} turns so far, no longer than seconds: {}", storm::turns(ours.address()).await);
+        let (calm, rough) = (storm::calm(ours.address()).await, storm::storm(ours.address(), streams).await);
+        for (when, calls) in [("calm", calm), ("a storm", rough)] {
+            let storm::Calls { median, p99, longest } = calls;
+            println!(
+                "{streams:>7} unary calls in {when}, ms: median {median:.2}, p99 {p99:.2}, longest {longest:.2}"
+            );
+        }
+        println!("{streams:>7} turns by now, no longer than seconds: {}", storm::turns(ours.address()).await);
         let fed = own.starve(streams).await;
         let cost = format!("{} grants to all", fed.grants);
         println!(
@@ -60,6 +71,9 @@ async fn main() {
 async fn open(child: &Child, streams: usize) -> (Fleet, (f64, f64)) {
     let (cpu, memory) = (child.cpu(), child.memory());
     let fleet = Fleet::open(child.address(), streams).await;
+    if child.grants() {
+        fleet.fed(streams).await;
+    }
     let cost = (child.cpu() - cpu) * 1e3 / streams as f64;
     (fleet, (cost, (child.memory() - memory) / 1024.0 / streams as f64))
 }

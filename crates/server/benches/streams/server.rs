@@ -34,6 +34,7 @@ pub(crate) enum Kind {
 pub(crate) struct Child {
     process: std::process::Child,
     address: SocketAddr,
+    kind: Kind,
 }
 
 // === impl Kind ===
@@ -70,11 +71,16 @@ impl Child {
         let said = process.stdout.take().expect("it was piped");
         let line = BufReader::new(said).lines().next().expect("it says something");
         let address = line.expect("it says its address").parse().expect("an address");
-        Child { process, address }
+        Child { process, address, kind }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Whether it grants anything.
+    pub(crate) fn grants(&self) -> bool {
+        self.kind == Kind::Lessor
     }
 
     /// The processor time that it has used, in seconds.

@@ -19,6 +19,8 @@ pub(crate) struct Peers {
     nodes: BTreeSet<Peer>,
     /// Streams with something to send that take it.
     sendable: BTreeSet<Peer>,
+    /// The number of streams that take nothing while something waits for them.
+    waiting: usize,
     /// Dropped, and not said so yet.
     closing: VecDeque<Peer>,
     last: u64,
@@ -33,6 +35,8 @@ pub(crate) struct Stream {
     queue: VecDeque<Down>,
     /// A message is on its way out.
     busy: bool,
+    /// Something waits until it has left.
+    is_awaited: bool,
     /// Resources to look at when it takes something again.
     noted: BTreeSet<ResourceId>,
     /// A heartbeat to be answered then: its number, and when it came.
@@ -55,6 +59,7 @@ impl Peers {
             attached: BTreeSet::new(),
             queue: VecDeque::new(),
             busy: false,
+            is_awaited: false,
             noted: BTreeSet::new(),
             heartbeat: None,
             grants: 0,
@@ -88,7 +93,9 @@ impl Peers {
     pub(crate) fn remove(&mut self, peer: Peer) -> Option<Stream> {
         self.sendable.remove(&peer);
         self.nodes.remove(&peer);
-        self.peers.remove(&peer)
+        let stream = self.peers.remove(&peer)?;
+        self.waiting -= usize::from(stream.is_awaited);
+        Some(stream)
     }
 
     /// The stream is dropped by this end.
@@ -103,8 +110,19 @@ impl Peers {
         let Some(stream) = self.peers.get_mut(&peer) else { return false };
         if stream.busy {
             stream.noted.insert(resource.clone());
+            stream.wait(&mut self.waiting);
         }
         !stream.busy
+    }
+
+    /// Whether something waits for a stream that takes nothing.
+    pub(crate) fn is_any_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Whether there is something to send, or to end.
+    pub(crate) fn is_any_sendable(&self) -> bool {
+        !self.sendable.is_empty() || !self.closing.is_empty()
     }
 
     pub(crate) fn is_busy(&self, peer: Peer) -> bool {
@@ -118,8 +136,9 @@ impl Peers {
             Some(Down::Grants(grants)) => grants.push(grant),
             _ => stream.queue.push_back(Down::Grants(vec![grant])),
         }
-        if !stream.busy {
-            self.sendable.insert(peer);
+        match stream.busy {
+            true => stream.wait(&mut self.waiting),
+            false => _ = self.sendable.insert(peer),
         }
     }
 
@@ -137,8 +156,9 @@ impl Peers {
             return false;
         }
         stream.queue.push_back(down);
-        if !stream.busy {
-            self.sendable.insert(peer);
+        match stream.busy {
+            true => stream.wait(&mut self.waiting),
+            false => _ = self.sendable.insert(peer),
         }
         true
     }
@@ -147,6 +167,7 @@ impl Peers {
     pub(crate) fn ready(&mut self, peer: Peer) -> Option<Noted> {
         let stream = self.peers.get_mut(&peer)?;
         stream.busy = false;
+        self.waiting -= usize::from(std::mem::take(&mut stream.is_awaited));
         if !stream.queue.is_empty() {
             self.sendable.insert(peer);
             return None;
@@ -159,6 +180,7 @@ impl Peers {
     pub(crate) fn note_heartbeat(&mut self, peer: Peer, id: u64, at: Time) {
         if let Some(stream) = self.peers.get_mut(&peer) {
             stream.heartbeat = Some((id, at));
+            stream.wait(&mut self.waiting);
         }
     }
 
@@ -168,9 +190,22 @@ impl Peers {
             let stream = self.peers.get_mut(&peer).expect("what is sendable is there");
             let down = stream.queue.pop_front().expect("what is sendable has something to send");
             stream.busy = true;
+            if !stream.queue.is_empty() {
+                stream.wait(&mut self.waiting);
+            }
             return Some(Output::Send { peer, down });
         }
         self.closing.pop_front().map(|peer| Output::Close { peer })
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Something waits until its message has left.
+    fn wait(&mut self, waiting: &mut usize) {
+        *waiting += usize::from(!self.is_awaited);
+        self.is_awaited = true;
     }
 }
 

@@ -181,6 +181,37 @@ impl Node {
 
     /// The next thing to do at `now`; nothing if all is done until [`Node::deadline`].
     pub fn poll(&mut self, now: Time) -> Option<Output> {
+        self.next_output(now, true)
+    }
+
+    /// The same, but for what is due from resources whose time has come: see [`Node::look_next`].
+    pub fn poll_said(&mut self, now: Time) -> Option<Output> {
+        self.next_output(now, false)
+    }
+
+    /// Looks at one resource whose time has come, if there is one. What is to be said then comes out of
+    /// [`Node::poll_said`].
+    pub fn look_next(&mut self, now: Time) {
+        if let Some(id) = self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone()) {
+            // What the node above allows comes before what is told below.
+            self.take_up_changes(now);
+            self.look_at(now, &id);
+        }
+    }
+
+    /// Whether the time of some resource has come.
+    #[must_use]
+    pub fn is_look_due(&self, now: Time) -> bool {
+        self.timeline.first().is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// Whether something waits for a stream to take something.
+    #[must_use]
+    pub fn awaits_streams(&self) -> bool {
+        self.peers.is_any_waiting()
+    }
+
+    fn next_output(&mut self, now: Time, looks: bool) -> Option<Output> {
         loop {
             if let Some(output) = self.peers.poll() {
                 self.tally.sent += u64::from(matches!(output, Output::Send { .. }));
@@ -189,8 +220,8 @@ impl Node {
             self.hear_those_who_waited(now);
             // What the node above allows comes before what is told below.
             self.take_up_changes(now);
-            if let Some(id) = self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone()) {
-                self.look_at(now, &id);
+            if looks && self.is_look_due(now) {
+                self.look_next(now);
                 continue;
             }
             if self.say_domains(now) {
@@ -199,7 +230,7 @@ impl Node {
             match self.poll_parent(now) {
                 Some(action) => return Some(Output::Parent(action)),
                 // What has changed above may have to be told below.
-                None if self.timeline.first().is_some_and(|(at, _)| *at <= now) => {}
+                None if looks && self.is_look_due(now) || self.peers.is_any_sendable() => {}
                 None => return None,
             }
         }

@@ -1,4 +1,4 @@
-//! Clock and lock around the node: each call reads the clock once, takes the lock once, and calls the mind once.
+//! Clock and lock around the node: each call reads the clock once for the mind, takes the lock once, and calls it once.
 //!
 //! What comes out of the node then goes into the outboxes of streams, which have room for it: the node gives out one
 //! message a stream, and the next when that has been taken. So nobody waits under the lock, and whoever reads slowly
@@ -10,6 +10,7 @@
 mod domains;
 mod house;
 mod reign;
+mod turns;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +28,7 @@ use tracing::{debug, info, warn};
 use self::domains::{DomainRoom, Notice};
 use self::house::House;
 pub(super) use self::house::{Connected, Seat, Upward};
+use self::turns::Turns;
 use super::etcd::Authority;
 use crate::node::{FromParent, Node, NodeConfig, NodeStatus, Peer, StatusQuery};
 use crate::repository::Repository;
@@ -50,6 +52,7 @@ pub struct Driver {
     draining: AtomicBool,
     failed_reloads: AtomicU64,
     traffic: Traffic,
+    turns: Turns,
 }
 
 /// What has passed through streams since the start.
@@ -125,6 +128,7 @@ impl Driver {
             draining: AtomicBool::new(false),
             failed_reloads: AtomicU64::new(0),
             traffic: Traffic::default(),
+            turns: Turns::default(),
         }
     }
 
@@ -258,24 +262,6 @@ impl Driver {
         }
     }
 
-    /// Polls the node when it is time to, until stopped.
-    pub(crate) async fn keep_time(self: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
-        let mut alarm = self.alarm.subscribe();
-        loop {
-            let at = *alarm.borrow_and_update();
-            tokio::select! {
-                _ = stopped.wait_for(|&stop| stop) => return,
-                // It never errs: the sender is ours.
-                _ = alarm.changed() => continue,
-                () = clock::sleep_until(at) => {}
-            }
-            if self.call(|_, _| ()) == Err(Unanswered::Broken) {
-                warn!("nothing comes out any more: the node is broken");
-                return;
-            }
-        }
-    }
-
     /// One call of the node, and what comes out of it, if this task leads.
     fn call<R>(&self, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
         self.visit(|house, now| match &mut house.node {
@@ -294,27 +280,6 @@ impl Driver {
             (Some(peer), Some(node)) if self.acts(node.epoch(), now) => Ok(call(node, now, peer)),
             _ => Err(Unanswered::NotLeading(self.another(&house.leader))),
         })?
-    }
-
-    fn visit<R>(&self, visit: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
-        let mut house = self.house()?;
-        let now = clock::now();
-        self.look_at_clocks(&mut house, now);
-        self.confirm(&mut house, now);
-        let result = visit(&mut house, now);
-        let mut deadline = Time::MAX;
-        if house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
-            house.hand_out(now);
-            if house.has_noted() {
-                self.domains.bell.notify_one();
-            }
-            // A deadline that has passed must not keep a processor busy.
-            let due = house.node.as_ref().and_then(Node::deadline);
-            deadline = due.map_or(Time::MAX, |due| due.max(now + TICK));
-        }
-        // Under the lock, or an older deadline could take the place of this one.
-        self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
-        Ok(result)
     }
 
     /// Time that the clock did not show ends what this task holds and may do, before anything is done by it.
@@ -390,12 +355,6 @@ impl Driver {
     /// Something came up a stream.
     pub(super) fn receive(&self, seat: Seat, up: Up) -> Result<(), Unanswered> {
         self.call_for(seat, |node, now, peer| node.receive(now, peer, up))
-    }
-
-    /// The message that came out last for a stream has been taken. While this task may not act that is kept in mind, or
-    /// nothing would come down the stream when it may again.
-    pub(super) fn ready(&self, seat: Seat) -> Result<(), Unanswered> {
-        self.visit(|house, _| house.note_taken(seat))
     }
 
     /// A stream has ended. May be said twice.
@@ -519,11 +478,13 @@ mod tests {
         assert_eq!(before.to_string(), now.to_string());
         driver.receive(now, heartbeat(9)).unwrap();
         driver.ready(before).unwrap();
+        driver.turn().unwrap();
         assert!(outbox.try_recv().is_err(), "the later stream has not taken its welcome");
         assert!(matches!(driver.receive(before, heartbeat(9)), Err(Unanswered::NotLeading(_))));
         driver.disconnect(before);
         assert_eq!(driver.streams(), 1);
         driver.ready(now).unwrap();
+        driver.turn().unwrap();
         assert!(outbox.try_recv().is_ok(), "the later stream goes on");
     }
 
@@ -535,9 +496,10 @@ mod tests {
         driver.receive(seat, heartbeat(3)).unwrap();
         set_authority(&driver, None);
         driver.ready(seat).unwrap();
+        assert_eq!(driver.turn(), Ok(false));
         assert!(outbox.try_recv().is_err());
         set_authority(&driver, Some(3));
-        driver.resume().unwrap();
+        driver.turn().unwrap();
         assert!(outbox.try_recv().is_ok(), "the heartbeat is answered");
     }
 

@@ -39,6 +39,8 @@ impl Metrics {
     #[must_use]
     pub fn new(driver: Arc<Driver>) -> Metrics {
         let mut registry = Registry::default();
+        let help = "How long the lock of the node was held at once, in seconds";
+        registry.register("lessor_turn_seconds", help, driver.turns().seconds().clone());
         registry.register_collector(Box::new(Figures { driver }));
         Metrics { registry }
     }

@@ -1,6 +1,6 @@
 //! What stands behind the lock: the node, and the outboxes of those who are connected to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use lessor_client::session::Action;
@@ -60,8 +60,6 @@ pub(super) struct House {
     /// How often the node, or its absence, has been replaced.
     term: u64,
     outboxes: BTreeMap<Peer, mpsc::Sender<Down>>,
-    /// Streams that have taken what came out for them last, of which the node has not heard.
-    taken: BTreeSet<Peer>,
     /// Streams at a time.
     limit: usize,
     /// To whoever carries out what is to be done with the node above.
@@ -94,7 +92,6 @@ impl House {
             clocks: clock::Watch::start(),
             term: 0,
             outboxes,
-            taken: BTreeSet::new(),
             limit,
             upward: None,
             notices,
@@ -129,7 +126,6 @@ impl House {
     pub(super) fn follow(&mut self, leader: Leader, epoch: Option<u64>) {
         self.node = None;
         self.term += 1;
-        self.taken.clear();
         self.note(Notice::Anew(self.term, Box::default()));
         for outbox in std::mem::take(&mut self.outboxes).into_values() {
             // Who has not read the last message yet finds out when the stream ends.
@@ -195,18 +191,24 @@ impl House {
         self.outboxes.len()
     }
 
-    /// A stream has taken what came out for it last: the node hears of that when something is handed out.
-    pub(super) fn note_taken(&mut self, seat: Seat) {
-        self.taken.extend(self.peer(seat));
+    /// Streams have taken what came out for them last.
+    pub(super) fn hear_taken(&mut self, now: Time, seats: Vec<Seat>) {
+        let Some(node) = &mut self.node else { return };
+        // Streams of an earlier reign have no part in this one.
+        for seat in seats.into_iter().filter(|seat| seat.term == self.term) {
+            node.ready(now, seat.peer);
+        }
     }
 
-    /// Does what the node says at `now`.
+    /// Whether something waits for a stream to take something.
+    pub(super) fn awaits_streams(&self) -> bool {
+        self.node.as_ref().is_some_and(Node::awaits_streams)
+    }
+
+    /// Does what the node says at `now`, but for looks at resources whose time has come.
     pub(super) fn hand_out(&mut self, now: Time) {
         let Some(node) = &mut self.node else { return };
-        for peer in std::mem::take(&mut self.taken) {
-            node.ready(now, peer);
-        }
-        while let Some(output) = node.poll(now) {
+        while let Some(output) = node.poll_said(now) {
             match output {
                 Output::Send { peer, down } => {
                     let sent = self.outboxes.get(&peer).map(|outbox| outbox.try_send(down));

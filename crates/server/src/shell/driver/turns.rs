@@ -1,0 +1,273 @@
+//! Turns: what the driver's own task does for everybody, a slice at a time.
+//!
+//! A caller has the lock for what it says and what that brings about. Pushes that are due, and streams that take something
+//! again, are for the task: one look at one resource, or so many streams, and others are heard before it goes on. So the
+//! lock is held for no longer than one look takes, and who calls does not pay for what is due to others.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lessor_client::shell::clock;
+use lessor_proto::Time;
+use prometheus_client::metrics::histogram::Histogram;
+use tokio::sync::{Notify, watch};
+use tracing::warn;
+
+use super::house::{House, Seat};
+use super::{Driver, TICK, Unanswered};
+use crate::node::Node;
+
+/// Streams that are heard to take something again in one turn.
+const SLICE: usize = 64;
+/// Turns in a row, after which a deadline that has passed is left until the next tick.
+const MOST_TURNS: usize = 10_000;
+/// The bounds of the histogram of turns, in seconds.
+const BOUNDS: [f64; 10] = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 1e-2, 3e-2, 1e-1];
+
+/// What waits for the driver's task, and how long turns have taken.
+#[derive(Debug)]
+pub(in crate::shell) struct Turns {
+    /// There is something to do.
+    work: Notify,
+    /// Streams that have taken what came out for them last, of which the node has not heard.
+    taken: Mutex<Vec<Seat>>,
+    /// Whether something waits for a stream to take something.
+    awaited: AtomicBool,
+    /// The time for which the lock was held at once, in seconds.
+    seconds: Histogram,
+}
+
+// === impl Turns ===
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns {
+            work: Notify::new(),
+            taken: Mutex::default(),
+            awaited: AtomicBool::new(false),
+            seconds: Histogram::new(BOUNDS),
+        }
+    }
+}
+
+impl Turns {
+    /// The time for which the lock was held at once, in seconds.
+    pub(in crate::shell) fn seconds(&self) -> &Histogram {
+        &self.seconds
+    }
+
+    /// A stream has taken what came out for it last.
+    fn take(&self, seat: Seat) {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(seat);
+        // Whoever says that something waits looks at the list after that, so one of the two sees the other.
+        if self.awaited.load(Ordering::SeqCst) {
+            self.work.notify_one();
+        }
+    }
+
+    /// At most so many of those streams.
+    fn next(&self, most: usize) -> Vec<Seat> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.len() <= most {
+            return std::mem::take(&mut *taken);
+        }
+        taken.drain(..most).collect()
+    }
+
+    fn is_any(&self) -> bool {
+        !self.taken.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+// === impl Driver ===
+
+impl Driver {
+    /// The message that came out last for a stream has been taken. While this task may not act that is kept in mind, or
+    /// nothing would come down the stream when it may again.
+    pub(in crate::shell) fn ready(&self, seat: Seat) -> Result<(), Unanswered> {
+        self.turns.take(seat);
+        if self.house.is_poisoned() { Err(Unanswered::Broken) } else { Ok(()) }
+    }
+
+    /// The time for which the lock was held at once, in seconds.
+    pub(in crate::shell) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    /// Takes turns when there is something to do, until stopped.
+    pub(crate) async fn keep_time(self: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+        let mut alarm = self.alarm.subscribe();
+        loop {
+            let at = *alarm.borrow_and_update();
+            tokio::select! {
+                _ = stopped.wait_for(|&stop| stop) => return,
+                // It never errs: the sender is ours.
+                _ = alarm.changed() => continue,
+                () = self.turns.work.notified() => {}
+                () = clock::sleep_until(at) => {}
+            }
+            for _ in 0..MOST_TURNS {
+                match self.turn() {
+                    Ok(true) => tokio::task::yield_now().await,
+                    Err(Unanswered::Broken) => {
+                        warn!("nothing comes out any more: the node is broken");
+                        return;
+                    }
+                    Ok(false) | Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// One turn. Returns whether there is more to do at once.
+    pub(super) fn turn(&self) -> Result<bool, Unanswered> {
+        self.hold(|house, now| {
+            if !self.leads(house, now) {
+                return false;
+            }
+            house.hear_taken(now, self.turns.next(SLICE));
+            if let Some(node) = &mut house.node {
+                node.look_next(now);
+            }
+            let is_due = |node: &Node| node.is_look_due(now);
+            house.node.as_ref().is_some_and(is_due) || self.turns.is_any()
+        })
+    }
+
+    /// What one has the lock for at once, and what comes of it.
+    pub(super) fn hold<R>(&self, turn: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
+        let mut house = self.house()?;
+        let now = clock::now();
+        self.look_at_clocks(&mut house, now);
+        self.confirm(&mut house, now);
+        let result = turn(&mut house, now);
+        let mut deadline = Time::MAX;
+        if self.leads(&house, now) {
+            house.hand_out(now);
+            if house.has_noted() {
+                self.domains.bell.notify_one();
+            }
+            let node = house.node.as_ref();
+            let due = node.and_then(Node::deadline);
+            // A deadline that has passed must not keep a processor busy.
+            deadline = due.map_or(Time::MAX, |due| due.max(now + TICK));
+            self.turns.awaited.store(house.awaits_streams(), Ordering::SeqCst);
+            if node.is_some_and(|node| node.is_look_due(now)) || house.awaits_streams() && self.turns.is_any()
+            {
+                self.turns.work.notify_one();
+            }
+        }
+        // Under the lock, or an older deadline could take the place of this one.
+        self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
+        let took: Duration = clock::now().since(now);
+        self.turns.seconds.observe(took.as_secs_f64());
+        Ok(result)
+    }
+
+    /// One call, before which the node hears of some streams that take something again, if nothing waits for any: that is
+    /// soon done.
+    pub(super) fn visit<R>(&self, visit: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
+        self.hold(|house, now| {
+            if self.leads(house, now) && !house.awaits_streams() {
+                house.hear_taken(now, self.turns.next(SLICE));
+            }
+            visit(house, now)
+        })
+    }
+
+    fn leads(&self, house: &House, now: Time) -> bool {
+        house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lessor_proto::message::{
+        Ask, Band, Down, Grant, Hello, HolderKind, Report, StreamReport, Up, WallClock,
+    };
+    use lessor_proto::{Amount, ClientId, ResourceId};
+    use tokio::sync::mpsc;
+
+    use super::super::house::Connected;
+    use super::*;
+    use crate::node::NodeConfig;
+    use crate::repository::{Glob, Repository, Template};
+
+    fn driver() -> Driver {
+        let template = Template::new(Glob::new("*").unwrap(), Amount::from_units(100));
+        let repository = Repository::new(vec![template]).unwrap();
+        Driver::new(NodeConfig::new("root", 1), repository, "127.0.0.1:1".to_owned(), 10)
+    }
+
+    fn wants(wants: f64) -> Report {
+        Report {
+            resource: ResourceId::new("db", 256).unwrap(),
+            bands: [Band { priority: 0, subclients: 1, wants }].into_iter().collect(),
+            has: None,
+            held: None,
+            domains: None,
+            integer: None,
+            peak: None,
+        }
+    }
+
+    /// A stream that wants so much and has taken its welcome and what it was granted at once, if anything.
+    fn listener(driver: &Driver, name: &str, amount: f64) -> (Seat, mpsc::Receiver<Down>) {
+        let holder = ClientId::new(name, 256).unwrap();
+        let hello = Hello { kind: HolderKind::Client, holder, incarnation: 7, line: None };
+        let Connected { seat, mut outbox, .. } = driver.connect(&hello).unwrap();
+        assert!(matches!(outbox.try_recv(), Ok(Down::Welcome(_))));
+        driver.ready(seat).unwrap();
+        let reports = vec![wants(amount)];
+        driver
+            .receive(seat, Up::Report(StreamReport { id: 1, target_epoch: None, renew_all: false, reports }))
+            .unwrap();
+        while grant(&mut outbox).is_some() {
+            driver.ready(seat).unwrap();
+        }
+        (seat, outbox)
+    }
+
+    fn grant(outbox: &mut mpsc::Receiver<Down>) -> Option<Grant> {
+        match outbox.try_recv().ok()? {
+            Down::Grants(mut grants) => grants.pop(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn who_calls_does_not_hand_out_what_is_due_to_others() {
+        let driver = driver();
+        let (_one, mut first) = listener(&driver, "one", 200.0);
+        let (_two, _second) = listener(&driver, "two", 200.0);
+        let ask = Ask {
+            kind: HolderKind::Client,
+            holder: ClientId::new("caller", 256).unwrap(),
+            incarnation: Some(1),
+            report_id: Some(1),
+            target_epoch: None,
+            line: None,
+            reports: vec![wants(10.0)],
+        };
+        driver.ask(&ask, WallClock { since_epoch: Duration::ZERO }).unwrap();
+        assert!(grant(&mut first).is_none(), "the caller has recalled from a stream");
+        while driver.turn().unwrap() {}
+        let recalled = grant(&mut first).expect("the task recalls");
+        assert!(recalled.ack_wanted && recalled.capacity < Amount::from_units(100), "{recalled:?}");
+    }
+
+    #[test]
+    fn a_turn_hears_a_slice_of_those_who_take_something_again() {
+        let driver = driver();
+        let (seat, _outbox) = listener(&driver, "one", 1.0);
+        for _ in 0..=SLICE {
+            driver.ready(seat).unwrap();
+        }
+        let before = driver.turns.next(usize::MAX);
+        before.iter().for_each(|&seat| driver.turns.take(seat));
+        assert!(before.len() > SLICE);
+        assert_eq!(driver.turn(), Ok(true), "others are heard before the rest");
+        assert_eq!(driver.turns.next(usize::MAX).len(), before.len() - SLICE);
+    }
+}
