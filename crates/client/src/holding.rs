@@ -573,7 +573,7 @@ impl Holding {
     pub(crate) fn lose_time(&mut self, lost: Duration) {
         let ends = self.cover.iter_mut().map(|cover| &mut cover.end);
         for end in ends.chain(self.lease.as_mut().map(|lease| &mut lease.end)) {
-            *end = earlier(*end, lost);
+            *end = end.earlier(lost);
         }
     }
 
@@ -668,12 +668,6 @@ fn sum(bands: &Bands) -> f64 {
 fn one_band(priority: i64, wants: f64) -> Bands {
     let wants = if wants > 0.0 { wants.min(f64::MAX) } else { 0.0 };
     [Band { priority, subclients: 1, wants }].into_iter().collect()
-}
-
-pub(crate) fn earlier(time: Time, by: Duration) -> Time {
-    time.as_nanos()
-        .checked_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX))
-        .map_or(Time::ZERO, Time::from_nanos)
 }
 
 #[cfg(test)]

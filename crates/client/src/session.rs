@@ -37,7 +37,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 use crate::allowance::Allowance;
 use crate::domain::Policies;
 pub use crate::fault::{Failure, Fault};
-use crate::holding::{HoldingConfig, Inheritance, Proof, Rung, earlier};
+use crate::holding::{HoldingConfig, Inheritance, Proof, Rung};
 use crate::mutation::Mutation;
 pub use action::{Action, Change, Counts};
 pub use config::{SessionConfig, Transport};
@@ -355,9 +355,13 @@ impl Session {
             entry.holding.lose_time(lost);
         }
         self.sent.lose_time(lost);
-        self.streams.lose_time(|time| earlier(time, lost));
+        self.streams.lose_time(lost);
         if let Some(exchange) = &mut self.in_flight {
-            exchange.sent = earlier(exchange.sent, lost);
+            match exchange.sent.checked_earlier(lost) {
+                Some(sent) => exchange.sent = sent,
+                // An answer could not be counted from that, nor told from one that took its time.
+                None => exchange.deadline = Time::ZERO,
+            }
         }
         self.settle(now);
     }

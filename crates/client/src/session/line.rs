@@ -116,22 +116,19 @@ impl Streams {
         self.streamless.as_ref().map_or(Time::MAX, |(_, until)| *until)
     }
 
-    /// Makes every moment earlier by time that passed unseen.
-    pub(super) fn lose_time(&mut self, earlier: impl Fn(Time) -> Time) {
+    /// Makes every moment earlier by time that passed unseen. What was last heard before the zero of the clock is not waited
+    /// for any longer.
+    pub(super) fn lose_time(&mut self, lost: Duration) {
         match &mut self.line {
             Line::Down => {}
-            Line::Opening { since, .. } => *since = earlier(*since),
-            Line::Open(open) => {
-                open.since = earlier(open.since);
-                open.heard = earlier(open.heard);
-                open.next_beat = earlier(open.next_beat);
-                if open.released_by < Time::MAX {
-                    open.released_by = earlier(open.released_by);
-                }
-            }
+            Line::Opening { since, timeout, .. } => match since.checked_earlier(lost) {
+                Some(earlier) => *since = earlier,
+                None => (*since, *timeout) = (Time::ZERO, Duration::ZERO),
+            },
+            Line::Open(open) => open.lose_time(lost),
         }
         if let Some((_, until)) = &mut self.streamless {
-            *until = earlier(*until);
+            *until = until.earlier(lost);
         }
     }
 }
@@ -156,6 +153,17 @@ impl Open {
     pub(super) fn speak_every(&mut self, now: Time, pace: Duration, spacing: Duration) {
         self.pace = pace.max(spacing.min(self.heartbeat / 4)).min(self.heartbeat);
         self.next_beat = self.next_beat.min(now + self.pace);
+    }
+
+    fn lose_time(&mut self, lost: Duration) {
+        if self.heard.checked_earlier(lost).is_none() {
+            self.released_by = Time::ZERO;
+        } else if self.released_by < Time::MAX {
+            self.released_by = self.released_by.earlier(lost);
+        }
+        for moment in [&mut self.since, &mut self.heard, &mut self.next_beat] {
+            *moment = moment.earlier(lost);
+        }
     }
 
     /// When to give it up if nothing more comes. Every heartbeat is answered, so two of them and something for the way
