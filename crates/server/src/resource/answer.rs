@@ -195,7 +195,7 @@ impl Resource {
     /// What is due to the child at `slot`, with its loan.
     pub(super) fn target(&self, now: Time, slot: Slot) -> Amount {
         let due = self.due(now, slot);
-        if self.children.at(slot).withdrawn || self.is_learning(now) {
+        if self.children.at(slot).withdrawn || self.changes_kind || self.is_learning(now) {
             return due;
         }
         self.with_loan(slot, due)

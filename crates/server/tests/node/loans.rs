@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_proto::message::{Band, Bands, Down, Has, Hello, HolderKind, Order, Report, StreamReport, Up};
+use lessor_proto::message::{
+    Ask, Band, Bands, Down, Has, Hello, HolderKind, Order, Report, StreamReport, Up,
+};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Fraction, Kind, Template};
 
-use super::holders::{client, repository, resource, template};
+use super::holders::{client, repository, resource, template, wants};
 
 /// Grants of one story: none takes as many, unless somebody is taken from and given to for ever.
 const ENDLESS: usize = 2_000;
@@ -153,6 +155,40 @@ fn nothing_is_lent_of_a_gauge_or_where_the_operator_keeps_it() {
         let mut bank = Bank::new(template);
         bank.says("alone", 10.0, Some(500.0));
         bank.check(&[("alone", 10.0)]);
+    }
+}
+
+#[test]
+fn nothing_is_lent_while_another_kind_is_out() {
+    let of_kind = |kind| Template { kind, ..template(1_000.0) };
+    for (before, after) in [(Kind::Gauge, Kind::Rate), (Kind::Rate, Kind::Gauge)] {
+        let mut bank = Bank::new(of_kind(before));
+        bank.says("alone", 10.0, Some(500.0));
+        let silent = Ask {
+            kind: HolderKind::Client,
+            holder: client("silent"),
+            incarnation: Some(2),
+            report_id: Some(1),
+            target_epoch: None,
+            line: None,
+            reports: vec![Report {
+                resource: resource(),
+                bands: wants(5.0).bands,
+                has: None,
+                held: None,
+                domains: None,
+                integer: None,
+                peak: None,
+            }],
+        };
+        let answer = bank.node.ask(bank.now, &silent).expect("it is asked well");
+        assert_eq!(answer.grants[0].capacity, Amount::from_units(5), "it is served");
+        bank.node.reload(bank.now, repository(of_kind(after)));
+        bank.says("alone", 10.0, Some(500.0));
+        bank.check(&[("alone", 0.0)]);
+        bank.now += Duration::from_secs(61);
+        bank.says("alone", 10.0, Some(500.0));
+        bank.check(&[("alone", if after == Kind::Rate { 10.0 + 891.0 } else { 10.0 })]);
     }
 }
 
