@@ -234,8 +234,13 @@ impl Holding {
         }
     }
 
-    /// Holds it differently from here on; the lease stays.
+    /// Holds it differently from here on. The lease stays, but of another kind it gives nothing.
     pub(crate) fn reconfigure(&mut self, config: HoldingConfig) {
+        if config.kind != self.config.kind {
+            // Units a second are no units in use: nothing is used of it as the other kind, which is said at once.
+            self.lease.iter_mut().for_each(|lease| lease.amount = Amount::ZERO);
+            self.reported = None;
+        }
         self.config = config;
     }
 

@@ -9,6 +9,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 use super::Node;
 use super::parent::Above;
 use crate::ledger::Ghost;
+use crate::repository::Kind;
 use crate::resource::Resource;
 
 /// What is counted of one resource.
@@ -16,6 +17,8 @@ use crate::resource::Resource;
 pub struct Books {
     /// What the sum may not pass.
     pub limit: Option<Amount>,
+    /// The kind of what may be out.
+    pub counted: Kind,
     /// The sum as kept in passing, with the ghost, in millionths.
     pub total: u128,
     /// What may be out under earlier leaders and is not known to whom.
@@ -89,6 +92,7 @@ impl Resource {
     fn books(&self, now: Time) -> Books {
         Books {
             limit: self.ledger().limit(),
+            counted: self.counted(),
             total: self.ledger().total(),
             ghost: self.ledger().ghost(),
             ghost_until: self.ghost_until(),

@@ -8,8 +8,8 @@
 //! leader before it does the same with all that may be out from before; and before the first is granted of a kind, the mark
 //! has been written anew.
 
-use lessor_proto::ResourceId;
 use lessor_proto::message::{Ask, Grant, Refusal, Report};
+use lessor_proto::{Amount, ResourceId};
 
 use super::hearing::holder;
 use super::slab::Slot;
@@ -95,8 +95,11 @@ impl Resource {
         if !self.changes_kind {
             self.counted = self.terms.kind;
         }
-        // The node above is told of the other kind.
+        // The node above is told of the other kind, and its lease is of the one before.
         self.asked_above = false;
+        if self.is_leased() {
+            self.ledger.set_limit(Some(Amount::ZERO));
+        }
         self.settle_kind();
     }
 

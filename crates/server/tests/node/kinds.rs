@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
+use lessor_client::session::{Action, Failure, Transport};
+use lessor_proto::message::{Answer, Ask, Grant, Has, HolderKind, Order, Report};
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{Node, NodeConfig};
+use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig};
 use lessor_server::repository::{Kind, Template};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -24,8 +25,18 @@ impl Holder {
     }
 
     fn ask(&mut self, node: &mut Node, seconds: u64, amount: f64) -> Result<Amount, String> {
+        let ask = self.said(amount);
+        let answer = node.ask(at(seconds), &ask).map_err(|refusal| refusal.to_string())?;
+        let Some(Grant { capacity, order, .. }) = answer.grants.into_iter().next() else {
+            return Ok(Amount::ZERO);
+        };
+        self.has = Some(Has { capacity, order, token: Vec::new(), lasts: None });
+        Ok(capacity)
+    }
+
+    fn said(&mut self, amount: f64) -> Ask {
         self.reports += 1;
-        let ask = Ask {
+        Ask {
             kind: HolderKind::Client,
             holder: client(self.name),
             incarnation: Some(1),
@@ -41,13 +52,7 @@ impl Holder {
                 integer: self.integer,
                 peak: None,
             }],
-        };
-        let answer = node.ask(at(seconds), &ask).map_err(|refusal| refusal.to_string())?;
-        let Some(Grant { capacity, order, .. }) = answer.grants.into_iter().next() else {
-            return Ok(Amount::ZERO);
-        };
-        self.has = Some(Has { capacity, order, token: Vec::new(), lasts: None });
-        Ok(capacity)
+        }
     }
 
     fn order(&self) -> Option<Order> {
@@ -115,6 +120,62 @@ fn what_nobody_gives_back_of_the_other_kind_ends_with_its_lease() {
     assert_eq!(rate.ask(&mut node, 60, 8.0), units(0));
     assert_eq!(rate.ask(&mut node, 63, 8.0), units(8));
     assert_eq!(gauge.ask(&mut node, 64, 5.0), Err(NO_GAUGE.to_owned()));
+}
+
+/// Lets a leaf ask the node above, which grants it 4 as of `kind`, and refuses the other.
+fn hear_above(leaf: &mut Node, seconds: u64, kind: Kind) {
+    for _ in 0..10 {
+        let Some(output) = leaf.poll(at(seconds)) else { return };
+        let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
+        let is_gauge = kind == Kind::Gauge;
+        if ask.reports[0].integer != Some(is_gauge) {
+            let failure = Failure::Refused("of the other kind".to_owned());
+            leaf.on_parent(at(seconds), FromParent::Failed { id, failure });
+            continue;
+        }
+        let grant = Grant {
+            capacity: Amount::from_units(4),
+            order: Some(Order { epoch: 1, seq: seconds }),
+            basis: ask.report_id,
+            generation: Some(if is_gauge { Grant::GAUGE } else { Grant::RATE }),
+            ..granted()
+        };
+        let answer = Answer { grants: vec![grant], epoch: Some(1), ..Answer::default() };
+        leaf.on_parent(at(seconds), FromParent::Answered { id, answer });
+    }
+}
+
+/// What is the same in all grants of the node above.
+fn granted() -> Grant {
+    let mut above = node(Kind::Rate);
+    let ask = Holder::new("leaf", None).said(1.0);
+    above.ask(at(0), &ask).expect("it is asked well").grants.remove(0)
+}
+
+#[test]
+fn a_lease_of_one_kind_is_not_handed_out_as_the_other() {
+    for (before, after) in [(Kind::Rate, Kind::Gauge), (Kind::Gauge, Kind::Rate)] {
+        let parent =
+            ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
+        let config = NodeConfig { parent: Some(parent), ..NodeConfig::new("leaf", 7) };
+        let mut leaf = Node::new(at(0), config, repository(of_kind(before)));
+        let (mut first, mut second) = (
+            Holder::new("first", Some(before == Kind::Gauge)),
+            Holder::new("second", Some(after == Kind::Gauge)),
+        );
+        assert_eq!(first.ask(&mut leaf, 1, 8.0), units(0), "it has nothing yet");
+        hear_above(&mut leaf, 1, before);
+        assert_eq!(first.ask(&mut leaf, 2, 3.0), units(3));
+        assert_eq!(first.ask(&mut leaf, 3, 0.0), units(0));
+        assert_eq!(first.ask(&mut leaf, 4, 0.0), units(0), "it uses nothing any more");
+        leaf.reload(at(5), repository(of_kind(after)));
+        assert_eq!(second.ask(&mut leaf, 5, 3.0), units(0), "its lease is of the other kind");
+        // The node above has not heard of the change.
+        hear_above(&mut leaf, 6, before);
+        assert_eq!(second.ask(&mut leaf, 7, 3.0), units(0));
+        hear_above(&mut leaf, 20, after);
+        assert_eq!(second.ask(&mut leaf, 21, 3.0), units(3));
+    }
 }
 
 #[test]
