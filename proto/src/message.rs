@@ -16,7 +16,8 @@ mod stream;
 pub use answer::{Answer, Leader, Whereabouts};
 pub use ask::{Ask, Band, Bands, Has, HolderKind, Lasts, Release, Report};
 pub use domains::{
-    DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES, sealed,
+    Census, DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES,
+    sealed,
 };
 pub use grant::{Before, Grant, Order, Sharing, WallClock};
 pub use notice::NodeNotice;

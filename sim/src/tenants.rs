@@ -45,6 +45,10 @@ const DOMAIN: &str = "tenant-42";
 const RESOURCE: &str = "db";
 /// By how much the times of two messages of the same way may differ.
 const JITTER: Duration = Duration::from_millis(4);
+/// The least time between two reports of a server to the one above.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The deepest tree.
+const MOST_LEVELS: u32 = 4;
 /// Clients hold their leases before the first request comes.
 const BEGIN: Duration = Duration::from_secs(5);
 
@@ -53,6 +57,9 @@ const BEGIN: Duration = Duration::from_secs(5);
 pub struct Run {
     /// How many clients the domain reaches.
     pub clients: usize,
+    /// How many servers stand between a client and the end of the tree, the root among them: with two there are two leaves, with
+    /// three four, below two nodes. Clients ask the leaves in turn.
+    pub levels: u32,
     /// Which of them, when.
     pub traffic: Traffic,
     /// What they know of each other.
@@ -65,7 +72,7 @@ pub struct Run {
     pub delay: Duration,
     /// What the domain may do.
     pub contract: Contract,
-    /// The server is lost then, and another one takes its place a second later.
+    /// The server, or the last of the leaves, is lost then, and another one takes its place a second later.
     pub lost_at: Option<Duration>,
 }
 
@@ -78,6 +85,7 @@ impl Default for Run {
         let way = Way::Shared(Ask::Confirmed);
         Run {
             clients: 4,
+            levels: 1,
             traffic: Traffic::Uniform,
             way,
             seconds: 600,
@@ -93,13 +101,31 @@ impl Run {
     /// Plays it; chance is drawn from `seed`.
     ///
     /// # Panics
-    /// When it has no clients.
+    /// When it has no clients, or no levels, or more than four.
     #[must_use]
     pub fn play(&self, seed: u64) -> Report {
         assert!(self.clients > 0, "a domain reaches at least one client");
+        assert!((1..=MOST_LEVELS).contains(&self.levels), "a tree of one to four levels");
         let mut world = World::new(self, seed);
         world.play();
         world.report
+    }
+
+    /// The server that each asks, the root first.
+    fn parents(&self) -> Vec<Option<usize>> {
+        let above = |server: usize| server.checked_sub(1).map(|before| before / 2);
+        (0..(1 << self.levels) - 1).map(above).collect()
+    }
+
+    fn leaves(&self) -> usize {
+        1 << (self.levels - 1)
+    }
+
+    /// For how long nobody need know what another client did: up to the root and down again, on each way as long as a message
+    /// takes and a report waits for the one before it.
+    fn young(&self) -> Duration {
+        let way = (self.delay + JITTER) * 2 * self.levels;
+        way + Duration::from_millis(1) + PAUSE * 2 * (self.levels - 1)
     }
 
     fn repository(&self) -> Repository {

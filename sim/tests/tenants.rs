@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use lessor_sim::tenants::{Ask, Report, Run, Traffic, Way};
 
+/// What clients of different leaves grant beyond one who is asked for every hit, in trees of two levels and of three.
+const MOST_OVER: [f64; 2] = [0.06, 0.08];
+
 const SHARED: [Way; 2] = [Way::Shared(Ask::AtOnce), Way::Shared(Ask::Confirmed)];
 
 /// Two minutes of each traffic and two seeds, with four clients and with sixteen.
@@ -58,5 +61,41 @@ fn clients_find_each_other_again_when_a_server_is_back() {
         // The same requests come until second 65, so what is more in the longer run was later.
         assert_eq!(whole.unheard, until.unheard, "{way}");
         assert!(whole.news > until.news, "{way}: {until:?} {whole:?}");
+    }
+}
+
+/// The last of two leaves is lost in second 60, and another one begins in its place a second later: its clients say everything
+/// anew, and what the one before had said of them counts no more.
+#[test]
+fn clients_of_different_leaves_find_each_other_again_when_a_leaf_is_back() {
+    for way in SHARED {
+        let lost_at = Some(Duration::from_secs(60));
+        let run = Run { levels: 2, way, seconds: 90, lost_at, ..Run::default() };
+        let report = (1..=4).map(|seed| run.play(seed)).fold(Report::default(), Report::plus);
+        println!("{way}: {:.4} over, {report:?}", report.over());
+        assert!(report.over() < MOST_OVER[0], "{way}: {report:?}");
+        assert_eq!(report.unexcused, 0, "{way}: {report:?}");
+        assert!(report.unheard > 0, "{way}: the leaf is missed: {report:?}");
+    }
+}
+
+/// Clients of different leaves, below one root or with nodes between.
+#[test]
+fn clients_of_different_leaves_keep_to_the_tiers_together() {
+    for (levels, way) in [2, 3].into_iter().flat_map(|levels| SHARED.map(|way| (levels, way))) {
+        for (clients, traffic) in
+            [4, 16].into_iter().flat_map(|clients| Traffic::ALL.map(|each| (clients, each)))
+        {
+            let run = Run { clients, levels, traffic, way, seconds: 120, ..Run::default() };
+            let report = run.play(1).plus(run.play(2));
+            println!(
+                "{way}, {levels} levels, {clients} clients, {traffic}: {:.4} over, {report:?}",
+                report.over()
+            );
+            assert!(report.refused > 500, "{run:?}: there is something to refuse: {report:?}");
+            assert_eq!(report.unexcused, 0, "{run:?}: {report:?}");
+            assert!(report.over() < MOST_OVER[levels as usize - 2], "{run:?}: {report:?}");
+            assert_eq!(report.unheard, 0, "{run:?}: {report:?}");
+        }
     }
 }

@@ -70,10 +70,12 @@ mod turn;
 mod wait;
 mod wire;
 
+pub use self::clocks::Clocks;
 pub use self::counts::Counts;
 pub use self::decision::{Bound, Decision, Ground};
 pub use self::exchange::{CADENCE, HEARING};
 pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules, Scope};
+pub use self::sharing::{is_marked, is_share, least_limit};
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
 pub use self::store::{Degraded, Domains, Options};
 pub use self::strict::{Lender, MOST_LEASES, News, NotStrict, Share, Sublease, Subleases, Sublessee};

@@ -121,7 +121,8 @@ impl Square {
         let later = DomainEntry { at: self.now, is_entered: false, ..entry };
         let hits = DomainHits { domain: DOMAIN.into(), all, others: 0, entries: vec![entry, later] };
         let (resource, version) = (resource(), self.version);
-        let report = Box::new(DomainReport { resource, version, id, ask: all, domains: vec![hits] });
+        let report =
+            Box::new(DomainReport { resource, version, id, ask: all, below: None, domains: vec![hits] });
         self.measure(|square| square.sync.handle(square.now, DomainEvent::Reported { peer, report }));
     }
 

@@ -18,6 +18,7 @@ mod state;
 mod status;
 mod subscriber;
 mod sync;
+mod uplink;
 
 pub use self::status::{DomainStatus, DomainsStatus};
 pub use self::sync::{DomainEvent, DomainOutput, DomainSync};

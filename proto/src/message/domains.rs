@@ -9,7 +9,7 @@ mod report;
 
 pub use hits::{DomainEntry, DomainHits, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES};
 pub use news::DomainNews;
-pub use report::DomainReport;
+pub use report::{Census, DomainReport};
 
 use prost::Message;
 

@@ -1,4 +1,4 @@
-//! The server, the clients and the network between them, and what happens there.
+//! The servers, the clients and the network between them, and what happens there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,13 +6,20 @@ use std::time::Duration;
 use lessor_client::session::{Action, Transport};
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Up};
-use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Peer};
 
 use super::client::{Client, Outcome};
 use super::truth::Truth;
-use super::{Ask, BEGIN, JITTER, Report, Run, Way, traffic};
+use super::{Ask, BEGIN, JITTER, Report, Run, Way, traffic, unreachable_server};
 use crate::agenda::Agenda;
 use crate::dice::Dice;
+
+/// Somebody who asks a server: a client, or a server below it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Party {
+    Client(usize),
+    Node(usize),
+}
 
 /// What happens.
 #[derive(Debug)]
@@ -21,19 +28,19 @@ enum Event {
     Request,
     /// Something is due at a client.
     Client(usize),
-    /// Something is due at the server.
-    Server,
-    /// Something arrives at the server.
-    Up { client: usize, stream: u64, up: Sent },
-    /// Something arrives at a client.
-    Down { client: usize, stream: u64, down: Received },
-    /// The server is gone, and the streams with it.
+    /// Something is due at a server.
+    Server(usize),
+    /// Something arrives at the server of a party.
+    Up { from: Party, stream: u64, up: Sent },
+    /// Something arrives from there.
+    Down { to: Party, stream: u64, down: Received },
+    /// A server is gone, and the streams with it.
     Loss,
-    /// Another server begins.
+    /// Another one begins in its place.
     Return,
 }
 
-/// What goes to the server.
+/// What goes to a server.
 #[derive(Debug)]
 enum Sent {
     Stream(Box<Up>),
@@ -48,7 +55,17 @@ pub(super) enum Received {
     Lost,
 }
 
-/// The server, the clients and the network.
+/// A server, or the place of one that is lost.
+struct Server {
+    node: Option<Node>,
+    epoch: u64,
+    /// The one above.
+    parent: Option<usize>,
+    peers: BTreeMap<Peer, (Party, u64)>,
+    due: Option<Time>,
+}
+
+/// The servers, the clients and the network.
 pub(super) struct World<'a> {
     run: &'a Run,
     now: Time,
@@ -56,14 +73,15 @@ pub(super) struct World<'a> {
     dice: Dice,
     /// Those of the traffic, so that it is the same whatever the network does.
     traffic_dice: Dice,
-    node: Option<Node>,
-    epoch: u64,
+    /// The root first, then each level.
+    servers: Vec<Server>,
+    /// The server of each client.
+    homes: Vec<usize>,
     clients: Vec<Client>,
-    peers: BTreeMap<Peer, (usize, u64)>,
-    streams: BTreeMap<(usize, u64), Peer>,
+    /// To which server a stream goes, and its number there.
+    streams: BTreeMap<(Party, u64), Peer>,
     /// Nothing overtakes what was sent before it, up and down.
-    clear: Vec<[Time; 2]>,
-    server_due: Option<Time>,
+    clear: BTreeMap<Party, [Time; 2]>,
     truth: Truth,
     arrivals: traffic::Arrivals,
     pub(super) report: Report,
@@ -78,24 +96,32 @@ impl World<'_> {
         let transport = if run.way == Way::Polling { Transport::Poll } else { Transport::Stream };
         let clients = (0..run.clients).map(|number| Client::new(number, transport, &mut dice)).collect();
         let end = Time::ZERO + BEGIN + Duration::from_secs(run.seconds);
+        let servers = run.parents().into_iter().map(|parent| Server {
+            node: None,
+            epoch: 0,
+            parent,
+            peers: BTreeMap::new(),
+            due: None,
+        });
+        let servers: Vec<Server> = servers.collect();
+        let leaves = run.leaves();
+        let home = |client| servers.len() - leaves + client % leaves;
         let mut world = World {
             run,
             now: Time::ZERO,
             agenda: Agenda::small(),
-            node: None,
-            epoch: 0,
+            homes: (0..run.clients).map(home).collect(),
+            servers,
             clients,
-            peers: BTreeMap::new(),
             streams: BTreeMap::new(),
-            clear: vec![[Time::ZERO; 2]; run.clients],
-            server_due: None,
+            clear: BTreeMap::new(),
             truth: Truth::new(run.contract.clone()),
             arrivals: traffic::Arrivals::new(run, Time::ZERO + BEGIN, end, &mut traffic_dice),
             report: Report::default(),
             dice,
             traffic_dice,
         };
-        world.begin_server();
+        (0..world.servers.len()).for_each(|server| world.begin_server(server));
         for client in 0..run.clients {
             world.agenda.put(Time::ZERO, Event::Client(client));
         }
@@ -121,20 +147,25 @@ impl World<'_> {
                 self.clients[client].due = None;
                 self.attend(client);
             }
-            Event::Server => {
-                self.server_due = None;
-                self.serve();
+            Event::Server(server) => {
+                self.servers[server].due = None;
+                self.serve(server);
             }
-            Event::Up { client, stream, up } => {
-                self.take_up(client, stream, up);
-                self.serve();
+            Event::Up { from, stream, up } => {
+                self.take_up(from, stream, up);
+                self.serve(self.home(from));
             }
-            Event::Down { client, stream, down } => {
-                self.take_down(client, stream, down);
-                self.attend(client);
-            }
+            Event::Down { to, stream, down } => self.take_down(to, stream, down),
             Event::Loss => self.lose_server(),
-            Event::Return => self.begin_server(),
+            Event::Return => self.begin_server(self.servers.len() - 1),
+        }
+    }
+
+    /// The server that a party asks.
+    fn home(&self, party: Party) -> usize {
+        match party {
+            Party::Client(client) => self.homes[client],
+            Party::Node(node) => self.servers[node].parent.expect("a root asks nobody"),
         }
     }
 
@@ -165,7 +196,7 @@ impl World<'_> {
             }
             Outcome::Refused => {
                 let is_incorrect = self.truth.would_grant(self.now);
-                let young = (self.run.delay + JITTER) * 2 + Duration::from_millis(1);
+                let young = self.run.young();
                 let is_excused = !self.truth.would_have_granted(self.now, young);
                 self.report.refused += 1;
                 self.report.incorrect += u64::from(is_incorrect);
@@ -180,18 +211,8 @@ impl World<'_> {
         let outcomes = self.clients[number].settle(self.now);
         outcomes.into_iter().for_each(|outcome| self.count(outcome));
         while let Some(action) = self.clients[number].poll(self.now) {
-            match action {
-                Action::Connect { id, hello, .. } => {
-                    self.send(number, id, Sent::Stream(Box::new(Up::Hello(hello))));
-                }
-                Action::Send { id, up } => {
-                    self.report.reports += u64::from(matches!(up, Up::Domains(_)));
-                    self.send(number, id, Sent::Stream(Box::new(up)));
-                }
-                Action::Ask { id, ask, .. } => self.send(number, id, Sent::Ask(Box::new(ask))),
-                Action::Disconnect { .. } | Action::Release { .. } => {}
-                Action::Change(_) | Action::News(_) => unreachable!("clients take these themselves"),
-            }
+            self.report.reports += u64::from(matches!(action, Action::Send { up: Up::Domains(_), .. }));
+            self.act(Party::Client(number), action);
         }
         let at = self.clients[number].deadline(self.now);
         if self.clients[number].due.is_none_or(|due| at < due) && at < Time::MAX {
@@ -200,16 +221,29 @@ impl World<'_> {
         }
     }
 
-    fn send(&mut self, client: usize, stream: u64, up: Sent) {
-        self.report.messages += u64::from(self.may_ask());
-        let at = self.arrival(client, 0);
-        self.agenda.put(at, Event::Up { client, stream, up });
+    /// What a party has to say to its server.
+    fn act(&mut self, from: Party, action: Action) {
+        match action {
+            Action::Connect { id, hello, .. } => {
+                self.send(from, id, Sent::Stream(Box::new(Up::Hello(hello))))
+            }
+            Action::Send { id, up } => self.send(from, id, Sent::Stream(Box::new(up))),
+            Action::Ask { id, ask, .. } => self.send(from, id, Sent::Ask(Box::new(ask))),
+            Action::Disconnect { .. } | Action::Release { .. } => {}
+            Action::Change(_) | Action::News(_) => unreachable!("who asks takes these itself"),
+        }
     }
 
-    fn deliver(&mut self, client: usize, stream: u64, down: Received) {
+    fn send(&mut self, from: Party, stream: u64, up: Sent) {
+        self.report.messages += u64::from(self.may_ask());
+        let at = self.arrival(from, 0);
+        self.agenda.put(at, Event::Up { from, stream, up });
+    }
+
+    fn deliver(&mut self, to: Party, stream: u64, down: Received) {
         self.report.messages += u64::from(self.may_ask() && !matches!(down, Received::Lost));
-        let at = self.arrival(client, 1);
-        self.agenda.put(at, Event::Down { client, stream, down });
+        let at = self.arrival(to, 1);
+        self.agenda.put(at, Event::Down { to, stream, down });
     }
 
     /// Whether requests may come.
@@ -218,83 +252,139 @@ impl World<'_> {
         (begin..begin + Duration::from_secs(self.run.seconds)).contains(&self.now)
     }
 
-    fn arrival(&mut self, client: usize, way: usize) -> Time {
+    fn arrival(&mut self, party: Party, way: usize) -> Time {
         let at = self.now + self.run.delay + self.dice.time(Duration::ZERO, JITTER);
-        let clear = &mut self.clear[client][way];
+        let clear = &mut self.clear.entry(party).or_insert([Time::ZERO; 2])[way];
         *clear = at.max(*clear + Duration::from_nanos(1));
         *clear
     }
 
-    fn take_up(&mut self, client: usize, stream: u64, up: Sent) {
-        let Some(node) = &mut self.node else {
-            return self.deliver(client, stream, Received::Lost);
+    fn take_up(&mut self, from: Party, stream: u64, up: Sent) {
+        let home = self.home(from);
+        let Some(node) = &mut self.servers[home].node else {
+            return self.deliver(from, stream, Received::Lost);
         };
         match up {
             Sent::Ask(ask) => {
                 let answer = node.ask(self.now, &ask).expect("the request is good");
-                self.deliver(client, stream, Received::Answer(Box::new(answer)));
+                self.deliver(from, stream, Received::Answer(Box::new(answer)));
             }
-            Sent::Stream(up) => match (*up, self.streams.get(&(client, stream))) {
+            Sent::Stream(up) => match (*up, self.streams.get(&(from, stream))) {
                 (Up::Hello(hello), _) => {
                     let peer = node.connect(self.now, hello);
-                    self.peers.insert(peer, (client, stream));
-                    self.streams.insert((client, stream), peer);
+                    self.servers[home].peers.insert(peer, (from, stream));
+                    self.streams.insert((from, stream), peer);
                 }
                 (up, Some(&peer)) => node.receive(self.now, peer, up),
-                (_, None) => self.deliver(client, stream, Received::Lost),
+                (_, None) => self.deliver(from, stream, Received::Lost),
             },
         }
     }
 
-    fn take_down(&mut self, client: usize, stream: u64, down: Received) {
+    fn take_down(&mut self, to: Party, stream: u64, down: Received) {
+        let home = self.home(to);
         if let Received::Stream(down) = &down {
             self.report.news += u64::from(matches!(**down, Down::Domains(_)));
-            if let (Some(node), Some(&peer)) = (&mut self.node, self.streams.get(&(client, stream))) {
+            if let (Some(node), Some(&peer)) = (&mut self.servers[home].node, self.streams.get(&(to, stream)))
+            {
                 node.ready(self.now, peer);
             }
         }
-        self.clients[client].take(self.now, stream, down);
-        self.serve();
+        match to {
+            Party::Client(client) => {
+                self.clients[client].take(self.now, stream, down);
+                self.attend(client);
+            }
+            Party::Node(server) => {
+                self.take_from_above(server, stream, down);
+                self.serve(server);
+            }
+        }
+        self.serve(home);
     }
 
-    /// The server does what is due.
-    fn serve(&mut self) {
-        let Some(node) = &mut self.node else { return };
+    fn take_from_above(&mut self, server: usize, id: u64, down: Received) {
+        let Some(node) = &mut self.servers[server].node else { return };
+        let event = match down {
+            Received::Stream(down) => FromParent::Down { id, down: *down },
+            Received::Answer(answer) => FromParent::Answered { id, answer: *answer },
+            Received::Lost => {
+                node.on_parent(self.now, FromParent::Closed { id, failure: unreachable_server() });
+                FromParent::Failed { id, failure: unreachable_server() }
+            }
+        };
+        node.on_parent(self.now, event);
+    }
+
+    /// A server does what is due.
+    fn serve(&mut self, server: usize) {
+        let Some(node) = &mut self.servers[server].node else { return };
         node.advance(self.now);
-        let mut sent = Vec::new();
+        let (mut sent, mut said) = (Vec::new(), Vec::new());
         while let Some(output) = node.poll(self.now) {
             match output {
                 Output::Send { peer, down } => sent.push((peer, Received::Stream(Box::new(down)))),
                 Output::Close { peer } => sent.push((peer, Received::Lost)),
-                Output::Parent(_) => unreachable!("it is a root"),
+                Output::Parent(action) => said.push(action),
             }
         }
         let deadline = node.deadline();
         for (peer, down) in sent {
-            if let Some(&(client, stream)) = self.peers.get(&peer) {
-                self.deliver(client, stream, down);
+            if let Some(&(party, stream)) = self.servers[server].peers.get(&peer) {
+                self.deliver(party, stream, down);
             }
         }
+        said.into_iter().for_each(|action| self.act(Party::Node(server), action));
         if let Some(at) = deadline.map(|at| at.max(self.now))
-            && self.server_due.is_none_or(|due| at < due)
+            && self.servers[server].due.is_none_or(|due| at < due)
         {
-            self.server_due = Some(at);
-            self.agenda.put(at, Event::Server);
+            self.servers[server].due = Some(at);
+            self.agenda.put(at, Event::Server(server));
         }
     }
 
+    /// The last server is lost: that of the last client, or the only one.
     fn lose_server(&mut self) {
-        self.node = None;
-        self.server_due = None;
-        let streams: Vec<(usize, u64)> = std::mem::take(&mut self.streams).into_keys().collect();
-        self.peers.clear();
-        streams.into_iter().for_each(|(client, stream)| self.deliver(client, stream, Received::Lost));
+        let last = self.servers.len() - 1;
+        let lost = &mut self.servers[last];
+        (lost.node, lost.due) = (None, None);
+        for (party, stream) in std::mem::take(&mut lost.peers).into_values() {
+            self.streams.remove(&(party, stream));
+            self.deliver(party, stream, Received::Lost);
+        }
+        // Its own stream has ended as well.
+        self.close_above(Party::Node(last));
         self.agenda.put(self.now + Duration::from_secs(1), Event::Return);
     }
 
-    fn begin_server(&mut self) {
-        self.epoch += 1;
-        self.node = Some(Node::new(self.now, NodeConfig::new("root", self.epoch), self.run.repository()));
-        self.serve();
+    fn close_above(&mut self, party: Party) {
+        let Party::Node(server) = party else { return };
+        let Some(parent) = self.servers[server].parent else { return };
+        let streams = self.streams.range((party, 0)..=(party, u64::MAX)).map(|(&key, &peer)| (key, peer));
+        for (key, peer) in streams.collect::<Vec<_>>() {
+            self.streams.remove(&key);
+            self.servers[parent].peers.remove(&peer);
+            if let Some(node) = &mut self.servers[parent].node {
+                node.disconnect(self.now, peer);
+            }
+        }
     }
+
+    fn begin_server(&mut self, server: usize) {
+        let place = &mut self.servers[server];
+        place.epoch += 1;
+        let mut config = NodeConfig::new(name(server), place.epoch);
+        config.parent = place.parent.map(|parent| ParentConfig {
+            servers: vec![format!("{}:1", name(parent)).into()],
+            transport: Transport::Stream,
+            eager: true,
+        });
+        place.node = Some(Node::new(self.now, config, self.run.repository()));
+        self.serve(server);
+    }
+}
+
+/// The name of a server.
+fn name(server: usize) -> String {
+    if server == 0 { "root".to_owned() } else { format!("node-{server}") }
 }

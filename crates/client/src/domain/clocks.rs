@@ -12,7 +12,7 @@ const DRIFT: i128 = 999;
 
 /// By how much a grantor's clock is ahead of ours, in nanoseconds: no less and no more.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clocks {
+pub struct Clocks {
     least: Option<Bound>,
     most: Option<Bound>,
 }
@@ -28,7 +28,7 @@ struct Bound {
 
 impl Clocks {
     /// Something came at `now` that was said when the clock there showed `said`.
-    pub(super) fn came(&mut self, now: Time, said: Time) {
+    pub fn came(&mut self, now: Time, said: Time) {
         let nanos = difference(said, now);
         let known = self.least.map(|bound| bound.nanos - bound.drift(now));
         if known.is_none_or(|known| nanos >= known) {
@@ -37,7 +37,7 @@ impl Clocks {
     }
 
     /// What we said at `sent` had come there when the clock there showed `heard`.
-    pub(super) fn heard(&mut self, now: Time, sent: Time, heard: Time) {
+    pub fn heard(&mut self, now: Time, sent: Time, heard: Time) {
         let nanos = difference(heard, sent);
         let known = self.most.map(|bound| bound.nanos + bound.drift(now));
         if known.is_none_or(|known| nanos <= known) {
@@ -46,13 +46,13 @@ impl Clocks {
     }
 
     /// What the clock there showed at `here`, or before that.
-    pub(super) fn there(&self, now: Time, here: Time) -> Option<Time> {
+    pub fn there(&self, now: Time, here: Time) -> Option<Time> {
         let bound = self.least?;
         Some(moved(here, bound.nanos - bound.drift(now)))
     }
 
     /// What our clock showed when that there showed `there`, or before that.
-    pub(super) fn here(&self, now: Time, there: Time) -> Option<Time> {
+    pub fn here(&self, now: Time, there: Time) -> Option<Time> {
         let bound = self.most?;
         Some(moved(there, -(bound.nanos + bound.drift(now))))
     }

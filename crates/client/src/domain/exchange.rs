@@ -195,7 +195,7 @@ impl Domains {
         if talk.sent.len() > MOST_SENT {
             talk.sent.pop_front();
         }
-        Some(DomainReport { resource: resource.clone(), version, id, ask: asks, domains })
+        Some(DomainReport { resource: resource.clone(), version, id, ask: asks, below: None, domains })
     }
 
     /// What others did, as the server tells it.

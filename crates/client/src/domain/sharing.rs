@@ -123,18 +123,21 @@ impl Domains {
 }
 
 /// Whether `hits` are so much that n clients with less would not have half of `limit` together.
-pub(super) fn is_share(hits: u32, limit: u32, members: u32) -> bool {
+#[must_use]
+pub fn is_share(hits: u32, limit: u32, members: u32) -> bool {
     hits > 0 && u64::from(hits) * u64::from(members.max(1)) * 2 >= u64::from(limit)
 }
 
 /// The least of all limits that hits count for.
-fn least_limit(contract: &Contract) -> u32 {
+#[must_use]
+pub fn least_limit(contract: &Contract) -> u32 {
     let tiers = contract.policies().iter().flat_map(Policy::tiers).map(|tier| tier.limit);
     tiers.chain(contract.hard_limit()).min().unwrap_or(0)
 }
 
 /// Whether an entry may make others refuse or grant something else at once: it begins a cooldown, or a higher tier.
-fn is_marked(contract: &Contract, entry: &Entry) -> bool {
+#[must_use]
+pub fn is_marked(contract: &Contract, entry: &Entry) -> bool {
     let tier = contract
         .policies()
         .get(entry.policy)

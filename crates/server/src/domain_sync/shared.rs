@@ -8,13 +8,14 @@ use std::time::Duration;
 use lessor_algorithms::tiers::Contract;
 use lessor_client::domain::{HEARING, Policies, Rule};
 use lessor_proto::message::{
-    DomainHits, DomainNews, DomainReport, Hello, HolderKind, MOST_DOMAINS, MOST_ENTRIES,
+    Census, DomainHits, DomainNews, DomainReport, Hello, HolderKind, MOST_DOMAINS, MOST_ENTRIES,
 };
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::heat::Heat;
 use super::state::DomainState;
 use super::subscriber::{Pending, Subscriber};
+use super::uplink::Uplink;
 use crate::node::Peer;
 
 /// The most domains of a resource that are told of; more are left to each client alone.
@@ -43,15 +44,21 @@ const _: () = assert!(TICK.as_nanos() * 4 <= HEARING.as_nanos());
 /// Who did something.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Origin {
-    /// One life of a holder.
+    /// Others, as the node above tells.
+    Above,
+    /// One life of a holder: of a node in a line of succession, all of that line.
     Below(HolderKind, ClientId, u64),
 }
 
 /// What the clients of one resource tell each other.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedDomains {
-    resource: ResourceId,
-    policies: Arc<Policies>,
+    pub(super) resource: ResourceId,
+    pub(super) policies: Arc<Policies>,
+    /// What is said to the node above.
+    pub(super) uplink: Uplink,
+    /// All that members stand for.
+    pub(super) below: Census,
     pub(super) domains: BTreeMap<Arc<str>, DomainState>,
     pub(super) hot: BTreeSet<Arc<str>>,
     heat: Heat,
@@ -77,6 +84,8 @@ impl SharedDomains {
         SharedDomains {
             resource,
             policies,
+            uplink: Uplink::default(),
+            below: Census::default(),
             domains: BTreeMap::new(),
             hot: BTreeSet::new(),
             heat: Heat::default(),
@@ -111,7 +120,15 @@ impl SharedDomains {
 
     /// A client that listens on `peer` says what its domains did.
     pub(crate) fn hear(&mut self, now: Time, peer: Peer, hello: &Hello, report: DomainReport) {
-        let origin = Origin::Below(hello.kind, hello.holder.clone(), hello.incarnation);
+        let line = hello.line.filter(|_| hello.kind == HolderKind::Node);
+        let origin = Origin::Below(hello.kind, hello.holder.clone(), line.unwrap_or(hello.incarnation));
+        let census = match (hello.kind, report.below) {
+            (HolderKind::Client, _) => Census { clients: 1, nodes: 0 },
+            (HolderKind::Node, below) => {
+                let Census { clients, nodes } = below.unwrap_or_default();
+                Census { clients, nodes: nodes.saturating_add(1) }
+            }
+        };
         // Nothing overtakes on a stream: lower numbers are of who begins again, and knows nothing of what was told before.
         if self.members.get(&peer).is_some_and(|member| report.id <= member.heard) {
             self.leave(peer);
@@ -119,9 +136,11 @@ impl SharedDomains {
         self.join(now, peer, &origin);
         let Some(member) = self.members.get_mut(&peer) else { return };
         (member.heard, member.heard_at) = (report.id, now);
+        let before = std::mem::replace(&mut member.census, census);
+        self.below = added(less(self.below, before), census);
         if report.version == self.policies.version() {
             for hits in report.domains {
-                self.take(now, peer, &origin, hits);
+                self.take(now, Some(peer), &origin, hits);
             }
         }
         if report.ask {
@@ -133,6 +152,7 @@ impl SharedDomains {
     /// Nobody listens on `peer` any more. What was said there still counts.
     pub(crate) fn leave(&mut self, peer: Peer) {
         let Some(member) = self.members.remove(&peer) else { return };
+        self.below = less(self.below, member.census);
         if let Some(at) = member.due {
             self.due.remove(&(at, peer));
         }
@@ -147,7 +167,7 @@ impl SharedDomains {
             .then_some(self.next_sweep.min(self.next_look));
         let due = self.due.first().map(|&(at, _)| at);
         let round = self.rounds.first().map(|&(at, _)| at);
-        due.into_iter().chain(sweep).chain(round).chain(self.heat.due()).min()
+        due.into_iter().chain(sweep).chain(round).chain(self.heat.due()).chain(self.uplink.due()).min()
     }
 
     /// Lets cool down what has, and forgets what is over.
@@ -170,7 +190,10 @@ impl SharedDomains {
         }
         self.next_look = now + SWEEP;
         let domains = &mut self.domains;
-        let mut is_calm = |name: &Arc<str>| domains.get_mut(name).is_none_or(|state| state.is_calm(now));
+        let above = &self.uplink.hot;
+        let mut is_calm = |name: &Arc<str>| {
+            !above.contains(name) && domains.get_mut(name).is_none_or(|state| state.is_calm(now))
+        };
         let calm: Vec<Arc<str>> = self.hot.iter().filter(|&name| is_calm(name)).cloned().collect();
         calm.iter().for_each(|name| self.set_heat(now, name, false));
         self.look_after_members(now);
@@ -201,9 +224,9 @@ impl SharedDomains {
 
     /// What is to be told to `peer`: everything, or as much as goes into a message, and the rest soon.
     pub(crate) fn news(&mut self, now: Time, peer: Peer) -> Option<DomainNews> {
-        // Rather too many: who knows of fewer than there are keeps too much to itself.
-        let count = self.members.len().next_power_of_two();
+        let all = self.all();
         let member = self.members.get_mut(&peer)?;
+        let count = count_for(member, all);
         self.heat.catch_up(member, &self.hot);
         let mut news = DomainNews {
             resource: self.resource.clone(),
@@ -211,7 +234,8 @@ impl SharedDomains {
             now,
             heard: member.heard,
             heard_at: member.heard_at,
-            members: u32::try_from(count).unwrap_or(u32::MAX),
+            members: count,
+            nodes: all.nodes,
             begins: std::mem::take(&mut member.begins),
             hot: Vec::new(),
             calm: Vec::new(),
@@ -253,7 +277,7 @@ impl SharedDomains {
     }
 
     /// What one client says of one domain.
-    fn take(&mut self, now: Time, peer: Peer, origin: &Origin, hits: DomainHits) {
+    pub(super) fn take(&mut self, now: Time, peer: Option<Peer>, origin: &Origin, hits: DomainHits) {
         let name = hits.domain;
         if !self.domains.contains_key(&name) {
             let is_full = self.domains.len() >= MOST_TOLD;
@@ -266,13 +290,19 @@ impl SharedDomains {
         }
         let is_hot = self.hot.contains(&name);
         let state = self.domains.get_mut(&name).expect("it has just been made");
+        if hits.all {
+            state.succeed(origin, |other| self.by_origin.contains_key(other));
+        }
         let taken = state.take(now, origin, (hits.all, is_hot), &hits.entries);
+        if *origin != Origin::Above {
+            self.uplink.note(&name, &state.contract, &hits.entries, state.untold);
+        }
         if is_hot {
             let crowd = if state.users() < CROWD { 0 } else { state.users() };
             let soon = state.told_at + PER_USER * u32::try_from(crowd).unwrap_or(u32::MAX);
             let at = if taken.is_entered { soon.max(now) } else { now + PACE };
             self.expect(&name, at);
-            if taken.is_new || hits.all {
+            if let Some(peer) = peer.filter(|_| taken.is_new || hits.all) {
                 self.tell_all(now, peer, &name);
             }
         } else if taken.is_replaced {
@@ -306,6 +336,9 @@ impl SharedDomains {
             return;
         }
         state.rounds.close();
+        if self.uplink.hot.contains(name) && (state.has_news(&Origin::Above) || !state.is_known_above()) {
+            self.uplink.owe(name, Pending::Rest);
+        }
         let told = state.origins().filter(|origin| state.has_news(origin));
         let peers: Vec<Peer> = told.filter_map(|origin| self.by_origin.get(origin).copied()).collect();
         for peer in peers {
@@ -314,6 +347,21 @@ impl SharedDomains {
             }
             self.schedule(peer, now);
         }
+    }
+
+    /// A domain is hot above.
+    pub(super) fn make_hot(&mut self, now: Time, name: &Arc<str>) {
+        if self.hot.len() < MOST_HOT {
+            self.set_heat(now, name, true);
+        }
+    }
+
+    /// Those who tell each other, here or in all of the tree as far as that is known. Rather too many: who knows of fewer than
+    /// there are keeps too much to itself.
+    fn all(&self) -> Census {
+        let above = self.uplink.census;
+        let clients = self.below.clients.max(above.clients).max(1).next_power_of_two();
+        Census { clients, nodes: self.below.nodes.max(above.nodes) }
     }
 
     /// `peer` asks what is known: it is told what others said a moment ago as well.
@@ -379,7 +427,11 @@ impl SharedDomains {
             let begun = swept.as_ref().filter(|(begun, _)| begun == name).and_then(|(_, last)| last.as_ref());
             // Who serves a hot one is to go on hearing of it.
             let is_hot = self.hot.contains(name);
-            let is_kept = |origin: &Origin| is_hot && self.by_origin.contains_key(origin);
+            let above = &self.uplink.hot;
+            let is_kept = |origin: &Origin| match origin {
+                Origin::Above => above.contains(name),
+                Origin::Below(..) => is_hot && self.by_origin.contains_key(origin),
+            };
             let (looked_at, last) = state.rest(now, begun, left, is_kept);
             if state.is_idle() {
                 idle.push(Arc::clone(name));
@@ -402,8 +454,10 @@ impl SharedDomains {
     /// Who serves a hot domain has to hear something now and then; and all hear how many they are when that has changed
     /// much.
     fn look_after_members(&mut self, now: Time) {
-        let count = self.members.len();
+        self.say_census();
+        let all = self.all();
         let is_owed = |member: &Subscriber| {
+            let count = count_for(member, all);
             let is_news = count > member.told_members || member.told_members > count * 4;
             member.due.is_none() && (!member.serves.is_empty() || is_news)
         };
@@ -429,5 +483,25 @@ impl SharedDomains {
             Rule::Contract(contract) => Some(contract),
             Rule::Unconfigured | Rule::Ignored | Rule::Refused => None,
         }
+    }
+}
+
+/// How many `member` is told that tell each other: twice as many where nodes keep something to themselves as well.
+fn count_for(member: &Subscriber, all: Census) -> u32 {
+    let is_shared = all.nodes > 0 && !member.is_node();
+    all.clients.saturating_mul(if is_shared { 2 } else { 1 })
+}
+
+fn added(one: Census, other: Census) -> Census {
+    Census {
+        clients: one.clients.saturating_add(other.clients),
+        nodes: one.nodes.saturating_add(other.nodes),
+    }
+}
+
+fn less(one: Census, other: Census) -> Census {
+    Census {
+        clients: one.clients.saturating_sub(other.clients),
+        nodes: one.nodes.saturating_sub(other.nodes),
     }
 }

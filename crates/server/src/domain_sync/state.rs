@@ -5,9 +5,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, Domain, Entry, Status, TierState, coarsened};
-use lessor_client::domain::{entry_at, told_at};
+use lessor_client::domain::{entry_at, is_share, told_at};
 use lessor_proto::Time;
-use lessor_proto::message::{DomainEntry, DomainHits};
+use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 
 use super::rounds::Rounds;
 use super::shared::Origin;
@@ -34,6 +34,10 @@ pub(super) struct DomainState {
     pub(super) due: Option<Time>,
     /// When they were told last.
     pub(super) told_at: Time,
+    /// Hits that were made below and not told above.
+    pub(super) untold: u32,
+    /// How many use it elsewhere, as the node above says.
+    pub(super) others_above: usize,
 }
 
 /// What one of those that use a domain did.
@@ -42,6 +46,8 @@ struct Part {
     history: Domain,
     /// The first round of which it was not told.
     cursor: u64,
+    /// What it was told before is not so: it is told everything.
+    is_misled: bool,
 }
 
 /// What has come of a report.
@@ -68,6 +74,8 @@ impl DomainState {
             rounds: Rounds::default(),
             due: None,
             told_at: now,
+            untold: 0,
+            others_above: 0,
         }
     }
 
@@ -105,6 +113,10 @@ impl DomainState {
         if all {
             part.history = Domain::new();
         }
+        if *origin != Origin::Above {
+            let hits = known.iter().filter(|entry| entry.policy == 0).map(|entry| entry.hits);
+            self.untold = hits.fold(self.untold, u32::saturating_add);
+        }
         for entry in known.iter().filter_map(|known| entry_at(known, known.at)) {
             part.history.merge(&self.contract, &entry);
             if !is_replaced {
@@ -116,7 +128,8 @@ impl DomainState {
         match (is_hot, is_replaced) {
             (false, _) => {}
             (true, false) => self.rounds.add(origin, &known),
-            (true, true) => self.rounds.clear(),
+            // What `origin` was told is so all the same. To tell it everything would make a node do the same, for ever.
+            (true, true) => self.mislead(|other| other != origin),
         }
         Taken { is_replaced, is_entered: known.iter().any(|entry| entry.is_entered), is_new }
     }
@@ -125,9 +138,52 @@ impl DomainState {
         self.parts.keys()
     }
 
-    /// How many use it.
+    /// How many use it, as far as is known.
     pub(super) fn users(&self) -> usize {
-        self.parts.len()
+        self.users_below() + self.others_above
+    }
+
+    /// How many of those have reported it here.
+    pub(super) fn users_below(&self) -> usize {
+        self.parts.len() - usize::from(self.parts.contains_key(&Origin::Above))
+    }
+
+    /// Whether it is known what the node above was not told yet.
+    pub(super) fn is_known_above(&self) -> bool {
+        self.parts.contains_key(&Origin::Above)
+    }
+
+    /// From here on it is known what the node above was not told yet.
+    pub(super) fn open_above(&mut self) {
+        self.parts.entry(Origin::Above).or_default();
+    }
+
+    /// Another life of a node says all that there is below it: what lives of that name said that are not there any more does
+    /// not count beside it.
+    pub(super) fn succeed(&mut self, origin: &Origin, is_there: impl Fn(&Origin) -> bool) {
+        let Origin::Below(HolderKind::Node, name, _) = origin else { return };
+        let life = |life| Origin::Below(HolderKind::Node, name.clone(), life);
+        let lives = self.parts.range(life(0)..=life(u64::MAX)).map(|(other, _)| other);
+        let gone: Vec<Origin> = lives.filter(|&other| other != origin && !is_there(other)).cloned().collect();
+        for other in &gone {
+            self.parts.remove(other);
+            self.is_stale = true;
+        }
+        if !gone.is_empty() {
+            self.mislead(|_| true);
+        }
+    }
+
+    fn mislead(&mut self, is_misled: impl Fn(&Origin) -> bool) {
+        let misled = self.parts.iter_mut().filter(|(origin, _)| is_misled(origin));
+        misled.for_each(|(_, part)| part.is_misled = true);
+    }
+
+    /// Whether hits that were made below are worth being told above, where so many nodes tell each other.
+    pub(super) fn has_share(&mut self, now: Time, nodes: u32) -> bool {
+        self.refresh(now);
+        let mut tiers = self.total.tiers(&self.contract, now.as_nanos());
+        self.users_below() > 0 && tiers.any(|tier| is_share(tier.hits, tier.limit, nodes))
     }
 
     /// What all of them did.
@@ -179,7 +235,8 @@ impl DomainState {
 
     /// Whether others than `origin` said something of which it was not told.
     pub(super) fn has_news(&self, origin: &Origin) -> bool {
-        self.parts.get(origin).is_some_and(|part| self.rounds.has_news(part.cursor, origin))
+        let has_news = |part: &Part| part.is_misled || self.rounds.has_news(part.cursor, origin);
+        self.parts.get(origin).is_some_and(has_news)
     }
 
     /// What `origin` is to be told, if that is anything.
@@ -190,16 +247,18 @@ impl DomainState {
         origin: &Origin,
         pending: Pending,
     ) -> Option<DomainHits> {
-        let cursor = self.parts.get(origin)?.cursor;
-        let rest = if pending == Pending::All { None } else { self.rounds.news(cursor, origin) };
+        let &Part { cursor, is_misled, .. } = self.parts.get(origin)?;
+        let is_all = pending == Pending::All || is_misled;
+        let rest = if is_all { None } else { self.rounds.news(cursor, origin) };
         if rest.as_ref().is_some_and(Vec::is_empty) {
             return None;
         }
         let all = rest.is_none();
         let entries = rest.unwrap_or_else(|| self.all_but(now, origin));
         let next = self.rounds.next();
-        self.parts.get_mut(origin)?.cursor = next;
-        let others = u32::try_from(self.parts.len() - 1).unwrap_or(u32::MAX);
+        let part = self.parts.get_mut(origin)?;
+        (part.cursor, part.is_misled) = (next, false);
+        let others = u32::try_from(self.users().saturating_sub(1)).unwrap_or(u32::MAX);
         Some(DomainHits { domain: name, all, others, entries })
     }
 
@@ -233,7 +292,7 @@ impl DomainState {
     /// Whether a tier was entered that others have to know of.
     fn is_entered(&self, tier: &TierState) -> bool {
         let rests = || !self.contract.policies()[tier.policy].tiers()[tier.tier - 1].cooldown.is_zero();
-        tier.status != Status::Inactive && (tier.tier > 1 || self.parts.len() > 1 && rests())
+        tier.status != Status::Inactive && (tier.tier > 1 || self.users() > 1 && rests())
     }
 
     fn refresh(&mut self, now: Time) {

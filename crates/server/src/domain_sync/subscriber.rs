@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lessor_proto::Time;
+use lessor_proto::message::{Census, HolderKind};
 
 use super::shared::Origin;
 
@@ -24,8 +25,10 @@ pub(super) struct Subscriber {
     pub(super) pending: BTreeMap<Arc<str>, Pending>,
     /// The hot domains that it serves.
     pub(super) serves: BTreeSet<Arc<str>>,
+    /// Those for whom it stands.
+    pub(super) census: Census,
     /// How many members it was told that there are.
-    pub(super) told_members: usize,
+    pub(super) told_members: u32,
     /// There is something to tell, and its stream took nothing.
     pub(super) is_put_off: bool,
     /// When it is to be told something.
@@ -54,10 +57,15 @@ impl Subscriber {
             heat_seen: None,
             pending: BTreeMap::new(),
             serves: BTreeSet::new(),
+            census: Census::default(),
             told_members: 0,
             is_put_off: false,
             due: None,
         }
+    }
+
+    pub(super) fn is_node(&self) -> bool {
+        matches!(self.origin, Origin::Below(HolderKind::Node, ..))
     }
 
     pub(super) fn has_news(&self) -> bool {

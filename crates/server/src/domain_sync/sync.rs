@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lessor_client::domain::Policies;
-use lessor_proto::message::{DomainNews, DomainReport, Hello, HolderKind};
+use lessor_proto::message::{DomainNews, DomainReport, Hello};
 use lessor_proto::{ResourceId, Time};
 
 use super::shared::SharedDomains;
@@ -27,6 +27,8 @@ pub struct DomainSync {
 struct Shared {
     policies: Arc<Policies>,
     domains: Option<Box<SharedDomains>>,
+    /// The stream on which the node above grants it.
+    stream: Option<u64>,
     /// Where it stands on the timeline.
     booked: Option<Time>,
 }
@@ -75,6 +77,18 @@ pub enum DomainEvent {
         /// What came.
         report: Box<DomainReport>,
     },
+    /// A resource is granted by the node above on this stream, or on none.
+    Attended {
+        /// The resource.
+        resource: ResourceId,
+        /// The number of the stream.
+        stream: Option<u64>,
+    },
+    /// The node above tells what others did.
+    Told {
+        /// What came.
+        news: Box<DomainNews>,
+    },
 }
 
 /// What comes out of the synchronisation.
@@ -87,6 +101,8 @@ pub enum DomainOutput {
         /// What others did.
         news: Box<DomainNews>,
     },
+    /// Say this to the node above.
+    Report(DomainReport),
 }
 
 // === impl DomainSync ===
@@ -120,6 +136,13 @@ impl DomainSync {
                 }
             }
             DomainEvent::Reported { peer, report } => self.hear(now, peer, *report),
+            DomainEvent::Attended { resource, stream } => {
+                if let Some(shared) = self.resources.get_mut(&resource) {
+                    shared.stream = stream;
+                    self.with(&resource, |domains| domains.attend(stream));
+                }
+            }
+            DomainEvent::Told { news } => _ = self.with(&news.resource, |domains| domains.learn(now, &news)),
         }
     }
 
@@ -138,6 +161,9 @@ impl DomainSync {
             let id = self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone())?;
             let output = self.with(&id, |domains| {
                 domains.advance(now);
+                if let Some(report) = domains.report(now) {
+                    return Some(DomainOutput::Report(report));
+                }
                 let peer = domains.next_due(now)?;
                 if !takes(peer) {
                     domains.put_off(peer);
@@ -173,7 +199,7 @@ impl DomainSync {
     }
 
     fn serve(&mut self, now: Time, id: ResourceId, policies: Arc<Policies>) {
-        let fresh = || Shared { policies: Arc::clone(&policies), domains: None, booked: None };
+        let fresh = || Shared { policies: Arc::clone(&policies), domains: None, stream: None, booked: None };
         let shared = self.resources.entry(id.clone()).or_insert_with(fresh);
         if shared.policies.version() != policies.version() {
             shared.policies = Arc::clone(&policies);
@@ -183,14 +209,13 @@ impl DomainSync {
 
     fn hear(&mut self, now: Time, peer: Peer, report: DomainReport) {
         let Some(Stream { hello, resources }) = self.streams.get_mut(&peer) else { return };
-        if hello.kind == HolderKind::Node {
-            return;
-        }
         let Some(shared) = self.resources.get_mut(&report.resource) else { return };
         let (id, policies) = (report.resource.clone(), &shared.policies);
         resources.insert(id.clone());
         let fresh = || Box::new(SharedDomains::new(now, id.clone(), Arc::clone(policies)));
-        shared.domains.get_or_insert_with(fresh).hear(now, peer, hello, report);
+        let domains = shared.domains.get_or_insert_with(fresh);
+        domains.attend(shared.stream);
+        domains.hear(now, peer, hello, report);
         self.book(&id);
     }
 

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use lessor_proto::message::{DomainReport, Down};
+use lessor_proto::message::{DomainNews, DomainReport, Down};
 use lessor_proto::{ResourceId, Time};
 
+use super::parent::Above;
 use super::{Node, NodeStatus, Peer};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
 
@@ -15,6 +16,8 @@ pub(crate) struct Sharing {
     place: Place,
     /// The resources whose domains are shared, and the version of the policies.
     served: BTreeMap<ResourceId, u32>,
+    /// The streams on which the node above grants them.
+    above: BTreeMap<ResourceId, u64>,
 }
 
 /// Where the synchronisation is.
@@ -104,6 +107,46 @@ impl Node {
             None => _ = self.sharing.served.remove(id),
         }
         self.sharing.note(now, DomainEvent::Serves { resource: id.clone(), policies });
+        self.sharing.above.remove(id);
+        self.note_streams(now, &[id.clone()]);
+    }
+
+    /// Lets it know on which streams the node above grants what.
+    pub(super) fn note_streams(&mut self, now: Time, ids: &[ResourceId]) {
+        let Some(session) = self.parent.as_ref().map(Above::session) else { return };
+        for id in ids {
+            if !self.sharing.served.contains_key(id) {
+                continue;
+            }
+            let stream = session.stream_of(id);
+            if self.sharing.above.get(id).copied() == stream {
+                continue;
+            }
+            match stream {
+                Some(stream) => _ = self.sharing.above.insert(id.clone(), stream),
+                None => _ = self.sharing.above.remove(id),
+            }
+            self.sharing.note(now, DomainEvent::Attended { resource: id.clone(), stream });
+        }
+    }
+
+    /// The same of all, as a stream may have ended.
+    pub(super) fn note_all_streams(&mut self, now: Time) {
+        let ids: Vec<ResourceId> = self.sharing.above.keys().cloned().collect();
+        self.note_streams(now, &ids);
+    }
+
+    /// The node above tells what domains did elsewhere.
+    pub(super) fn learn_domains(&mut self, now: Time, news: Box<DomainNews>) {
+        self.sharing.note(now, DomainEvent::Told { news });
+    }
+
+    /// Says to the node above what domains did below, where the synchronisation of domains was
+    /// [taken out](Node::take_domain_sync). Without a stream that is lost, and is said again on the next.
+    pub fn tell_above(&mut self, report: DomainReport) {
+        if let Some(above) = &mut self.parent {
+            above.tell(report);
+        }
     }
 
     /// Lets the synchronisation of domains know who does not listen to a resource any more.
@@ -121,6 +164,10 @@ impl Node {
         match sync.poll(now, |peer| !peers.is_busy(peer)) {
             Some(DomainOutput::News { peer, news }) => {
                 peers.say(peer, Down::Domains(news));
+                true
+            }
+            Some(DomainOutput::Report(report)) => {
+                self.tell_above(report);
                 true
             }
             None => false,

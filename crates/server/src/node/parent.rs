@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::holding::{Fallback, HoldingConfig, Inheritance, Kind, Surplus};
 use lessor_client::session::{Action, Change, Failure, Session, SessionConfig};
-use lessor_proto::message::{Down, HolderKind};
+use lessor_proto::message::{DomainReport, Down, HolderKind};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::stream::FromParent;
@@ -42,6 +42,10 @@ impl Above {
 
     pub(crate) fn session(&self) -> &Session {
         &self.session
+    }
+
+    pub(crate) fn tell(&mut self, report: DomainReport) {
+        self.session.tell(report);
     }
 
     pub(crate) fn deadline(&self) -> Time {
@@ -83,6 +87,13 @@ impl Node {
                 _ => {}
             };
         }
+        let granted = match &event {
+            FromParent::Down { down: Down::Grants(grants), .. } => {
+                Some(grants.iter().map(|grant| grant.resource.clone()).collect::<Vec<ResourceId>>())
+            }
+            FromParent::Down { down: Down::Redirect(_), .. } | FromParent::Closed { .. } => None,
+            _ => Some(Vec::new()),
+        };
         match event {
             FromParent::Answered { id, answer } => session.on_answer(now, id, answer),
             FromParent::Failed { id, failure } => session.on_failure(now, id, failure),
@@ -90,13 +101,20 @@ impl Node {
             FromParent::Down { id, down } => session.on_down(now, id, down),
             FromParent::Closed { id, failure } => session.on_closed(now, id, failure),
         }
+        match granted {
+            Some(granted) => self.note_streams(now, &granted),
+            None => self.note_all_streams(now),
+        }
     }
 
     /// The next thing to do with the node above. What changes by it is taken up.
     pub(super) fn poll_parent(&mut self, now: Time) -> Option<Action> {
         while let Some(action) = self.parent.as_mut()?.session.poll(now) {
-            let Action::Change(change) = action else { return Some(action) };
-            self.take_up(now, &change);
+            match action {
+                Action::Change(change) => self.take_up(now, &change),
+                Action::News(news) => self.learn_domains(now, news),
+                action => return Some(action),
+            }
         }
         None
     }

@@ -515,7 +515,8 @@ mod tests {
         drop(floor);
         let house = driver.house().unwrap();
         let resource = ResourceId::new("orders", 256).unwrap();
-        let report = DomainReport { resource, version: 1, id: 1, ask: true, domains: Vec::new() };
+        let report =
+            DomainReport { resource, version: 1, id: 1, ask: true, below: None, domains: Vec::new() };
         driver.receive_domains(seat, Box::new(report));
         driver.domains_ready(seat);
         drop(house);

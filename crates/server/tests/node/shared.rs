@@ -25,6 +25,7 @@ fn a_first_report_is_answered_with_its_number_and_how_many_there_are() {
         heard: 1,
         heard_at: square.now,
         members: 1,
+        nodes: 0,
         begins: true,
         hot: Vec::new(),
         calm: Vec::new(),

@@ -132,7 +132,7 @@ impl Square {
         let client = self.clients.get_mut(name).expect("it has joined");
         client.id += 1;
         let (version, id) = (self.version, client.id);
-        let report = DomainReport { resource: resource(), version, id, ask, domains };
+        let report = DomainReport { resource: resource(), version, id, ask, below: None, domains };
         self.node.receive(self.now, client.peer, Up::Domains(Box::new(report)));
         self.drain();
     }

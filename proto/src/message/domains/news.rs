@@ -25,6 +25,8 @@ pub struct DomainNews {
     pub heard_at: Time,
     /// At least as many as there are clients that tell each other, or were a second ago.
     pub members: u32,
+    /// Nodes in the tree that tell each other; 0 where the grantor has none below it.
+    pub nodes: u32,
     /// Domains that were hot are not, unless they are named again.
     pub begins: bool,
     /// Domains of which everything is to be told from here on.
@@ -51,6 +53,7 @@ impl DomainNews {
             hot: names(&self.hot),
             calm: names(&self.calm),
             domain: self.domains.iter().map(DomainHits::to_wire).collect(),
+            nodes: (self.nodes > 0).then_some(self.nodes),
         }
     }
 
@@ -66,6 +69,7 @@ impl DomainNews {
             heard: wire.heard,
             heard_at: Time::from_nanos(wire.heard_at_nanos),
             members: wire.members,
+            nodes: wire.nodes.unwrap_or(0),
             begins: wire.begins.unwrap_or(false),
             hot: names("domains.hot", wire.hot)?,
             calm: names("domains.calm", wire.calm)?,

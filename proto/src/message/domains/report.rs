@@ -16,8 +16,19 @@ pub struct DomainReport {
     pub id: u64,
     /// To be answered at once.
     pub ask: bool,
+    /// Of a node: those below it that tell each other.
+    pub below: Option<Census>,
     /// Whose, and which.
     pub domains: Vec<DomainHits>,
+}
+
+/// Holders that tell each other what domains do.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Census {
+    /// Clients.
+    pub clients: u32,
+    /// Nodes between them and the root.
+    pub nodes: u32,
 }
 
 // === impl DomainReport ===
@@ -30,6 +41,8 @@ impl DomainReport {
             id: Some(self.id),
             ask: self.ask.then_some(true),
             domain: self.domains.iter().map(DomainHits::to_wire).collect(),
+            clients_below: self.below.map(|below| below.clients),
+            nodes_below: self.below.map(|below| below.nodes),
         }
     }
 
@@ -42,6 +55,7 @@ impl DomainReport {
             version: wire.version.ok_or_else(|| Refusal::missing("domains.version", version))?,
             id: wire.id.ok_or_else(|| Refusal::missing("domains.id", id))?,
             ask: wire.ask.unwrap_or(false),
+            below: wire.clients_below.map(|clients| Census { clients, nodes: wire.nodes_below.unwrap_or(0) }),
             domains: hits::from_wire("domains.domain", wire.domain)?,
         })
     }

@@ -144,6 +144,7 @@ fn what_was_shared_before_is_no_ground_for_a_grant_without_a_lease() {
         heard: 0,
         heard_at: Time::ZERO,
         members: 2,
+        nodes: 0,
         begins: false,
         hot: vec![],
         calm: vec![],

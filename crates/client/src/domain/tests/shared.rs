@@ -115,6 +115,7 @@ impl Two {
             heard: 0,
             heard_at: now + AHEAD,
             members: 2,
+            nodes: 0,
             begins: false,
             hot: Vec::new(),
             calm: Vec::new(),

@@ -33,6 +33,7 @@ fn hear(domains: &Domains, now: Time, hits: u32) {
         heard: report.id,
         heard_at: now,
         members: 2,
+        nodes: 0,
         begins: report.id == 1,
         hot: Vec::new(),
         calm: Vec::new(),

@@ -86,24 +86,26 @@ impl DomainRoom {
     }
 
     /// Says what is due, as much of it as goes into a turn. Returns when to look again.
-    fn turn(&self) -> Time {
+    fn turn(&self) -> (Time, Vec<DomainReport>) {
         let mut floor = self.floor();
         let now = clock::now();
         floor.hear(now);
         let Floor { sync, outboxes, .. } = &mut *floor;
         let takes =
             |peer| outboxes.get(&peer).is_some_and(|outbox: &mpsc::Sender<Down>| outbox.capacity() > 0);
+        let mut reports = Vec::new();
         for _ in 0..TURN {
             match sync.poll(now, takes) {
                 // It has room, and only this task fills it; nobody reads it when the stream has ended.
                 Some(DomainOutput::News { peer, news }) => {
                     let _ = outboxes.get(&peer).map(|outbox| outbox.try_send(Down::Domains(news)));
                 }
+                Some(DomainOutput::Report(report)) => reports.push(report),
                 None => break,
             }
         }
         floor.planned = floor.sync.deadline().unwrap_or(Time::MAX);
-        floor.planned
+        (floor.planned, reports)
     }
 
     /// What was known under this lock is as good as any: nothing that matters to leases is.
@@ -150,11 +152,24 @@ impl Driver {
         self.domains.visit_for(seat, |sync, now, peer| sync.ready(now, peer));
     }
 
+    /// Says to the node above what domains did below.
+    fn tell_above(&self, report: DomainReport) {
+        // Of a broken node nothing is expected.
+        let _ = self.visit(|house, _| {
+            if let Some(node) = &mut house.node {
+                node.tell_above(report);
+            }
+        });
+    }
+
     /// Sends what clients are to know of domains, until stopped.
     pub(crate) async fn keep_domains(self: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
         loop {
             let now = clock::now();
-            let at = self.domains.turn();
+            let (at, reports) = self.domains.turn();
+            for report in reports {
+                self.tell_above(report);
+            }
             if at <= now {
                 // The lock was free meanwhile; so is to be the processor.
                 tokio::task::yield_now().await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::Time;
 use crate::message::{
-    DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES,
+    Census, DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES,
 };
 
 // === what is refused ===
@@ -147,10 +147,12 @@ fn any_hits() -> impl Strategy<Value = Vec<DomainHits>> {
 }
 
 pub(super) fn any_report() -> impl Strategy<Value = Up> {
-    (name(), any::<u32>(), any::<u64>(), any::<bool>(), any_hits()).prop_map(
-        |(resource, version, id, ask, domains)| {
+    let census = any::<Option<(u32, u32)>>();
+    (name(), any::<u32>(), any::<u64>(), any::<bool>(), census, any_hits()).prop_map(
+        |(resource, version, id, ask, census, domains)| {
+            let below = census.map(|(clients, nodes)| Census { clients, nodes });
             let resource = ResourceId::new(resource.as_str(), 256).unwrap();
-            Up::Domains(Box::new(DomainReport { resource, version, id, ask, domains }))
+            Up::Domains(Box::new(DomainReport { resource, version, id, ask, below, domains }))
         },
     )
 }
@@ -158,8 +160,8 @@ pub(super) fn any_report() -> impl Strategy<Value = Up> {
 pub(super) fn any_news() -> impl Strategy<Value = Down> {
     let heard = (any::<u64>(), any::<u64>(), any::<u64>());
     let names = || vec(domain_name(), 0..4);
-    (name(), any::<u32>(), heard, any::<u32>(), any::<bool>(), names(), names(), any_hits()).prop_map(
-        |(resource, version, (now, heard, heard_at), members, begins, hot, calm, domains)| {
+    (name(), any::<u32>(), heard, any::<(u32, u32)>(), any::<bool>(), names(), names(), any_hits()).prop_map(
+        |(resource, version, (now, heard, heard_at), (members, nodes), begins, hot, calm, domains)| {
             let (now, heard_at) = (Time::from_nanos(now), Time::from_nanos(heard_at));
             let resource = ResourceId::new(resource.as_str(), 256).unwrap();
             Down::Domains(Box::new(DomainNews {
@@ -169,6 +171,7 @@ pub(super) fn any_news() -> impl Strategy<Value = Down> {
                 heard,
                 heard_at,
                 members,
+                nodes,
                 begins,
                 hot,
                 calm,

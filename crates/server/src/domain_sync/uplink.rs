@@ -1,0 +1,246 @@
+//! The way up: a node is a subscriber of the one above it, as its clients are its own.
+//!
+//! It says what those below it did, as one, and is told what others did. What came from above is never said up, and what
+//! others below did is never told as come from above: both are parts of the domain's state, and each is told the others.
+//!
+//! So long as a domain is not hot above, each of m nodes keeps to itself hits of up to 1/(4m) of the limit, and each of n
+//! clients of up to 1/(4n), so that together less than half is kept back.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_algorithms::tiers::Contract;
+use lessor_client::domain::{Clocks, entry_at, is_marked, is_share, least_limit};
+use lessor_proto::Time;
+use lessor_proto::message::{
+    Census, DomainEntry, DomainHits, DomainNews, DomainReport, MOST_DOMAINS, MOST_ENTRIES,
+};
+
+use super::shared::{Origin, SharedDomains};
+use super::subscriber::Pending;
+
+/// The least time between two reports of what is not urgent.
+const PACE: Duration = Duration::from_millis(50);
+/// The least time between any two.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Reports that were not confirmed yet whose time is remembered.
+const MOST_SENT: usize = 1_024;
+
+/// What is said to the node above, and what it said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uplink {
+    stream: Option<u64>,
+    /// Something was heard that answers what was said since the stream is attended to.
+    has_begun: bool,
+    clocks: Clocks,
+    /// Reports that were not confirmed, and when they were made.
+    sent: VecDeque<(u64, Time)>,
+    /// The number of the last report.
+    last: u64,
+    told_at: Option<Time>,
+    /// The next report is to be answered at once: it is the first of the stream, or below has changed.
+    asks: bool,
+    is_urgent: bool,
+    /// Holders below the one above; nobody as long as it is not heard.
+    pub(super) census: Census,
+    /// What it was told of those below.
+    told_census: Census,
+    pub(super) hot: BTreeSet<Arc<str>>,
+    pending: BTreeMap<Arc<str>, Pending>,
+    /// By which policies hits are counted above.
+    version: u32,
+}
+
+// === impl Uplink ===
+
+impl Uplink {
+    /// When a report is to be made, if one is.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.stream?;
+        let after = |pause| self.told_at.map_or(Time::ZERO, |at| at + pause);
+        if self.asks || self.is_urgent {
+            return Some(after(PAUSE));
+        }
+        (self.has_begun && !self.pending.is_empty()).then(|| after(PACE))
+    }
+
+    pub(super) fn is_heard(&self) -> bool {
+        self.stream.is_some() && self.has_begun
+    }
+
+    pub(super) fn owe(&mut self, name: &Arc<str>, pending: Pending) {
+        let owed = self.pending.entry(Arc::clone(name)).or_insert(pending);
+        if pending == Pending::All {
+            *owed = pending;
+        }
+    }
+
+    /// Those below have said this of a domain, and `untold` hits that were not told above.
+    pub(super) fn note(
+        &mut self,
+        name: &Arc<str>,
+        contract: &Contract,
+        entries: &[DomainEntry],
+        untold: u32,
+    ) {
+        if !self.is_heard() {
+            return;
+        }
+        let is_hot = self.hot.contains(name);
+        let matters = |entry: &DomainEntry| is_hot && entry.is_entered || is_mark(contract, entry);
+        let is_marked = entries.iter().any(matters);
+        self.is_urgent |= is_marked;
+        // What is hot above goes up round by round.
+        let is_much = || is_share(untold, least_limit(contract), self.census.nodes.saturating_mul(2));
+        if is_marked || !is_hot && is_much() {
+            self.owe(name, Pending::Rest);
+        }
+    }
+}
+
+fn is_mark(contract: &Contract, entry: &DomainEntry) -> bool {
+    entry_at(entry, entry.at).is_some_and(|entry| is_marked(contract, &entry))
+}
+
+// === impl SharedDomains ===
+
+impl SharedDomains {
+    /// That there are more below, or far fewer, is said at once.
+    pub(super) fn say_census(&mut self) {
+        let (below, told) = (self.below, self.uplink.told_census);
+        let is_more = below.clients > told.clients || below.nodes > told.nodes;
+        if self.uplink.is_heard() && (is_more || told.clients > below.clients.saturating_mul(4)) {
+            self.uplink.asks = true;
+        }
+    }
+
+    /// From here on reports go up `stream`, if there is one, and news come down it. What was said on another is said again.
+    pub(crate) fn attend(&mut self, stream: Option<u64>) {
+        if self.uplink.stream != stream {
+            self.uplink = Uplink { stream, asks: stream.is_some(), ..Uplink::default() };
+        }
+    }
+
+    /// What is to be said above at `now`.
+    pub(crate) fn report(&mut self, now: Time) -> Option<DomainReport> {
+        self.uplink.due().filter(|at| *at <= now)?;
+        let ask = std::mem::take(&mut self.uplink.asks);
+        self.uplink.is_urgent = false;
+        let mut domains = Vec::new();
+        let mut entries = 0;
+        while self.uplink.has_begun
+            && domains.len() < MOST_DOMAINS
+            && entries < MOST_ENTRIES / 2
+            && let Some((name, pending)) = self.uplink.pending.pop_first()
+        {
+            let hits = self.said_of(now, name, pending);
+            entries += hits.as_ref().map_or(0, |hits| hits.entries.len());
+            domains.extend(hits);
+        }
+        if domains.is_empty() && !ask {
+            return None;
+        }
+        let census = self.below;
+        let uplink = &mut self.uplink;
+        uplink.last += 1;
+        (uplink.told_at, uplink.told_census) = (Some(now), census);
+        uplink.sent.push_back((uplink.last, now));
+        if uplink.sent.len() > MOST_SENT {
+            uplink.sent.pop_front();
+        }
+        let (resource, version) = (self.resource.clone(), self.policies.version());
+        Some(DomainReport { resource, version, id: uplink.last, ask, below: Some(census), domains })
+    }
+
+    /// What others did, as the node above tells it.
+    pub(crate) fn learn(&mut self, now: Time, news: &DomainNews) {
+        let uplink = &mut self.uplink;
+        uplink.has_begun |= news.begins;
+        if !uplink.is_heard() {
+            return;
+        }
+        uplink.hear(now, news);
+        let is_ours = news.version == self.policies.version();
+        if news.begins {
+            uplink.hot.clear();
+        }
+        if news.begins || is_ours && uplink.version != news.version {
+            self.say_all_anew(now);
+        }
+        self.uplink.version = news.version;
+        for name in &news.hot {
+            self.uplink.hot.insert(Arc::clone(name));
+            self.uplink.owe(name, Pending::All);
+            if !self.hot.contains(name) {
+                self.make_hot(now, name);
+            }
+        }
+        for name in &news.calm {
+            self.uplink.hot.remove(name);
+        }
+        if is_ours {
+            news.domains.iter().for_each(|hits| self.learn_of(now, hits));
+        }
+    }
+
+    /// A stream has begun: of whatever is worth it everything is said.
+    fn say_all_anew(&mut self, now: Time) {
+        let nodes = self.uplink.census.nodes.saturating_mul(2);
+        for (name, state) in &mut self.domains {
+            if self.uplink.hot.contains(name) || state.has_share(now, nodes) {
+                self.uplink.owe(name, Pending::All);
+            }
+        }
+    }
+
+    /// What is said above of one domain.
+    fn said_of(&mut self, now: Time, name: Arc<str>, pending: Pending) -> Option<DomainHits> {
+        let state = self.domains.get_mut(&name).filter(|state| state.users_below() > 0)?;
+        // Rounds are kept of what is hot.
+        let pending = if self.hot.contains(&name) { pending } else { Pending::All };
+        state.open_above();
+        state.rounds.close();
+        let mut hits = state.hits_for(now, name, &Origin::Above, pending)?;
+        hits.others = 0;
+        state.untold = 0;
+        let clocks = &self.uplink.clocks;
+        hits.entries.retain_mut(|entry| match clocks.there(now, entry.at) {
+            Some(at) => {
+                entry.at = at;
+                true
+            }
+            None => false,
+        });
+        Some(hits)
+    }
+
+    /// What others did with one domain.
+    fn learn_of(&mut self, now: Time, hits: &DomainHits) {
+        let clocks = &self.uplink.clocks;
+        let here = |entry: &DomainEntry| Some(DomainEntry { at: clocks.here(now, entry.at)?, ..*entry });
+        let entries: Vec<DomainEntry> = hits.entries.iter().filter_map(here).collect();
+        let (name, all, others) = (Arc::clone(&hits.domain), hits.all, hits.others);
+        let hits = DomainHits { domain: Arc::clone(&name), all, others, entries };
+        self.take(now, None, &Origin::Above, hits);
+        if let Some(state) = self.domains.get_mut(&name) {
+            state.others_above = others as usize;
+        }
+    }
+}
+
+impl Uplink {
+    /// What news say of the clock there, of what came there, and of those below.
+    fn hear(&mut self, now: Time, news: &DomainNews) {
+        self.census = Census { clients: news.members, nodes: news.nodes.max(1) };
+        self.clocks.came(now, news.now);
+        while let Some(&(id, sent)) = self.sent.front()
+            && id <= news.heard
+        {
+            if id == news.heard {
+                self.clocks.heard(now, sent, news.heard_at);
+            }
+            self.sent.pop_front();
+        }
+    }
+}
