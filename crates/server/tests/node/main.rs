@@ -5,6 +5,7 @@ mod below;
 mod claims;
 mod clocks;
 mod crowd;
+mod domain_tree;
 mod domain_work;
 mod domains;
 mod earlier;

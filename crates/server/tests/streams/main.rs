@@ -4,6 +4,7 @@
 #![expect(clippy::float_cmp, reason = "what is given comes out of the books, which are exact")]
 
 mod clients;
+mod domains;
 mod house;
 mod proxy;
 mod raw;
