@@ -11,7 +11,7 @@ use lessor_proto::wire::session_down::Message as Down;
 use lessor_proto::wire::session_up_request::Message as Up;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
@@ -36,9 +36,11 @@ pub(crate) async fn calm(server: SocketAddr) -> Calls {
 /// Calls while the whale comes and goes.
 pub(crate) async fn storm(server: SocketAddr, streams: usize) -> Calls {
     let half = streams as f64 * crate::WANTS / 4.0;
-    let whale = tokio::spawn(whale(connect(server).await, half));
+    let (end, ended) = oneshot::channel();
+    let whale = tokio::spawn(whale(connect(server).await, half, ended));
     let calls = call(connect(server).await).await;
-    whale.abort();
+    end.send(()).expect("it comes and goes");
+    whale.await.expect("it gives back what it has");
     calls
 }
 
@@ -75,8 +77,8 @@ async fn call(channel: Channel) -> Calls {
     Calls { median: at(0.5), p99: at(0.99), longest: at(1.0) }
 }
 
-/// Takes `half` and gives it back until it is aborted.
-async fn whale(channel: Channel, half: f64) {
+/// Takes `half` and gives it back until that is ended.
+async fn whale(channel: Channel, half: f64, mut ended: oneshot::Receiver<()>) {
     let (ups, said) = mpsc::channel(8);
     let hello = wire::HelloRequest {
         id: Some("whale".to_owned()),
@@ -91,6 +93,12 @@ async fn whale(channel: Channel, half: f64) {
         (None, 0.0, 0, clock::now());
     loop {
         tokio::select! {
+            _ = &mut ended => {
+                ups.send(wire::SessionUpRequest { message: Some(Up::Bye(wire::ByeRequest {})) }).await.expect("it is heard");
+                // The server ends the stream when it has heard that.
+                while let Ok(Some(_)) = downs.message().await {}
+                return;
+            }
             () = clock::sleep_until(next) => {
                 wants = if wants > 0.0 { 0.0 } else { half };
                 next = next + BETWEEN_CHANGES;
