@@ -203,8 +203,9 @@ impl<'a> Words<'a> {
             "welcome" => {
                 let epoch = self.next().parse().unwrap();
                 let claims_open = self.0.next_if_eq(&"closed").is_none();
+                let claims_open_in = self.after("for").map(duration);
                 let heartbeat = self.after("beat").map_or(Duration::from_secs(10), duration);
-                Down::Welcome(Welcome { epoch, claims_open, heartbeat })
+                Down::Welcome(Welcome { epoch, claims_open, claims_open_in, heartbeat })
             }
             "grant" => Down::Grants(self.answer().grants),
             "renewed" => {

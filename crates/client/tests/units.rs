@@ -137,8 +137,12 @@ impl Program {
                 Action::Ask { id, ask: Ask { reports, .. }, .. } => self.promise(id, &reports),
                 Action::Connect { id, .. } => {
                     self.stream = id;
-                    let welcome =
-                        Welcome { epoch: 1, claims_open: true, heartbeat: Duration::from_secs(100) };
+                    let welcome = Welcome {
+                        epoch: 1,
+                        claims_open: true,
+                        claims_open_in: None,
+                        heartbeat: Duration::from_secs(100),
+                    };
                     self.session.on_down(self.now, id, Down::Welcome(welcome));
                 }
                 Action::Send { up: Up::Report(report), .. } => self.promise(report.id, &report.reports),

@@ -130,6 +130,8 @@ pub struct Welcome {
     pub epoch: u64,
     /// Whether leases of an earlier reign may be shown to it.
     pub claims_open: bool,
+    /// How long until they may, counted from when this was sent; absent: that is not known, or they may be shown now.
+    pub claims_open_in: Option<Duration>,
     /// How often it wants to hear a heartbeat.
     pub heartbeat: Duration,
 }

@@ -96,7 +96,7 @@ impl Session {
         let Line::Opening { id, .. } = self.streams.line else {
             return self.contradicted(now, "second welcome".to_owned());
         };
-        let Welcome { epoch, claims_open, heartbeat } = welcome;
+        let Welcome { epoch, claims_open, claims_open_in, heartbeat } = welcome;
         if self.is_fenced_from(epoch) {
             return self.contradicted(now, format!("welcome to reign {epoch}, which is over"));
         }
@@ -105,9 +105,14 @@ impl Session {
             |entry: &Entry| entry.is_open() && entry.holding.reign(now).is_some_and(|of| of < epoch);
         if !claims_open && self.entries.iter().any(earlier) {
             // What is held can be used until its end, but not shown yet.
-            let wait = CLAIMS_CLOSED.mul_f64(0.75 + self.spread.fraction(id) / 2.0);
+            let spread = CLAIMS_CLOSED.mul_f64(self.spread.fraction(id) / 2.0);
+            let wait = claims_open_in.unwrap_or(CLAIMS_CLOSED.mul_f64(0.75)) + spread;
+            // When all of that has ended there is nothing to show, and nothing to wait for.
+            let ends =
+                self.entries.iter().filter(|entry| earlier(entry)).filter_map(|entry| entry.holding.end(now));
+            let until = ends.max().map_or(now + wait, |end| end.min(now + wait));
             self.drop_stream();
-            return self.route.wait(now + wait);
+            return self.route.wait(until);
         }
         self.raise_fence(epoch);
         let heartbeat = heartbeat.max(SHORTEST_HEARTBEAT);

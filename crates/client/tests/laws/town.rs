@@ -242,6 +242,7 @@ impl Town {
                 answers.push(Down::Welcome(Welcome {
                     epoch: books.epoch,
                     claims_open,
+                    claims_open_in: None,
                     heartbeat: HEARTBEAT,
                 }));
             }

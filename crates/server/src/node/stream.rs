@@ -458,7 +458,9 @@ impl Node {
     }
 
     fn welcome(&self, now: Time) -> Welcome {
-        let claims_open = now >= self.opens();
-        Welcome { epoch: self.config.epoch, claims_open, heartbeat: self.heartbeat }
+        let opens = self.opens();
+        let claims_open = now >= opens;
+        let claims_open_in = (!claims_open).then(|| opens.since(now));
+        Welcome { epoch: self.config.epoch, claims_open, claims_open_in, heartbeat: self.heartbeat }
     }
 }

@@ -27,7 +27,7 @@ fn leaf() -> Node {
             Some(Output::Parent(Action::Connect { id, .. })) => {
                 stream = Some(id);
                 let heartbeat = Duration::from_secs(5);
-                let welcome = Welcome { epoch: 1, claims_open: true, heartbeat };
+                let welcome = Welcome { epoch: 1, claims_open: true, claims_open_in: None, heartbeat };
                 node.on_parent(at(0), FromParent::Down { id, down: Down::Welcome(welcome) });
             }
             Some(Output::Parent(Action::Send { up: Up::Report(said), .. })) => report = Some(said.id),

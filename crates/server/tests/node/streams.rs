@@ -204,7 +204,8 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
     let session = hall.node.parent_session().expect("a leaf");
     let (stream, received) = (session.counts().streams, session.counts().received);
     let epoch = number("reign").map_or(1, |reign| reign as u64);
-    let welcome = Welcome { epoch, claims_open: true, heartbeat: Duration::from_secs(5) };
+    let welcome =
+        Welcome { epoch, claims_open: true, claims_open_in: None, heartbeat: Duration::from_secs(5) };
     let down = match number("lease") {
         None => Down::Welcome(welcome),
         Some(lease) => Down::Grants(vec![Grant {
@@ -247,8 +248,12 @@ fn show(heard: Vec<(Time, Heard)>) -> String {
 
 fn what(down: &Down) -> String {
     match down {
-        Down::Welcome(Welcome { epoch, heartbeat, claims_open }) => {
-            let claims = if *claims_open { "" } else { ", no claims yet" };
+        Down::Welcome(Welcome { epoch, heartbeat, claims_open, claims_open_in }) => {
+            let claims = match claims_open_in {
+                Some(wait) => format!(", claims in {wait:?}"),
+                None if *claims_open => String::new(),
+                None => ", no claims yet".to_owned(),
+            };
             format!("welcome to epoch {epoch}, a heartbeat every {heartbeat:?}{claims}")
         }
         Down::Grants(grants) if grants.is_empty() => "no grants".to_owned(),

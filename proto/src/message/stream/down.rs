@@ -115,6 +115,7 @@ impl Welcome {
         Ok(Welcome {
             epoch: welcome.epoch,
             claims_open: welcome.claims_open.unwrap_or(true),
+            claims_open_in: welcome.claims_open_in_ms.map(Duration::from_millis),
             heartbeat: welcome.heartbeat_ms.map_or(Welcome::HEARTBEAT, Duration::from_millis),
         })
     }
@@ -123,6 +124,10 @@ impl Welcome {
         wire::Welcome {
             epoch: self.epoch,
             claims_open: Some(self.claims_open),
+            // Rounded up: who comes a little late is served, who comes too early comes again.
+            claims_open_in_ms: self
+                .claims_open_in
+                .map(|wait| u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)),
             heartbeat_ms: Some(u64::try_from(self.heartbeat.as_millis()).unwrap_or(u64::MAX)),
         }
     }

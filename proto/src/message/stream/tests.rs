@@ -154,7 +154,7 @@ fn units_are_asked_for_and_sent() {
 fn what_a_grantor_cannot_mean_is_malformed() {
     let read = |message| Down::from_wire(wire::SessionDown { message }, NOON).unwrap_err().to_string();
     assert_eq!(read(None), "malformed answer: message: is missing, or of a kind that is not known");
-    let welcome = wire::Welcome { epoch: 1, claims_open: None, heartbeat_ms: Some(0) };
+    let welcome = wire::Welcome { epoch: 1, heartbeat_ms: Some(0), ..wire::Welcome::default() };
     assert_eq!(
         read(Some(wire::session_down::Message::Welcome(welcome))),
         "malformed answer: welcome.heartbeat_ms: is 0"
@@ -306,10 +306,12 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
 }
 
 fn down(to: HolderKind) -> impl Strategy<Value = Down> {
-    let welcome = (any::<u64>(), any::<bool>(), 1..u64::MAX);
+    let wait = prop::option::of((0..u64::MAX).prop_map(Duration::from_millis));
+    let welcome = (any::<u64>(), any::<bool>(), wait, 1..u64::MAX);
     prop_oneof![
-        welcome.prop_map(|(epoch, claims_open, heartbeat)| {
-            Down::Welcome(Welcome { epoch, claims_open, heartbeat: Duration::from_millis(heartbeat) })
+        welcome.prop_map(|(epoch, claims_open, claims_open_in, heartbeat)| {
+            let heartbeat = Duration::from_millis(heartbeat);
+            Down::Welcome(Welcome { epoch, claims_open, claims_open_in, heartbeat })
         }),
         vec(grant(to), 0..4).prop_map(Down::Grants),
         (any::<u64>(), any::<u64>()).prop_map(|(basis, grants)| Down::Renewed { basis, grants }),
