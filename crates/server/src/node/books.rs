@@ -19,6 +19,8 @@ pub struct Books {
     pub limit: Option<Amount>,
     /// The kind of what may be out.
     pub counted: Kind,
+    /// Whether nothing is granted until all of that is over, as the template says another kind, or did meanwhile.
+    pub changes_kind: bool,
     /// The sum as kept in passing, with the ghost, in millionths.
     pub total: u128,
     /// What may be out under earlier leaders and is not known to whom.
@@ -93,6 +95,7 @@ impl Resource {
         Books {
             limit: self.ledger().limit(),
             counted: self.counted(),
+            changes_kind: self.changes_kind(),
             total: self.ledger().total(),
             ghost: self.ledger().ghost(),
             ghost_until: self.ghost_until(),

@@ -86,6 +86,11 @@ impl Resource {
         self.counted
     }
 
+    /// Whether nothing is granted until all that is out is over.
+    pub(crate) fn changes_kind(&self) -> bool {
+        self.changes_kind
+    }
+
     /// The template was of another kind before.
     pub(super) fn change_kind(&mut self, before: Kind) {
         if before == self.terms.kind {

@@ -385,10 +385,11 @@ impl Resource {
         self.differs(holds, target) && moved.abs() >= holds.max(target).as_f64() * self.tolerance()
     }
 
-    /// Whether two amounts are not the same grant.
+    /// Whether two amounts are not the same grant. What is out of another kind is counted in other grains.
     pub(super) fn differs(&self, one: Amount, other: Amount) -> bool {
         let moved = one.max(other).saturating_sub(one.min(other));
-        moved >= self.terms.grain() && moved.as_micros() > one.max(other).as_micros() / 10_000_000
+        let grain = if self.changes_kind { Amount::from_micros(1) } else { self.terms.grain() };
+        moved >= grain && moved.as_micros() > one.max(other).as_micros() / 10_000_000
     }
 }
 

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use lessor_client::session::{Action, Failure, Transport};
-use lessor_proto::message::{Answer, Ask, Grant, Has, HolderKind, Order, Report};
+use lessor_proto::message::{
+    Answer, Ask, Down, Grant, Has, Hello, HolderKind, Order, Report, StreamReport, Up,
+};
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig};
+use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Peer};
 use lessor_server::repository::{Kind, Template};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -120,6 +122,40 @@ fn what_nobody_gives_back_of_the_other_kind_ends_with_its_lease() {
     assert_eq!(rate.ask(&mut node, 60, 8.0), units(0));
     assert_eq!(rate.ask(&mut node, 63, 8.0), units(8));
     assert_eq!(gauge.ask(&mut node, 64, 5.0), Err(NO_GAUGE.to_owned()));
+}
+
+/// One who listens says what it has, or that all of it is to be renewed; what it is granted then, if anything.
+fn say(node: &mut Node, peer: Peer, holder: &mut Holder, now: Time, renew_all: bool) -> Option<Amount> {
+    let said = holder.said(0.5);
+    let reports = if renew_all { Vec::new() } else { said.reports };
+    let report = StreamReport { id: holder.reports, target_epoch: None, renew_all, reports };
+    node.receive(now, peer, Up::Report(report));
+    let mut granted = None;
+    while let Some(output) = node.poll(now) {
+        let Output::Send { down, .. } = output else { continue };
+        node.ready(now, peer);
+        for Grant { capacity, order, .. } in grants(down) {
+            holder.has = Some(Has { capacity, order, token: Vec::new(), lasts: None });
+            granted = Some(capacity);
+        }
+    }
+    granted
+}
+
+fn grants(down: Down) -> Vec<Grant> {
+    if let Down::Grants(grants) = down { grants } else { Vec::new() }
+}
+
+#[test]
+fn less_than_a_unit_of_a_rate_is_taken_back_for_a_gauge() {
+    let (mut node, mut little) = (node(Kind::Rate), Holder::new("little", Some(false)));
+    let hello = Hello { kind: HolderKind::Client, holder: client("little"), incarnation: 1, line: None };
+    let peer = node.connect(at(1), hello);
+    assert_eq!(say(&mut node, peer, &mut little, at(1), false), Some(Amount::from_f64(0.5)));
+    node.reload(at(2), repository(of_kind(Kind::Gauge)));
+    assert_eq!(say(&mut node, peer, &mut little, at(3), true), Some(Amount::ZERO), "it is not renewed");
+    assert_eq!(say(&mut node, peer, &mut little, at(4), false), None);
+    assert_eq!(Holder::new("gauge", Some(true)).ask(&mut node, 5, 3.0), units(3), "all is given back");
 }
 
 /// Lets a leaf ask the node above, which grants it 4 as of `kind`, and refuses the other.
