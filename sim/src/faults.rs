@@ -101,6 +101,8 @@ pub enum Mischief {
     Move,
     /// A machine stands still, and its clock with it.
     Pause,
+    /// A rate becomes a gauge, or a gauge a rate.
+    Kind,
 }
 
 /// How often it did.
@@ -130,7 +132,7 @@ pub struct Tally {
 
 impl Mischief {
     /// All of them.
-    pub const ALL: [Mischief; 34] = [
+    pub const ALL: [Mischief; 35] = [
         Mischief::Break,
         Mischief::Silence,
         Mischief::Stall,
@@ -165,6 +167,7 @@ impl Mischief {
         Mischief::DamageFile,
         Mischief::Move,
         Mischief::Pause,
+        Mischief::Kind,
     ];
     /// The first of them that only some towns can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Mischief::LosePower as usize;
@@ -207,6 +210,7 @@ impl Mischief {
             Mischief::DamageFile => "state file damaged",
             Mischief::Move => "way to remember changed",
             Mischief::Pause => "machine stood still with its clock",
+            Mischief::Kind => "kind changed",
         }
     }
 }

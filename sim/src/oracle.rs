@@ -10,6 +10,7 @@ mod books;
 mod calm;
 mod edges;
 mod hits;
+mod kinds;
 mod units;
 
 use std::any::Any;
@@ -18,7 +19,6 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 use lessor_proto::message::Order;
-use lessor_server::repository::Kind;
 
 use crate::clock::Clock;
 use crate::plan::{PlacePlan, Watch};
@@ -28,6 +28,7 @@ pub(crate) use self::beliefs::{Holding, Stance};
 use self::books::Seen;
 pub use self::calm::Target;
 use self::hits::Flow;
+use self::kinds::Counted;
 
 /// A rule is broken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -61,6 +62,7 @@ pub(crate) struct Oracle {
     below: Vec<u128>,
     limits: Vec<Limit>,
     flows: Vec<Flow>,
+    kinds: Vec<Counted>,
     /// What was seen of each task and resource last.
     seen: Vec<Seen>,
     /// The grants in the message that is being taken in.
@@ -106,6 +108,7 @@ impl Oracle {
             below: vec![0; resources * places.len()],
             limits: vec![Limit::default(); resources],
             flows: vec![Flow::default(); resources],
+            kinds: Vec::new(),
             seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
             mail: Vec::new(),
             broken: None,
@@ -122,6 +125,7 @@ impl Oracle {
             limit.first = resource.capacity.as_micros();
             limit.now = limit.first;
         }
+        self.kinds = resources.iter().map(|resource| Counted::new(resource.kind)).collect();
     }
 
     pub(crate) fn total(&self, resource: u16) -> u128 {
@@ -225,9 +229,9 @@ impl Town {
     /// The promise: all beliefs together are within what there is.
     fn check_sums(&mut self) {
         let now = self.now;
-        let Oracle { totals, limits, broken, .. } = &mut self.oracle;
+        let Oracle { totals, limits, kinds, broken, .. } = &mut self.oracle;
         for (index, (total, limit)) in totals.iter().zip(limits).enumerate() {
-            if self.resources[index].kind == Kind::Gauge && *total > u128::from(limit.now) {
+            if kinds[index].has_units() && *total > u128::from(limit.now) {
                 // Units that were recalled may be used as long as their lease is renewed; nothing is granted meanwhile (I5).
                 limit.linger(now);
             }
@@ -243,6 +247,7 @@ impl Town {
     /// The places that an event has touched, and what they compare with.
     fn check_touched(&mut self) {
         self.recount_all();
+        self.check_kinds();
         let acted = std::mem::take(&mut self.oracle.acted);
         for &task in &acted {
             let place = self.tasks[task as usize].place;

@@ -125,6 +125,10 @@ pub(crate) enum What {
     Edition,
     /// edition, the one that was in force
     Aside,
+    /// resource, whether it is a gauge
+    Kind,
+    /// resource, whether as a gauge
+    Reopens,
 }
 
 /// The lines so far.
@@ -208,6 +212,7 @@ struct Said<'a>(&'a Line);
 
 /// Calls of etcd, and what becomes of it, by their numbers in lines.
 const CALLS: [&str; 7] = ["grant", "keep alive", "campaign", "read", "read record", "write", "revoke"];
+const KINDS: [&str; 2] = ["a rate", "a gauge"];
 const ETCD: [&str; 5] = ["frozen", "not to be reached", "begun anew", "compacted", "key deleted"];
 
 /// The same of disks, and of ways to remember.
@@ -266,6 +271,8 @@ impl fmt::Display for Said<'_> {
             What::Capacity => write!(f, "has {} of r{x} in all", amount(y)),
             What::Lease => write!(f, "grants for {} s", time(x)),
             What::Policy => write!(f, "shares r{x} {}", if y == 1 { "fairly" } else { "in proportion" }),
+            What::Kind => write!(f, "makes r{x} {}", KINDS[(y % 2) as usize]),
+            What::Reopens => write!(f, "comes back to r{x} as {}", KINDS[(y % 2) as usize]),
             What::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             What::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             What::Opens if y == 0 => write!(f, "begins without a state directory"),

@@ -11,6 +11,7 @@ mod editions;
 mod election;
 mod etcd;
 mod holder;
+mod kinds;
 mod mail;
 mod mischief;
 mod node;
@@ -283,6 +284,7 @@ impl Town {
             Event::Use(hold) => self.use_some(hold),
             Event::Hit(hold) => self.hit_again(hold),
             Event::Take(hold, life) => self.take(hold, life),
+            Event::Reopen(hold, life) => self.reopen(hold, life),
             Event::Thaw(party) => self.thaw(party),
             Event::Mischief(kind) => self.mischief(kind),
             Event::Back(client) => self.begin_life(client),
@@ -316,7 +318,7 @@ impl Town {
             Event::EtcdAnswers { caller, .. } | Event::EtcdShows { caller, .. } => {
                 Some(Party::Task(caller.task))
             }
-            Event::Use(hold) | Event::Hit(hold) | Event::Take(hold, _) => {
+            Event::Use(hold) | Event::Hit(hold) | Event::Take(hold, _) | Event::Reopen(hold, _) => {
                 Some(Party::Client(self.holdings[*hold as usize].client))
             }
             Event::Wants(client) => Some(Party::Client(*client)),

@@ -95,9 +95,12 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::EarlierUnconfirmed => Noticed::Story(earlier::from_a_successor),
         GrantorMutation::MarkLate => Swarm(20), // 0, 1, 2: I6
         GrantorMutation::NamesakesAreOne => Noticed::Story(names::two_of_one_name),
-        GrantorMutation::KindAtOnce => Noticed::Story(kinds::a_rate_that_becomes_a_gauge),
-        GrantorMutation::KindForgotten => Noticed::Story(kinds::a_gauge_that_was_a_rate),
-        GrantorMutation::MarkOfOtherKind => Noticed::Story(kinds::units_under_the_mark_of_a_rate),
+        // 9, 18: I23; 20: I27
+        GrantorMutation::KindAtOnce => Both(70, kinds::a_rate_that_becomes_a_gauge),
+        // 20, 145, 181: I23
+        GrantorMutation::KindForgotten => Both(200, kinds::a_gauge_that_was_a_rate),
+        // 280: I6; 804: I23
+        GrantorMutation::MarkOfOtherKind => Both(900, kinds::units_under_the_mark_of_a_rate),
         GrantorMutation::OldConfigGrants => Swarm(200), // 13: I26
         GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
         GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),

@@ -91,6 +91,7 @@ impl Town {
         let Some(record) = self.record_of(task) else { return };
         let mark = record.marks.get(id).copied().unwrap_or(Amount::ZERO);
         let rest = record.rests.get(id).copied().unwrap_or(Amount::ZERO);
+        let kind = record.kinds.get(id).copied();
         let over = if id.is_floor() { record.rest_over.safe_lease } else { record.rest_over.lease };
         let (epoch, unknown, closed) = (record.epoch, record.unknown, record.closed);
         let ending = books.ghost_parts.ending_by(self.local(Party::Task(task)) + over + ROUNDING);
@@ -112,6 +113,13 @@ impl Town {
                 .fail(6, || format!("task {task} has {total} of r{resource} out, and {mark} is written"));
         } else if total > 0 && closed {
             self.oracle.fail(6, || format!("task {task} acts, and the record is closed"));
+        } else if let Some(kind) = kind.filter(|&kind| wrote && total > 0 && kind != books.counted) {
+            let counted = books.counted;
+            self.oracle.fail(6, || {
+                format!(
+                    "task {task} has {total} of r{resource} out as a {counted:?}, and a {kind:?} is written"
+                )
+            });
         }
     }
 

@@ -1,6 +1,6 @@
 //! What clients believe, counted in real time whatever their clocks show, and the rules for holders.
 
-use lessor_proto::message::{Down, Order, Report};
+use lessor_proto::message::{Down, Grant, Order, Report};
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
@@ -16,6 +16,10 @@ use crate::town::{Event, News, ToHolder, Town};
 pub(crate) struct Holding {
     pub(crate) client: u32,
     pub(crate) resource: u16,
+    /// The kind for which it takes the resource. Clients of Doorman's take it for none.
+    pub(crate) kind: Kind,
+    /// Whether it has heard that it is of the other, and is to come back as that.
+    pub(crate) reopens: bool,
     pub(crate) priority: i64,
     pub(crate) weight: u32,
     /// What it states, or what was measured last.
@@ -53,10 +57,12 @@ pub(crate) enum Stance {
 // === impl Holding ===
 
 impl Holding {
-    pub(crate) fn new(client: u32, hold: &Hold) -> Holding {
+    pub(crate) fn new(client: u32, hold: &Hold, kind: Kind) -> Holding {
         Holding {
             client,
             resource: hold.resource,
+            kind,
+            reopens: false,
             priority: hold.priority,
             weight: hold.weight,
             wants: hold.wants,
@@ -80,6 +86,7 @@ impl Holding {
         self.used = Vec::new();
         self.in_use = 0;
         self.stance = Stance::Kept;
+        self.reopens = false;
         self.order = None;
         self.promised = None;
     }
@@ -232,13 +239,18 @@ impl Town {
         }
     }
 
+    /// What is used of a holding at this moment, in millionths.
+    pub(super) fn uses(&self, holding: &Holding) -> u64 {
+        let client = &self.clients[holding.client as usize];
+        let runs = client.lives() && client.process.paused.is_none();
+        if runs { holding.use_at(client.process.clock.at(self.now)) } else { 0 }
+    }
+
     /// All sums again, from nothing.
     pub(crate) fn recount_all(&mut self) {
         let mut totals = vec![0; self.resources.len()];
         for holding in &self.holdings {
-            let client = &self.clients[holding.client as usize];
-            let runs = client.lives() && client.process.paused.is_none();
-            let used = if runs { holding.use_at(client.process.clock.at(self.now)) } else { 0 };
+            let used = self.uses(holding);
             totals[usize::from(holding.resource)] += u128::from(used);
             // An event of this very moment may still be ahead that ends it.
             if used > holding.counted || used < holding.counted && holding.lapse > self.now {
@@ -269,7 +281,8 @@ impl Town {
             let mail =
                 Mail { resource: Some(index as u16), order: grant.order, micros: grant.capacity.as_micros() };
             self.oracle.mail.push(mail);
-            if self.resources[index].kind == Kind::Gauge && !mail.micros.is_multiple_of(1_000_000) {
+            let is_gauge = grant.generation == Some(Grant::GAUGE) && self.knows_kind(party);
+            if is_gauge && !mail.micros.is_multiple_of(1_000_000) {
                 self.oracle.fail(23, || format!("{party:?} is granted {} of a gauge", grant.capacity));
             }
         }

@@ -269,12 +269,15 @@ impl Town {
                 )
             });
         }
-        let gauge = self.resources[usize::from(resource)].kind == Kind::Gauge;
+        let gauge = books.counted == Kind::Gauge;
         for child in &books.children {
             if child.entries > MOST_ENTRIES {
                 self.oracle.fail(21, || format!("task {task} keeps {} grants of one holder", child.entries));
             }
-            if gauge && !child.charge.as_micros().is_multiple_of(Amount::MICROS_PER_UNIT) {
+            if gauge
+                && self.shows_kind(child)
+                && !child.charge.as_micros().is_multiple_of(Amount::MICROS_PER_UNIT)
+            {
                 self.oracle.fail(23, || format!("task {task} charges {} of a gauge", child.charge));
             }
         }
@@ -389,12 +392,13 @@ impl Town {
     pub(crate) fn check_debts(&mut self, task: u32) {
         let now = self.local(Party::Task(task));
         for resource in 0..self.resources.len() as u16 {
-            // Units of a gauge that were recalled may be used as long as their lease is renewed.
-            let rate = self.resources[usize::from(resource)].kind == Kind::Rate;
             let owing = self.oracle.seen[self.oracle.at(task, resource)].owing;
-            if rate
-                && owing.is_some_and(|owing| owing < now)
+            if owing.is_some_and(|owing| owing < now)
                 && let Some(books) = self.books_of(task, resource).filter(|books| books.in_debt)
+                // Units of a gauge that were recalled may be used as long as their lease is renewed, and so is what is out
+                // below of another kind.
+                && books.counted == Kind::Rate
+                && !books.changes_kind
             {
                 self.oracle.fail(5, || {
                     format!("task {task} has {} of r{resource} out a lease after the cut", books.total)

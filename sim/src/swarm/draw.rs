@@ -1,6 +1,7 @@
 //! What the town of a seed is like.
 
 mod clocks;
+mod kinds;
 mod memory;
 
 use std::time::Duration;
@@ -110,6 +111,7 @@ pub fn plan(seed: u64, options: &Options) -> TownPlan {
     };
     memory::remember(seed, options, &mut plan);
     clocks::pause(seed, options, &mut plan);
+    kinds::change(seed, options, &mut plan);
     plan
 }
 

@@ -19,7 +19,7 @@ use crate::dice::Dice;
 use crate::faults::{Mischief, Tally};
 use crate::oracle::{Holding, Oracle};
 use crate::place::{FLOOR_LEASES, Place, Task};
-use crate::plan::{ClientPlan, Election, Keeps, Link, PREFIX, PlacePlan, Terms, TownPlan};
+use crate::plan::{ClientPlan, Election, Hold, Keeps, Link, PREFIX, PlacePlan, Terms, TownPlan};
 use crate::process::Process;
 use crate::registry::Registry;
 use crate::story::Story;
@@ -135,9 +135,9 @@ pub(crate) fn repository(
             Fallback::Pessimistic | Fallback::Optimistic => SafeCapacity::Fixed(Amount::ZERO),
         },
         learning,
-        rotate: resource.rotate,
-        quantum: resource.quantum,
-        burst: resource.burst,
+        rotate: resource.rotate.filter(|_| resource.kind == Kind::Gauge),
+        quantum: resource.quantum.filter(|_| resource.kind == Kind::Gauge),
+        burst: resource.burst.filter(|_| resource.kind == Kind::Rate),
         small_leases: (resource.kind == Kind::Rate).then_some(resource.small_leases),
         legacy: resource.legacy,
         kind: resource.kind,
@@ -250,7 +250,8 @@ impl Town {
     pub(super) fn admit(&mut self, plan: &ClientPlan, twin_of: Option<u32>) -> u32 {
         let index = self.clients.len() as u32;
         let first = self.holdings.len() as u32;
-        self.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold)));
+        let kind = |hold: &Hold| self.resources[usize::from(hold.resource)].kind;
+        self.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold, kind(hold))));
         self.programs.resize_with(self.holdings.len(), || None);
         self.places[plan.place as usize].clients.push(index);
         self.clients.push(Client {

@@ -125,6 +125,9 @@ impl Town {
             });
             let capacity = if is_outdated { self.oracle.limit_of(index) } else { capacity };
             self.oracle.limit(index, capacity, patience, succession);
+            if let Some(template) = repository.find(id).filter(|_| !is_outdated) {
+                self.oracle.be_of_kind(index, template.kind, patience, succession);
+            }
         }
     }
 

@@ -62,7 +62,7 @@ impl Town {
             let mut session = Session::new(config);
             for hold in holds {
                 let resource = &self.resources[usize::from(hold.resource)];
-                let config = self.holding_config(resource.kind, hold);
+                let config = self.holding_config(hold);
                 session.add(now, resource.id.clone(), config);
                 if hold.is_measured {
                     session.set_peak(now, &resource.id, Said::NOTHING.peak);
@@ -169,7 +169,7 @@ impl Town {
         }
         let client = holding.client;
         let resource = &self.resources[usize::from(holding.resource)];
-        let (id, config) = (resource.id.clone(), self.holding_config(resource.kind, holding));
+        let (id, config) = (resource.id.clone(), self.holding_config(holding));
         let now = self.local(Party::Client(client));
         if let Some(session) = self.clients[client as usize].mind.session() {
             session.add(now, id, config);
@@ -215,13 +215,14 @@ impl Town {
         if !self.says_before() {
             self.say_in_use(hold);
         }
+        self.hear_of_kind(hold, change);
     }
 }
 
 impl Town {
-    fn holding_config(&self, kind: Kind, holding: &Holding) -> HoldingConfig {
+    fn holding_config(&self, holding: &Holding) -> HoldingConfig {
         HoldingConfig {
-            kind: match kind {
+            kind: match holding.kind {
                 Kind::Rate => Counting::Rate,
                 Kind::Gauge => Counting::Gauge,
             },

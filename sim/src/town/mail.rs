@@ -35,6 +35,8 @@ pub(crate) enum Event {
     Hit(u32),
     /// A life of a client takes up a resource that it dropped.
     Take(u32, u32),
+    /// A program that was told of another kind comes back as that, in the same life of its client.
+    Reopen(u32, u32),
     /// A process that was frozen goes on.
     Thaw(Party),
     Mischief(Mischief),

@@ -76,6 +76,7 @@ impl Town {
             Mischief::DamageFile => self.damage_some_file(),
             Mischief::Move => self.change_memory(),
             Mischief::Pause => self.pause_some(),
+            Mischief::Kind => self.change_kind(),
         }
     }
 

@@ -36,7 +36,7 @@ impl Town {
     /// there.
     pub(super) fn begin_program(&mut self, hold: u32) {
         let holding = &self.holdings[hold as usize];
-        let kind = self.resources[usize::from(holding.resource)].kind;
+        let kind = self.kind_of(holding);
         let legacy = self.clients[holding.client as usize].way == Way::Legacy;
         let watched = self.rules.watch == Watch::Close && !(legacy && kind == Kind::Gauge);
         let from = holding.is_measured.then(|| self.local(Party::Client(holding.client)));
@@ -206,7 +206,7 @@ impl Town {
         let (client, in_use) = (holding.client, Amount::from_micros(holding.in_use));
         let resource = &self.resources[usize::from(holding.resource)];
         let now = self.local(Party::Client(client));
-        if resource.kind == Kind::Gauge
+        if self.holdings[hold as usize].kind == Kind::Gauge
             && let Some(session) = self.clients[client as usize].mind.session()
         {
             session.set_in_use(now, &resource.id, in_use);

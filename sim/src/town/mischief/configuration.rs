@@ -102,7 +102,7 @@ impl Town {
             5..=15 => share * 2.5 * self.dice.fraction(),
             _ => share * 20.0 * self.dice.fraction(),
         };
-        match self.resources[index].kind {
+        match self.kind_of(&self.holdings[hold as usize]) {
             Kind::Rate => wants,
             Kind::Gauge => wants.ceil(),
         }

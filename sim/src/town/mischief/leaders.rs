@@ -8,7 +8,7 @@ use crate::town::{Event, Town};
 
 impl Town {
     /// A task dies, and is back after a while.
-    pub(super) fn overthrow(&mut self, task: u32) -> bool {
+    pub(in crate::town) fn overthrow(&mut self, task: u32) -> bool {
         let said = self.dice.chance(500);
         let back = self.spell();
         if !self.is_mortal(task) {

@@ -1,0 +1,125 @@
+//! The kinds of resources: nothing is used of one as a rate while units of it are in use, and in the end nothing as what it
+//! was before.
+
+use lessor_proto::Time;
+use lessor_proto::message::HolderKind;
+use lessor_server::node::ChildBook;
+use lessor_server::repository::Kind;
+
+use super::LINGERS;
+use crate::faults::Mischief;
+use crate::plan::{Election, Way};
+use crate::process::Party;
+use crate::town::Town;
+
+/// The kind of a resource, and what is used of it as which.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    /// The kind by which the last leader of the root acts.
+    now: Kind,
+    /// Until when something may be used as the other kind.
+    until: Time,
+    /// What clients use that say what they take it for, in millionths: as a rate, and as a gauge.
+    used: [u128; 2],
+}
+
+// === impl Counted ===
+
+impl Counted {
+    pub(super) fn new(kind: Kind) -> Counted {
+        Counted { now: kind, until: Time::ZERO, used: [0; 2] }
+    }
+
+    /// Whether units may be out, of this kind or of the one before.
+    pub(super) fn has_units(&self) -> bool {
+        self.now == Kind::Gauge || self.used[Kind::Gauge as usize] > 0
+    }
+
+    /// What is used as the kind that is not in force.
+    fn left(&self) -> u128 {
+        match self.now {
+            Kind::Rate => self.used[Kind::Gauge as usize],
+            Kind::Gauge => self.used[Kind::Rate as usize],
+        }
+    }
+}
+
+// === impl Oracle ===
+
+impl super::Oracle {
+    /// The root acts by that kind from here on. What was granted of another may be used until `patience`; under a new leader
+    /// of the root, what was still being taken back as well.
+    pub(crate) fn be_of_kind(&mut self, resource: usize, kind: Kind, patience: Time, succession: bool) {
+        let counted = &mut self.kinds[resource];
+        if counted.now != kind || succession {
+            (counted.now, counted.until) = (kind, patience);
+        }
+    }
+}
+
+// === impl Town ===
+
+impl Town {
+    fn changes_kinds(&self) -> bool {
+        self.rules.faults.every(Mischief::Kind).is_some()
+    }
+
+    /// Whether all who come to lead know what was out before, and of which kind.
+    fn remembers(&self) -> bool {
+        self.rules.election != Election::Alone && self.rules.memory.etcd.is_none()
+    }
+
+    /// Whether a holder knows which kind it holds. Where kinds are changed clients of Doorman's go on with the number that they
+    /// have, also of what has become a gauge.
+    pub(super) fn knows_kind(&self, party: Party) -> bool {
+        let is_legacy = |client: u32| self.clients[client as usize].way == Way::Legacy;
+        !self.changes_kinds() || !matches!(party, Party::Client(client) if is_legacy(client))
+    }
+
+    /// Whether what a holder shows is of the kind that it says. Where kinds are changed clients of Doorman's say none, and nodes
+    /// that remember nothing do not know what they have from before.
+    pub(super) fn shows_kind(&self, child: &ChildBook) -> bool {
+        let shows = match child.kind {
+            HolderKind::Node => self.remembers(),
+            HolderKind::Client => child.incarnation.is_some(),
+        };
+        shows || !self.changes_kinds()
+    }
+
+    /// What is used as which kind. It is judged where all remember: nodes that are about to change show to a leader who does not
+    /// what they have from before as what it will be. Clients of Doorman's do not say what they take a resource for, and count
+    /// as neither.
+    pub(super) fn check_kinds(&mut self) {
+        if !self.changes_kinds() {
+            return;
+        }
+        let mut used = vec![[0_u128; 2]; self.resources.len()];
+        for holding in &self.holdings {
+            if self.clients[holding.client as usize].way != Way::Legacy {
+                used[usize::from(holding.resource)][holding.kind as usize] += u128::from(self.uses(holding));
+            }
+        }
+        for (index, used) in used.into_iter().enumerate() {
+            let counted = &mut self.oracle.kinds[index];
+            counted.used = used;
+            let (left, kind, over) = (counted.left(), counted.now, self.now > counted.until);
+            if left > 0 && kind == Kind::Rate {
+                // Units in use are kept as long as their lease is renewed; nothing is granted meanwhile.
+                counted.until = counted.until.max(self.now + LINGERS);
+            }
+            let [rate, units] = used;
+            if !self.remembers() {
+                continue;
+            }
+            if rate > 0 && units > 0 {
+                self.oracle.fail(27, || {
+                    format!("{rate} millionths of r{index} are used a second, and {units} as units")
+                });
+            } else if left > 0 && over {
+                self.oracle.fail(27, || {
+                    format!("r{index} has been a {kind:?} for a lease, and {left} millionths are used as the other")
+                });
+            }
+        }
+    }
+}
