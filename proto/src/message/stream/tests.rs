@@ -306,7 +306,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
 }
 
 fn down(to: HolderKind) -> impl Strategy<Value = Down> {
-    let wait = prop::option::of((0..u64::MAX).prop_map(Duration::from_millis));
+    let wait = option::of((0..u64::MAX).prop_map(Duration::from_millis));
     let welcome = (any::<u64>(), any::<bool>(), wait, 1..u64::MAX);
     prop_oneof![
         welcome.prop_map(|(epoch, claims_open, claims_open_in, heartbeat)| {
