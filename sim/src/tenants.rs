@@ -57,7 +57,7 @@ const BEGIN: Duration = Duration::from_secs(5);
 pub struct Run {
     /// How many clients the domain reaches.
     pub clients: usize,
-    /// How many servers stand between a client and the end of the tree, the root among them: with two there are two leaves, with
+    /// The servers from a client up to the root: with two there are two leaves, with
     /// three four, below two nodes. Clients ask the leaves in turn.
     pub levels: u32,
     /// Which of them, when.

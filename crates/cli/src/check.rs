@@ -67,8 +67,8 @@ fn note_domains(template: &Template, domains: &Domains) {
              times as much"
         }
         Scope::Shared => {
-            "scope shared: clients of one server tell each other, so a domain that is served below several leaves may \
-             use as many times as much"
+            "scope shared: clients tell each other through servers that have the same domains, and may pass a limit by what \
+             is still under way"
         }
         Scope::Strict => return,
     };

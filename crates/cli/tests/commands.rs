@@ -124,7 +124,10 @@ async fn check_says_what_was_made_of_policies_and_what_they_do_not_do() {
     std::fs::write(path, text.replace("client", "shared")).unwrap();
     let Outcome { code, err, .. } = run(&["check", path]).await;
     assert_eq!((code, err.lines().count()), (Some(0), 2), "{err}");
-    assert!(err.contains("scope shared: clients of one server tell each other"), "{err}");
+    assert!(
+        err.contains("scope shared: clients tell each other through servers that have the same domains"),
+        "{err}"
+    );
 
     let strict = "scope: strict\n      default: {hard_limit: 80}\n";
     let (before, _) = text.split_once("scope").unwrap();

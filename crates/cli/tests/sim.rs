@@ -269,16 +269,19 @@ async fn scopes_are_compared_with_every_traffic() {
     let scopes = ["client", "shared, at once", "shared, confirmed", "strict"];
     let mut wanted = Vec::new();
     for scope in scopes {
-        for traffic in ["uniform", "skewed", "moving"] {
-            wanted.extend([1, 2].map(|seed| (scope, traffic, seed)));
+        for levels in 1..=if scope.starts_with("shared") { 3 } else { 1 } {
+            for traffic in ["uniform", "skewed", "moving"] {
+                wanted.extend([1, 2].map(|seed| (scope, levels, traffic, seed)));
+            }
         }
     }
     assert_eq!(lines.len(), wanted.len(), "{said}");
-    for (line, (scope, traffic, seed)) in lines.iter().zip(wanted) {
+    for (line, (scope, levels, traffic, seed)) in lines.iter().zip(wanted) {
         assert_eq!(
             (&line["scope"], &line["traffic"], &line["seed"], &line["clients"], &line["seconds"]),
             (&scope.into(), &traffic.into(), &seed.into(), &4.into(), &20.into())
         );
+        assert_eq!(line["levels"], levels, "{line}");
         let count = |of: &str| line[of].as_u64().unwrap_or_else(|| panic!("no {of} in {line}"));
         assert!(count("asked") > 0 && count("granted") + count("refused") <= count("asked"), "{line}");
         assert!(count("unexcused") <= count("incorrect") && count("incorrect") <= count("refused"), "{line}");
@@ -299,7 +302,7 @@ async fn a_comparison_of_scopes_is_a_table_in_which_seeds_are_added_up() {
     let table = async |seeds: &'static str| {
         let said = succeed(&["domains", "--seconds", "20", "--clients", "4", "--seeds", seeds]).await;
         let granted: Vec<u64> = said.lines().filter_map(granted).collect();
-        assert_eq!(granted.len(), 12, "{said}");
+        assert_eq!(granted.len(), 24, "{said}");
         (said, granted)
     };
     let (said, both) = table("1..2").await;

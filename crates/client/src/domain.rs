@@ -47,7 +47,7 @@
 //!
 //! # Deliberately absent
 //!
-//! What others do below another server. Chance, and clocks.
+//! Chance, and clocks.
 
 mod clocks;
 mod counts;

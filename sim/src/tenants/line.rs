@@ -18,6 +18,8 @@ pub struct Line {
     pub traffic: String,
     /// How many they are.
     pub clients: usize,
+    /// Servers from a client up to the root.
+    pub levels: u32,
     /// The time in which requests come.
     pub seconds: u64,
     /// What chance was drawn from.
@@ -50,6 +52,7 @@ impl Line {
             scope: run.way.to_string(),
             traffic: run.traffic.to_string(),
             clients: run.clients,
+            levels: run.levels,
             seconds: run.seconds,
             seed,
             policy: run.policy(),

@@ -225,7 +225,7 @@ impl World<'_> {
     fn act(&mut self, from: Party, action: Action) {
         match action {
             Action::Connect { id, hello, .. } => {
-                self.send(from, id, Sent::Stream(Box::new(Up::Hello(hello))))
+                self.send(from, id, Sent::Stream(Box::new(Up::Hello(hello))));
             }
             Action::Send { id, up } => self.send(from, id, Sent::Stream(Box::new(up))),
             Action::Ask { id, ask, .. } => self.send(from, id, Sent::Ask(Box::new(ask))),

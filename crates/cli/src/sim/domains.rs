@@ -10,6 +10,8 @@ use super::range::Seeds;
 
 /// How many clients a domain reaches, if no number is given.
 const CLIENTS: [usize; 2] = [4, 16];
+/// The levels of servers of the deepest tree.
+const LEVELS: u32 = 3;
 /// For how long requests come, in seconds, if no number is given.
 const SECONDS: u64 = 600;
 /// The longest that can be said: a year.
@@ -17,9 +19,9 @@ const MOST_SECONDS: u64 = 31_536_000;
 
 /// What the columns mean.
 const KEY: &str = "\
-over: granted beyond one who is asked for every hit; incorrect: refused, where whoever knew all hits would have granted it;
-unexcused: those of them that no message explains that was still under way; messages: of all kinds, those for leases among
-them, up and down, a client and second
+levels: of servers, with two leaves below a root, or with four below two nodes; over: granted beyond one who is asked for
+every hit; incorrect: refused, where whoever knew all hits would have granted it; unexcused: those of them that no message
+explains that was still under way; messages: of all kinds, those for leases among them, up and down, a client and second
 ";
 
 /// What is compared.
@@ -79,9 +81,15 @@ impl Comparison {
         let counts = self.clients.map_or(CLIENTS.to_vec(), |clients| vec![clients]);
         Way::SCOPES.into_iter().flat_map(move |way| {
             let counts = counts.clone();
-            Traffic::ALL.into_iter().flat_map(move |traffic| {
-                let run = Run { traffic, way, seconds, contract: way.contract(), ..Run::default() };
-                counts.clone().into_iter().map(move |clients| Run { clients, ..run.clone() })
+            // Only clients that tell each other what they do depend on where they meet.
+            let levels = if matches!(way, Way::Shared(_)) { 1..=LEVELS } else { 1..=1 };
+            levels.flat_map(move |levels| {
+                let counts = counts.clone();
+                Traffic::ALL.into_iter().flat_map(move |traffic| {
+                    let run =
+                        Run { traffic, way, levels, seconds, contract: way.contract(), ..Run::default() };
+                    counts.clone().into_iter().map(move |clients| Run { clients, ..run.clone() })
+                })
             })
         })
     }
@@ -97,8 +105,8 @@ impl Comparison {
             if first == last { format!("seed {first}") } else { format!("seeds {first} to {last} added up") };
         format!(
             "policy {usual}; strict, as a lease does not burst and rest: {strict}\n\
-             {rate} requests a second of all clients together while the domain is busy, for {seconds} s; {} ms to the \
-             server; {seeds}",
+             {rate} requests a second of all clients together while the domain is busy, for {seconds} s; {} ms from \
+             one to the next; {seeds}",
             delay.as_millis()
         )
     }
@@ -108,7 +116,7 @@ fn head() -> String {
     line(
         "scope",
         "traffic",
-        &["clients", "asked", "granted", "over", "refused", "incorrect", "unexcused", "messages"],
+        &["levels", "clients", "asked", "granted", "over", "refused", "incorrect", "unexcused", "messages"],
     )
 }
 
@@ -116,6 +124,7 @@ fn head() -> String {
 fn row(run: &Run, sum: &Report, seeds: u64) -> String {
     let client_seconds = run.clients as f64 * run.seconds as f64 * seeds as f64;
     let cells = [
+        run.levels.to_string(),
         run.clients.to_string(),
         sum.asked.to_string(),
         sum.granted.to_string(),
@@ -129,7 +138,7 @@ fn row(run: &Run, sum: &Report, seeds: u64) -> String {
 }
 
 /// Columns of one width, as rows come before the last of them is known.
-fn line(scope: &str, traffic: &str, figures: &[&str; 8]) -> String {
+fn line(scope: &str, traffic: &str, figures: &[&str; 9]) -> String {
     let figures: String = figures.iter().map(|figure| format!("{figure:>11}")).collect();
     format!("{scope:<19}{traffic:<7}{figures}")
 }

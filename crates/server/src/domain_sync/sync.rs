@@ -112,7 +112,7 @@ impl DomainSync {
     pub fn handle(&mut self, now: Time, event: DomainEvent) {
         match event {
             DomainEvent::Serves { resource, policies: Some(policies) } => {
-                self.serve(now, resource, policies);
+                self.serve(now, &resource, policies);
             }
             DomainEvent::Serves { resource, policies: None } => {
                 if let Some(Shared { booked: Some(at), .. }) = self.resources.remove(&resource) {
@@ -198,12 +198,12 @@ impl DomainSync {
         }
     }
 
-    fn serve(&mut self, now: Time, id: ResourceId, policies: Arc<Policies>) {
+    fn serve(&mut self, now: Time, id: &ResourceId, policies: Arc<Policies>) {
         let fresh = || Shared { policies: Arc::clone(&policies), domains: None, stream: None, booked: None };
         let shared = self.resources.entry(id.clone()).or_insert_with(fresh);
         if shared.policies.version() != policies.version() {
             shared.policies = Arc::clone(&policies);
-            self.with(&id, |domains| domains.follow(now, policies));
+            self.with(id, |domains| domains.follow(now, policies));
         }
     }
 

@@ -9,6 +9,7 @@ use lessor_proto::{ResourceId, Time};
 use super::parent::Above;
 use super::{Node, NodeStatus, Peer};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
+use crate::resource::Resource;
 
 /// What a node has to do with shared domains.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +98,7 @@ impl Node {
 
     /// Lets the synchronisation of domains know by what policies those of a resource are shared, if that has changed.
     pub(super) fn note_policies(&mut self, now: Time, id: &ResourceId) {
-        let policies = self.resources.get(id).and_then(|resource| resource.shared_policies());
+        let policies = self.resources.get(id).and_then(Resource::shared_policies);
         let version = policies.as_ref().map(|policies| policies.version());
         if self.sharing.served.get(id).copied() == version {
             return;
@@ -108,7 +109,7 @@ impl Node {
         }
         self.sharing.note(now, DomainEvent::Serves { resource: id.clone(), policies });
         self.sharing.above.remove(id);
-        self.note_streams(now, &[id.clone()]);
+        self.note_streams(now, std::slice::from_ref(id));
     }
 
     /// Lets it know on which streams the node above grants what.

@@ -149,7 +149,7 @@ impl Driver {
 
     /// The news of domains that came out last for a stream have been taken.
     pub(in crate::shell) fn domains_ready(&self, seat: Seat) {
-        self.domains.visit_for(seat, |sync, now, peer| sync.ready(now, peer));
+        self.domains.visit_for(seat, DomainSync::ready);
     }
 
     /// Says to the node above what domains did below.
