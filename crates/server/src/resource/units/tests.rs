@@ -183,6 +183,8 @@ proptest! {
         let mut pool = Pool::default();
         let (mut now, mut inflow, deep) = (0u64, 0u128, depth(limit));
         let mut sends: Vec<(u128, u128)> = Vec::new();
+        // Units of those who have left, each until its time is over.
+        let mut left: Vec<(Time, u64)> = Vec::new();
         for event in events {
             match event {
                 Event::Pass(millis) => {
@@ -190,7 +192,11 @@ proptest! {
                     now += millis;
                 }
                 Event::Join(slot, rate) => pool.join(slot, rate),
-                Event::Leave(slot) => pool.leave(slot),
+                Event::Leave(slot) => {
+                    let units = pool.members.get(&slot).map(|member| member.out.until.clone());
+                    left.extend(units.unwrap_or_default());
+                    pool.leave(slot);
+                }
                 Event::Ask(slot, n, keep) => {
                     let sent = pool.members.get(&slot).map_or(0, |member| member.sent);
                     pool.ask(at(now), slot, &asked(sent + n, keep, 0));
@@ -204,9 +210,11 @@ proptest! {
             sends.push((inflow, u128::from(sent)));
             prop_assert!((pool.out.units + pool.bucket.tokens()) * Amount::MICROS_PER_UNIT <= deep);
             prop_assert_eq!(pool.out.units, pool.out.until.values().sum::<u64>());
-            let members: u64 = pool.members.values().map(|member| member.out.units).sum();
-            // Those of who has left are out as well, and those whose time is over are noticed when the member says something.
-            prop_assert!(pool.members.len() < 8 || pool.out.units <= members);
+            // Of those whose time is not over each is of a member, or of one that has left.
+            let live = |out: &Out| -> u64 { out.until.range(at(now + 1)..).map(|(_, units)| units).sum() };
+            let members: u64 = pool.members.values().map(|member| live(&member.out)).sum();
+            left.retain(|&(until, _)| at(now + 1) <= until);
+            prop_assert_eq!(live(&pool.out), members + left.iter().map(|&(_, units)| units).sum::<u64>());
             prop_assert_eq!(pool.rate, pool.members.values().map(|member| member.rate).sum::<u64>());
         }
         for first in 0..sends.len() {
