@@ -101,7 +101,7 @@ async fn whale(channel: Channel, half: f64, mut ended: oneshot::Receiver<()>) {
             }
             () = clock::sleep_until(next) => {
                 wants = if wants > 0.0 { 0.0 } else { half };
-                next = next + BETWEEN_CHANGES;
+                next += BETWEEN_CHANGES;
             }
             down = downs.message() => {
                 let Some(Down::Grants(grants)) = down.expect("the stream goes on").and_then(|down| down.message) else {
