@@ -27,7 +27,7 @@ use tracing::{debug, info, warn};
 
 use self::domains::{DomainRoom, Notice};
 use self::house::House;
-pub(super) use self::house::{Connected, Seat, Upward};
+pub(super) use self::house::{Connected, Outbox, Seat, Upward};
 use self::turns::Turns;
 use super::etcd::Authority;
 use crate::node::{FromParent, Node, NodeConfig, NodeStatus, Peer, StatusQuery};
@@ -451,9 +451,9 @@ mod tests {
     }
 
     /// A stream, and what comes down it.
-    fn connected(driver: &Driver, holder: &str) -> (Seat, mpsc::Receiver<Down>) {
+    fn connected(driver: &Driver, holder: &str) -> (Seat, Outbox) {
         let Connected { seat, mut outbox, .. } = driver.connect(&hello(holder)).unwrap();
-        assert!(matches!(outbox.try_recv(), Ok(Down::Welcome(_))));
+        assert!(matches!(*outbox.try_recv().unwrap(), Down::Welcome(_)));
         (seat, outbox)
     }
 

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use super::driver::{Connected, Driver, Seat, Unanswered};
+use super::driver::{Connected, Driver, Outbox, Seat, Unanswered};
 use super::grpc::{refused, unanswered};
 
 /// How long somebody who has opened a stream may take to say who it is.
@@ -34,11 +34,11 @@ pub struct Downs {
     /// Absent of a stream that only says who leads.
     seat: Option<Seat>,
     kind: HolderKind,
-    outbox: mpsc::Receiver<Down>,
+    outbox: Outbox,
     /// News of domains.
-    news: mpsc::Receiver<Down>,
+    news: Outbox,
     /// Reports that did not reach the node.
-    refusals: mpsc::Receiver<wire::SessionDown>,
+    refusals: mpsc::Receiver<Box<wire::SessionDown>>,
     end: Arc<End>,
     reader: Option<AbortHandle>,
 }
@@ -52,7 +52,7 @@ struct Reader {
     seat: Seat,
     kind: HolderKind,
     ups: Streaming<wire::SessionUpRequest>,
-    refusals: mpsc::Sender<wire::SessionDown>,
+    refusals: mpsc::Sender<Box<wire::SessionDown>>,
 }
 
 /// Opens a stream: waits for the hello, connects, and begins to read.
@@ -67,7 +67,7 @@ pub(super) async fn open(
         Ok(connected) => connected,
         Err(Unanswered::NotLeading(leader)) => {
             let (only, outbox) = mpsc::channel(1);
-            only.try_send(Down::Redirect(leader)).expect("it has room for one");
+            only.try_send(Box::new(Down::Redirect(leader))).expect("it has room for one");
             let (_, news) = mpsc::channel(1);
             let (seat, kind, reader) = (None, hello.kind, None);
             return Ok(Downs { driver, seat, kind, outbox, news, refusals, end, reader });
@@ -130,7 +130,7 @@ impl Reader {
         };
         let message = wire::session_down::Message::Refused(refused);
         // Nobody listens when the stream has ended.
-        let _ = self.refusals.send(wire::SessionDown { message: Some(message) }).await;
+        let _ = self.refusals.send(Box::new(wire::SessionDown { message: Some(message) })).await;
     }
 }
 
@@ -151,7 +151,7 @@ impl Stream for Downs {
         let this = &mut *self;
         if let Poll::Ready(Some(refused)) = this.refusals.poll_recv(cx) {
             this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
-            return Poll::Ready(Some(Ok(this.count(refused))));
+            return Poll::Ready(Some(Ok(this.count(*refused))));
         }
         if let (Poll::Ready(Some(news)), Some(seat)) = (this.news.poll_recv(cx), this.seat) {
             this.driver.domains_ready(seat);
@@ -159,7 +159,7 @@ impl Stream for Downs {
         }
         match ready!(this.outbox.poll_recv(cx)) {
             Some(down) => {
-                if let Down::Refused { .. } = down {
+                if let Down::Refused { .. } = *down {
                     this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
                 }
                 let next = this.seat.map_or(Ok(()), |seat| this.driver.ready(seat)).map_err(unanswered);

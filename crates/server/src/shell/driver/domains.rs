@@ -27,7 +27,7 @@ pub(super) enum Notice {
     /// The node was replaced, for the time of this term.
     Anew(u64, Box<DomainSync>),
     /// A stream was opened, down which news go by this.
-    Connected(Peer, mpsc::Sender<Down>),
+    Connected(Peer, mpsc::Sender<Box<Down>>),
     /// Something that the synchronisation has to know.
     Event(DomainEvent),
 }
@@ -46,7 +46,7 @@ pub(super) struct Floor {
     sync: DomainSync,
     term: u64,
     notices: mpsc::UnboundedReceiver<Notice>,
-    outboxes: BTreeMap<Peer, mpsc::Sender<Down>>,
+    outboxes: BTreeMap<Peer, mpsc::Sender<Box<Down>>>,
     /// Until when the task sleeps.
     planned: Time,
 }
@@ -92,13 +92,13 @@ impl DomainRoom {
         floor.hear(now);
         let Floor { sync, outboxes, .. } = &mut *floor;
         let takes =
-            |peer| outboxes.get(&peer).is_some_and(|outbox: &mpsc::Sender<Down>| outbox.capacity() > 0);
+            |peer| outboxes.get(&peer).is_some_and(|outbox: &mpsc::Sender<Box<Down>>| outbox.capacity() > 0);
         let mut reports = Vec::new();
         for _ in 0..TURN {
             match sync.poll(now, takes) {
                 // It has room, and only this task fills it; nobody reads it when the stream has ended.
                 Some(DomainOutput::News { peer, news }) => {
-                    let _ = outboxes.get(&peer).map(|outbox| outbox.try_send(Down::Domains(news)));
+                    let _ = outboxes.get(&peer).map(|outbox| outbox.try_send(Box::new(Down::Domains(news))));
                 }
                 Some(DomainOutput::Report(report)) => reports.push(report),
                 None => break,

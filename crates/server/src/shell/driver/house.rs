@@ -18,6 +18,9 @@ use crate::repository::Repository;
 /// The node gives out one message a stream, and the next when that has been taken.
 const OUTBOX: usize = 1;
 
+/// What comes out for a stream. A channel sets memory aside for 32 of what goes through it, so messages are boxed.
+pub(in crate::shell) type Outbox = mpsc::Receiver<Box<Down>>;
+
 /// What is to be done with the node above.
 #[derive(Debug)]
 pub(crate) enum Upward {
@@ -40,9 +43,9 @@ pub(in crate::shell) struct Seat {
 pub(in crate::shell) struct Connected {
     pub(in crate::shell) seat: Seat,
     /// What is due to it.
-    pub(in crate::shell) outbox: mpsc::Receiver<Down>,
+    pub(in crate::shell) outbox: Outbox,
     /// News of domains.
-    pub(in crate::shell) news: mpsc::Receiver<Down>,
+    pub(in crate::shell) news: Outbox,
 }
 
 /// The node and its outboxes.
@@ -59,7 +62,7 @@ pub(super) struct House {
     pub(super) clocks: clock::Watch,
     /// How often the node, or its absence, has been replaced.
     term: u64,
-    outboxes: BTreeMap<Peer, mpsc::Sender<Down>>,
+    outboxes: BTreeMap<Peer, mpsc::Sender<Box<Down>>>,
     /// Streams at a time.
     limit: usize,
     /// To whoever carries out what is to be done with the node above.
@@ -129,7 +132,7 @@ impl House {
         self.note(Notice::Anew(self.term, Box::default()));
         for outbox in std::mem::take(&mut self.outboxes).into_values() {
             // Who has not read the last message yet finds out when the stream ends.
-            let _ = outbox.try_send(Down::Redirect(leader.clone()));
+            let _ = outbox.try_send(Box::new(Down::Redirect(leader.clone())));
         }
         (self.leader, self.epoch) = (leader, epoch);
     }
@@ -211,7 +214,7 @@ impl House {
         while let Some(output) = node.poll_said(now) {
             match output {
                 Output::Send { peer, down } => {
-                    let sent = self.outboxes.get(&peer).map(|outbox| outbox.try_send(down));
+                    let sent = self.outboxes.get(&peer).map(|outbox| outbox.try_send(Box::new(down)));
                     // A stream that has just ended is not there any more, or takes nothing.
                     let is_full = matches!(sent, Some(Err(TrySendError::Full(_))));
                     assert!(!is_full, "stream {peer}: a second message before the first was taken");

@@ -187,9 +187,8 @@ mod tests {
         Ask, Band, Down, Grant, Hello, HolderKind, Report, StreamReport, Up, WallClock,
     };
     use lessor_proto::{Amount, ClientId, ResourceId};
-    use tokio::sync::mpsc;
 
-    use super::super::house::Connected;
+    use super::super::{Connected, Outbox};
     use super::*;
     use crate::node::NodeConfig;
     use crate::repository::{Glob, Repository, Template};
@@ -213,11 +212,11 @@ mod tests {
     }
 
     /// A stream that wants so much and has taken its welcome and what it was granted at once, if anything.
-    fn listener(driver: &Driver, name: &str, amount: f64) -> (Seat, mpsc::Receiver<Down>) {
+    fn listener(driver: &Driver, name: &str, amount: f64) -> (Seat, Outbox) {
         let holder = ClientId::new(name, 256).unwrap();
         let hello = Hello { kind: HolderKind::Client, holder, incarnation: 7, line: None };
         let Connected { seat, mut outbox, .. } = driver.connect(&hello).unwrap();
-        assert!(matches!(outbox.try_recv(), Ok(Down::Welcome(_))));
+        assert!(matches!(*outbox.try_recv().unwrap(), Down::Welcome(_)));
         driver.ready(seat).unwrap();
         let reports = vec![wants(amount)];
         driver
@@ -229,8 +228,8 @@ mod tests {
         (seat, outbox)
     }
 
-    fn grant(outbox: &mut mpsc::Receiver<Down>) -> Option<Grant> {
-        match outbox.try_recv().ok()? {
+    fn grant(outbox: &mut Outbox) -> Option<Grant> {
+        match *outbox.try_recv().ok()? {
             Down::Grants(mut grants) => grants.pop(),
             other => panic!("{other:?}"),
         }
