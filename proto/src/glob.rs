@@ -27,17 +27,17 @@ pub struct Glob {
     chunks: Vec<Chunk>,
 }
 
-/// What is wrong with a pattern, and where.
+/// The fault of a pattern, and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{fault} at character {at}")]
 pub struct BadGlob {
     /// Which character of the pattern, from 1.
     pub at: usize,
-    /// What is wrong there.
+    /// The fault at that character.
     pub fault: GlobFault,
 }
 
-/// What can be wrong with a pattern.
+/// A fault of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GlobFault {
     /// There is nothing; no name is empty.
@@ -64,7 +64,7 @@ struct Chunk {
     terms: Vec<Term>,
 }
 
-/// What matches one character.
+/// A part of a pattern that matches one character.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Term {
     Literal(char),
@@ -144,8 +144,8 @@ impl fmt::Debug for Glob {
 // === impl Chunk ===
 
 impl Chunk {
-    /// What is left of `name` behind the first place that the star before lets this chunk have, and fits; the last
-    /// chunk must leave nothing.
+    /// The rest of `name` behind this chunk, at the first place that the star before lets it have and where it
+    /// fits; the last chunk must leave nothing.
     fn settle<'a>(&self, name: &'a str, last: bool) -> Option<&'a str> {
         let mut from = name;
         loop {
@@ -162,7 +162,7 @@ impl Chunk {
         }
     }
 
-    /// What is left of `name` behind this chunk, if it begins with it.
+    /// The rest of `name` behind this chunk, if `name` begins with it.
     fn strip<'a>(&self, name: &'a str) -> Option<&'a str> {
         let mut chars = name.chars();
         for term in &self.terms {

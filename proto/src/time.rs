@@ -53,7 +53,7 @@ impl Time {
         self.0.checked_sub(u64::try_from(by.as_nanos()).ok()?).map(Time)
     }
 
-    /// How long ago `earlier` was; nothing if it lies ahead.
+    /// The time since `earlier`; zero if it lies ahead.
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -16,9 +16,9 @@ pub struct Agenda<E> {
     near: BinaryHeap<Reverse<Due>>,
     /// The ticks after it, each at its number modulo their count.
     wheel: Vec<Vec<Due>>,
-    /// How many events are in the wheel.
+    /// The number of events in the wheel.
     in_wheel: usize,
-    /// What lies beyond the wheel.
+    /// The events beyond the wheel.
     far: BinaryHeap<Reverse<Due>>,
     tick: u64,
     /// The events themselves, each at its place.
@@ -67,7 +67,7 @@ impl<E> Agenda<E> {
         }
     }
 
-    /// How many events are to come.
+    /// The number of events to come.
     #[must_use]
     pub fn len(&self) -> usize {
         self.events.len() - self.free.len()

@@ -17,43 +17,45 @@ use crate::oracle::Violation;
 use crate::plan::{Link, Terms, TownPlan, Watch, Way};
 use crate::town::{Counts, Town};
 
-/// How large it is, and what happens in it.
+/// The size of a large town, and the events in it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BigTown {
-    /// How many clients, spread evenly over the places of the last level.
+    /// The number of clients, which are spread evenly over the places of the last level.
     pub clients: usize,
-    /// How many children each place of a level has, from the root down.
+    /// The number of children of each place of a level, from the root down.
     pub fan_out: Vec<usize>,
-    /// How long it goes on.
+    /// The length of a run, in minutes.
     pub minutes: u64,
-    /// What all clients want together at first, as a multiple of the capacity.
+    /// The amount that all clients want together at first, as a multiple of the capacity.
     pub load: f64,
-    /// How often some clients change what they want.
+    /// The interval at which some clients change what they want.
     pub step: Duration,
-    /// How many of them, in thousandths.
+    /// The part of the clients that do, in thousandths.
     pub changing: u32,
-    /// How the leases are.
+    /// The terms of the leases.
     pub terms: Terms,
-    /// How they ask.
+    /// The way in which the clients ask.
     pub way: Way,
-    /// How often a leader dies, if ever: of each level in turn, from the root down. Its task is back a second later.
+    /// The time from the death of one leader to that of the next, if any die: of each level in turn, from the root
+    /// down. The task of a dead leader is back a second later.
     pub dying: Option<Duration>,
 }
 
-/// How it went.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BigReport {
     /// Of everything that happened.
     pub hash: u64,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
-    /// What was sent.
+    /// The counts of what was sent.
     pub counts: Counts,
-    /// What clients believe in the end, as a fraction of what they could: the capacity, or all they want.
+    /// The amount that clients believe they hold in the end, as a fraction of the most that they could: the
+    /// capacity, or all they want.
     pub believed: f64,
     /// The least of that at any step, from the second minute on.
     pub least_believed: f64,
-    /// How many leaders have died.
+    /// The number of leaders that have died.
     pub deaths: u64,
 }
 
@@ -152,13 +154,13 @@ impl BigTown {
         self.fan_out.len() + 1
     }
 
-    /// How many servers it has, of several tasks each.
+    /// The number of its servers, of several tasks each.
     #[must_use]
     pub fn places(&self) -> usize {
         self.sizes().sum()
     }
 
-    /// What clients believe, as a fraction of what they could.
+    /// The amount that clients believe they hold, as a fraction of the most that they could.
     fn believed(&self, town: &Town) -> f64 {
         town.total_believed(0) as f64 / 1e6 / town.total_wants(0).min(self.clients as f64)
     }
@@ -171,7 +173,7 @@ impl BigTown {
         (above + round % size) as u32
     }
 
-    /// How many places each level has.
+    /// The number of places of each level.
     fn sizes(&self) -> impl Iterator<Item = usize> {
         let below = self.fan_out.iter().scan(1, |size, children| {
             *size *= children;

@@ -18,7 +18,7 @@ pub(crate) struct Client {
     pub(crate) incarnation: u64,
     pub(crate) mind: Mind,
     pub(crate) process: Process,
-    /// What it holds, in the list of all holdings.
+    /// The range of its holdings in the list of all holdings.
     pub(crate) holds: Range<u32>,
     /// The client of the same id beside which it lives.
     pub(crate) twin_of: Option<u32>,
@@ -28,7 +28,7 @@ pub(crate) struct Client {
     pub(crate) next_look: Time,
 }
 
-/// What decides in a client.
+/// The part of a client that decides.
 #[derive(Debug)]
 pub(crate) enum Mind {
     /// It does not live.

@@ -29,7 +29,7 @@ impl Clock {
     /// The clock that shows the real time.
     pub const REAL: Clock = Clock::new(Time::ZERO, Time::ZERO, PERFECT);
 
-    /// What it shows at `real`, which is not before its rate was last changed.
+    /// The time that it shows at `real`, which is not before its rate was last changed.
     #[must_use]
     pub fn at(&self, real: Time) -> Time {
         let passed = real.as_nanos().saturating_sub(self.real.as_nanos());

@@ -38,15 +38,15 @@ struct Town<'a> {
     tasks: Vec<Task>,
     /// Of every job, its master's position among the tasks.
     masters: Vec<Option<usize>>,
-    /// Who is due when, in the order of the turns.
+    /// The clients and tasks with the times at which they are due, in the order of the turns.
     threads: Vec<Thread>,
-    /// What each client should hold in this second.
+    /// The share that each client should hold in this second.
     fair: Vec<f64>,
     recorder: Recorder,
     trace: Trace,
 }
 
-/// Whoever asks a job for capacity: a client or a server.
+/// A client or a server, as it asks a job for capacity.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asker {
     lease: Option<Lease>,
@@ -57,7 +57,7 @@ struct Asker {
 /// One server of a job.
 #[derive(Clone, Debug, Default)]
 struct Task {
-    /// What it knows, while it is master.
+    /// The state that it has while it is master.
     server: Option<Server>,
     /// The task that it takes for its parent's master, which it remembers whether it is master or not.
     parent: Option<usize>,
@@ -254,7 +254,8 @@ impl Asker {
     }
 }
 
-/// What Doorman's own policy gives each client if everybody asks at once: all they want, or the same part of it.
+/// The share that Doorman's own policy gives each client if everybody asks at once: all they want, or the same
+/// part of it.
 #[must_use]
 pub fn fair_shares(wants: &[f64], capacity: f64) -> Vec<f64> {
     let sum: f64 = wants.iter().sum();

@@ -29,7 +29,7 @@ struct Lease {
     ends: Time,
 }
 
-/// What happened to a key at a revision.
+/// A change of a key at a revision.
 #[derive(Clone, Debug)]
 struct Change {
     revision: u64,
@@ -149,7 +149,7 @@ impl Etcd {
         self.set(key, value, None);
     }
 
-    /// How many changes it remembers.
+    /// The number of changes that it remembers.
     #[must_use]
     pub fn remembers(&self) -> usize {
         self.history.len()
@@ -177,7 +177,7 @@ impl Etcd {
         self.watches.remove(&id);
     }
 
-    /// What there is to be seen on a watch since the last time; nothing after [`Watched::Compacted`].
+    /// Returns what there is to be seen on a watch since the last time; nothing after [`Watched::Compacted`].
     pub fn watched(&mut self, id: u64) -> Vec<Watched> {
         let Some(watch) = self.watches.get_mut(&id) else { return Vec::new() };
         if watch.next <= self.compacted {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::dice::Dice;
 
-/// What goes wrong, until when.
+/// The faults of a town, and the time at which they stop.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Faults {
     /// When it stops.
@@ -16,17 +16,17 @@ pub struct Faults {
     pub twice: u32,
     /// Messages that take long, in thousandths.
     pub slow: u32,
-    /// How much longer they take on average.
+    /// The time by which they take longer, on average.
     pub slow_mean: Duration,
     /// Calls of etcd and answers lost, in thousandths.
     pub etcd_loss: u32,
     /// Calls of etcd and answers that take long, in thousandths; then as much longer as other messages.
     pub etcd_slow: u32,
-    /// How long something goes on, on average: pauses, partitions, absences.
+    /// The length of pauses, partitions and absences, on average.
     pub spell: Duration,
-    /// How long a client goes on wanting the same, on average; nothing: for ever.
+    /// The time for which a client goes on wanting the same, on average; nothing: for ever.
     pub restless: Option<Duration>,
-    /// How long from one mischief of each kind to the next, on average; nothing: it does not happen.
+    /// The time from one mischief of each kind to the next, on average; nothing: it does not happen.
     pub mischief: [Option<Duration>; Mischief::ALL.len()],
 }
 
@@ -105,7 +105,7 @@ pub enum Mischief {
     Kind,
 }
 
-/// How often it did.
+/// The number of times that each fault happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// Requests and answers lost.
@@ -172,7 +172,7 @@ impl Mischief {
     /// The first of them that only some towns can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Mischief::LosePower as usize;
 
-    /// How it is called in reports.
+    /// The name of it in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -262,7 +262,7 @@ impl Faults {
         }
     }
 
-    /// How often `kind` happens.
+    /// The time from one mischief of `kind` to the next, on average, if it happens.
     #[must_use]
     pub fn every(&self, kind: Mischief) -> Option<Duration> {
         self.mischief[kind as usize]
@@ -294,7 +294,7 @@ impl Tally {
         self
     }
 
-    /// How often each kind happened, with what it is called.
+    /// The name of each kind, and the number of times that it happened.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let messages = [
             ("message lost", self.lost),

@@ -38,7 +38,7 @@ struct Lease {
     counts: Counts,
 }
 
-/// How long it waits after trouble, and the shortest time between two requests.
+/// The wait after trouble, and the shortest time between two requests.
 const PAUSE: Duration = Duration::from_secs(1);
 
 // === impl Legacy ===

@@ -41,9 +41,9 @@ pub struct Recorder {
 /// All clients at one moment, in units of capacity.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Totals {
-    /// What they want together.
+    /// The sum of what they want.
     pub wants: f64,
-    /// What they believe they hold together.
+    /// The sum of what they believe they hold.
     pub believes: f64,
     /// Half the sum of what each one's belief differs from its fair share by.
     pub misplaced: f64,
@@ -63,9 +63,9 @@ pub struct Second {
 /// A run, as it was taken down.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recording {
-    /// What there is to share, in units of capacity.
+    /// The capacity to share, in units of capacity.
     pub capacity: f64,
-    /// How many clients there are.
+    /// The number of clients.
     pub clients: usize,
     /// Every second from 0 to the end.
     pub seconds: Vec<Second>,
@@ -101,11 +101,14 @@ pub struct Sample {
 /// All servers of one level, or all clients, in units of capacity.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Level {
-    /// What they want from above: clients what they want, servers what their books say is wanted of them.
+    /// The amount that they want from above: of clients what they want, of servers what their books say is wanted
+    /// of them.
     pub wants: f64,
-    /// What they have given: servers what their books say is leased below them, clients what they believe they may use.
+    /// The amount that they have given: of servers what their books say is leased below them, of clients what they
+    /// believe they may use.
     pub has: f64,
-    /// What they may give: servers what they hold themselves, clients again what they believe they may use.
+    /// The amount that they may give: of servers what they hold themselves, of clients again what they believe they
+    /// may use.
     pub capacity: f64,
 }
 

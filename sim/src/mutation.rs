@@ -20,7 +20,7 @@ pub enum Mutation {
 /// A rule of the driver of a client, taken out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DriverMutation {
-    /// What is in use is said before a change is put into force, and not after.
+    /// The driver says what is in use before it puts a change into force, and not after.
     UseSaidBefore,
     /// A limiter or a gauge hears of less only when more is allowed again.
     LessIsNotTold,
@@ -39,7 +39,7 @@ impl DriverMutation {
 // === impl Mutation ===
 
 impl Mutation {
-    /// What clients lack.
+    /// The rule that clients lack, if it is one of theirs.
     #[must_use]
     pub fn client(self) -> Option<HolderMutation> {
         match self {
@@ -48,7 +48,7 @@ impl Mutation {
         }
     }
 
-    /// What nodes go by.
+    /// The rules that nodes go by.
     #[must_use]
     pub fn node(self) -> Rules {
         match self {
@@ -58,7 +58,7 @@ impl Mutation {
         }
     }
 
-    /// What candidates go by.
+    /// The rules that candidates go by.
     #[must_use]
     pub fn election(self) -> ElectionRules {
         match self {

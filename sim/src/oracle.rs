@@ -42,9 +42,10 @@ pub struct Violation {
     pub at: Time,
     /// Which rule.
     pub rule: Rule,
-    /// How.
+    /// A description of the breach.
     pub what: String,
-    /// What happened last: the real time, the time on the clock of whoever did it, who, and what.
+    /// The last events: of each the real time, the time on the clock of the one that acted, who that was, and what
+    /// happened.
     pub story: String,
 }
 
@@ -52,24 +53,24 @@ pub struct Violation {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rule(pub u8);
 
-/// What the oracle remembers.
+/// The memory of the oracle.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     resources: usize,
-    /// What clients believe of each resource, in millionths.
+    /// The sum of what clients believe they hold, for each resource, in millionths.
     totals: Vec<u128>,
     /// The same of those below each place: by place, then by resource.
     below: Vec<u128>,
     limits: Vec<Limit>,
     flows: Vec<Flow>,
     kinds: Vec<Counted>,
-    /// What was seen of each task and resource last.
+    /// The state of each task and resource when they were last seen.
     seen: Vec<Seen>,
     /// The grants in the message that is being taken in.
     pub(crate) mail: Vec<Mail>,
     broken: Option<(Rule, String)>,
-    /// What an event has touched: tasks whose nodes acted, places whose clients believe something else, and places where
-    /// something may have become of a candidate.
+    /// The tasks and places that an event has touched: tasks whose nodes acted, places whose clients believe
+    /// something else, and places where something may have become of a candidate.
     acted: Vec<u32>,
     stirred: Vec<u32>,
     pub(crate) voted: Vec<u32>,
@@ -85,12 +86,12 @@ pub(crate) struct Mail {
     micros: u64,
 }
 
-/// How much of a resource there may be in use.
+/// The amount of a resource that may be in use.
 #[derive(Clone, Debug, Default)]
 struct Limit {
     first: u64,
     now: u64,
-    /// What there was before, and until when it may still be in use.
+    /// The amounts that there were before, each with the time until which it may still be in use.
     past: Vec<(u64, Time)>,
 }
 
@@ -136,7 +137,7 @@ impl Oracle {
         self.limits[resource].first
     }
 
-    /// How much there is.
+    /// The amount that there is of a resource.
     pub(crate) fn limit_of(&self, resource: usize) -> u64 {
         self.limits[resource].now
     }
@@ -174,7 +175,7 @@ impl Oracle {
 // === impl Limit ===
 
 impl Limit {
-    /// What there was before a cut is in use still.
+    /// Notes that the amounts from before a cut are still in use.
     fn linger(&mut self, now: Time) {
         let later = now + LINGERS;
         self.past.iter_mut().for_each(|(_, until)| *until = later.max(*until));

@@ -26,7 +26,7 @@ pub(crate) struct Place {
     pub(crate) clients: Vec<u32>,
     pub(crate) transport: Transport,
     pub(crate) streams: bool,
-    /// How its leases are, as configured.
+    /// The terms of its leases, as configured.
     pub(crate) terms: Terms,
     /// The longest lease that any leader was told to grant.
     pub(crate) longest_lease: Duration,
@@ -37,15 +37,15 @@ pub(crate) struct Place {
     pub(crate) head: Option<u32>,
     /// The greatest epoch in which a task was told to lead.
     pub(crate) epoch: u64,
-    /// How long a leader goes on unseen.
+    /// The time for which a leader goes on unseen.
     pub(crate) authority: Duration,
     /// Until when something may be out of which no record of it tells: of before the first reign that went by that.
     pub(crate) learns_until: Time,
-    /// How it remembers.
+    /// The way in which it remembers.
     pub(crate) keeps: Keeps,
     /// The disk of a server that is alone.
     pub(crate) directory: Directory,
-    /// How often a leader had something written.
+    /// The number of times that a leader had something written.
     pub(crate) writes: u64,
     /// Until when nothing from below gets in.
     pub(crate) door_in: Time,
@@ -68,9 +68,9 @@ pub(crate) struct Task {
     pub(crate) candidate: Option<Box<Candidate>>,
     /// Absent while it does not lead, as far as it has heard.
     pub(crate) reign: Option<Box<Reign>>,
-    /// Whom it takes for the leader.
+    /// The leader, as far as it knows.
     pub(crate) knows: message::Leader,
-    /// How often a process has begun there: what etcd answers to another one is not heard.
+    /// The number of processes that have begun there. An answer of etcd to another process is not heard.
     pub(crate) births: u32,
     /// The edition of the configuration that it has been told, where there are any.
     pub(crate) edition: usize,
@@ -78,13 +78,13 @@ pub(crate) struct Task {
     pub(crate) lag: Option<Lag>,
     /// Until when nothing gets from it to etcd, nor back.
     pub(crate) etcd_cut: Time,
-    /// What it knows of the clocks of those who led.
+    /// The bounds that it knows of the clocks of those who led.
     pub(crate) clocks: ClockBounds,
     /// When its clock stood still, and for how long.
     pub(crate) losses: Vec<(Time, Duration)>,
     /// The watches that it has at etcd.
     pub(crate) watching: BTreeSet<u64>,
-    /// What is seen on a watch comes in order.
+    /// The time at which the latest news on a watch is seen: news comes in order.
     pub(crate) seen_until: Time,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Reign {
     pub(crate) node: Node,
     pub(crate) epoch: u64,
     pub(crate) peers: BTreeMap<Peer, StreamRef>,
-    /// What it found written.
+    /// The record that it found written.
     pub(crate) read: Record,
     /// When its predecessor is certainly silent, by its clock.
     pub(crate) opens: Time,
@@ -104,9 +104,9 @@ pub(crate) struct Reign {
     pub(crate) rest_end: [Time; 2],
     /// It knows nothing of those before it, and learns from holders what they have.
     pub(crate) learns: bool,
-    /// What it has of its state directory, if it keeps one.
+    /// The journal of its state directory, if it keeps one.
     pub(crate) journal: Option<Journal>,
-    /// What it lets be written: how the candidate calls it, and how the node does.
+    /// The write that it has asked for: the candidate's ticket of it, and the node's.
     pub(crate) writing: Option<(Ticket, u64)>,
     /// Whether what is out is written down.
     pub(crate) keeps: bool,
@@ -162,7 +162,7 @@ impl Task {
         self.reign.as_ref().map(|reign| reign.epoch)
     }
 
-    /// Who leads instead of this task, as far as it knows.
+    /// The leader instead of this task, as far as it knows.
     pub(crate) fn another(&self) -> message::Leader {
         if self.knows.address.as_deref() == Some(&*self.address) {
             message::Leader::default()

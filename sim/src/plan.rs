@@ -19,36 +19,36 @@ use crate::faults::Faults;
 /// With what all keys at etcd begin.
 pub(crate) const PREFIX: &str = "lessor";
 
-/// What a town is like.
+/// The plan of a town.
 #[derive(Clone, Debug)]
 pub struct TownPlan {
     /// The tree: the root first, parents before their children.
     pub places: Vec<PlacePlan>,
-    /// Who asks.
+    /// The clients.
     pub clients: Vec<ClientPlan>,
-    /// What there is to share.
+    /// The resources to share.
     pub resources: Vec<ResourcePlan>,
-    /// How far apart the clocks may run, as nodes and sessions are told.
+    /// The drift that clocks may have, as nodes and sessions are told.
     pub drift: Drift,
     /// Whether the clocks make use of that, and show any date. They all show the same otherwise.
     pub odd_clocks: bool,
-    /// How the sessions of clients and nodes are set up.
+    /// The settings of the sessions of clients and nodes.
     pub manners: Manners,
-    /// What goes wrong.
+    /// The faults that happen.
     pub faults: Faults,
-    /// How closely the oracle looks.
+    /// The closeness with which the oracle looks.
     pub watch: Watch,
     /// Whether grants carry tokens, and claims go by them; else they are believed.
     pub tokens: bool,
-    /// What becomes of what claimants give up.
+    /// The treatment of what claimants give up.
     pub claims: Claims,
-    /// How places come by their leaders.
+    /// The way in which places come by their leaders.
     pub election: Election,
     /// Whether there are two processes of one name below others, where servers are alone.
     pub namesakes: bool,
-    /// What servers write down that are alone, and whether places are given another way to remember.
+    /// The records that servers write when they are alone, and whether places are given another way to remember.
     pub memory: Memory,
-    /// What clients do that are cut off for longer than their leases last.
+    /// The conduct of clients that are cut off for longer than their leases last.
     pub fallback: Fallback,
     /// Whether each task has a copy of the configuration, which may be an older one than others have.
     pub editions: bool,
@@ -66,21 +66,21 @@ pub struct PlacePlan {
     pub name: String,
     /// The place above; absent for the root.
     pub parent: Option<u32>,
-    /// How many tasks it has, one of which leads.
+    /// The number of its tasks, one of which leads.
     pub tasks: u8,
     /// The way to the place above.
     pub link: Link,
-    /// How its tasks speak to the place above.
+    /// The transport by which its tasks speak to the place above.
     pub transport: Transport,
     /// Whether its tasks know streams.
     pub streams: bool,
-    /// How its leases are.
+    /// The terms of its leases.
     pub terms: Terms,
     /// For how long a leader goes on of which etcd does not hear.
     pub authority: Duration,
 }
 
-/// How places come by their leaders.
+/// The way in which places come by their leaders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Election {
     /// The first task of each leads from the beginning on, for ever, and writes nothing down: servers that are alone.
@@ -92,22 +92,22 @@ pub enum Election {
 /// The etcd of a town, and how tasks speak to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EtcdPlan {
-    /// How long etcd is asked to keep the key of a leader of which it hears nothing: whole seconds.
+    /// The time for which etcd is asked to keep the key of a leader of which it hears nothing: whole seconds.
     pub ttl: Duration,
-    /// How often a leader speaks to etcd.
+    /// The interval at which a leader speaks to etcd.
     pub keep_alive: Duration,
-    /// How long etcd has to answer.
+    /// The time that etcd has to answer.
     pub call_timeout: Duration,
     /// The way there, and back.
     pub link: Link,
 }
 
-/// How the leases of a place are: whole seconds.
+/// The terms of the leases of a place: whole seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terms {
-    /// How long they last.
+    /// The time for which they last.
     pub lease_length: Duration,
-    /// How often holders ask.
+    /// The interval at which holders ask.
     pub refresh_interval: Duration,
 }
 
@@ -120,13 +120,13 @@ pub struct ClientPlan {
     pub place: u32,
     /// The way there.
     pub link: Link,
-    /// How it asks.
+    /// The way in which it asks.
     pub way: Way,
-    /// What it asks for, each resource at most once.
+    /// The demands for resources that it has, each resource at most once.
     pub holds: Vec<Hold>,
 }
 
-/// How a client asks.
+/// The way in which a client asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// Our session over a stream.
@@ -137,12 +137,12 @@ pub enum Way {
     Legacy,
 }
 
-/// What a client asks for.
+/// The demand of a client for a resource.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hold {
     /// The index of the resource.
     pub resource: u16,
-    /// How much is wanted.
+    /// The amount that is wanted.
     pub wants: f64,
     /// Greater is served first.
     pub priority: i64,
@@ -159,9 +159,9 @@ pub struct ResourcePlan {
     pub name: String,
     /// A rate or a gauge.
     pub kind: Kind,
-    /// How it is shared.
+    /// The policy by which it is shared.
     pub policy: Policy,
-    /// How much there is of it.
+    /// The amount that there is of it.
     pub capacity: Amount,
     /// Of a gauge: how its units are taken in turns.
     pub rotate: Option<Rotate>,
@@ -171,11 +171,12 @@ pub struct ResourcePlan {
     pub burst: Option<Duration>,
     /// Of a rate: how leases are kept that bring less than a unit in the burst.
     pub small_leases: SmallLeases,
-    /// What becomes of clients of Doorman's. Where their leases count until they are heard of, they go on for as long.
+    /// The treatment of Doorman's clients. Where their leases count until they are heard of, they go on for as
+    /// long.
     pub legacy: Legacy,
 }
 
-/// How long a message takes.
+/// The time that a message takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// At least this long.
@@ -184,10 +185,10 @@ pub struct Link {
     pub jitter: Duration,
 }
 
-/// How sessions are set up.
+/// The settings of sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Manners {
-    /// How long to wait for an answer.
+    /// The time to wait for an answer.
     pub timeout: Duration,
     /// The least time between two requests.
     pub spacing: Duration,
@@ -199,7 +200,7 @@ pub struct Manners {
     pub overstays: bool,
 }
 
-/// How closely the oracle looks.
+/// The closeness with which the oracle looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Watch {
     /// At everything after every event.
@@ -287,7 +288,7 @@ impl PlacePlan {
 // === impl EtcdPlan ===
 
 impl EtcdPlan {
-    /// How a task of `node` at `address` stands for election, in life `nonce`.
+    /// The settings with which a task of `node` at `address` stands for election, in life `nonce`.
     pub(crate) fn candidate(
         &self,
         node: &str,
@@ -332,7 +333,7 @@ impl Default for Terms {
 // === impl Hold ===
 
 impl Hold {
-    /// So much of a resource, as urgent as everybody's.
+    /// A demand for `wants` of a resource, as urgent as everybody's.
     #[must_use]
     pub fn new(resource: u16, wants: f64) -> Hold {
         Hold { resource, wants, priority: 0, weight: 1, is_measured: false }
@@ -342,7 +343,7 @@ impl Hold {
 // === impl ResourcePlan ===
 
 impl ResourcePlan {
-    /// So many units a second, shared fairly.
+    /// A rate of `capacity` units a second, shared fairly.
     #[must_use]
     pub fn rate(name: impl Into<String>, capacity: f64) -> ResourcePlan {
         ResourcePlan {

@@ -24,10 +24,10 @@ pub(crate) struct Sender {
     pub(crate) life: u32,
 }
 
-/// What clients and tasks have in common.
+/// The state that clients and tasks have in common.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// How many have been there before it: processes of a client, reigns of a task.
+    /// The number of lives before it: processes of a client, reigns of a task.
     pub(crate) life: u32,
     pub(crate) clock: Clock,
     /// When it will be woken.
@@ -50,7 +50,7 @@ pub(crate) struct Process {
 pub(crate) struct Pause {
     /// At which its clock ran.
     pub(crate) rate: u64,
-    /// What its clocks showed.
+    /// The readings of its clocks.
     pub(crate) watch: Watch,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Pause {
 #[derive(Debug)]
 pub(crate) struct Frozen {
     pub(crate) until: Time,
-    /// What has happened to it meanwhile.
+    /// The events that have happened to it meanwhile.
     pub(crate) backlog: VecDeque<Event>,
 }
 

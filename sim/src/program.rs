@@ -30,7 +30,7 @@ pub(crate) enum Program {
 #[derive(Debug)]
 pub(crate) struct Hits {
     limiter: Limiter,
-    /// What the allowances have brought, and the hits have not taken.
+    /// The units that the allowances have brought, and the hits have not taken.
     due: Bucket,
     /// Units that were sent, each until it may not be used any more.
     sent: VecDeque<Time>,
@@ -53,14 +53,14 @@ struct Operation {
     done: Time,
 }
 
-/// So many units, until then by the clock of whoever uses them.
+/// An amount in use, and the time until which it is, by the clock of its user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Used {
     pub(crate) micros: u64,
     pub(crate) until: Time,
 }
 
-/// What came of one attempt to hit.
+/// The outcome of one attempt to hit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hit {
     Granted,
@@ -72,7 +72,7 @@ pub(crate) enum Hit {
     Denied(Option<Duration>),
 }
 
-/// What a limiter may save up if nobody says how much.
+/// The burst that a limiter may save up if nobody says how much.
 pub(crate) const BURST: Duration = Limiter::DEFAULT_BURST;
 
 // === impl Program ===
@@ -116,7 +116,7 @@ impl Program {
         }
     }
 
-    /// What the driver of a client reads: units that are out, whatever has become of their lease.
+    /// The units that are out, whatever has become of their lease, as the driver of a client reads them.
     pub(crate) fn in_use(&self) -> Amount {
         match self {
             Program::Hits(_) => Amount::ZERO,
@@ -124,7 +124,7 @@ impl Program {
         }
     }
 
-    /// What the operations use, each until the end that its permit tells it.
+    /// The amount that each operation uses, until the end that its permit tells it.
     pub(crate) fn used(&self) -> Vec<Used> {
         let operations = match self {
             Program::Hits(_) => &[][..],
@@ -169,7 +169,7 @@ impl Program {
         }
     }
 
-    /// What the limiter asks its grantor for.
+    /// The wish that the limiter has of its grantor.
     pub(crate) fn wish(&self, local: Time) -> Option<Wish> {
         match self {
             Program::Hits(hits) => hits.limiter.wish(local),
@@ -177,7 +177,7 @@ impl Program {
         }
     }
 
-    /// What is measured of its demand.
+    /// The measurement of its demand, if it is measured.
     pub(crate) fn measured(&self) -> Option<&Measured> {
         match self {
             Program::Hits(hits) => hits.measured.as_ref(),
@@ -185,7 +185,8 @@ impl Program {
         }
     }
 
-    /// What flows in at the client of a lease that brings less than a unit in the burst, in millionths a second.
+    /// The rate that flows in at the client of a lease that brings less than a unit in the burst, in millionths a
+    /// second.
     pub(crate) fn small_rate(&self) -> Option<u64> {
         match self {
             Program::Hits(hits) => hits.is_small().then(|| hits.rate()),
@@ -193,7 +194,7 @@ impl Program {
         }
     }
 
-    /// What the driver has to say of a demand that is measured.
+    /// Returns what the driver has to say of a demand that is measured.
     pub(crate) fn say(&mut self, now: Time, rests: bool) -> Option<Said> {
         let Program::Hits(hits) = self else { return None };
         hits.measured.as_mut()?.say(now, &hits.limiter, rests)
@@ -226,7 +227,7 @@ impl Program {
 // === impl Hits ===
 
 impl Hits {
-    /// What the allowance has brought until `now`.
+    /// Adds what the allowance has brought until `now`.
     fn bring(&mut self, now: Time) {
         let rate = self.rate();
         self.due.fill(now, self.allowance.until, rate);
@@ -244,7 +245,8 @@ impl Hits {
         brought > 0 && brought <= u128::from(Amount::MICROS_PER_UNIT)
     }
 
-    /// What may be saved up under the allowance, in millionths: where that is less than a unit, one more.
+    /// The most that may be saved up under the allowance, in millionths: where that is less than a unit, one unit
+    /// more.
     fn most(&self) -> u128 {
         let unit = u128::from(Amount::MICROS_PER_UNIT);
         let burst = bucket::brought(self.rate(), self.allowance.burst.unwrap_or(BURST));

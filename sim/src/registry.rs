@@ -21,13 +21,13 @@ pub struct Registry {
     frozen: Option<Time>,
 }
 
-/// What it keeps for one place.
+/// The state that it keeps for one place.
 #[derive(Debug)]
 struct Part {
     store: Etcd,
     keys: Keys,
     record: Record,
-    /// What marks say to be left from before a leader, and which one.
+    /// The amounts that marks say are left from before a leader, each with the number of that leader's reign.
     left: BTreeMap<ResourceId, (Amount, u64)>,
     /// Reigns whose keys were deleted by hand, and when.
     forced: Vec<(u64, Time)>,
@@ -37,10 +37,10 @@ struct Part {
     since: Time,
 }
 
-/// What has come of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What etcd answers.
+    /// The answer of etcd.
     pub result: Result<Answer, Failure>,
     /// Whether those who watch may have something to see.
     pub is_news: bool,
@@ -68,12 +68,12 @@ impl Registry {
         Registry { clock, parts: names.into_iter().map(part).collect(), frozen: None }
     }
 
-    /// What is kept for a place.
+    /// The store that is kept for a place.
     pub fn store(&mut self, place: u32) -> &mut Etcd {
         &mut self.parts[place as usize].store
     }
 
-    /// What a successor at a place would read.
+    /// The record that a successor at a place would read.
     #[must_use]
     pub fn record(&self, place: u32) -> &Record {
         &self.parts[place as usize].record

@@ -21,7 +21,7 @@ pub struct Run<'a> {
     pub plan: &'a Plan,
     /// The seed.
     pub seed: u64,
-    /// Who shared the capacity.
+    /// The system that shared the capacity.
     pub mode: Mode,
 }
 

@@ -10,7 +10,7 @@ use crate::measure::Recording;
 use crate::oracle::Violation;
 use crate::workload::Workload;
 
-/// Who shares the capacity, and how clients speak to it.
+/// The system that shares the capacity, and the way in which clients speak to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
     /// Our nodes and sessions, over streams.

@@ -30,33 +30,33 @@ use self::world::World;
 
 /// After so long a message that was lost comes again.
 const SAID_AGAIN: Duration = Duration::from_millis(200);
-/// What is asked and refused before is not counted.
+/// The start of the count: what is asked and refused before is not counted.
 const BEGIN: Duration = Duration::from_secs(5);
 
 /// One run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Run {
-    /// How many clients share the capacity.
+    /// The number of clients that share the capacity.
     pub clients: usize,
     /// Which of them is asked, when.
     pub traffic: Traffic,
-    /// How long requests are counted, in simulated seconds.
+    /// The time for which requests are counted, in simulated seconds.
     pub seconds: u64,
     /// Units a second.
     pub capacity: u64,
-    /// What may be saved up.
+    /// The burst that may be saved up.
     pub burst: Duration,
-    /// How many servers stand between the root and the clients; none: clients report to the root.
+    /// The number of servers between the root and the clients; none: clients report to the root.
     pub leaves: usize,
-    /// How long a message takes from a client to its server, at least.
+    /// The least time that a message takes from a client to its server.
     pub delay: Duration,
-    /// How long a message takes from a leaf to the root, at least.
+    /// The least time that a message takes from a leaf to the root.
     pub delay_above: Duration,
     /// One message in so many is lost, and comes 200 ms later, and each may take up to half as long again; zero: neither.
     pub lost_in: u64,
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Report {
     /// Requests.
@@ -124,7 +124,7 @@ impl Run {
 // === impl Report ===
 
 impl Report {
-    /// What was refused beyond what one limiter refuses, as a fraction of what was asked.
+    /// The requests that were refused beyond what one limiter refuses, as a fraction of those that were asked.
     #[must_use]
     pub fn lost(&self) -> f64 {
         (self.refused as f64 - self.refused_by_one as f64) / (self.asked as f64).max(1.0)

@@ -9,7 +9,7 @@ use lessor_proto::{Amount, Time};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) at: Time,
-    /// What the clock of `who` showed.
+    /// The time on the clock of `who`.
     pub(crate) local: Time,
     pub(crate) who: Who,
     pub(crate) what: What,
@@ -27,7 +27,7 @@ pub(crate) enum Who {
     Place(u32),
 }
 
-/// What happened, with the meaning of its numbers.
+/// The kind of an event, with the meaning of its numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum What {

@@ -24,7 +24,7 @@ pub(crate) struct StreamRef {
 pub(crate) struct Stream {
     generation: u32,
     pub(crate) holder: Sender,
-    /// How the holder calls it.
+    /// The id that the holder has for it.
     pub(crate) id: u64,
     pub(crate) task: u32,
     /// The reign of the task that it is connected to, and how that calls it.
@@ -32,7 +32,7 @@ pub(crate) struct Stream {
     /// Nothing arrives at the node before what was sent before it.
     pub(crate) up_clear: Time,
     pub(crate) down_clear: Time,
-    /// What would arrive after that does not.
+    /// The time after which no message arrives.
     pub(crate) up_cut: Time,
     pub(crate) down_cut: Time,
     /// The holder reads nothing until then.

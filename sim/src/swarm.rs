@@ -29,7 +29,7 @@ use crate::oracle::Violation;
 use crate::plan::{Election, TownPlan, Way};
 use crate::town::{Counts, Town};
 
-/// What a swarm is like.
+/// The options of a swarm.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// No further seed is begun after so many events.
@@ -40,9 +40,9 @@ pub struct Options {
     pub flat: bool,
     /// Nobody streams.
     pub polling: bool,
-    /// How long things go wrong in each town.
+    /// The time for which things go wrong in each town.
     pub faulty: Duration,
-    /// What never goes wrong.
+    /// The mischief that never happens.
     pub without: Vec<Mischief>,
     /// Whether everybody must have its share when the faults are over; else a town ends with them.
     pub judged: bool,
@@ -53,39 +53,39 @@ pub struct Options {
     pub mutation: Option<crate::mutation::Mutation>,
 }
 
-/// How it went.
+/// The outcome of a swarm.
 #[derive(Clone, Default, Debug)]
 pub struct SwarmReport {
     /// Seeds run.
     pub seeds: u64,
     /// Events in all of them.
     pub events: u64,
-    /// What was sent.
+    /// The number of messages sent.
     pub messages: u64,
     /// Hits that limiters let through.
     pub hits: u64,
     /// Operations under permits of gauges.
     pub operations: u64,
-    /// What went wrong.
+    /// The faults that happened.
     pub faults: Tally,
     /// All hashes together.
     pub hash: u64,
-    /// What should not have been.
+    /// The violations of rules.
     pub violations: Vec<Violation>,
 }
 
-/// How one town went.
+/// The outcome of one town.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Events in it.
     pub events: u64,
-    /// What was sent.
+    /// The counts of what was sent.
     pub counts: Counts,
-    /// What went wrong.
+    /// The faults that happened.
     pub faults: Tally,
     /// Of everything that happened.
     pub hash: u64,
-    /// What should not have been.
+    /// The violation of a rule, if there was one.
     pub violation: Option<Violation>,
 }
 
@@ -171,7 +171,7 @@ pub fn live(town: &mut Town, plan: &TownPlan, judged: bool) -> Result<(), Box<Vi
     Ok(())
 }
 
-/// How long it may take until everybody has its share.
+/// The time that it may take until everybody has its share.
 fn patience(town: &Town, plan: &TownPlan) -> Duration {
     // What a dead client had, or a ghost, ends with the longest lease; then it has to get to where it is wanted.
     let lease = plan.drift.stretch(town.longest_lease());

@@ -55,22 +55,22 @@ const BEGIN: Duration = Duration::from_secs(5);
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// How many clients the domain reaches.
+    /// The number of clients that the domain reaches.
     pub clients: usize,
     /// The servers from a client up to the root: with two there are two leaves, with
     /// three four, below two nodes. Clients ask the leaves in turn.
     pub levels: u32,
     /// Which of them, when.
     pub traffic: Traffic,
-    /// What they know of each other.
+    /// The knowledge that they have of each other.
     pub way: Way,
-    /// How long, in simulated seconds.
+    /// The length of the run, in simulated seconds.
     pub seconds: u64,
     /// Requests a second of all clients together, while there are any.
     pub rate: f64,
-    /// How long a message takes from a client to the server, at least; a few milliseconds may be added.
+    /// The least time that a message takes from a client to the server; a few milliseconds may be added.
     pub delay: Duration,
-    /// What the domain may do.
+    /// The contract that says what the domain may do.
     pub contract: Contract,
     /// The server, or the last of the leaves, is lost then, and another one takes its place a second later.
     pub lost_at: Option<Duration>,
@@ -145,7 +145,7 @@ impl Run {
     }
 }
 
-/// What a client hears when nobody is there.
+/// The failure that a client hears of when nobody is there.
 fn unreachable_server() -> Failure {
     Failure::Unreachable("connection refused".to_owned())
 }

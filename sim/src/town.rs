@@ -73,16 +73,16 @@ pub struct Town {
     pub(crate) counts: Counts,
     pub(crate) tally: Tally,
     events: u64,
-    /// How many of them at this very moment.
+    /// The number of them at this very moment.
     at_once: u32,
-    /// What clients have come to believe in the event that happens.
+    /// The changes of what clients believe in the event that happens.
     pub(crate) news: Vec<News>,
 }
 
 /// There is never so much to do at one moment.
 pub(crate) const ENDLESS: u32 = 1_000_000;
 
-/// What of the plan is needed all the time.
+/// The parts of the plan that are needed all the time.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) drift: lessor_proto::Drift,
@@ -109,7 +109,7 @@ pub(crate) struct Resource {
     pub(crate) id: ResourceId,
     pub(crate) kind: Kind,
     pub(crate) policy: Policy,
-    /// How much there is, as configured.
+    /// The amount that there is, as configured.
     pub(crate) capacity: Amount,
     /// Whether a template covers it.
     pub(crate) covered: bool,
@@ -120,7 +120,7 @@ pub(crate) struct Resource {
     pub(crate) legacy: Legacy,
 }
 
-/// What has been sent.
+/// The counts of what has been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Requests of clients.
@@ -152,13 +152,13 @@ pub struct News {
     pub client: u32,
     /// The resource.
     pub resource: u16,
-    /// What it may use.
+    /// The amount that it may use.
     pub amount: Amount,
-    /// What all clients together may use, in millionths.
+    /// The amount that all clients together may use, in millionths.
     pub total: u128,
 }
 
-/// Who wants to hear of every change of what clients believe.
+/// An observer that wants to hear of every change of what clients believe.
 pub trait Observer {
     /// It is `now`, and this has changed.
     fn hear(&mut self, now: Time, news: News);
@@ -218,7 +218,7 @@ impl Town {
         self.drive_client(client);
     }
 
-    /// So much longer.
+    /// Runs for `time` longer.
     ///
     /// # Errors
     /// When a rule is broken: which, when, and what led to it.
@@ -248,7 +248,7 @@ impl Town {
         }
     }
 
-    /// So many thousandths of the clients want something else, evenly from nothing to `most`.
+    /// Lets `thousandths` thousandths of the clients want something else, evenly from nothing to `most`.
     pub fn stir(&mut self, thousandths: u32, most: f64) {
         for client in 0..self.clients.len() as u32 {
             if self.dice.chance(thousandths) {
@@ -305,7 +305,7 @@ impl Town {
         }
     }
 
-    /// Who has to run for an event to happen.
+    /// The party that has to run for an event to happen.
     fn addressee(&self, event: &Event) -> Option<Party> {
         match event {
             Event::Wake(party) => Some(*party),
@@ -363,7 +363,7 @@ impl Town {
 // === impl Counts ===
 
 impl Counts {
-    /// What holders have sent: requests, and messages up streams.
+    /// The number of messages that holders have sent: requests, and messages up streams.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.client_asks + self.node_asks + self.releases + self.streams + self.reports + self.heartbeats

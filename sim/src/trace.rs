@@ -45,7 +45,7 @@ impl Trace {
         self.hash
     }
 
-    /// How many there were.
+    /// The number of them.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events

@@ -21,14 +21,14 @@ pub mod trace;
 
 pub use self::plan::{Job, Place, Plan, Scenario, UnknownScenario};
 
-/// What happens to one tree.
+/// The events in one tree.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
     /// The scenario whose tree it is.
     pub scenario: Scenario,
     /// The tree, its clients and how long it goes on.
     pub plan: Plan,
-    /// What the workload was drawn from; of a trace, what the system that runs it draws from.
+    /// The seed that the workload was drawn from; of a trace, the seed that the system that runs it draws from.
     pub seed: u64,
     /// One entry for every second in which a want changes, the first at 0, in the order of time.
     pub changes: Vec<Change>,
@@ -36,7 +36,7 @@ pub struct Workload {
     pub mishaps: Vec<Mishap>,
 }
 
-/// What all clients want from one second on.
+/// The wants of all clients from one second on.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     /// The second.
@@ -50,11 +50,11 @@ pub struct Change {
 pub struct Mishap {
     /// The second.
     pub at_seconds: u64,
-    /// What happens.
+    /// The event.
     pub event: MishapEvent,
 }
 
-/// What happens to whom, as a position in the plan.
+/// The kind of a mishap, and the one that it happens to, as a position in the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MishapEvent {
     /// A client wants much more; how much more is in the change of the same second.
@@ -93,7 +93,7 @@ impl Workload {
         draw::draw(scenario, seed)
     }
 
-    /// What the clients want after all changes of this second, in the order of the plan.
+    /// The amounts that the clients want after all changes of this second, in the order of the plan.
     #[must_use]
     pub fn wants_at(&self, at_seconds: u64) -> &[f64] {
         let until = self.changes.partition_point(|change| change.at_seconds <= at_seconds);

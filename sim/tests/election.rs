@@ -89,7 +89,7 @@ struct World {
     waiting: Vec<Happening>,
     config: ElectionConfig,
     tasks: Vec<Task>,
-    /// How often messages are lost, in thousandths, and how often they take long.
+    /// The messages that are lost, in thousandths, and those that take long.
     losses: u32,
     slow: u32,
     counts: Counts,
@@ -99,7 +99,7 @@ struct Task {
     clock: Clock,
     candidate: Option<Candidate>,
     life: u64,
-    /// What comes while it is frozen.
+    /// The events that come while it is frozen.
     frozen: Option<VecDeque<Happening>>,
     /// Nothing gets to etcd or comes from it.
     is_cut: bool,
@@ -109,17 +109,17 @@ struct Task {
     leader: Option<Leader>,
     /// The watches that it believes to have.
     watching: BTreeSet<u64>,
-    /// What is seen on a watch comes in the order in which it was.
+    /// The time at which the latest news on a watch is seen: news comes in the order in which it was.
     seen_until: Time,
 }
 
-/// What a leader believes.
+/// The beliefs of a leader.
 struct Books {
     epoch: u64,
     /// The record says that at least so much is out.
     mark: u64,
     writing: Option<(Ticket, u64)>,
-    /// So much may be out under one who was deposed by hand, until then.
+    /// The amount that may be out under one who was deposed by hand, and the time until which it may.
     floor: (u64, Time),
 }
 
@@ -607,7 +607,8 @@ impl World {
         Ok(())
     }
 
-    /// Whoever is deposed by hand may go on for the authority that it has, on the slowest clock.
+    /// Whether a leader was deposed by hand so short a time ago that it may still go on for the authority that it
+    /// has, on the slowest clock.
     fn was_just_forced(&self, now: Time, epoch: u64) -> bool {
         let slowest = self.config.authority.mul_f64(1.0 / (1.0 - f64::from(DRIFT) / 1e6));
         self.etcd.forced(ROOT, epoch).is_some_and(|at| now.since(at) <= slowest)

@@ -21,7 +21,7 @@ fn plan() -> TownPlan {
     plan
 }
 
-/// What each of six has of a fifth: a power of two of a millionth.
+/// The part that each of six has of a fifth: a power of two of a millionth.
 const FLOOR: u128 = 1 << 21;
 
 #[test]

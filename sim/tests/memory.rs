@@ -22,7 +22,8 @@ impl Observer for Range {
     }
 }
 
-/// What clients believed in so many seconds, whatever had just been done to the town.
+/// Runs for `seconds` seconds, and returns the range of what clients believed in them, whatever had just been
+/// done to the town.
 fn watched(town: &mut Town, seconds: u64) -> Range {
     let now = town.total_believed(0);
     let mut range = Range { least: now, most: now };

@@ -35,7 +35,7 @@ use mutations::{
     safe, units, unwritten,
 };
 
-/// What is broken with a rule taken out, or with none.
+/// A story of what is broken with a rule taken out, or with none.
 type Story = fn(Option<Mutation>) -> Option<String>;
 
 /// Where it is noticed that a rule is taken out.

@@ -8,7 +8,7 @@ use lessor_sim::faults::{Faults, Mischief};
 use lessor_sim::plan::{ResourcePlan, Terms, TownPlan};
 use lessor_sim::town::Town;
 
-/// So many clients of one place that want now this and now that of `resource`.
+/// A plan of `clients` clients of one place that want now this and now that of `resource`.
 fn restless(clients: usize, resource: ResourcePlan) -> TownPlan {
     let mut plan = TownPlan::flat(clients, 1.0, 4.0);
     plan.resources = vec![resource];

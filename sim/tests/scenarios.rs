@@ -4,7 +4,7 @@ use lessor_sim::measure::{Figures, median};
 use lessor_sim::scenario::{Mode, run};
 use lessor_sim::workload::{Scenario, Workload};
 
-/// What a mode has to reach in a scenario, in the median over its seeds; shares as fractions of 1.
+/// The goal of a mode in a scenario, in the median over its seeds; shares as fractions of 1.
 struct Goal {
     scenario: Scenario,
     mode: Mode,

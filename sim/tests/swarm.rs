@@ -36,7 +36,7 @@ fn no_town_breaks_a_rule_that_it_broke_once() {
     }
 }
 
-/// So many towns are drawn and looked at, and not run.
+/// The number of towns that are drawn and looked at, and not run.
 const DRAWN: u64 = if cfg!(debug_assertions) { 10_000 } else { 100_000 };
 
 #[test]

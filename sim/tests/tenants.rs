@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lessor_sim::tenants::{Ask, Report, Run, Traffic, Way};
 
-/// What clients of different leaves grant beyond one who is asked for every hit, in trees of two levels and of three.
+/// The part that clients of different leaves grant beyond one who is asked for every hit, in trees of two levels
+/// and of three.
 const MOST_OVER: [f64; 2] = [0.06, 0.08];
 
 const SHARED: [Way; 2] = [Way::Shared(Ask::AtOnce), Way::Shared(Ask::Confirmed)];

@@ -10,14 +10,14 @@ use lessor_sim::tiers::{Arrival, Doing, Figures, History, Lane, Look, Tiers, csv
 
 const SECOND: u64 = 1_000_000_000;
 
-/// So many requests for a hit each, one after the other at those nanoseconds.
+/// Plays requests for a hit each, one after the other: as many at each time, in nanoseconds, as `asked` says.
 fn play(policy: &str, asked: &[(u64, usize)], seconds: u64) -> History {
     let contract = Contract::from(policy.parse::<Tiers>().unwrap().policy(None, None).unwrap());
     let ones = |&(at, times): &(u64, usize)| std::iter::repeat_n(Arrival { at, copies: 1, min: 1 }, times);
     run(&contract, &asked.iter().flat_map(ones).collect::<Vec<_>>(), &[], seconds * SECOND)
 }
 
-/// What was granted of what was asked for at the same time.
+/// The hits that were granted of those that were asked for at the same time.
 fn granted(history: &History) -> Vec<u32> {
     let same = history.requests.chunk_by(|one, other| one.arrival.at == other.arrival.at);
     same.map(|requests| requests.iter().map(|request| request.decision.granted).sum()).collect()
@@ -110,7 +110,7 @@ fn drawn(dice: &mut Dice) -> String {
     (0..tiers).map(|_| tier(dice)).collect::<Vec<_>>().join(", ")
 }
 
-/// What holds of the lanes of one policy, whatever it is and whatever is asked.
+/// Checks what holds of the lanes of one policy, whatever it is and whatever is asked.
 fn check_lanes(lanes: &[&Lane], granted: u64, end: u64, said: &str) {
     assert_eq!(lanes.iter().map(|lane| lane.hits).sum::<u64>(), granted, "{said}");
     for lane in lanes {

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use units::world::{BURST, CAPACITY, Pass, World, worst};
 
 const CLIENTS: usize = 1_000;
-/// What the capacity brings in the burst, and one unit.
+/// The units that the capacity brings in the burst.
 const SAVED: f64 = 0.05 * CAPACITY as f64;
 
 /// A thousand clients that have had their leases for a while.
@@ -136,7 +136,8 @@ fn who_comes_again_when_told_has_what_its_lease_brings() {
     assert!(rate > 0.9 * 2.0 / 0.1, "{rate}");
 }
 
-/// So many clients come at random, together so often a second, and drop what is denied: the part that is granted.
+/// The part that is granted of the requests of `clients` clients that come at random, together `load` times a
+/// second, and drop what is denied.
 fn granted_at_random(clients: usize, load: u32) -> f64 {
     let mut world =
         World::at(CAPACITY, Duration::from_millis(1), &vec![100.0; clients], NodeConfig::new("root", 1));

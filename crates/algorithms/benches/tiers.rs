@@ -42,7 +42,7 @@ thread_local! {
     /// Each thread has a time of its own, so that they do not disturb each other by counting it.
     static NOW: Cell<u64> = const { Cell::new(0) };
     static DICE: Cell<u64> = const { Cell::new(0) };
-    /// What was read last.
+    /// The value that was read last.
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -176,7 +176,7 @@ fn ticked(step: u64) -> u64 {
     now
 }
 
-/// How long this thread has been on a processor.
+/// The time for which this thread has been on a processor.
 fn on_processor() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -311,7 +311,8 @@ fn most(number: u32) -> NonZeroU32 {
 
 // === memory ===
 
-/// What a domain takes in each state, of a million in a vector: by its own account, and as the resident set grows.
+/// Prints the bytes that a domain takes in each state, of a million in a vector: by its own account, and as the
+/// resident set grows.
 fn memory() {
     let contract = steady();
     let tell = |name: &str, live: &dyn Fn(&mut Domain, &mut Global)| {

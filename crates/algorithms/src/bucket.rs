@@ -42,7 +42,7 @@ pub struct Bucket {
     capacity: u128,
     /// In grains.
     level: u128,
-    /// What was spent before it came in, in grains; with it the level is zero.
+    /// The amount that was spent before it came in, in grains; while there is any, the level is zero.
     owed: u128,
     /// Tokens that were taken out and may not have been spent yet, in grains.
     aside: u128,
@@ -115,8 +115,8 @@ impl Bucket {
         apart.min(UNIT - apart) <= self.capacity.saturating_sub(UNIT) / 2
     }
 
-    /// So many tokens are out and not known to be spent. Their number may fall without notice; where it rises, they
-    /// must have been taken out of the bucket.
+    /// Sets the number of tokens that are out and not known to be spent. It may fall without notice; where it
+    /// rises, they must have been taken out of the bucket.
     pub fn set_aside(&mut self, tokens: u64) {
         self.aside = u128::from(tokens) * UNIT;
         self.level = self.level.min(self.brim());
@@ -194,7 +194,7 @@ impl Bucket {
         }
     }
 
-    /// What is in, in grains, of which a unit has 10^15.
+    /// The level, in grains, of which a unit has 10^15.
     #[must_use]
     pub fn grains(&self) -> u128 {
         self.level
@@ -243,7 +243,7 @@ impl Bucket {
         self.level = level.saturating_sub(lost);
     }
 
-    /// How high the level may rise.
+    /// The greatest level to which it may rise.
     fn brim(&self) -> u128 {
         self.capacity.saturating_sub(self.aside)
     }

@@ -70,7 +70,7 @@ pub struct Bucket {
     pub index: i32,
     /// Of all of them together; at least 1.
     pub weight: u64,
-    /// What they want together, in units.
+    /// The sum of their wants, in units.
     pub wants: f64,
 }
 

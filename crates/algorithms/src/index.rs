@@ -25,7 +25,7 @@ pub(crate) struct Index {
     sums: Sums,
 }
 
-/// What a group of demands comes to.
+/// The sums over a group of demands.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct Sums {
     pub(crate) wants: f64,

@@ -38,10 +38,10 @@ const ONE: i64 = 1 << 52;
 /// Grains that do not matter: a third is no whole number of grains, and yet three thirds must be one. They are missed
 /// only after 2^31 quanta.
 const TOLERANCE: i64 = 1 << 20;
-/// How near to a whole number a share counts as that.
+/// The distance from a whole number within which a share counts as that number.
 const NEARLY_WHOLE: f64 = 1e-9;
 
-/// Who goes first where more clients may have a unit than there are units.
+/// The order of clients where more of them may have a unit than there are units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rotate {
     /// Where the deadlines tie, the one that has waited longest.
@@ -49,7 +49,8 @@ pub enum Rotate {
     /// Where the deadlines tie, the one that holds a unit, and then the one that has waited longest. Fewer units move (a
     /// third less among 10 for 3, hardly fewer among 100 for 7), and some wait longer.
     Sticky,
-    /// Who holds a unit keeps it as long as there is one; free ones go to the greatest fractions. Nobody takes turns.
+    /// A client that holds a unit keeps it as long as there is one; free ones go to the greatest fractions. Nobody
+    /// takes turns.
     None,
 }
 
@@ -61,14 +62,14 @@ pub struct Rotation<Id> {
     rotate: Rotate,
     /// Those that had a claim at the last turn.
     members: BTreeMap<Id, Member>,
-    /// How many turns there were.
+    /// The number of turns that there were.
     turns: u64,
 }
 
-/// What is remembered of a client from turn to turn.
+/// The state of a client that is kept from turn to turn.
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    /// What it should have had by now less what it had, in grains.
+    /// The service that it should have had by now less the service it had, in grains.
     lag: i64,
     /// The turn at which it began to wait: that of its first claim, or the one after it last got a unit.
     waits_since: u64,
@@ -116,7 +117,7 @@ impl<Id: Ord + Clone> Rotation<Id> {
         Rotation { rotate, members: BTreeMap::new(), turns: 0 }
     }
 
-    /// How turns are taken.
+    /// The order in which turns are taken.
     #[must_use]
     pub fn rotate(&self) -> Rotate {
         self.rotate

@@ -14,7 +14,7 @@ use priority::{Band, Bands};
 /// digit of a number above 1e-269; smaller ones lose digits in the sums, though never in a share that equals the wants.
 const UNIT: f64 = (1u128 << 127) as f64 * 2.0;
 
-/// How a capacity is divided among demands.
+/// A way to divide a capacity among demands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
     /// Everyone gets what they want.
@@ -31,12 +31,13 @@ pub enum Policy {
     FairShare,
 }
 
-/// What one client wants.
+/// The demand of one client.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Demand {
     /// The bounded policies serve greater priorities first; the others get what the wants of those leave.
     pub priority: i64,
-    /// How many equal clients this one stands for, at least 1. Twice the weight counts as two demands of half the wants.
+    /// The number of equal clients that this one stands for, at least 1. Twice the weight counts as two demands of
+    /// half the wants.
     pub weight: u32,
     /// Units of the resource, finite, not negative.
     pub wants: f64,
@@ -52,7 +53,7 @@ pub struct Shares {
     /// Units; may be infinite.
     capacity: f64,
     bands: Bands,
-    /// How many demands there are.
+    /// The number of demands.
     len: usize,
 }
 
@@ -89,7 +90,7 @@ impl Shares {
         Shares { policy, capacity, bands: Bands::default(), len: 0 }
     }
 
-    /// How the capacity is divided.
+    /// The policy by which the capacity is divided.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.policy
@@ -169,7 +170,8 @@ impl Shares {
         })
     }
 
-    /// What the wants of all greater priorities leave of the capacity, in units; whether or not a demand has `priority`.
+    /// The part of the capacity that the wants of all greater priorities leave, in units; whether or not a demand
+    /// has `priority`.
     ///
     /// The bounded policies divide this among the demands of the priority.
     #[must_use]
@@ -177,11 +179,11 @@ impl Shares {
         self.bands.left_for(priority, self.capacity / UNIT) * UNIT
     }
 
-    /// What the demands of one priority come to as seen from the level above, which need not know each of them. Empty if
-    /// no demand has the priority.
+    /// The demand curve of one priority as seen from the level above, which need not know each of the demands.
+    /// Empty if no demand has the priority.
     ///
-    /// Costs O(b log n) for b buckets, of which an octave of wants per weight has eight. Read off the index like every
-    /// other sum here: a function of the demands, however often they have changed.
+    /// Costs O(b log n) for b buckets, of which an octave of wants per weight has eight. Read off the index like
+    /// every other sum here: a function of the demands, however often they have changed.
     #[must_use]
     pub fn curve(&self, priority: i64) -> Curve {
         self.bands.demands(priority).map_or_else(Curve::default, |demands| Curve::new(demands, UNIT))
@@ -197,7 +199,7 @@ impl Shares {
         band.expect("only a demand that was inserted has a share")
     }
 
-    /// What all demands want together, in units; the greatest finite number if it is more than that.
+    /// The wants of all demands together, in units; the greatest finite number if they are more than that.
     #[must_use]
     pub fn wants(&self) -> f64 {
         (self.bands.sums().wants * UNIT).min(f64::MAX)
@@ -209,7 +211,7 @@ impl Shares {
         self.bands.sums().weight
     }
 
-    /// How many demands there are.
+    /// The number of demands.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -221,7 +223,7 @@ impl Shares {
         self.len == 0
     }
 
-    /// How many priorities occur among the demands.
+    /// The number of priorities that occur among the demands.
     #[must_use]
     pub fn bands(&self) -> usize {
         self.bands.len()

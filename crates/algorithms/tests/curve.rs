@@ -33,7 +33,7 @@ impl Tree {
         }
     }
 
-    /// What the node has to share among: its clients, or the curves of its children.
+    /// The capacity, and those among whom the node has to share it: its clients, or the curves of its children.
     fn shares(&self, capacity: f64) -> Shares {
         match self {
             Tree::Leaf(clients) => filled(capacity, clients),
@@ -50,7 +50,7 @@ impl Tree {
         shares.priorities().flat_map(|priority| demands(&shares.curve(priority), priority)).collect()
     }
 
-    /// What each client gets if every node divides what it got by what it knows.
+    /// The share of each client if every node divides the capacity that it got by what it knows.
     fn divided(&self, capacity: f64) -> Vec<f64> {
         let shares = self.shares(capacity);
         let of = |demands: &[Demand]| demands.iter().map(|demand| shares.share(demand)).collect::<Vec<_>>();

@@ -18,7 +18,7 @@ const ROUNDING: f64 = 1e-14;
 
 // === the oracle ===
 
-/// What each of `demands` gets.
+/// The share of each of `demands`.
 fn oracle(policy: Policy, capacity: f64, demands: &[Demand]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by_key(|&at| Reverse(demands[at].priority));

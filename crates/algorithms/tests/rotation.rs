@@ -23,7 +23,7 @@ struct Seen {
     longest_wait: u32,
     /// The least fraction it had since it began to wait.
     least: f64,
-    /// How often it got a unit it had not had the quantum before.
+    /// The number of times that it got a unit that it had not had the quantum before.
     moves: u32,
     holds: bool,
 }

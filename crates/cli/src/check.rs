@@ -47,7 +47,7 @@ impl Check {
     }
 }
 
-/// What was made of policies, and what they do not do.
+/// Prints what was made of policies, and what they do not do.
 fn note_domains(template: &Template, domains: &Domains) {
     let glob = &template.glob;
     for change in &domains.changes {

@@ -28,7 +28,7 @@ use crate::log::{self, LogFormat};
 /// Shows a root, two leaves, a dozen clients and a real HTTP target with a limit, in one process.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// How long it goes on
+    /// The time for which it goes on
     #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
     length: Duration,
     /// Requests a second that the target takes
@@ -42,7 +42,7 @@ pub(crate) struct Demo {
     plain: bool,
 }
 
-/// How often it is looked at.
+/// The interval between two looks at it.
 const SAMPLE: Duration = Duration::from_millis(100);
 
 // === impl Demo ===

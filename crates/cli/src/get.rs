@@ -18,7 +18,7 @@ use lessor_proto::{Amount, Time};
 pub(crate) struct Get {
     /// The resource
     resource: String,
-    /// How much is wanted, in units a second or, of a gauge, in units
+    /// The capacity that is wanted, in units a second or, of a gauge, in units
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     wants: f64,
     /// The server; of a node with several tasks all of them, or some
@@ -42,12 +42,12 @@ pub(crate) struct Get {
     /// The resource is a gauge: whole units in use at the same time
     #[arg(long)]
     gauge: bool,
-    /// How to speak to the server; one without streams is polled
+    /// The way to speak to the server; one without streams is polled
     #[arg(long, value_name = "WAY", default_value = "stream")]
     transport: Way,
 }
 
-/// How to speak to a server.
+/// A way to speak to a server.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Way {
     /// Over a stream: what changes is heard at once
@@ -57,7 +57,7 @@ enum Way {
 }
 
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
-/// How long to wait for more than nothing.
+/// The time to wait for more than nothing.
 const SECOND_ANSWER: Duration = Duration::from_millis(500);
 
 // === impl Get ===

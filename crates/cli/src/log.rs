@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people

@@ -47,7 +47,7 @@ pub(crate) struct Serve {
     /// The address that clients are told, if it is not the one to listen at
     #[arg(long, env = "LESSOR_ADVERTISE", value_name = "HOST:PORT")]
     advertise: Option<String>,
-    /// How long requests in flight may take when the server ends
+    /// The time that requests in flight may take when the server ends
     #[arg(long, env = "LESSOR_DRAIN", value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     drain: Duration,
     /// Grant resources that no template matches whatever is wanted, as Doorman does, instead of refusing them
@@ -61,7 +61,7 @@ pub(crate) struct Serve {
     tasks: Tasks,
     #[command(flatten)]
     limits: Limits,
-    /// How log lines look; RUST_LOG says which there are
+    /// The format of log lines; RUST_LOG says which lines there are
     #[arg(long, env = "LESSOR_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
 }

@@ -42,7 +42,7 @@ pub(crate) struct Sim {
     /// one limiter of the whole capacity would grant them)
     #[arg(value_name = "SCENARIO", required = true)]
     what: Option<What>,
-    /// What is drawn is drawn from this number
+    /// The seed of everything that is drawn
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// A run for each of these seeds, the last one included: 1..8 is 1 to 8
@@ -52,7 +52,8 @@ pub(crate) struct Sim {
     /// then draws only what a trace leaves open
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Who shares the capacity: stream and poll are our nodes and sessions, doorman is Doorman's own simulated system
+    /// The system that shares the capacity: stream and poll are our nodes and sessions, doorman is Doorman's own
+    /// simulated system
     #[arg(long, value_name = "stream|poll|doorman", default_value_t = Mode::Stream)]
     mode: Mode,
     /// One line of JSON for each run: shares as fractions of 1, times in seconds
@@ -85,7 +86,7 @@ pub(crate) struct Sim {
     leaves: Option<usize>,
 }
 
-/// What has flags of its own.
+/// A subcommand with flags of its own.
 #[derive(Debug, Subcommand)]
 enum Alone {
     Tiers(Box<tiers::Tiers>),

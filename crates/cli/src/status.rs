@@ -22,7 +22,7 @@ pub(crate) struct Status {
     /// The server
     #[arg(long, env = "LESSOR_SERVER", value_name = "HOST:PORT", default_value = "127.0.0.1:15000")]
     server: String,
-    /// How many holders of each resource to show
+    /// The number of holders of each resource to show
     #[arg(long, value_name = "N", default_value_t = 20)]
     holders: usize,
     /// As the server says it, in JSON

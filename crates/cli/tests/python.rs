@@ -114,7 +114,7 @@ async fn servers_of_doormans_get_as_much_as_their_clients_would() {
     house.stop().await;
 }
 
-/// How long the parent leases for.
+/// The length of the parent's leases.
 const LEASE: Duration = Duration::from_secs(6);
 
 /// A server of Doorman's, and what it has been asked.
@@ -140,7 +140,7 @@ impl Parent {
         Parent { child, lines, address: format!("127.0.0.1:{port}") }
     }
 
-    /// What it has been asked, from the first request on to the one that is as wanted.
+    /// Reads the requests that it has been asked, from the first one on to the one that is as wanted.
     async fn asked(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) {
         let mut seen = Vec::new();
         let waiting = timeout(AGES, async {

@@ -236,7 +236,7 @@ fn command_lines_are_read_as_a_shell_reads_them() {
     assert_eq!(commands(text), expected);
 }
 
-/// What the README's program does, against the README's server: nobody tells it what to want, and it does one thing after
+/// The README's program against the README's server: nobody tells it what to want, and it does one thing after
 /// the other.
 #[tokio::test]
 async fn the_readmes_program_is_served_from_its_first_job_on() {

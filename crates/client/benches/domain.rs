@@ -26,7 +26,7 @@ use lessor_client::shell::clock;
 use lessor_proto::Time;
 use rustix::time::{ClockId, clock_gettime};
 
-/// How many domains there are.
+/// The numbers of domains that are measured.
 const MANY: [usize; 3] = [1, 10_000, 1_000_000];
 /// Prime, so that all domains are asked in turn.
 const JUMP: u64 = 7_368_787;
@@ -55,7 +55,7 @@ fn lease() -> Limiter {
     limiter
 }
 
-/// How long this thread has been on a processor.
+/// The time for which this thread has been on a processor.
 fn on_processor() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))

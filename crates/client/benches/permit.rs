@@ -29,7 +29,7 @@ use lessor_client::limiter::{Allowance, Limiter};
 use lessor_client::shell::clock;
 use lessor_proto::{Amount, Time};
 
-/// So much a second that nobody gets there.
+/// A number of units a second that nobody reaches.
 const PLENTY: u32 = u32::MAX;
 const MILLION: u32 = 1_000_000;
 const LOW: u32 = 500;

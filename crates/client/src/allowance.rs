@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
-/// What may be spent until when.
+/// The amount that may be spent, and the time until which it may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allowance {
     /// Units a second for a limiter, units in flight for a gauge; `None` is without limit, the optimistic rung of the
@@ -28,7 +28,7 @@ impl Allowance {
     /// Nothing at all.
     pub const NOTHING: Allowance = Allowance::new(Some(Amount::ZERO), Time::ZERO);
 
-    /// So much until then.
+    /// An allowance of `capacity` until `until`.
     #[must_use]
     pub const fn new(capacity: Option<Amount>, until: Time) -> Allowance {
         Allowance { capacity, until, burst: None, due: None, asked: Amount::ZERO }
@@ -47,7 +47,7 @@ impl Allowance {
         }
     }
 
-    /// So much for ever.
+    /// An allowance of `capacity` for ever.
     #[must_use]
     pub const fn forever(capacity: Amount) -> Allowance {
         Allowance::new(Some(capacity), Time::MAX)

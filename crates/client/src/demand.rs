@@ -39,18 +39,18 @@ use crate::{gauge, limiter};
 pub mod haste;
 pub mod peak;
 
-/// How the demand is measured.
+/// The options of the measurement of demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The shortest time over which a rate is measured.
     pub window: Duration,
     /// For how many windows a want is remembered; at least one.
     pub windows: u32,
-    /// How much more than was wanted is asked for, in per cent.
+    /// The surplus that is asked for beyond what was wanted, in per cent.
     pub headroom_percent: u32,
-    /// What is asked for at least, also by one who is idle.
+    /// The least that is asked for, even when idle.
     pub floor: Amount,
-    /// What is asked for at most.
+    /// The most that is asked for.
     pub most: Amount,
 }
 
@@ -65,15 +65,16 @@ pub struct Estimator {
     begun: Option<(Time, Settled)>,
     /// The greatest want in the running window, for a gauge.
     running_peak: Amount,
-    /// What the last windows wanted and when they ended, oldest first; greater ones only, so the first is the greatest.
+    /// The wants of the last windows and the times at which those ended, oldest first; greater ones only, so the
+    /// first is the greatest.
     peaks: VecDeque<(Time, Amount)>,
     claims: Option<Claims>,
 }
 
-/// What is claimed of what nobody wants.
+/// The claims on capacity that nobody wants.
 #[derive(Clone, Debug)]
 struct Claims {
-    /// What the program wants to have saved up at the most, if it has said so.
+    /// The most that the program wants to have saved up, if it has said so.
     burst: Option<Duration>,
     peak: Peak,
     knocks: Knocks,
@@ -144,7 +145,7 @@ impl Estimator {
         Estimator { claims: Some(claims), ..self }
     }
 
-    /// What the grantor allows to be saved up, if it has said so.
+    /// Follows the burst that the grantor allows, if it has named one.
     pub fn follow_burst(&mut self, said: Option<Duration>) {
         if let Some(claims) = &mut self.claims {
             let burst = claims.burst.into_iter().chain(said).min();
@@ -240,7 +241,7 @@ impl Estimator {
         self.fixed = wants;
     }
 
-    /// What to ask for.
+    /// The amount to ask for.
     #[must_use]
     pub fn wants(&self) -> Amount {
         self.fixed.map_or(self.stated, |wants| wants.min(self.options.most))

@@ -97,12 +97,12 @@ pub enum Denied {
     /// There may be room, but others wait for it.
     #[error("{waiting} units are waited for already")]
     OthersWait {
-        /// How many.
+        /// The number of units.
         waiting: u64,
     },
 }
 
-/// How much a gauge was used.
+/// The use of a gauge.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Usage {
     /// Units that are out.
@@ -203,7 +203,7 @@ impl Gauge {
         self.inner.count.in_use()
     }
 
-    /// How much is and was in use; the peak begins anew.
+    /// The present use and its peak, which begins anew.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let in_use = u64::from(self.inner.count.in_use());
@@ -291,7 +291,7 @@ impl Inner {
 // === impl Permit ===
 
 impl Permit {
-    /// How many units this is.
+    /// The number of units in this permit.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.units

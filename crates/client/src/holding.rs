@@ -17,7 +17,7 @@ use crate::session::Transport;
 /// A peak is told again when it has changed by so much, and not otherwise.
 const NOTABLE: f64 = 1.1;
 
-/// What a resource counts.
+/// The kind of quantity that a resource counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Units a second.
@@ -26,7 +26,7 @@ pub enum Kind {
     Gauge,
 }
 
-/// What to do when the lease has ended and no server has answered.
+/// The behaviour when the lease has ended and no server has answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Fallback {
     /// Keep to the floor where there is one, until its own lease ends. Where there is none, to nothing; or, where the operator
@@ -39,7 +39,7 @@ pub enum Fallback {
     Optimistic,
 }
 
-/// What to do with capacity beyond what is wanted.
+/// The treatment of capacity beyond what is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Surplus {
     /// Give it back with the report in which the wants fall.
@@ -68,20 +68,20 @@ pub enum Rung {
     Optimistic,
 }
 
-/// How a resource is to be held.
+/// The way in which a resource is to be held.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HoldingConfig {
-    /// What it counts.
+    /// The kind of quantity that it counts.
     pub kind: Kind,
-    /// What is wanted: one band from a client, any number from a node.
+    /// The wants: one band from a client, any number from a node.
     pub bands: Bands,
     /// The ladder to go down when the lease ends.
     pub fallback: Fallback,
-    /// What becomes of capacity beyond the wants.
+    /// The treatment of capacity beyond the wants.
     pub surplus: Surplus,
 }
 
-/// What shows that a lease was granted: so that who comes after its holder can show it too.
+/// The proof that a lease was granted, so that a successor of its holder can show it too.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Proof {
     /// Which grant it was.
@@ -105,7 +105,8 @@ pub struct Inheritance {
 pub(crate) struct Holding {
     config: HoldingConfig,
     lease: Option<Lease>,
-    /// What a grantor still counts for certain, under the leases that have not ended: the larger the sooner it ends.
+    /// The amounts that a grantor still counts for certain, under the leases that have not ended: the larger the
+    /// sooner it ends.
     cover: Vec<Cover>,
     /// The highest order ever adopted.
     adopted: Option<Order>,
@@ -113,14 +114,14 @@ pub(crate) struct Holding {
     safe_capacity: Option<f64>,
     /// Whether that bounds it: not if the rule is taken out.
     is_bounded: bool,
-    /// How much to ask for of the floor, in units; absent: by the last answer there is none.
+    /// The amount to ask for of the floor, in units; absent: by the last answer there is none.
     floor: Option<f64>,
-    /// What may be saved up, by the last answer.
+    /// The burst that may be saved up, by the last answer.
     burst: Option<Duration>,
     /// When a unit is due, by the last grant that was adopted, of a lease that is too small to save one up.
     due: Option<Time>,
-    /// What cannot be given up at this moment: units in use of a gauge, what a node has handed out. No less than that, since
-    /// the program was last allowed less.
+    /// The amount that cannot be given up at this moment: units in use of a gauge, what a node has handed out. It
+    /// is no less than that since the program was last allowed less.
     in_use: Amount,
     /// The least lease that would have let the last attempts through; absent: nothing is to be lent.
     peak: Option<f64>,
@@ -132,32 +133,32 @@ pub(crate) struct Holding {
     counted: Amount,
     /// Whether more is to be given back of this lease than could be when the wants fell, because it was in use.
     returning: bool,
-    /// How much more the lease gave than was wanted, where that is kept.
+    /// The amount that the lease gave beyond what was wanted, where that is kept.
     spare: Amount,
 }
 
 #[derive(Clone, Debug)]
 struct Lease {
-    /// What was granted, or less if less was promised since.
+    /// The amount that was granted, or less if less was promised since.
     amount: Amount,
     end: Time,
     /// The length that it was granted for; zero if that is not known.
     length: Duration,
     order: Option<Order>,
     token: Arc<[u8]>,
-    /// What the lease before it gave, which had ended, if this one does not take its place: a server that is learning grants
-    /// nothing by it.
+    /// The amount of the lease before it, which had ended, if this one does not take its place: a server that is
+    /// learning grants nothing by it.
     outlived: Option<Amount>,
     /// Whether its grantor was learning.
     learning: bool,
 }
 
-/// So much is counted until then, by our clock.
+/// An amount that is counted until `end`, by our clock.
 #[derive(Clone, Debug)]
 struct Cover {
     amount: Amount,
     end: Time,
-    /// What came with the grant that it is counted for.
+    /// The token of the grant that it is counted for.
     token: Arc<[u8]>,
 }
 
@@ -203,7 +204,7 @@ impl HoldingConfig {
         }
     }
 
-    /// So much is wanted from here on, in units (a second).
+    /// Sets the wants from here on, in units (a second).
     pub(crate) fn set_wants(&mut self, wants: f64) {
         let priority = self.bands.first().map_or(0, |band| band.priority);
         self.bands = one_band(priority, wants);
@@ -244,7 +245,7 @@ impl Holding {
         self.config = config;
     }
 
-    /// What may be used at `now`, and until when if nothing else happens.
+    /// The amount that may be used at `now`, and the time until which it may be if nothing else happens.
     pub(crate) fn allowance(&self, now: Time) -> Allowance {
         let lease = self.lease.as_ref();
         match self.rung(now) {
@@ -297,7 +298,7 @@ impl Holding {
         self.lease.as_ref().map(|lease| lease.end).filter(|&end| now < end)
     }
 
-    /// How much is held under the lease: nothing after its end, except by optimists.
+    /// The amount that is held under the lease: nothing after its end, except by optimists.
     pub(crate) fn held(&self, now: Time) -> Amount {
         match self.rung(now) {
             Rung::Leased | Rung::Optimistic => self.lease.as_ref().map_or(Amount::ZERO, |lease| lease.amount),
@@ -310,17 +311,17 @@ impl Holding {
         sum(&self.config.bands)
     }
 
-    /// How much to ask for of its floor, if it has one that would be used.
+    /// The amount to ask for of its floor, if it has one that would be used.
     pub(crate) fn wants_floor(&self) -> Option<f64> {
         self.floor.filter(|_| self.config.kind == Kind::Rate && self.config.fallback == Fallback::Safe)
     }
 
-    /// How it is held.
+    /// The way in which it is held.
     pub(crate) fn config(&mut self) -> &mut HoldingConfig {
         &mut self.config
     }
 
-    /// So much is claimed of what nobody wants, in units a second.
+    /// Sets the claim on capacity that nobody wants, in units a second.
     pub(crate) fn set_peak(&mut self, peak: Option<f64>) {
         self.peak = peak.map(|peak| if peak > 0.0 { peak.min(f64::MAX) } else { 0.0 });
     }
@@ -412,7 +413,7 @@ impl Holding {
         }
     }
 
-    /// What shows the last lease.
+    /// The proof of the last lease.
     pub(crate) fn proof(&self) -> Option<Proof> {
         let lease = self.lease.as_ref()?;
         Some(Proof { order: lease.order?, token: Arc::clone(&lease.token) })
@@ -423,9 +424,9 @@ impl Holding {
         self.held(now) < self.as_amount(self.wants())
     }
 
-    /// What to tell the leader of `reign` at `now`, or whoever leads: the promise holds from here on. What is to be given back
-    /// is given back before that ([`Holding::give_back_surplus`]), and what is in use is read in between. A successor of the
-    /// one who granted the lease is shown what that one may count, and promised less.
+    /// Makes the report at `now` to the leader of `reign`, or to whichever leads: the promise holds from here on.
+    /// The surplus is given back before that ([`Holding::give_back_surplus`]), and what is in use is read in
+    /// between. A successor of the one who granted the lease is shown what that one may count, and promised less.
     pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, reign: Option<u64>) -> Report {
         let held = self.held(now);
         let lasts = self.lasts(now);
@@ -496,20 +497,20 @@ impl Holding {
         self.lease.as_ref().is_some_and(|lease| lease.learning)
     }
 
-    /// What the last lease gave, which has ended, if `grant` does not take its place: a server that is learning does not know
-    /// what is out, and one who lives on what is safe goes on with that until the server does.
+    /// The amount of the last lease, which has ended, if `grant` does not take its place: a server that is learning
+    /// does not know what is out, and one who lives on what is safe goes on with that until the server does.
     fn outlived(&self, now: Time, grant: &Grant) -> Option<Amount> {
         let is_empty = grant.learning && grant.capacity == Amount::ZERO;
         let lease = self.lease.as_ref().filter(|_| is_empty && self.config.fallback == Fallback::Safe)?;
         lease.outlived.or((lease.end <= now).then_some(lease.amount))
     }
 
-    /// What a report to the leader of `reign` shows, when it promises `promise`, with the token for it; nothing if that
-    /// leader has granted the lease itself.
+    /// The amount that a report to the leader of `reign` shows, when it promises `promise`, with the token for it;
+    /// nothing if that leader has granted the lease itself.
     ///
-    /// A successor is shown what its predecessor counted at the least. That may be more than the lease gives, as a larger
-    /// one before it has not ended; and it is never more, though a node may have that much out by its own careful count.
-    /// Once said, whoever comes after that successor may count no more than the promise.
+    /// A successor is shown what its predecessor counted at the least. That may be more than the lease gives, as a
+    /// larger one before it has not ended; and it is never more, though a node may have that much out by its own
+    /// careful count. Once that is said, a later successor may count no more than the promise.
     fn counted_before(
         &mut self,
         now: Time,
@@ -525,7 +526,7 @@ impl Holding {
         succeeded.then(|| first.unwrap_or_default())
     }
 
-    /// How long what is held or counted lasts, if anything is.
+    /// The time for which what is held or counted lasts, if anything is.
     fn lasts(&self, now: Time) -> Option<Lasts> {
         let ends = self.cover.iter().map(|cover| cover.end).chain(self.lease.as_ref().map(|lease| lease.end));
         let remaining = ends.map(|end| end.since(now)).max().filter(|remaining| !remaining.is_zero())?;
@@ -587,7 +588,7 @@ impl Holding {
         self.lease.as_ref().and_then(|lease| lease.order)
     }
 
-    /// What the lease gives, whether it has ended or not.
+    /// The amount that the lease gives, whether it has ended or not.
     pub(crate) fn amount(&self) -> Amount {
         self.lease.as_ref().map_or(Amount::ZERO, |lease| lease.amount)
     }
@@ -631,12 +632,12 @@ impl Holding {
         }
     }
 
-    /// What cannot be given back: what is wanted, and what is in use or handed out.
+    /// The amount that cannot be given back: what is wanted, and what is in use or handed out.
     fn keep(&self) -> Amount {
         self.kept_for_wants().max(self.in_use)
     }
 
-    /// What is wanted, and what was given on top of that to be kept.
+    /// The amount that is wanted, and what was given on top of that to be kept.
     fn kept_for_wants(&self) -> Amount {
         self.as_amount(self.wants()).saturating_add(self.spare)
     }

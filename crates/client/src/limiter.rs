@@ -130,7 +130,7 @@ pub enum Denied {
     /// More at once than ever come together; waiting for it works.
     #[error("{n} at once is above the burst of {burst}")]
     AboveBurst {
-        /// What was asked for.
+        /// The number of units asked for.
         n: u32,
         /// The greatest number that can be had at once.
         burst: u64,
@@ -143,7 +143,7 @@ pub enum Denied {
     },
 }
 
-/// What was asked of a limiter and what it gave, in units since it was made.
+/// The units that were asked of a limiter and that it gave, since it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Usage {
     /// Granted, denied and waited for. Who asks again after a denial counts again.
@@ -239,7 +239,8 @@ impl Limiter {
         Ok(taken)
     }
 
-    /// How many units can be taken at `now`, by who is the only one to take any and does so before the allowance changes.
+    /// The number of units that can be taken at `now`, by one who is the only one to take any and does so before
+    /// the allowance changes.
     ///
     /// # Errors
     ///
@@ -252,7 +253,7 @@ impl Limiter {
         ready
     }
 
-    /// So many units were wanted and not asked for here, as it was known that they would be denied.
+    /// Counts `n` units that were wanted and not asked for here, as it was known that they would be denied.
     pub(crate) fn count_denied(&self, n: u32) {
         self.shards.count_denied(n);
     }
@@ -274,7 +275,8 @@ impl Limiter {
         self.lock().call(bell);
     }
 
-    /// What to ask the grantor for, where units are had so ([`Allowance::asked`]). It holds until the next such question.
+    /// The units to ask the grantor for, where units are had so ([`Allowance::asked`]). The answer holds until the
+    /// next such question.
     pub fn wish(&self, now: Time) -> Option<Wish> {
         self.lock().wish(now)
     }
@@ -286,8 +288,8 @@ impl Limiter {
         self.settle(central, now);
     }
 
-    /// What was asked for and granted so far. It takes the central lock, so it is for now and then, not for every
-    /// permit.
+    /// The units asked for and granted so far. This takes the central lock, so it is for now and then, not for
+    /// every permit.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.lock().usage(&self.shards)
@@ -306,7 +308,7 @@ impl Limiter {
         self.knocker.set(door);
     }
 
-    /// What was attempted since this was last asked, by the millisecond; nothing if nobody listens.
+    /// The attempts since this was last asked, by the millisecond; nothing if nobody listens.
     pub fn attempts(&self, now: Time) -> Vec<Attempts> {
         self.slots.take(now, self.usage().attempted)
     }
@@ -366,7 +368,7 @@ impl Limiter {
         drawn
     }
 
-    /// What the meter says, if it runs and can tell.
+    /// The answer of the meter, if it runs and can tell.
     fn metered(&self, n: u32, now: Time) -> Option<Result<(), Denied>> {
         match self.meter.spend(n, now) {
             Answer::Granted => {

@@ -13,9 +13,9 @@ pub enum Mutation {
     FromReceipt,
     /// A renewal extends a lease also if the last grant was not adopted.
     RenewAnyway,
-    /// What a report gives back is still used.
+    /// Capacity that a report gives back is still used.
     KeepAfterPromise,
-    /// Whoever leads a reign below the fence is reported to, and its grants are adopted.
+    /// Leaders of reigns below the fence are reported to, and their grants are adopted.
     NoFence,
     /// A node reports that it holds its lease, instead of all that it has handed out.
     HeldIsLease,

@@ -58,7 +58,7 @@ pub struct Session {
     route: Route,
     /// Sorted by resource.
     entries: Vec<Entry>,
-    /// What is polled for.
+    /// The exchange that is polled for.
     in_flight: Option<Exchange>,
     streams: Streams,
     /// The last number given to a request or a stream: the report id of asks.
@@ -138,8 +138,8 @@ impl Session {
         }
     }
 
-    /// What another leader of this node has held of `resource`, which was added and not granted yet. Nothing is adopted any
-    /// more that was granted before that.
+    /// Takes over what another leader of this node has held of `resource`, which was added and not granted yet.
+    /// Nothing is adopted any more that was granted before that.
     pub fn inherit(&mut self, resource: &ResourceId, inheritance: Inheritance) {
         if let Ok(place) = self.find(resource) {
             self.fence = self.fence.max(Some(inheritance.proof.order.epoch));
@@ -147,14 +147,14 @@ impl Session {
         }
     }
 
-    /// What shows the last lease of `resource`, if it had one.
+    /// The proof of the last lease of `resource`, if it had one.
     #[must_use]
     pub fn proof(&self, resource: &ResourceId) -> Option<Proof> {
         self.find(resource).ok().and_then(|place| self.entries[place].holding.proof())
     }
 
-    /// So much of `resource` may be in use under leaders of this node before the one that asks, until then, by what the node
-    /// above has charged for it; nothing if it did not say so.
+    /// The amount of `resource` that may be in use under leaders of this node before the one that asks, and the
+    /// time until which it may be, by what the node above has charged for it; nothing if it did not say so.
     #[must_use]
     pub fn before(&self, resource: &ResourceId) -> Option<(Amount, Time)> {
         self.find(resource).ok().and_then(|place| self.entries[place].before())
@@ -201,7 +201,7 @@ impl Session {
         self.entries.is_empty() && self.streams.is_down()
     }
 
-    /// So much is wanted from here on, in units (a second); NaN and negative numbers are taken for 0.
+    /// Sets the wants from here on, in units (a second); NaN and negative numbers are taken for 0.
     pub fn set_wants(&mut self, now: Time, resource: &ResourceId, wants: f64) {
         self.update(now, resource, |entry| entry.config().set_wants(wants));
     }
@@ -217,11 +217,11 @@ impl Session {
         self.update(now, resource, |entry| entry.config().bands = bands);
     }
 
-    /// What cannot be given up at this moment: units of a gauge in use, what a node has handed out.
+    /// Sets the amount that cannot be given up at this moment: units of a gauge in use, what a node has handed out.
     ///
-    /// A client says it now and then, and each time after it has put a [`Change`] into force, before it polls again: a promise
-    /// is made of what was in use after the limit was lowered. Until it has said so, all that was allowed before is taken to be
-    /// in use.
+    /// A client says it now and then, and each time after it has put a [`Change`] into force, before it polls
+    /// again: a promise is made of what was in use after the limit was lowered. Until it has said so, all that was
+    /// allowed before is taken to be in use.
     pub fn set_in_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount) {
         let rule = match self.config.kind {
             HolderKind::Client => Mutation::UnitsNotHeld,
@@ -232,7 +232,7 @@ impl Session {
         }
     }
 
-    /// What may be used of `resource`, with its floor; nothing if it is not there.
+    /// The allowance of `resource`, with its floor; nothing if it is not there.
     #[must_use]
     pub fn allowance(&self, now: Time, resource: &ResourceId) -> Allowance {
         self.find(resource).map_or(Allowance::NOTHING, |place| self.standing(now, place).0)
@@ -244,25 +244,25 @@ impl Session {
         self.find(resource).map_or(Rung::Waiting, |place| self.standing(now, place).1)
     }
 
-    /// What the domains of `resource` may use of it; absent: all, or the server has not said.
+    /// The policies of the domains of `resource`; absent: they may use all of it, or the server has not said.
     #[must_use]
     pub fn policies(&self, resource: &ResourceId) -> Option<Arc<Policies>> {
         self.find(resource).ok().and_then(|place| self.entries[place].policies().cloned())
     }
 
-    /// What went wrong with `resource` last; nothing if the last answer was good.
+    /// The last fault of `resource`; nothing if the last answer was good.
     #[must_use]
     pub fn fault(&self, resource: &ResourceId) -> Option<&Fault> {
         self.find(resource).ok().and_then(|place| self.entries[place].fault.as_ref())
     }
 
-    /// Whom the next request or stream goes to.
+    /// The server that the next request or stream goes to.
     #[must_use]
     pub fn server(&self) -> &Arc<str> {
         self.route.target()
     }
 
-    /// What has happened so far.
+    /// The counts of what has happened so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
@@ -413,7 +413,7 @@ impl Session {
         self.hear_nothing(now);
     }
 
-    /// What to poll for, if anything is due.
+    /// The request to be made next, if anything is due.
     fn next_request(&mut self, now: Time) -> Option<Action> {
         if self.in_flight.is_some() || now < self.route.not_before() || now < self.next_due() {
             return None;

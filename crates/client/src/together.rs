@@ -74,12 +74,12 @@ pub struct Together<'a> {
     parts: Vec<Part<'a>>,
 }
 
-/// What is taken of one part.
+/// The amount that is taken of one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Price {
-    /// So many units or hits, whatever the number of copies: a worker that does them all.
+    /// This number of units or hits, whatever the number of copies: a worker that does them all.
     Once(u32),
-    /// So many for each copy.
+    /// This number for each copy.
     Each(u32),
 }
 
@@ -192,7 +192,7 @@ impl Of<'_> {
 // === impl Price ===
 
 impl Price {
-    /// What so many copies cost.
+    /// The number of units that `copies` copies cost.
     #[must_use]
     pub fn units(self, copies: u32) -> u32 {
         match self {
@@ -201,7 +201,7 @@ impl Price {
         }
     }
 
-    /// How many copies there can be for so many units.
+    /// The number of copies that there can be for `units` units.
     fn copies(self, units: u32) -> u32 {
         match self {
             Price::Once(price) if units < price => 0,

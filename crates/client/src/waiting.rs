@@ -20,12 +20,13 @@ pub(crate) mod fake;
 mod line;
 mod queue;
 
-/// How long, and how many, may wait for permits.
+/// The limits on waiting for permits: how long, and how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// Who would wait longer is refused: at once where that can be known, else when it has passed.
+    /// The longest wait. A caller that would wait longer is refused: at once where that can be known, else when it
+    /// has passed.
     pub max_wait: Duration,
-    /// Who comes while so many wait is refused at once.
+    /// The most waiters. A caller that comes while so many wait is refused at once.
     pub max_waiters: usize,
 }
 
@@ -41,7 +42,7 @@ pub enum Refused {
     /// At the present rate the permit would come after the bound.
     #[error("would wait {wait:?}, and the bound is {max_wait:?}")]
     TooLong {
-        /// How long the wait would be.
+        /// The time that the wait would take.
         wait: Duration,
         /// The bound.
         max_wait: Duration,

@@ -41,7 +41,7 @@ impl House {
         House { domains, lease, now: Time::from_nanos(1 << 40) }
     }
 
-    /// So many requests for up to three hits, as many milliseconds apart; returns how many were granted.
+    /// Makes `requests` requests for up to three hits, `every` milliseconds apart; returns how many were granted.
     fn live(&mut self, domain: &str, requests: u32, every: u64) -> u32 {
         let is_granted = |turn| {
             self.now += Duration::from_millis(every);

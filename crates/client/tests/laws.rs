@@ -20,7 +20,7 @@ use proptest::prelude::*;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// What happens to the session; numbers choose among what is there.
+/// An event in the session; numbers choose among what is there.
 #[derive(Clone, Debug)]
 enum Event {
     Pass(u64),
@@ -67,7 +67,7 @@ struct Town {
     counter: Counter,
     asked: Option<Ask>,
     released: Option<(u64, Vec<ResourceId>)>,
-    /// What the program was told it may use.
+    /// The allowances that the program was told.
     allowed: BTreeMap<ResourceId, lessor_client::allowance::Allowance>,
 }
 

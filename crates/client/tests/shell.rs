@@ -151,7 +151,7 @@ async fn doormans_server_is_understood() {
     assert_eq!((has.capacity, has.epoch, has.seq, has.token), (Some(42.0), None, None, None));
 }
 
-/// What is logged in this thread while the guard lives.
+/// The log of this thread while the guard lives.
 fn listen() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&log);

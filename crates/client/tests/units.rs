@@ -13,7 +13,7 @@ use lessor_client::session::{Action, Session, SessionConfig, Transport};
 use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Order, Report, Up, Welcome};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 
-/// What a driver reads, and when.
+/// The times at which a driver reads the units in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reading {
     /// By a timer, and after each change of an allowance, before it does anything else.
@@ -30,7 +30,7 @@ struct Program {
     permits: Vec<Permit>,
     /// Steps until others take all that there is.
     steps_left: usize,
-    /// What was promised last, of which grant.
+    /// The last promise, and the grant that it is about.
     promised: Option<(Order, Amount)>,
     asked: u64,
     stream: u64,
@@ -177,7 +177,7 @@ impl Program {
         self.step();
     }
 
-    /// What is in use keeps to what was promised.
+    /// Checks that what is in use keeps to what was promised.
     fn check(&self) {
         if let Some((_, held)) = self.promised {
             let in_use = Amount::from_units(self.gauge.in_use().into());

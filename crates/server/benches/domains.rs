@@ -24,7 +24,7 @@ const SECONDS: u64 = 3;
 /// The goal of a second of reports of a thousand clients, and of a turn.
 const GOALS: [Duration; 2] = [Duration::from_secs(1), Duration::from_millis(2)];
 
-/// What was measured.
+/// The figures that were measured.
 #[derive(Default)]
 struct Measured {
     total: Duration,

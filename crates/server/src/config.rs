@@ -16,14 +16,14 @@ use crate::mutation::Rules;
 use crate::repository::{Kind, Template};
 use crate::token::Keys;
 
-/// What a node is told at its start. Everything that clients can make grow has its limit here.
+/// The configuration of a node at its start. Everything that clients can make grow has its limit here.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// The name of the node in the tree.
     pub name: String,
     /// The number of this reign: greater than that of any before.
     pub epoch: u64,
-    /// How much clocks may err.
+    /// The bound on the error of clocks.
     pub drift: Drift,
     /// Limits on one request.
     pub message: Limits,
@@ -43,8 +43,8 @@ pub struct NodeConfig {
     pub line: Option<u64>,
     /// The node above, for all but the root.
     pub parent: Option<ParentConfig>,
-    /// What the leaders before this one may have left out; absent: nobody knows, and the node learns, unless it keeps
-    /// marks: then nothing is out.
+    /// The record of the capacity that earlier leaders may have left out; absent: nobody knows it, and the node
+    /// learns, unless it keeps marks: then nothing is out.
     pub record: Option<Record>,
     /// Whether nothing is handed out beyond marks that a successor can read ([`Node::next_marks`]). A server that is
     /// alone keeps none.
@@ -57,7 +57,7 @@ pub struct NodeConfig {
     pub keys: Option<Keys>,
     /// Whether those who show a lease from before `record` are believed without a token, where there are no keys.
     pub trust_claims: bool,
-    /// What becomes of what claimants give up.
+    /// The treatment of capacity that claimants give up.
     pub claims: Claims,
     /// All of them, except where a test shows what each is for.
     pub rules: Rules,
@@ -74,7 +74,8 @@ pub struct ParentConfig {
     pub eager: bool,
 }
 
-/// What a leader must know of those before it: the most that may be out under them, and how long they may act.
+/// The facts that a leader must know of those before it: the most that may be out under them, and how long they
+/// may act.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Record {
     /// At most so much is out of each resource; of those that are not mentioned nothing is.
@@ -85,12 +86,12 @@ pub struct Record {
     pub rests: BTreeMap<ResourceId, Amount>,
     /// The time for which that may last, by the clock of the last leader: from when this was read at the latest.
     pub rest_over: RestOver,
-    /// What shows that the node held leases from the one above.
+    /// The proofs that the node held leases from the one above.
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// For reigns of which that is known, when their leaders had certainly stopped, by their own clocks. What counted then
     /// is a part of what is out.
     pub stops: BTreeMap<u64, Time>,
-    /// How long any of it may last, by the clock of whoever holds it.
+    /// The longest time that any of it may last, by the clock of its holder.
     pub longest_lease: Duration,
     /// The same of floors, if it is longer.
     pub longest_safe_lease: Duration,
@@ -102,8 +103,8 @@ pub struct Record {
     pub closed: bool,
     /// The number of the last leader's reign; 0: not known.
     pub epoch: u64,
-    /// How much is out of anything is not known: the record has been lost, or there has never been one. Marks say nothing; how
-    /// long leases last and how long leaders act is no less than here.
+    /// Set when it is not known how much is out of anything: the record has been lost, or there has never been one.
+    /// Marks say nothing; the times for which leases last and leaders act are no less than those given here.
     pub unknown: bool,
     /// It is not certain that the last leader has stopped: nothing is believed of what holders show before all of it has
     /// ended.
@@ -122,7 +123,7 @@ pub struct RestOver {
     pub safe_lease: Duration,
 }
 
-/// How long leases may last, of each class.
+/// The longest times that leases may last, by class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Longest {
     /// Of all that are not floors.
@@ -131,7 +132,7 @@ pub(crate) struct Longest {
     pub(crate) safe_lease: Duration,
 }
 
-/// What becomes of what claimants give up of what they showed to a new leader.
+/// The treatment of capacity that claimants give up of what they showed to a new leader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Claims {
     /// It is free for others at once. Who shows an old token, after it has given that capacity back, makes some of what
@@ -143,7 +144,7 @@ pub enum Claims {
     Deferred,
 }
 
-/// How long a leader leads without hearing that it still does, by itself.
+/// The time for which a leader leads without hearing that it still does, if nothing else is said.
 const AUTHORITY: Duration = Duration::from_secs(4);
 
 /// Holders on streams have claimed so long after claims have opened.
@@ -181,9 +182,10 @@ impl NodeConfig {
 // === impl Record ===
 
 impl Record {
-    /// What was left at etcd, as it is read at `now`, after the key of whoever wrote it had gone, by a task that would go on for
-    /// `authority`; `bounds` are what it knows of the clocks of others. An empty record says nothing: it may have been lost,
-    /// with all that was out, and whoever wrote it may go on for as long as this task would.
+    /// Returns the record that was left at etcd, as it is read at `now`, after the key of its writer had gone, by a
+    /// task that would go on for `authority`; `bounds` are what it knows of the clocks of others. An empty record
+    /// says nothing: it may have been lost, with all that was out, and its writer may go on for as long as this
+    /// task would.
     #[must_use]
     pub fn left(
         read: RecordRead,
@@ -243,7 +245,7 @@ impl Record {
         drift.grantor_end(since, self.rest_over.of(is_floor))
     }
 
-    /// How long any of it may last.
+    /// The longest times that any of it may last.
     pub(crate) fn longest(&self) -> Longest {
         Longest { lease: self.longest_lease, safe_lease: self.longest_safe_lease }
     }
@@ -295,7 +297,7 @@ impl RestOver {
 // === impl Longest ===
 
 impl Longest {
-    /// How long leases of `resource` may last.
+    /// The longest time that leases of `resource` may last.
     pub(crate) fn of(self, resource: &ResourceId) -> Duration {
         if resource.is_floor() { self.lease.max(self.safe_lease) } else { self.lease }
     }

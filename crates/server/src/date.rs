@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_proto::Time;
 use lessor_proto::message::WallClock;
 
-/// What the wall clock showed at a moment of the process's own clock.
+/// The reading of the wall clock at a moment of the process's own clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Date {
     at: Time,
@@ -25,7 +25,7 @@ impl Date {
         self.wall_at(now).saturating_add(length).as_secs()
     }
 
-    /// How long it is at `now` until that Unix time.
+    /// The time from `now` until the Unix time `expiry`.
     pub(crate) fn until(self, now: Time, expiry: u64) -> Duration {
         Duration::from_secs(expiry).saturating_sub(self.wall_at(now))
     }

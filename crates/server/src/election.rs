@@ -98,7 +98,7 @@ pub struct Candidate {
     campaigns: u64,
     /// It leaves it to others to lead until then.
     stands_from: Time,
-    /// Whoever was last told to lead.
+    /// The leader that was announced last.
     leader: Option<Leader>,
     /// The revision at which the key was made that was last seen, whoever made it.
     last: Option<u64>,
@@ -164,7 +164,8 @@ impl Candidate {
         self.out.actions.pop_front()
     }
 
-    /// What has happened. To be asked after every call, and before what [`Candidate::poll`] gives out is done.
+    /// Returns the next event. To be called after every other call, and before what [`Candidate::poll`] gives out
+    /// is done.
     pub fn next_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
     }
@@ -259,7 +260,7 @@ impl Candidate {
         self.config.date = u64::try_from(since_epoch.as_millis()).unwrap_or(0);
     }
 
-    /// How it was configured.
+    /// The configuration.
     #[must_use]
     pub fn config(&self) -> &ElectionConfig {
         &self.config

@@ -37,18 +37,18 @@ use crate::mutation::{Mutation, Rules};
 /// The sum of all charges of one resource against its limit.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    /// What the sum may not pass; absent for resources whose sum is not limited.
+    /// The limit of the sum; absent for resources whose sum is not limited.
     limit: Option<Amount>,
     /// In millionths.
     total: u128,
-    /// What is charged to grants since the last debt began, in millionths, also when that is over.
+    /// The amount that is charged to grants since the last debt began, in millionths, also when that debt is over.
     since_cut: u128,
-    /// How many debts there have been, and one: what is from before the start is from before all of them.
+    /// The number of debts there have been, plus one: capacity from before the start is from before all of them.
     cut: u32,
     debt: bool,
-    /// What may be out under earlier leaders, and is not known to whom; part of the sum.
+    /// The capacity that may be out under earlier leaders to holders that are not known; part of the sum.
     ghost: Ghost,
-    /// What the sum may not pass before a larger mark is written; absent where there are no marks.
+    /// The limit of the sum before a larger mark is written; absent where there are no marks.
     ceiling: Option<Ceiling>,
     /// The most by which anything was cut because of that.
     lack: Amount,
@@ -68,7 +68,7 @@ pub struct Ceiling {
     pub rest_end: Time,
 }
 
-/// What somebody should get, and how it is counted.
+/// The amount that a holder should get, and how it is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     /// The share due.
@@ -77,27 +77,27 @@ pub struct Offer {
     pub grain: Amount,
     /// No more than this, whatever there is room for.
     pub most: Amount,
-    /// How long it counts.
+    /// The term for which it counts.
     pub term: Term,
     /// The number of the grant.
     pub seq: u32,
 }
 
-/// How long a grant lasts, for the two who count.
+/// The time for which a grant lasts, for the two who count.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
     /// When the report was received on which the end of the grant is counted.
     pub basis: Time,
-    /// How long the holder may use it, counted from when it sent that report.
+    /// The time for which the holder may use it, counted from when it sent that report.
     pub length: Duration,
-    /// How much clocks may err.
+    /// The bound on the error of clocks.
     pub drift: Drift,
 }
 
-/// What was written into the ledger.
+/// The grant that was written into the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Granted {
-    /// How much: the target, or as much of it as there is room for.
+    /// The amount: the target, or as much of it as there is room for.
     pub amount: Amount,
     /// The holder is still charged for more than this until it reports: it should do so at once.
     pub ack_wanted: bool,
@@ -169,7 +169,7 @@ impl Ledger {
         self.settle_debt();
     }
 
-    /// What may be out under earlier leaders and was not claimed.
+    /// The amount that may be out under earlier leaders and was not claimed.
     #[must_use]
     pub fn ghost(&self) -> Amount {
         self.ghost.amount()
@@ -187,7 +187,7 @@ impl Ledger {
         self.ghost.end()
     }
 
-    /// What is charged to grants since the debt began, in millionths; nothing without a debt.
+    /// The amount that is charged to grants since the debt began, in millionths; zero without a debt.
     #[must_use]
     pub fn since_cut(&self) -> u128 {
         if self.debt { self.since_cut } else { 0 }
@@ -204,7 +204,7 @@ impl Ledger {
         self.rules
     }
 
-    /// What the sum may not pass.
+    /// The limit of the sum.
     #[must_use]
     pub fn limit(&self) -> Option<Amount> {
         self.limit
@@ -256,7 +256,7 @@ impl Ledger {
         std::mem::replace(&mut self.ceiling, ceiling) != ceiling
     }
 
-    /// What the sum may not pass before a larger mark is written.
+    /// The limit of the sum before a larger mark is written.
     #[must_use]
     pub fn ceiling(&self) -> Option<Ceiling> {
         self.ceiling
@@ -293,13 +293,14 @@ impl Ledger {
         self.lack
     }
 
-    /// How many grants were smaller than what their holder was charged for, and so asked it to acknowledge that.
+    /// The number of grants that were smaller than what their holder was charged for, and so asked it to
+    /// acknowledge that.
     #[must_use]
     pub fn recalls(&self) -> u64 {
         self.recalls
     }
 
-    /// What is free to be handed out.
+    /// The amount that is free to be handed out.
     #[must_use]
     pub fn headroom(&self) -> Amount {
         self.free().min(self.below_ceiling())
@@ -318,7 +319,7 @@ impl Ledger {
         self.limit.map_or(Amount::ZERO, |limit| amount(self.total.saturating_sub(micros(limit))))
     }
 
-    /// What is free within the limit.
+    /// The amount that is free within the limit.
     #[must_use]
     pub fn free(&self) -> Amount {
         match self.limit {
@@ -382,7 +383,8 @@ impl Ledger {
         amount
     }
 
-    /// What a claimant gives up of what it claimed is out to nobody known again. To be said before it does.
+    /// Adds to the ghost what a claimant gives up of its claim: it is out to nobody known again. To be called
+    /// before it is given up.
     pub fn give_back(&mut self, amount: Amount) {
         self.ghost = self.ghost.with(amount);
         self.total += micros(amount);
@@ -424,7 +426,7 @@ impl Ledger {
         self.change(account, Account::clear);
     }
 
-    /// How much of `target` may be granted.
+    /// The part of `target` that may be granted.
     fn room(&mut self, account: &Account, target: Amount) -> Amount {
         let charged = account.charge();
         let Some(limit) = self.limit.filter(|_| self.debt) else { return self.reachable(account, target) };

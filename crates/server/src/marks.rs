@@ -48,11 +48,11 @@ pub struct MarkWrite {
     pub kinds: BTreeMap<ResourceId, Kind>,
     /// The parts of marks that are set which are left from before this leader; of others nothing is.
     pub rests: BTreeMap<ResourceId, Amount>,
-    /// What is to stand beside them: what shows the lease of the node.
+    /// The proofs that are to stand beside them: they show the lease of the node.
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// Marks to be removed: nothing is out.
     pub deletes: BTreeSet<ResourceId>,
-    /// What is to stand beside the marks; absent: as it does.
+    /// The header that is to stand beside the marks; absent: the one that stands there.
     pub header: Option<Header>,
 }
 
@@ -104,7 +104,7 @@ struct Mark {
     kind: Option<Kind>,
 }
 
-/// What has come of a write.
+/// The outcome of a write.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Settled {
     /// Whose marks count from here on.
@@ -115,7 +115,7 @@ pub(crate) struct Settled {
     pub(crate) unknown: bool,
 }
 
-/// What is due is written so long after the first of it.
+/// The time after the first due mark at which all that is due is written.
 const WINDOW: Duration = Duration::from_millis(2);
 /// A mark is lowered when it was too high for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -182,8 +182,8 @@ impl Marks {
         if mark.kind.is_none_or(|counted| counted == kind) { mark.ceiling() } else { Ceiling::default() }
     }
 
-    /// What may be out of a resource is of that kind from here on: nothing of another one is. A mark that counts the other
-    /// one allows for nothing of this.
+    /// Sets the kind of what may be out of a resource from here on: nothing of another kind is. A mark that counts
+    /// the other kind allows for nothing of this one.
     fn align(&mut self, id: &ResourceId, kind: Option<Kind>) {
         let Some(mark) = self.marks.get_mut(id) else { return };
         if kind.is_some() && mark.kind.is_some() && mark.kind != kind {
@@ -268,9 +268,9 @@ impl Marks {
         short
     }
 
-    /// What is to be written at `now`, if anything; `need` tells what each resource needs, `over` when what is left from
-    /// before is over, and `proof` what is to stand beside a mark. Nothing before it is known what has become of the write
-    /// before.
+    /// Returns the write that is due at `now`, if any; `need` tells what each resource needs, `over` when what is
+    /// left from before is over, and `proof` what is to stand beside a mark. There is none before the outcome of
+    /// the previous write is known.
     pub(crate) fn next(
         &mut self,
         now: Time,
@@ -332,7 +332,7 @@ impl Marks {
         (!values.is_empty() || header.is_some()).then(|| self.write(values, header, over, proof))
     }
 
-    /// What has become of the write `ticket`; not `committed`: nobody knows.
+    /// Takes in the outcome of the write `ticket`; not `committed`: nobody knows it.
     pub(crate) fn settle(&mut self, now: Time, ticket: u64, committed: bool) -> Option<Settled> {
         let (write, over) = self.in_flight.take_if(|(write, _)| write.ticket == ticket)?;
         let mut settled = Settled::default();

@@ -32,7 +32,7 @@ pub enum Mutation {
     NoGhost,
     /// A successor of the leader of a node below others takes it that nothing is out.
     NoNodeGhost,
-    /// What may be out from before stops counting half way.
+    /// Capacity that may be out from before stops counting half way.
     ShortGhost,
     /// The record says that what is left from before is over in half the time that it is.
     ShortRest,
@@ -46,8 +46,8 @@ pub enum Mutation {
     ClaimAfterShown,
     /// Claims are honoured beyond what may be out.
     ClaimsUnlimited,
-    /// What a holder has from an earlier reign is taken out of what may be out each time it shows it, and each time another
-    /// leader of a node does.
+    /// Capacity that a holder has from an earlier reign is taken out of what may be out each time it shows it, and
+    /// each time another leader of a node does.
     ClaimsAdded,
     /// A report of a node's leader frees what the leader before it was charged for.
     LeaderFreesOld,
@@ -81,7 +81,7 @@ pub enum Mutation {
     NumberBehind,
     /// The lease that a poller shows too early is renewed where it is to be answered unchanged.
     EchoRenews,
-    /// What is sticky and was echoed counts from the election, and not from the echo.
+    /// A sticky lease that was echoed counts from the election, and not from the echo.
     EchoUncounted,
     /// A poller claims with a lease whatever it counted when the leader stopped that had granted it.
     EndUnchecked,
@@ -113,7 +113,7 @@ pub enum Mutation {
     PeakTakesShare,
     /// A loan is recalled below the part that a raise goes up to.
     RecallBelowPart,
-    /// What is wanted is lent as if nobody wanted it.
+    /// Wanted capacity is lent as if nobody wanted it.
     LendWhatIsWanted,
     /// A loan is not charged to whoever has it.
     LoanIsFree,
@@ -198,7 +198,7 @@ impl Rules {
         Rules { without: None, holder_without: Some(mutation) }
     }
 
-    /// What the session with the node above lacks.
+    /// The rule that the session with the node above lacks, if any.
     #[cfg(feature = "mutations")]
     pub(crate) const fn of_holder(self) -> Option<lessor_client::mutation::Mutation> {
         self.holder_without

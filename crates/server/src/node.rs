@@ -67,7 +67,7 @@ pub struct Node {
     sharing: Sharing,
     /// When resources have to be looked at, with their names.
     timeline: BTreeSet<(Time, ResourceId)>,
-    /// How often streams should be heard of.
+    /// The interval at which streams should be heard of.
     heartbeat: Duration,
     date: Date,
     tally: Tally,
@@ -252,7 +252,7 @@ impl Node {
         deadlines.min()
     }
 
-    /// How it was configured.
+    /// The configuration.
     #[must_use]
     pub fn config(&self) -> &NodeConfig {
         &self.config
@@ -271,7 +271,8 @@ impl Node {
         self.marks.as_ref().and_then(Marks::later_config)
     }
 
-    /// How long this node leases nothing but what was out before it began, at the longest: it does not know what that was.
+    /// The longest time for which this node leases nothing but what was out before it began: it does not know what
+    /// that was.
     #[must_use]
     pub fn longest_learning(&self) -> Duration {
         let knows = self.config.record.as_ref().map_or(self.config.marks, |record| !record.unknown);
@@ -475,7 +476,7 @@ fn longest_learning(repository: &Repository, config: &NodeConfig) -> Duration {
     repository.templates().iter().chain(&config.unknown_names).map(longest).max().unwrap_or_default()
 }
 
-/// How often a stream should be heard of so that everything on it is renewed in time.
+/// The interval at which a stream should be heard of so that everything on it is renewed in time.
 fn heartbeat(repository: &Repository) -> Duration {
     let terms = repository.templates().iter();
     let shortest = terms.map(|template| template.refresh_interval.min(template.shortest_lease() / 6)).min();

@@ -51,7 +51,8 @@ pub use lessor_proto::glob::{BadGlob, Glob, GlobFault};
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Repository {
     templates: Vec<Arc<Template>>,
-    /// What the floors follow of the resources that follow each of them.
+    /// The templates that the floors of resources follow, in the order of the templates that those resources
+    /// follow.
     floors: Vec<Option<Arc<Template>>>,
     /// Where the template with exactly that glob is.
     exact: BTreeMap<Box<str>, usize>,
@@ -68,7 +69,7 @@ pub struct BadTemplate {
     pub template: usize,
     /// Its glob.
     pub glob: String,
-    /// What is wrong with it.
+    /// Its problem.
     pub problem: Problem,
 }
 

@@ -97,7 +97,7 @@ pub struct Resource {
     changes_kind: bool,
     /// The kind of what may be out.
     counted: Kind,
-    /// What is charged to holders that draw no incarnation.
+    /// The charges of holders that draw no incarnation.
     legacy: Crowd,
     streaming: Streaming,
     /// Streams on which nobody listens any more, as far as the synchronisation of domains has not heard of it.
@@ -106,9 +106,9 @@ pub struct Resource {
     shortage: Shortage,
     /// Whether they are served one by one or together.
     batch: Batch,
-    /// Who is lent what nobody wants.
+    /// The holders to which capacity that nobody wants is lent.
     lending: Lending,
-    /// Who takes turns.
+    /// The turns that holders take.
     rota: Rota,
     /// Units for those whose leases are too small to save one up.
     pool: Pool,
@@ -127,32 +127,34 @@ pub struct Resource {
     learning_until: Time,
     /// That is over, and those who listen have been told.
     learned: bool,
-    /// What it has was granted by a node above that does not know what is out.
+    /// Set when its capacity was granted by a node above that does not know what is out.
     learns_above: bool,
     /// When it was last asked for.
     touched: Time,
     duplicates: u64,
-    /// What of each claim was not given up; kept only where that is not free before the ghost ends.
+    /// The part of each claim that was not given up; kept only where the part given up is not free before the ghost
+    /// ends.
     deferred: BTreeMap<Slot, Amount>,
     /// The amounts of claims that count for certain at the node above.
     certain: Certain,
     /// The leases that were echoed and count for longer than the ghost.
     echoed: Echoed,
-    /// What has become of claims since somebody last asked.
+    /// The outcomes of claims since somebody last asked.
     claims: ClaimTally,
-    /// What earlier leaders of nodes below had when the present ones were first heard of.
+    /// The capacity that earlier leaders of nodes below had when the present ones were first heard of.
     earlier: BTreeMap<Slot, Earlier>,
     /// Those of them who have not been told yet when all of that is over.
     untold: BTreeSet<Slot>,
     /// When all is over that earlier leaders of this node granted; absent: that is not known.
     earlier_here: Option<Time>,
-    /// What holders have shown to have of an earlier life of this node, of which it knows nothing, and until when.
+    /// The capacity that holders have shown to have of an earlier life of this node, of which it knows nothing, and
+    /// until when.
     shown: BTreeMap<Slot, (Amount, Time)>,
     /// The amount of claims that wait until the record says that they outlast what is left from before.
     room: Amount,
 }
 
-/// What stays the same for every report of one ask.
+/// The data that stays the same for every report of one ask.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reign<'a> {
     pub(crate) config: &'a NodeConfig,
@@ -251,7 +253,7 @@ impl Resource {
         resource
     }
 
-    /// What is out from before is not what the record says: it is learnt, and nobody gets anything else meanwhile.
+    /// Learns anew what is out from before, as it is not what the record says; nobody gets anything else meanwhile.
     pub(crate) fn learn_anew(&mut self, reign: Reign<'_>) {
         if self.is_leased() {
             return;
@@ -447,17 +449,17 @@ impl Resource {
         self.template.as_ref()
     }
 
-    /// What its template says, or said last.
+    /// The terms that its template says, or said last.
     pub(crate) fn terms(&self) -> &Template {
         &self.terms
     }
 
-    /// Who is charged for what.
+    /// The ledger of who is charged for what.
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// What its mark has to allow for: what is out, or would be as far as that is known.
+    /// The need that its mark has to allow for: what is out, or would be as far as that is known.
     pub(crate) fn need(&self) -> Need {
         let (limit, ghost) = (self.ledger.limit(), self.ledger.ghost());
         let out = Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX));
@@ -492,12 +494,12 @@ impl Resource {
         }
     }
 
-    /// What has become of claims since this was last asked.
+    /// Returns the outcomes of claims since this was last asked.
     pub(crate) fn take_claims(&mut self) -> ClaimTally {
         std::mem::take(&mut self.claims)
     }
 
-    /// So much may be out from here on, in all; absent: there are no marks.
+    /// Sets the most that may be out from here on, in all; absent: there are no marks.
     pub(crate) fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
         if self.ledger.set_ceiling(ceiling) {
             self.unsettle();

@@ -35,7 +35,7 @@ use crate::election::ElectionConfig;
 use crate::node::NodeConfig;
 use crate::repository::Repository;
 
-/// What a server is told at its start, besides what its node is.
+/// The options that a server is told at its start, besides those of its node.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Where to serve gRPC and HTTP; port 0 takes a free one.
@@ -44,7 +44,7 @@ pub struct ServerOptions {
     pub http: Option<SocketAddr>,
     /// The address that clients are told, `host:port`; absent: the one it listens at.
     pub advertise: Option<String>,
-    /// How long requests in flight may take to end in a drain.
+    /// The time that requests in flight may take to end in a drain.
     pub drain: Duration,
     /// Connections at a time, all ports together; more wait until one has gone.
     pub connections: usize,
@@ -52,25 +52,25 @@ pub struct ServerOptions {
     pub streams: usize,
     /// Bytes in one message that is received; larger ones are refused.
     pub request_bytes: usize,
-    /// How the task that leads the node is found; absent: this is the only one.
+    /// The options by which the task that leads the node is found; absent: this is the only one.
     pub election: Option<ElectionOptions>,
     /// Where a server that is the only one of its node remembers what is out; absent: nowhere. Of no account where there is an
     /// election.
     pub state: Option<PathBuf>,
 }
 
-/// How one task of several is found to lead their node.
+/// The options by which one task of several is found to lead their node.
 #[derive(Clone, Debug)]
 pub struct ElectionOptions {
     /// The etcd that all tasks of the node ask.
     pub etcd: EtcdOptions,
     /// Keys in etcd begin with that.
     pub prefix: String,
-    /// How long a task is still the leader for others when nothing is heard of it.
+    /// The time for which a task is still the leader for others when nothing is heard of it.
     pub ttl: Duration,
-    /// How long it is for itself; less, as clocks differ.
+    /// The time for which it is the leader for itself; less, as clocks differ.
     pub authority: Duration,
-    /// How often it says that it lives.
+    /// The interval at which it says that it lives.
     pub keep_alive: Duration,
 }
 
@@ -243,7 +243,7 @@ impl Server {
         self.address
     }
 
-    /// What drives its node.
+    /// The driver of its node.
     #[must_use]
     pub fn driver(&self) -> &Arc<Driver> {
         &self.driver

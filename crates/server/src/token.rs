@@ -33,7 +33,7 @@ pub struct Keys {
     pub previous: Option<Key>,
 }
 
-/// Whom a token is for, and what of.
+/// The holder and the resource that a token is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Bearer<'a> {
     /// The name of the node that grants.
@@ -44,16 +44,16 @@ pub struct Bearer<'a> {
     pub holder: &'a str,
     /// Which life of it; of no account for a node.
     pub incarnation: u64,
-    /// What it holds.
+    /// The resource that it holds.
     pub resource: &'a ResourceId,
 }
 
-/// What a token says.
+/// The content of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Content {
     /// Which grant.
     pub order: Order,
-    /// How much it gave.
+    /// The amount that it gave.
     pub amount: Amount,
 }
 
@@ -139,7 +139,7 @@ impl Keys {
         token
     }
 
-    /// What `token` says, if it was made for `bearer`.
+    /// The content of `token`, if it was made for `bearer`.
     ///
     /// # Errors
     /// When there is none, or it was not.

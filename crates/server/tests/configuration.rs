@@ -40,13 +40,13 @@ fn shown(template: &Template) -> String {
     )
 }
 
-/// What the floors of its resources follow.
+/// The terms that the floors of its resources follow.
 fn floor(template: &Template) -> String {
     let (reserved, lease) = (template.reserved(), template.safe_lease().as_secs());
     format!(" reserved={reserved} of {} for {lease}", template.capacity)
 }
 
-/// What the lease of a domain follows.
+/// The terms that the lease of a domain follows.
 fn in_parts(template: &Template) -> String {
     let Some(part) = template.part else { return String::new() };
     let (refresh, quantum) = (template.refresh_interval, template.quantum.expect("it has turns"));

@@ -22,7 +22,7 @@ fn text(capacity: &str) -> String {
     )
 }
 
-/// What a server does with its configuration.
+/// A server, as far as it deals with its configuration.
 struct Server {
     source: Source,
     in_force: Repository,

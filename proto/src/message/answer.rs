@@ -6,7 +6,7 @@ use super::refusal::Malformed;
 use super::{Grant, NodeNotice, WallClock};
 use crate::{Time, wire};
 
-/// Who leads a node, as far as the one who says it knows.
+/// The leader of a node, as far as the one who says it knows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Leader {
     /// `host:port`; absent: nobody known.
@@ -24,14 +24,14 @@ pub struct Answer {
     pub epoch: Option<u64>,
     /// When to ask again if less was given than is due.
     pub retry: Option<Duration>,
-    /// What a node is told of its place in the tree.
+    /// The notice to a node of its place in the tree.
     pub notice: Option<NodeNotice>,
 }
 
 /// The answer to a discovery.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Whereabouts {
-    /// Who leads.
+    /// The leader of the node.
     pub leader: Leader,
     /// Whether it is the one who says so.
     pub is_leader: bool,
@@ -39,7 +39,7 @@ pub struct Whereabouts {
     pub epoch: Option<u64>,
     /// The name of the node.
     pub node: Option<String>,
-    /// What the clock of the leader showed when it had been asked.
+    /// The time that the clock of the leader showed when it had been asked.
     pub clock: Option<Time>,
 }
 

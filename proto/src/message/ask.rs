@@ -15,7 +15,7 @@ use super::{Leader, Order};
 use crate::name::{ClientId, ResourceId};
 use crate::{Amount, wire};
 
-/// Who asks.
+/// The kind of holder that asks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum HolderKind {
     /// A client, for itself.
@@ -29,7 +29,7 @@ pub enum HolderKind {
 pub struct Ask {
     /// Whether a client or a node asks.
     pub kind: HolderKind,
-    /// Who asks.
+    /// The holder that asks.
     pub holder: ClientId,
     /// Which life of it; absent from Doorman's clients.
     pub incarnation: Option<u64>,
@@ -43,12 +43,12 @@ pub struct Ask {
     pub reports: Vec<Report>,
 }
 
-/// What a holder says about one resource.
+/// The report of a holder about one resource.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
     /// The resource.
     pub resource: ResourceId,
-    /// What is wanted: one band from a client, any number from a node. Several of one priority are the buckets of its
+    /// The demands: one band from a client, any number from a node. Several of one priority are the buckets of its
     /// demand curve.
     pub bands: Bands,
     /// The lease that the holder has.
@@ -72,7 +72,7 @@ pub type Bands = SmallVec<[Band; 1]>;
 pub struct Band {
     /// Greater numbers are served first.
     pub priority: i64,
-    /// How many clients it stands for; at least 1.
+    /// The number of clients that it stands for; at least 1.
     pub subclients: u32,
     /// Their wants together, in units a second or units: finite and not negative.
     pub wants: f64,
@@ -81,17 +81,17 @@ pub struct Band {
 /// The lease that a holder has, as it echoes it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Has {
-    /// How much.
+    /// The capacity of the lease.
     pub capacity: Amount,
     /// Which grant it is; absent when a Doorman server granted it or the client forgets unknown fields.
     pub order: Option<Order>,
     /// The token that came with it; empty if none did.
     pub token: Vec<u8>,
-    /// How long it lasts, said to others than the one who granted it; absent: not said.
+    /// The duration of the lease, said to others than the one who granted it; absent: not said.
     pub lasts: Option<Lasts>,
 }
 
-/// How long a lease lasts, as its holder tells it to another leader than the one who granted it.
+/// The duration of a lease, as its holder tells it to another leader than the one who granted it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lasts {
     /// The length that it was granted for.
@@ -105,13 +105,13 @@ pub struct Lasts {
 /// A holder's promise that it uses nothing of these resources any more.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Release {
-    /// Who promises.
+    /// The holder that promises.
     pub holder: ClientId,
     /// Which life of it.
     pub incarnation: Option<u64>,
     /// Its place among the reports of that life: it is not about what is granted on later ones.
     pub report_id: Option<u64>,
-    /// What it gives back.
+    /// The resources that it gives back.
     pub resources: Vec<ResourceId>,
 }
 

@@ -52,7 +52,7 @@ pub(super) fn amount(path: impl Fn() -> String, value: Option<f64>) -> Result<f6
     Ok(value + 0.0)
 }
 
-/// What a report promises to use at most.
+/// The most that a report promises to use.
 pub(super) fn held(place: Place<'_>, held: Option<f64>) -> Result<Option<Amount>, Refusal> {
     held.map(|held| amount(|| place.path("held"), Some(held)).map(Amount::from_f64)).transpose()
 }

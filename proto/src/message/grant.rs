@@ -23,14 +23,14 @@ pub struct Order {
     pub seq: u64,
 }
 
-/// So much of a resource, for so long.
+/// A capacity of a resource, granted for a length of time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grant {
     /// The resource.
     pub resource: ResourceId,
-    /// How much: units a second for a rate, units for a gauge.
+    /// The capacity: units a second for a rate, units for a gauge.
     pub capacity: Amount,
-    /// How long, counted by the holder from the moment it sent the basis.
+    /// The length of the lease, counted by the holder from the moment it sent the basis.
     pub length: Duration,
     /// After how long to ask again.
     pub refresh_interval: Duration,
@@ -46,8 +46,8 @@ pub struct Grant {
     pub safe_leased: bool,
     /// The grantor does not know yet what is out: a grant of nothing does not end what is used without a lease.
     pub learning: bool,
-    /// What to fall back to when no server answers, in units: -1 is without limit. Where something is reserved, how much of
-    /// that to ask for; absent: as much as there is.
+    /// The capacity to fall back to when no server answers, in units: -1 is without limit. Where something is
+    /// reserved, the part of that to ask for; absent: as much as there is.
     pub safe_capacity: Option<f64>,
     /// Of a rate: what the holder may save up, as the time in which the capacity brings it; absent: the holder chooses.
     pub burst: Option<Duration>,
@@ -57,34 +57,37 @@ pub struct Grant {
     /// The kind that it counts, [`Grant::RATE`] or [`Grant::GAUGE`]: nothing of one is granted while something of the other
     /// may be in use. Absent: the grantor does not say.
     pub generation: Option<u32>,
-    /// How the resource is shared; told to nodes.
+    /// The way in which the resource is shared; told to nodes.
     pub sharing: Option<Sharing>,
-    /// What a domain may use of it, where the holder has shown that it has another version; told to clients.
+    /// The policies on what a domain may use of it, where the holder has shown that it has another version; told to
+    /// clients.
     pub domains: Option<Arc<wire::DomainPolicies>>,
-    /// What earlier leaders of the node that is granted this may have left in use below it; told to nodes.
+    /// The capacity that earlier leaders of the node that is granted this may have left in use below it; told to
+    /// nodes.
     pub before: Option<Before>,
     /// When all is over that earlier leaders of that node had, and granted under it, counted from when this was sent. Absent:
     /// that is not known.
     pub earlier: Option<Duration>,
 }
 
-/// What a node may still use under leaders before the one that is granted a lease, as far as the node above charges for it.
+/// The capacity that a node may still use under leaders before the one that is granted a lease, as far as the
+/// node above charges for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Before {
     /// The most that may be in use.
     pub amount: Amount,
-    /// How long it may be, counted from when this was sent.
+    /// The time for which it may be in use, counted from when this was sent.
     pub remaining: Duration,
 }
 
-/// How a grantor shares a resource, as it tells a node below.
+/// The way in which a grantor shares a resource, as it tells a node below.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sharing {
     /// The algorithm.
     pub kind: wire::algorithm::Kind,
-    /// How long its leases last.
+    /// The length of its leases.
     pub lease_length: Duration,
-    /// How often its holders ask.
+    /// The interval at which its holders ask.
     pub refresh_interval: Duration,
 }
 

@@ -3,7 +3,7 @@
 use super::refusal::Malformed;
 use crate::wire;
 
-/// What a grantor tells a node below it, beside grants.
+/// The notice that a grantor gives a node below it, beside grants.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeNotice {
     /// The names of the nodes from the root down to the grantor.

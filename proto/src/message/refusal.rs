@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use crate::name::BadName;
 
-/// How much one request may hold.
+/// The limits on what one request may hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Bytes in the name of a client or resource.
@@ -25,19 +25,19 @@ pub enum Refusal {
     Invalid {
         /// The path of the field: `resource[2].wants`.
         field: String,
-        /// What it holds: `is NaN`.
+        /// The content that it has: `is NaN`.
         found: String,
-        /// What it should hold.
+        /// The content that it should have.
         wanted: String,
     },
     /// More was asked for than this server is configured to keep (gRPC: `RESOURCE_EXHAUSTED`).
     #[error("{what}: {count} is over the limit of {limit}")]
     Exhausted {
-        /// What there is too much of: `resources in one request`.
+        /// The name of what there is too much of: `resources in one request`.
         what: String,
-        /// How much of it there would be.
+        /// The amount of it that there would be.
         count: usize,
-        /// How much of it there may be.
+        /// The amount of it that there may be.
         limit: usize,
     },
     /// The node that asks stands above the one it asks (gRPC: `FAILED_PRECONDITION`).

@@ -15,21 +15,21 @@ use std::time::Duration;
 use super::{Ask, DomainNews, DomainReport, Grant, HolderKind, Leader, NodeNotice, Report};
 use crate::name::{ClientId, ResourceId};
 
-/// What a holder says.
+/// A message of a holder.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Up {
-    /// Who I am: the first message, and only that.
+    /// My identity: the first message, and only that.
     Hello(Hello),
-    /// What I want and hold.
+    /// A report of what I want and hold.
     Report(StreamReport),
     /// I use nothing of these any more, and adopt nothing of them before this is confirmed.
     Release {
         /// The number that the confirmation repeats.
         id: u64,
-        /// What is given back.
+        /// The resources that are given back.
         resources: Vec<ResourceId>,
     },
-    /// What domains have done here.
+    /// A report of what domains have done here.
     Domains(Box<DomainReport>),
     /// I ask for units of this, of which I have too little to save one up.
     Units(UnitsAsked),
@@ -37,12 +37,12 @@ pub enum Up {
     Bye,
 }
 
-/// Who opens a stream.
+/// The holder that opens a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hello {
     /// Whether a client or a node.
     pub kind: HolderKind,
-    /// Who.
+    /// The id of the holder.
     pub holder: ClientId,
     /// Which life of it.
     pub incarnation: u64,
@@ -55,7 +55,7 @@ pub struct Hello {
 pub struct UnitsAsked {
     /// Of what.
     pub resource: ResourceId,
-    /// So many in all, from the beginning of the stream on, those that were sent among them.
+    /// The number of units asked for in all, from the beginning of the stream on, those that were sent among them.
     pub asked: u64,
     /// Those for attempts that do not wait may be used so late after they arrive; absent: each when it arrives, or never.
     pub keep: Option<Duration>,
@@ -78,7 +78,7 @@ pub struct StreamReport {
     pub reports: Vec<Report>,
 }
 
-/// What a grantor says.
+/// A message of a grantor.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Down {
     /// I lead: the answer to a hello.
@@ -90,7 +90,7 @@ pub enum Down {
     Renewed {
         /// The heartbeat.
         basis: u64,
-        /// How many grants were sent on this stream before, by which the holder knows that it missed none.
+        /// The number of grants that were sent on this stream before, by which the holder knows that it missed none.
         grants: u64,
     },
     /// Release `id` counts.
@@ -105,16 +105,16 @@ pub enum Down {
         /// Why.
         why: String,
     },
-    /// What domains have done elsewhere.
+    /// News of what domains have done elsewhere.
     Domains(Box<DomainNews>),
-    /// So many units more may be used of this, at once.
+    /// More units of this, which may be used at once.
     Units {
         /// Of what.
         resource: ResourceId,
-        /// How many.
+        /// The number of units.
         units: u32,
-        /// So many of them are to be kept for attempts that do not wait, for so long from when they arrive. Absent: all, for as
-        /// long as was asked.
+        /// The number of them to be kept for attempts that do not wait, and the time for which they are, from when they
+        /// arrive. Absent: all, for as long as was asked.
         keep: Option<(u32, Duration)>,
     },
     /// To a node: its place in the tree.
@@ -123,16 +123,17 @@ pub enum Down {
     Redirect(Leader),
 }
 
-/// How a stream begins.
+/// The beginning of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
     /// The reign of the one who welcomes.
     pub epoch: u64,
     /// Whether leases of an earlier reign may be shown to it.
     pub claims_open: bool,
-    /// How long until they may, counted from when this was sent; absent: that is not known, or they may be shown now.
+    /// The time until they may, counted from when this was sent; absent: that is not known, or they may be shown
+    /// now.
     pub claims_open_in: Option<Duration>,
-    /// How often it wants to hear a heartbeat.
+    /// The heartbeat interval that the grantor asks for.
     pub heartbeat: Duration,
 }
 

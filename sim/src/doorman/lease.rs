@@ -1,6 +1,6 @@
 //! A lease of Doorman's: so much, until then, and when to ask again.
 
-/// What a holder was given.
+/// The lease that a holder was given.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Lease {
     /// In units of capacity.
@@ -11,11 +11,12 @@ pub(super) struct Lease {
     pub(super) interval_seconds: Option<u64>,
 }
 
-/// What a lease of a root, fresh and undisturbed, is worth, in seconds.
+/// The length of a root's lease, fresh and undisturbed, in seconds.
 pub(super) const LENGTH_SECONDS: u64 = 60;
 /// Until a holder that was given no interval, or found nobody to ask, tries again, in seconds.
 pub(super) const RETRY_SECONDS: u64 = 5;
-/// What a root tells those that it grants to, in seconds. Every level below tells half of what the one above it does.
+/// The interval that a root tells those that it grants to, in seconds. Every level below tells half of what the
+/// one above it does.
 const INTERVAL_SECONDS: u64 = 8;
 /// After how many seconds a root renews the lease that it gives itself.
 const ROOT_INTERVAL_SECONDS: u64 = 2 * INTERVAL_SECONDS;
@@ -39,7 +40,7 @@ impl Lease {
         Lease { capacity, expires_seconds: now + LENGTH_SECONDS, interval_seconds }
     }
 
-    /// What it is worth at `now`.
+    /// The capacity that it gives at `now`.
     pub(super) fn worth(&self, now: u64) -> f64 {
         if now < self.expires_seconds { self.capacity } else { 0.0 }
     }

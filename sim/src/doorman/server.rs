@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use super::lease::{LENGTH_SECONDS, Lease};
 
-/// Who asks: a client, or a task of the level below. A job whose master changes asks under another id.
+/// The id of one that asks: a client, or a task of the level below. A job whose master changes asks under
+/// another id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum ChildId {
     Client(usize),
     Task(usize),
 }
 
-/// What a task knows while it is master, and nothing of it afterwards.
+/// The state of a task while it is master. Nothing of it is kept afterwards.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     level: usize,
@@ -22,18 +23,18 @@ pub(super) struct Server {
     cleaned_seconds: Option<u64>,
 }
 
-/// What a master has on record for one that asks it.
+/// The record that a master keeps of one that asks it.
 #[derive(Clone, Copy, Debug)]
 struct Child {
     wants: f64,
-    /// What it was last given, or else said it has.
+    /// The lease that it was last given, or else said it has.
     lease: Option<Lease>,
     asked_seconds: u64,
 }
 
 /// Through this many seconds after its election a master gives back what it is told, and nothing more.
 const LEARNING_SECONDS: u64 = LENGTH_SECONDS;
-/// Who asks again sooner than this is not answered.
+/// The least time between two requests, in seconds. One that comes sooner is not answered.
 const SPACING_SECONDS: u64 = 2;
 
 // === impl Server ===
@@ -61,17 +62,17 @@ impl Server {
         Some(lease)
     }
 
-    /// What all children on record want together; none if there are none.
+    /// The sum of what all children on record want; none if there are none.
     pub(super) fn wants(&self) -> Option<f64> {
         (!self.children.is_empty()).then(|| self.children.values().map(|child| child.wants).sum())
     }
 
-    /// What all children on record have together.
+    /// The sum of what all children on record have at `now`.
     pub(super) fn leased(&self, now: u64) -> f64 {
         self.children.values().filter_map(|child| child.lease).map(|lease| lease.worth(now)).sum()
     }
 
-    /// What it has itself.
+    /// The capacity that it has itself at `now`.
     pub(super) fn capacity(&self, now: u64) -> f64 {
         self.lease.map_or(0.0, |lease| lease.worth(now))
     }

@@ -5,7 +5,7 @@ use super::lease::{Lease, RETRY_SECONDS};
 use super::server::ChildId;
 use super::{Asker, Town};
 
-/// How a request ended.
+/// The outcome of a request.
 enum Outcome {
     /// With another lease.
     Granted(Lease),

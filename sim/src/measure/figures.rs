@@ -3,9 +3,10 @@
 use super::stretch::{LOW, Stretch, stretches};
 use super::{Recording, Sample};
 
-/// What a run is judged by: shares as fractions of 1, times in seconds.
+/// The figures by which a run is judged: shares as fractions of 1, times in seconds.
 ///
-/// A figure that ends with `conv` counts the seconds from the first with b >= 0.95 on, and does not exist if there is none.
+/// A figure that ends with `conv` counts the seconds from the first with b >= 0.95 on, and does not exist if
+/// there is none.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figures {
     /// The first second with b >= 0.95.
@@ -16,7 +17,7 @@ pub struct Figures {
     pub b_mean_whole: Option<f64>,
     /// The 5th percentile of b, between two seconds where it falls between them.
     pub b_p5_conv: Option<f64>,
-    /// How many seconds have b < 0.95.
+    /// The number of seconds with b < 0.95.
     pub below95_total_seconds: Option<u64>,
     /// The longest stretch of them, with less than ten seconds from one to the next.
     pub below95_longest_seconds: Option<u64>,
@@ -32,7 +33,7 @@ pub struct Figures {
     pub allocation_error_conv_sampled: Option<f64>,
     /// Events after which clients believed more than there is.
     pub overshoot_events: u64,
-    /// How long they did.
+    /// The time for which they believed more than there is.
     pub overshoot_seconds: f64,
     /// The most by which they did after any event, in units of capacity; 0 if they never did.
     pub overshoot_max: f64,

@@ -49,7 +49,8 @@ impl Town {
         }
     }
 
-    /// Whoever is deposed by hand may go on for the authority that it has, on the slowest clock.
+    /// Whether a leader was deposed by hand so short a time ago that it may still go on for the authority that it
+    /// has, on the slowest clock.
     fn was_just_deposed(&self, place: u32, key: u64) -> bool {
         let authority =
             self.rules.drift.stretch(self.places[place as usize].authority) + Duration::from_nanos(16);
@@ -57,7 +58,7 @@ impl Town {
         forced.is_some_and(|at| self.now.since(at) <= authority)
     }
 
-    /// What a successor of the leader would find written, if anything is.
+    /// The record that a successor of the leader would find, if anything is written.
     fn record_of(&self, task: u32) -> Option<&Record> {
         let found = &self.tasks[task as usize];
         let place = &self.places[found.place as usize];
@@ -68,8 +69,9 @@ impl Town {
         }
     }
 
-    /// What a leader grants must not outlast what its successor would wait for. An echo is no grant: what it shows lasts as long
-    /// without it, and where the record says that it is not known what is out, a successor learns it as this leader does.
+    /// Checks that no grant of a leader outlasts the time that its successor would wait for. An echo is no grant:
+    /// the lease that it shows lasts as long without it, and where the record says that it is not known what is
+    /// out, a successor learns it as this leader does.
     pub(crate) fn watch_grants(&mut self, task: u32, grants: &[Grant]) {
         let Some(record) = self.record_of(task) else { return };
         let longest = |grant: &Grant| match grant.resource.is_floor() {
@@ -84,8 +86,9 @@ impl Town {
         }
     }
 
-    /// What is out of a resource is not more than a successor would find written, nor what of it outlasts the moment by which it
-    /// would take the rest for over, if its clock were fast and ours slow.
+    /// Checks that no more of a resource is out than a successor would find written, and that the part of it that
+    /// outlasts the moment by which a successor would take the rest for over, if its clock were fast and ours slow,
+    /// is no more than what is written without the rest.
     pub(super) fn check_mark(&mut self, task: u32, resource: u16, books: &Books) {
         let id = &self.resources[usize::from(resource)].id;
         let Some(record) = self.record_of(task) else { return };

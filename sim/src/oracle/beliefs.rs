@@ -11,7 +11,7 @@ use crate::program::Used;
 use crate::story::What;
 use crate::town::{Event, News, ToHolder, Town};
 
-/// What one client holds of one resource, as it believes.
+/// A holding of one resource by one client, as the client believes.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
     pub(crate) client: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Holding {
     pub(crate) reopens: bool,
     pub(crate) priority: i64,
     pub(crate) weight: u32,
-    /// What it states, or what was measured last.
+    /// The amount that it states, or that was measured last.
     pub(crate) wants: f64,
     pub(crate) is_measured: bool,
     /// In millionths.
@@ -34,7 +34,7 @@ pub(crate) struct Holding {
     /// All units that are out, in millionths, whatever has become of their lease.
     pub(crate) in_use: u64,
     pub(crate) stance: Stance,
-    /// What of it is in the sums.
+    /// The part of it that is in the sums.
     pub(crate) counted: u64,
     /// When the next look at its end is due.
     lapse: Time,
@@ -44,7 +44,7 @@ pub(crate) struct Holding {
     promised: Option<(Order, u64)>,
 }
 
-/// What a program wants with a holding.
+/// The intention of a program with a holding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stance {
     Kept,
@@ -239,7 +239,7 @@ impl Town {
         }
     }
 
-    /// What is used of a holding at this moment, in millionths.
+    /// The amount that is used of a holding at this moment, in millionths.
     pub(super) fn uses(&self, holding: &Holding) -> u64 {
         let client = &self.clients[holding.client as usize];
         let runs = client.lives() && client.process.paused.is_none();
@@ -288,7 +288,7 @@ impl Town {
         }
     }
 
-    /// What a holder is about to say.
+    /// Watches a report that a holder is about to send.
     pub(crate) fn watch_report(&mut self, party: Party, epoch: Option<u64>, report: &Report) {
         let index = self.resources.iter().position(|resource| resource.id == report.resource);
         let Some(index) = index else { return };

@@ -12,17 +12,18 @@ use crate::plan::Way;
 use crate::process::Party;
 use crate::town::Town;
 
-/// What was seen of a task and a resource.
+/// The state of a task and a resource when they were last seen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     /// The reign of it whose ghost was seen.
     epoch: u64,
     ghost: u64,
-    /// Who was charged what, while the books were in debt.
+    /// The children with their charges, while the books were in debt.
     debtors: Vec<ChildBook>,
-    /// What had been granted since the cut, of a limit that may have been cut again since.
+    /// The amount that had been granted since the cut of a limit that may have been cut again since.
     since_cut: u128,
-    /// What the sum may not pass, and until when by the clock of its leader it may still do so, since that was last cut.
+    /// The limit of the sum, and the time, by the clock of its leader, until which the sum may still pass it since
+    /// it was last cut.
     limit: u128,
     owing: Option<Time>,
     /// The lease that the node has: how much, until when by its clock, and which grant.
@@ -164,7 +165,7 @@ impl Town {
         self.tasks[task as usize].process.clock.when(until)
     }
 
-    /// Whoever is below a place uses nothing for longer than the place has it.
+    /// Checks that nobody below a place uses anything for longer than the place has it.
     fn check_nested(&mut self, place: u32, resource: u16, ends: Time, who: impl FnOnce() -> String) {
         if self.places[place as usize].parent.is_none() {
             return;

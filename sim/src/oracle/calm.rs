@@ -8,18 +8,18 @@ use super::Violation;
 use crate::plan::{Keeps, Way};
 use crate::town::{Counts, Town};
 
-/// What a client should have of a resource, and has.
+/// The share of a resource that a client should have, and the one that it has.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Target {
     /// The client.
     pub client: u32,
-    /// What it wants, and how urgently.
+    /// The amount that it wants.
     pub wants: f64,
     /// Greater is served first.
     pub priority: i64,
-    /// What would be due to it if the root served all clients itself.
+    /// The amount that would be due to it if the root served all clients itself.
     pub due: f64,
-    /// What it may use.
+    /// The amount that it may use.
     pub believed: Amount,
 }
 
@@ -29,7 +29,7 @@ const GRID: f64 = 0.023;
 // === impl Town ===
 
 impl Town {
-    /// What each client that lives should have of a resource, and has.
+    /// The share of a resource that each client that lives should have, and the one that it has.
     #[must_use]
     pub fn targets(&self, resource: u16) -> Vec<Target> {
         let found = &self.resources[usize::from(resource)];
@@ -156,7 +156,7 @@ impl Town {
     }
 }
 
-/// What the greatest priority lacks that lacks anything that is due, and what all below it have.
+/// The shortfall at the greatest priority that has one, and the amount that all below it have.
 fn inverted(targets: &[Target]) -> Option<(f64, f64)> {
     let lacks = |target: &Target| (target.due - target.believed.as_f64()).max(0.0);
     let lacking = targets.iter().filter(|target| lacks(target) > 1e-6);

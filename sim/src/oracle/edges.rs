@@ -10,7 +10,7 @@ use crate::town::Town;
 // === impl Town ===
 
 impl Town {
-    /// What is used below a place is charged to it by the one above, and so is the lease it has.
+    /// Checks that what is used below a place is charged to it by the one above, and so is the lease it has.
     pub(super) fn check_edge(&mut self, place: u32, resource: u16) {
         let Some(parent) = self.places[place as usize].parent else { return };
         for task in self.places[place as usize].tasks.clone() {
@@ -58,7 +58,7 @@ impl Town {
         }
     }
 
-    /// What a place is charged with in the books of one above.
+    /// The charge of a place in the books of one above.
     fn charge_of(&self, place: u32, books: Option<&Books>) -> u128 {
         let name = &self.places[place as usize].name;
         let children = books.into_iter().flat_map(|books| &books.children);

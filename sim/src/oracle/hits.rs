@@ -8,7 +8,7 @@ use crate::program::bucket::{Bucket, brought};
 use crate::program::{BURST, Program};
 use crate::town::Town;
 
-/// What has been let through of a rate.
+/// The hits of a rate that were let through.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Flow {
     due: Bucket,
@@ -19,10 +19,11 @@ pub(super) struct Flow {
 // === impl Town ===
 
 impl Town {
-    /// So many hits of a resource were let through, or sent to those who asked for them. All together may save up what the
-    /// limit brings in the burst, and a unit at each node. Where small leases save a unit up each one has its own; where units
-    /// are asked for, whoever cannot ask and has one when it is due: meanwhile its lease may flow to those who can, as long as
-    /// the node has not noticed. And clocks may run fast.
+    /// Checks that no more than the limit allows was let through when `hits` hits of a resource were, or were sent
+    /// to those who asked for them. All together may save up what the limit brings in the burst, and a unit at each
+    /// node. Where small leases save a unit up, each one has its own; where units are asked for, so has each holder
+    /// that cannot ask and has a unit when it is due: meanwhile its lease may flow to those who can, as long as the
+    /// node has not noticed. And clocks may run fast.
     pub(crate) fn watch_hits(&mut self, resource: u16, hits: u64) {
         let (index, now) = (usize::from(resource), self.now);
         if !self.resources[index].policy.is_bounded() {

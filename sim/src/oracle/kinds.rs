@@ -19,7 +19,7 @@ pub(super) struct Counted {
     now: Kind,
     /// Until when something may be used as the other kind.
     until: Time,
-    /// What clients use that say what they take it for, in millionths: as a rate, and as a gauge.
+    /// The amounts that clients use that say what they take it for, in millionths: as a rate, and as a gauge.
     used: [u128; 2],
 }
 
@@ -35,7 +35,7 @@ impl Counted {
         self.now == Kind::Gauge || self.used[Kind::Gauge as usize] > 0
     }
 
-    /// What is used as the kind that is not in force.
+    /// The amount that is used as the kind that is not in force.
     fn left(&self) -> u128 {
         match self.now {
             Kind::Rate => self.used[Kind::Gauge as usize],
@@ -86,9 +86,9 @@ impl Town {
         shows || !self.changes_kinds()
     }
 
-    /// What is used as which kind. It is judged where all remember: nodes that are about to change show to a leader who does not
-    /// what they have from before as what it will be. Clients of Doorman's do not say what they take a resource for, and count
-    /// as neither.
+    /// Judges what is used as which kind, where all remember: nodes that are about to change show to a leader who
+    /// does not what they have from before as what it will be. Clients of Doorman's do not say what they take a
+    /// resource for, and count as neither.
     pub(super) fn check_kinds(&mut self) {
         if !self.changes_kinds() {
             return;

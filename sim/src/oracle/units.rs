@@ -14,7 +14,7 @@ const NEARLY: f64 = 1e-6;
 /// Nobody is waited for longer than that.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Who has had a unit of a resource.
+/// The clients that have had a unit of a resource.
 struct Served {
     resource: u16,
     clients: Vec<bool>,
@@ -63,8 +63,8 @@ impl Town {
         Ok(())
     }
 
-    /// Whoever is due whole units has them: all where there are enough for everybody, and at one place those that need not
-    /// go round.
+    /// Checks that clients have the whole units that are due to them: all where there are enough for everybody, and
+    /// at one place those that need not go round.
     pub(super) fn judge_units(&mut self, resource: u16, targets: &[Target]) {
         let short = self.is_short(resource, targets);
         if short && self.places.len() > 1 {
@@ -85,7 +85,7 @@ impl Town {
         self.resources[usize::from(resource)].kind == Kind::Gauge && targets.iter().any(lacks)
     }
 
-    /// How long a turn lasts, and the hand-over at its end, on all levels together.
+    /// The longest time that a turn and the hand-over at its end take, on all levels together.
     fn longest_turn(&self, resource: u16) -> Duration {
         let quantum = self.resources[usize::from(resource)].quantum;
         let of = |place: &crate::place::Place| {

@@ -15,11 +15,11 @@ pub enum BadPlan {
     Reference {
         /// The name of the place or of the client.
         who: String,
-        /// What it refers to.
+        /// The kind of what it refers to.
         kind: &'static str,
         /// Its index.
         found: usize,
-        /// How many there are to refer to.
+        /// The number of those that there are to refer to.
         end: usize,
     },
     /// The tasks of a place could not stand for election.
@@ -27,7 +27,7 @@ pub enum BadPlan {
     Election {
         /// The name of the place.
         place: String,
-        /// What is wrong with the election.
+        /// The problem with the election.
         problem: BadConfig,
     },
     /// The templates of a place do not hold together.
@@ -35,7 +35,7 @@ pub enum BadPlan {
     Templates {
         /// The name of the place.
         place: String,
-        /// What is wrong with the templates.
+        /// The problem with the templates.
         problem: BadTemplates,
     },
 }

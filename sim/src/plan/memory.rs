@@ -2,7 +2,8 @@
 
 use super::{EtcdPlan, Link};
 
-/// What servers write down that are not elected, and whether places are given another way to remember.
+/// The records that servers write when they are not elected, and whether places are given another way to
+/// remember.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Memory {
     /// The disk on which servers that are alone have a state directory; absent: they write nothing down.
@@ -14,7 +15,7 @@ pub struct Memory {
 /// The disk of a server that is alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskPlan {
-    /// How long it takes until a file is replaced and synced.
+    /// The time that it takes until a file is replaced and synced.
     pub write: Link,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
-/// What has come in and was not taken.
+/// A bucket of what has come in and was not taken.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Bucket {
     /// In millionths of a unit times nanoseconds of a second, so that nothing is rounded.
@@ -14,7 +14,7 @@ pub(crate) struct Bucket {
 }
 
 const SECOND: u128 = 1_000_000_000;
-/// What the enforcers may round, for each hit: a millionth.
+/// The amount that the enforcers may round, for each hit: a millionth.
 const GRAIN: u128 = SECOND;
 
 // === impl Bucket ===
@@ -41,7 +41,7 @@ impl Bucket {
     }
 }
 
-/// What `rate` millionths a second bring in `time`, in millionths, rounded up.
+/// The amount that `rate` millionths a second bring in `time`, in millionths, rounded up.
 pub(crate) fn brought(rate: u64, time: Duration) -> u128 {
     u128::from(rate).saturating_mul(time.as_nanos()).div_ceil(SECOND)
 }

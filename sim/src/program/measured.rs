@@ -23,7 +23,7 @@ pub(crate) struct Measured {
     capacity: Amount,
 }
 
-/// What a driver says of a demand, in units.
+/// The statement of a driver about a demand, in units.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Said {
     pub(crate) wants: f64,
@@ -75,8 +75,8 @@ impl Measured {
         self.said()
     }
 
-    /// What there is to say at `now`, if something was refused or it is time to look. One that is at rest is not looked at
-    /// again.
+    /// Returns what there is to say at `now`, if something was refused or it is time to look. One that is at rest
+    /// is not looked at again.
     pub(crate) fn say(&mut self, now: Time, limiter: &Limiter, rests: bool) -> Option<Said> {
         let knocks = self.knocked.0.swap(false, Ordering::Relaxed) && self.demand.peak().is_some();
         if knocks {
@@ -106,6 +106,6 @@ impl Measured {
 // === impl Said ===
 
 impl Said {
-    /// What is said of a program that attempts nothing.
+    /// The statement about a program that attempts nothing.
     pub(crate) const NOTHING: Said = Said { wants: 1.0, peak: Some(0.0) };
 }

@@ -17,7 +17,7 @@ pub struct Line {
     pub seed: u64,
     /// `stream`, `poll` or `doorman`.
     pub mode: &'static str,
-    /// What there is to share.
+    /// The capacity to share.
     pub capacity: f64,
     /// Mean utilisation once it was good.
     pub b_mean_conv: Option<f64>,
@@ -55,7 +55,7 @@ pub struct Line {
     pub events: u64,
     /// Of everything that happened, in hexadecimal digits.
     pub trace_hash: Option<String>,
-    /// How long the run took.
+    /// The time that the run took.
     pub wall_s: f64,
 }
 

@@ -30,7 +30,7 @@ const PANELS: [Panel; 3] = [
 const COLOURS: [&str; 4] = ["#0072B2", "#E69F00", "#009E73", "#555555"];
 const SPIKE: &str = "#B8B8B8";
 const LOSS: &str = "#D55E00";
-/// What a loss looks like on white.
+/// The colour of a loss on white.
 const LOSS_ON_WHITE: &str = "#F8E5D6";
 const ELECTION: &str = "#AA3377";
 const LIMIT: &str = "#000000";

@@ -30,9 +30,10 @@ use crate::workload::{Mishap, MishapEvent, Workload};
 
 /// The only resource.
 const RESOURCE: u16 = 0;
-/// What a message takes on a stream, a hop.
+/// The time that a message takes on a stream, for each hop.
 const HOP: Duration = Duration::from_millis(50);
-/// How long leases last: longer than a job may be without a master, and what a successor waits for besides.
+/// The length of leases: longer than the time that a job may be without a master, and that a successor waits
+/// for besides.
 const LEASE: Duration = Duration::from_secs(120);
 /// The clients begin when all elections have been held.
 const PROLOGUE: Duration = Duration::from_secs(2);
@@ -162,7 +163,7 @@ impl Observer for Audience {
     }
 }
 
-/// What each client should hold: the exact max-min shares.
+/// The share that each client should hold: the exact max-min share.
 fn fair_shares(wants: &[f64], capacity: f64) -> Vec<f64> {
     let demand = |&wants: &f64| Demand { priority: 0, weight: 1, wants };
     let mut shares = Shares::new(Policy::FairShare, capacity);

@@ -16,7 +16,7 @@ use lessor_proto::{Amount, ClientId, Time};
 use super::{Run, resource};
 use crate::dice::Dice;
 
-/// How often it looks at its demand.
+/// The interval at which it looks at its demand.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A client.
@@ -27,7 +27,7 @@ pub(super) struct Client {
     limiter: Limiter,
     knocked: Arc<Knocked>,
     next_look: Time,
-    /// What it may use.
+    /// The amount that it may use.
     pub(super) capacity: Amount,
     /// When it is looked at next.
     pub(super) due: Option<Time>,

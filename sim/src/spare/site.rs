@@ -23,7 +23,7 @@ pub(super) struct Site {
     pub(super) due: Option<Time>,
 }
 
-/// What a server sends.
+/// A message that a server sends.
 #[derive(Debug)]
 pub(super) enum Sent {
     /// To a holder below; nothing: the stream has ended.
@@ -67,7 +67,7 @@ impl Site {
         }
     }
 
-    /// What was sent down that stream has arrived.
+    /// Tells the node that what was sent down a stream has arrived.
     pub(super) fn ready(&mut self, now: Time, holder: Holder, stream: u64) {
         if let Some(&peer) = self.streams.get(&(holder, stream)) {
             self.node.ready(now, peer);
@@ -106,7 +106,7 @@ impl Site {
     }
 }
 
-/// What goes up of that, on a stream that never ends.
+/// Returns the message of an action that goes up, on a stream that never ends.
 pub(super) fn upwards(action: Action) -> Option<Sent> {
     match action {
         Action::Connect { id, hello, .. } => Some(Sent::Up(id, Up::Hello(hello))),

@@ -33,12 +33,12 @@ pub(super) struct Stretch {
     is_on: bool,
 }
 
-/// How long all are asleep.
+/// The time for which all are asleep.
 const ASLEEP: Duration = Duration::from_secs(10);
 /// From when a client becomes busy until it does again, in seconds on average, and for which part of that it is busy.
 const TURN: f64 = 20.0;
 const BUSY: f64 = 0.1;
-/// How long one is hot.
+/// The time for which one is hot, in seconds.
 const HOT: u64 = 5;
 /// A minute in steps of half a second.
 const STEPS: u64 = 120;
@@ -59,7 +59,7 @@ impl Traffic {
         }
     }
 
-    /// How a client begins.
+    /// The stretch with which a client begins.
     pub(super) fn begin(self) -> Stretch {
         Stretch { rate: 0.0, until: Time::ZERO, is_on: true }
     }
@@ -146,8 +146,8 @@ fn pareto(mean: f64, dice: &mut Dice) -> Duration {
     seconds(mean / 3.0 / cube_root(chance * chance))
 }
 
-/// What is left of such a time at a moment that lies anywhere in it. The rest is less than the least such time, a third of the
-/// mean, one time in three, and above has the exponent 0.5.
+/// The rest of such a time at a moment that lies anywhere in it. The rest is less than the least such time, a
+/// third of the mean, one time in three, and above has the exponent 0.5.
 fn rest_of_pareto(mean: f64, dice: &mut Dice) -> Duration {
     let chance = 1.0 - dice.fraction();
     let tail = 2.0 / 3.0 / chance;

@@ -13,7 +13,7 @@ use super::{Report, Run, SAID_AGAIN};
 use crate::agenda::Agenda;
 use crate::dice::Dice;
 
-/// What happens.
+/// Something that happens.
 #[derive(Debug)]
 enum Event {
     Request(usize),
@@ -54,7 +54,7 @@ pub(super) struct World {
     clear: Vec<[Time; 2]>,
     /// One limiter of all of it.
     one: Limiter,
-    /// What all clients believe they may use, in millionths.
+    /// The sum of what all clients believe they may use, in millionths.
     believed: u128,
     report: Report,
 }

@@ -154,7 +154,8 @@ fn resources(dice: &mut Dice) -> Vec<ResourcePlan> {
     (0..count).map(one).collect()
 }
 
-/// How the units of a gauge are taken in turns: mostly as nobody has said.
+/// Draws the way in which the units of a gauge are taken in turns, and the length of a turn, which is mostly
+/// left unset.
 fn turns(dice: &mut Dice, resource: &mut ResourcePlan) {
     let rotate = [None, Some(Rotate::Fair), Some(Rotate::Sticky), Some(Rotate::None)][dice.index(4)];
     let quantum = dice.chance(400).then(|| Duration::from_millis(dice.between(100, 1_000)));

@@ -15,7 +15,7 @@ use super::world::Received;
 use super::{DOMAIN, resource, unreachable_server};
 use crate::dice::Dice;
 
-/// How often it looks at what its domains want of leases of their own.
+/// The interval at which it looks at what its domains want of leases of their own.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A client.
@@ -35,7 +35,7 @@ pub(super) struct Client {
     pub(super) due: Option<Time>,
 }
 
-/// What has become of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Granted(Hit),
@@ -92,7 +92,7 @@ impl Client {
         outcome(&decision)
     }
 
-    /// What has become of requests whose questions were answered, or are not going to be.
+    /// Returns the outcomes of requests whose questions were answered, or are not going to be.
     pub(super) fn settle(&mut self, now: Time) -> Vec<Outcome> {
         let local = now + self.ahead;
         let mut outcomes = Vec::new();

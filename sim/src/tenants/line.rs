@@ -12,32 +12,32 @@ use crate::tiers::shown;
 pub struct Line {
     /// `domains`.
     pub scenario: &'static str,
-    /// How the clients keep to the tiers, as [`Way`](super::Way) is written.
+    /// The way in which the clients keep to the tiers, as [`Way`](super::Way) is written.
     pub scope: String,
     /// Which of them requests reach, as [`Traffic`](super::Traffic) is written.
     pub traffic: String,
-    /// How many they are.
+    /// The number of clients.
     pub clients: usize,
     /// Servers from a client up to the root.
     pub levels: u32,
     /// The time in which requests come.
     pub seconds: u64,
-    /// What chance was drawn from.
+    /// The seed that chance was drawn from.
     pub seed: u64,
-    /// What the domain may do.
+    /// The policies that say what the domain may do.
     pub policy: String,
     /// Requests a second of all clients together, while there are any.
     pub rate: f64,
-    /// How long a message takes one way, at least.
+    /// The least time that a message takes one way.
     pub delay_s: f64,
-    /// What happened.
+    /// The outcome of the run.
     #[serde(flatten)]
     pub report: Report,
-    /// How much more clients granted than the center, as a fraction of what that did.
+    /// The hits that clients granted beyond those of the center, as a fraction of the latter.
     pub over: f64,
     /// Messages of every kind, up and down.
     pub messages_per_client_second: f64,
-    /// How long the run took.
+    /// The time that the run took.
     pub wall_s: f64,
 }
 
@@ -75,7 +75,7 @@ impl Line {
 // === impl Run ===
 
 impl Run {
-    /// What the domain may do, as it is written: `5/1s, 50/5s:5s:15s, hard 20`.
+    /// The policies that say what the domain may do, as they are written: `5/1s, 50/5s:5s:15s, hard 20`.
     #[must_use]
     pub fn policy(&self) -> String {
         let policies: Vec<String> = self.contract.policies().iter().map(shown).collect();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How it went.
+/// The outcome of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Report {
     /// Requests.
@@ -35,7 +35,7 @@ pub struct Report {
 // === impl Report ===
 
 impl Report {
-    /// How much more clients granted than the center, as a fraction of what that did.
+    /// The hits that clients granted beyond those of the center, as a fraction of the latter.
     #[must_use]
     pub fn over(&self) -> f64 {
         self.granted as f64 / (self.granted_by_center.max(1)) as f64 - 1.0

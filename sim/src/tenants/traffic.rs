@@ -12,10 +12,10 @@ use crate::dice::Dice;
 /// For how long a tenant is busy, and then quiet, on average.
 const BUSY: Duration = Duration::from_secs(40);
 const QUIET: Duration = Duration::from_secs(20);
-/// How long moving traffic stays with one client.
+/// The time for which moving traffic stays with one client.
 const STAY: Duration = Duration::from_secs(7);
 
-/// How a domain's requests are spread over clients.
+/// The way in which a domain's requests are spread over clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Traffic {
     /// Each reaches any of them.
@@ -108,7 +108,7 @@ impl Arrivals {
         Some(self.next)
     }
 
-    /// Whom the one drawn last reaches.
+    /// The client that the request drawn last reaches.
     pub(super) fn client(&self) -> usize {
         self.client
     }

@@ -24,14 +24,14 @@ pub(super) struct Truth {
     center: Domain,
 }
 
-/// What happened in a tier, in order.
+/// The events in a tier, in order.
 #[derive(Clone, Debug, Default)]
 struct Log {
     entered: Vec<u64>,
     hits: Vec<u64>,
 }
 
-/// What was known at some time, looked at later.
+/// A later look at what was known at some time.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     now: u64,
@@ -142,7 +142,7 @@ impl Look {
         times.iter().rev().find(|&&at| at <= self.known).copied()
     }
 
-    /// How many of `times` lie in the window.
+    /// The number of `times` that lie in the window.
     fn count(self, times: &[u64], window: u64) -> usize {
         let within = times.iter().rev().take_while(|&&at| self.now <= at.saturating_add(window));
         within.filter(|&&at| at <= self.known).count()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
 
-/// What clients know of each other.
+/// The knowledge that clients have of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// Nothing: each enforces the tiers in full.
@@ -18,7 +18,7 @@ pub enum Way {
     Strict,
 }
 
-/// How a request is answered that would be refused.
+/// The way in which a request is answered that would be refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
     /// At once.

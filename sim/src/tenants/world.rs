@@ -21,7 +21,7 @@ enum Party {
     Node(usize),
 }
 
-/// What happens.
+/// Something that happens.
 #[derive(Debug)]
 enum Event {
     /// The next request comes.
@@ -40,14 +40,14 @@ enum Event {
     Return,
 }
 
-/// What goes to a server.
+/// A message to a server.
 #[derive(Debug)]
 enum Sent {
     Stream(Box<Up>),
     Ask(Box<lessor_proto::message::Ask>),
 }
 
-/// What comes from it.
+/// A message from the server, or the loss of a stream to it.
 #[derive(Debug)]
 pub(super) enum Received {
     Stream(Box<Down>),
@@ -221,7 +221,7 @@ impl World<'_> {
         }
     }
 
-    /// What a party has to say to its server.
+    /// Carries out what a party has to say to its server.
     fn act(&mut self, from: Party, action: Action) {
         match action {
             Action::Connect { id, hello, .. } => {

@@ -21,7 +21,7 @@ pub struct Arrival {
 /// When requests come. Written as [`super::BadPattern`] says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pattern {
-    /// How they are spread.
+    /// The way in which they are spread.
     pub shape: Shape,
     /// When it begins.
     pub from: Duration,
@@ -31,16 +31,16 @@ pub struct Pattern {
     pub on_off: Option<(Duration, Duration)>,
 }
 
-/// How requests are spread.
+/// The way in which requests are spread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
-    /// So many in each such time, evenly.
+    /// A number of requests in each period, evenly.
     Steady(u32, Duration),
-    /// So many in each such time on average, at random.
+    /// A number of requests in each period on average, at random.
     Poisson(u32, Duration),
-    /// So many at once, at the beginning.
+    /// A number of requests at once, at the beginning.
     Burst(u32),
-    /// So many at once, again and again after such a time.
+    /// A number of requests at once, again and again after each period.
     Bursts(u32, Duration),
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::super::SECOND;
     use super::*;
 
-    /// What `patterns` make in so many seconds, in milliseconds.
+    /// Checks when the requests come that `patterns` make in `seconds` seconds, in milliseconds.
     fn check(patterns: &[&str], seconds: u64, expected: &[u64]) {
         let parsed: Vec<Pattern> = patterns.iter().map(|text| text.parse().unwrap()).collect();
         let found = arrivals(&parsed, 3, 2, seconds * SECOND, 7).unwrap();

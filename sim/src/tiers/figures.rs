@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::history::{Doing, History, Lane, Request};
 use super::{SECOND, notation};
 
-/// What a run comes to. Times in seconds.
+/// The results of a run. Times are in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figures {
     /// Requests that were made.
@@ -38,7 +38,7 @@ pub struct Refused {
     pub global: u64,
 }
 
-/// What a run comes to for one tier.
+/// The results of a run for one tier.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TierFigures {
     /// Counted from 1.
@@ -53,7 +53,7 @@ pub struct TierFigures {
     pub hits: u64,
     /// Hits that it had no room for, so that they were refused.
     pub refused: u64,
-    /// How often it was entered.
+    /// The number of times that it was entered.
     pub entered: u64,
     /// For how long it was active.
     pub active_s: f64,

@@ -10,7 +10,7 @@ pub const COLUMNS: usize = 1200;
 /// A run from beginning to end. Times in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct History {
-    /// What the domain followed.
+    /// The contract that the domain followed.
     pub contract: Contract,
     /// When it was over.
     pub end: u64,
@@ -23,13 +23,13 @@ pub struct History {
 /// A request and its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What was asked, and when.
+    /// The request, and the time of it.
     pub arrival: Arrival,
-    /// What was answered.
+    /// The answer.
     pub decision: Decision,
 }
 
-/// What one tier did.
+/// The history of one tier.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lane {
     /// Counted from 0.
@@ -55,11 +55,11 @@ pub struct Phase {
     pub from: u64,
     /// The first that does not belong to it.
     pub until: u64,
-    /// What it did.
+    /// The state of the tier.
     pub doing: Doing,
 }
 
-/// What a tier does that is not inactive.
+/// The state of a tier that is not inactive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Doing {
     /// It is the current one.
@@ -70,7 +70,7 @@ pub enum Doing {
     Cooling,
 }
 
-/// What happened in a tier in a part of the time.
+/// The events of a tier in a part of the time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Column {
     /// The most hits that counted in its window.
@@ -81,7 +81,7 @@ pub struct Column {
     pub refused: u32,
 }
 
-/// What is known while it runs.
+/// The state of a run while it goes on.
 struct Recorder {
     domain: Domain,
     all: Global,
@@ -199,7 +199,7 @@ pub(super) fn begin(cell: usize, end: u64, cells: usize) -> u64 {
     u64::try_from(at).unwrap_or(u64::MAX)
 }
 
-/// What takes the longest, of the times of all that there is to do.
+/// The state that takes the longest, of the times in each.
 fn longest(times: &[u64; 3]) -> Option<Doing> {
     let all = [Doing::Cooling, Doing::Shadowed, Doing::Current];
     all.into_iter().filter(|doing| times[*doing as usize] > 0).max_by_key(|doing| times[*doing as usize])
@@ -219,7 +219,8 @@ impl Lane {
         self.phases.iter().filter(|phase| phase.doing == doing).map(|phase| phase.until - phase.from).sum()
     }
 
-    /// What it does for most of the time in each of `cells` equal parts of the time until `end`; nothing where it is inactive.
+    /// The state of the tier for most of the time in each of `cells` equal parts of the time until `end`; nothing
+    /// where it is inactive.
     #[must_use]
     pub fn mostly(&self, end: u64, cells: usize) -> Vec<Option<Doing>> {
         let mut times = vec![[0; 3]; cells];

@@ -14,14 +14,14 @@ pub struct Line {
     pub scenario: &'static str,
     /// The policies, as they are written.
     pub policy: String,
-    /// What random requests were drawn from.
+    /// The seed that random requests were drawn from.
     pub seed: u64,
     /// The time that was looked at.
     pub simulated_s: f64,
-    /// What happened.
+    /// The results of the run.
     #[serde(flatten)]
     pub figures: Figures,
-    /// How long the run took.
+    /// The time that the run took.
     pub wall_s: f64,
 }
 

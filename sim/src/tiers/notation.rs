@@ -15,7 +15,7 @@ use super::arrival::{Pattern, Shape};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tiers(pub Vec<Tier>);
 
-/// What is no tier.
+/// A text that is no tier.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "found {found:?}, wanted {wanted}; a tier is LIMIT/WINDOW[:ACTIVE[:COOLDOWN]][:skippable][:COUNT], as in 50/5s:5s:15s \
@@ -24,11 +24,11 @@ pub struct Tiers(pub Vec<Tier>);
 pub struct BadTier {
     /// The part that is wrong.
     pub found: String,
-    /// What should stand there.
+    /// A description of what should stand there.
     pub wanted: &'static str,
 }
 
-/// What is no pattern.
+/// A text that is no pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "found {found:?}, wanted {wanted}; a pattern is 5/s, poisson 300/min, burst 60@3s or every 15s: 50, with when it comes \
@@ -37,7 +37,7 @@ pub struct BadTier {
 pub struct BadPattern {
     /// The part that is wrong.
     pub found: String,
-    /// What should stand there.
+    /// A description of what should stand there.
     pub wanted: &'static str,
 }
 

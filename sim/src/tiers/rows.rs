@@ -18,9 +18,9 @@ pub enum BadRow {
         line: usize,
         /// The column.
         field: &'static str,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
-        /// What should.
+        /// A description of what should stand there.
         wanted: &'static str,
     },
 }

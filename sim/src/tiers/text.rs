@@ -10,7 +10,7 @@ use super::figures::title;
 use super::history::{COLUMNS, Column, Doing, History, Lane, cell};
 use super::{notation, seconds};
 
-/// How a picture is to look.
+/// The look of a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
     /// Characters of a line, at least 60.
@@ -31,7 +31,7 @@ enum Tone {
 
 /// Names of rows.
 const LEFT: usize = 9;
-/// What a row means.
+/// The width of the meaning of a row.
 const RIGHT: usize = 18;
 const LEAST: usize = 60;
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -73,7 +73,7 @@ struct Graph<'a> {
 // === impl Graph ===
 
 impl Graph<'_> {
-    /// What a character is, of the columns of a history.
+    /// The columns of a history that a character stands for.
     fn range(&self, at: usize) -> Range<usize> {
         let begin = at * COLUMNS / self.width;
         begin..((at + 1) * COLUMNS / self.width).max(begin + 1)
@@ -118,7 +118,7 @@ impl Graph<'_> {
         [self.row(&format!("tier {}", lane.number), &full, &allows), self.row("", &self.does(lane), &rests)]
     }
 
-    /// What a tier mostly does in the time of each character.
+    /// The state that a tier mostly has in the time of each character.
     fn does(&self, lane: &Lane) -> Vec<(char, Tone)> {
         let shown = |doing: Option<Doing>| match doing {
             None => (' ', Tone::Plain),

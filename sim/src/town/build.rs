@@ -27,8 +27,8 @@ use crate::stream::Streams;
 
 /// Towns with more clients than this get the large agenda.
 const LARGE: usize = 2_000;
-/// What a clock may show at the beginning: up to 30 years, but of a node up to 8, as its agenda counts ticks of 67 ms in
-/// 32 bits.
+/// The dates that a clock may show at the beginning, in nanoseconds: up to 30 years, but of a node up to 8, as
+/// its agenda counts ticks of 67 ms in 32 bits.
 const CLIENT_DATES: u64 = 1_000_000_000_000_000_000;
 const NODE_DATES: u64 = 250_000_000_000_000_000;
 
@@ -198,13 +198,13 @@ impl Town {
         }
     }
 
-    /// How long what is granted for `length` may count, of any resource.
+    /// The longest time for which a lease that is granted for `length` may count, of any resource.
     fn longest_counted(&self, length: Duration) -> Duration {
         let counted = self.resources.iter().map(|resource| resource.legacy.counted(length));
         counted.max().unwrap_or(length)
     }
 
-    /// How places remember in the beginning.
+    /// The way in which places remember in the beginning.
     fn begins_with(&self) -> Keeps {
         match self.rules.election {
             Election::Etcd(_) => Keeps::Etcd,

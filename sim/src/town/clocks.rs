@@ -23,7 +23,7 @@ pub(crate) enum ClockCall {
     Told { births: u32, asked: Time, epoch: u64, shown: Time },
 }
 
-/// How often a leader is asked.
+/// The interval at which a leader is asked.
 const PACE: Duration = Duration::from_secs(5);
 /// The longest that a question or an answer is under way.
 const LONGEST: u64 = 300_000_000;
@@ -76,7 +76,7 @@ impl Town {
         }
     }
 
-    /// What was left at etcd, as a task goes by it that has been elected.
+    /// The record that was left at etcd, as a task goes by it that has been elected.
     pub(super) fn left_at_etcd(&self, task: u32, read: RecordRead) -> Record {
         let (now, found) = (self.local(Party::Task(task)), &self.tasks[task as usize]);
         let authority = self.places[found.place as usize].authority;

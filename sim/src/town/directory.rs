@@ -21,15 +21,15 @@ use crate::story::What;
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     pub(crate) disk: Disk,
-    /// How often the machine has started.
+    /// The number of times that the machine has started.
     boot: u32,
-    /// What a successor would read, once the last write is done.
+    /// The record that a successor would read, once the last write is done.
     pub(crate) stored: Record,
-    /// What is being written.
+    /// The text that is being written.
     pending: Option<String>,
 }
 
-/// What a reign has of its directory.
+/// The state of its directory that a reign has.
 #[derive(Debug)]
 pub(crate) struct Journal {
     state: State,

@@ -24,7 +24,7 @@ const STALE: u32 = 250;
 // === impl Town ===
 
 impl Town {
-    /// What is configured from here on is another edition, where tasks have copies of their own.
+    /// Makes what is configured from here on another edition, where tasks have copies of their own.
     pub(super) fn publish(&mut self) {
         if self.rules.editions {
             let terms = self.places.iter().map(|place| place.terms).collect();
@@ -78,7 +78,7 @@ impl Town {
         (!self.editions.is_empty()).then(|| self.tasks[task as usize].edition as u64 + 1)
     }
 
-    /// What a task has been told.
+    /// The configuration that a task has been told.
     pub(crate) fn repository(&self, task: u32) -> Repository {
         let place = self.tasks[task as usize].place;
         let found = &self.places[place as usize];

@@ -320,7 +320,7 @@ impl Town {
     }
 }
 
-/// What the node of a reign wants to be written, for its record.
+/// The write that the node of a reign wants for its record.
 pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
     let MarkWrite { ticket: _, puts, kinds, rests, proofs, deletes, header } = write;
     RecordWrite { epoch: Some(epoch), terms: header.map(terms), marks: puts, kinds, rests, proofs, deletes }

@@ -356,7 +356,7 @@ impl Town {
         self.oracle.mail.clear();
     }
 
-    /// What the holder calls the stream, if it has not dropped it.
+    /// The id that the holder has for the stream, if it has not dropped it.
     fn open_for(&self, holder: Sender, stream: crate::stream::StreamRef) -> Option<u64> {
         let found = self.streams.get(stream)?;
         (found.holder == holder && found.holder_open).then_some(found.id)

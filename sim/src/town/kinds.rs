@@ -13,7 +13,7 @@ use crate::plan::Way;
 use crate::process::Party;
 use crate::story::{What, Who};
 
-/// How often a program that lets go of a resource looks whether it has been given back.
+/// The time after which a program that lets go of a resource looks whether it has been given back.
 const LOOK: Duration = Duration::from_millis(100);
 
 // === impl Town ===
@@ -45,7 +45,7 @@ impl Town {
         true
     }
 
-    /// Whoever runs clients of Doorman's has them want whole units of a gauge.
+    /// Makes clients of Doorman's want whole units of a gauge, as their operator would.
     fn tell_doormans(&mut self, resource: usize, kind: Kind) {
         for hold in 0..self.holdings.len() as u32 {
             let Holding { client, resource: held, wants, .. } = self.holdings[hold as usize];

@@ -88,7 +88,7 @@ pub(crate) enum Event {
     Room(u32),
 }
 
-/// What arrives at a task.
+/// Something that arrives at a task.
 #[derive(Clone, Debug)]
 pub(crate) enum ToNode {
     Ask {
@@ -120,7 +120,7 @@ pub(crate) enum ToNode {
     },
 }
 
-/// What arrives at a holder.
+/// Something that arrives at a holder.
 #[derive(Clone, Debug)]
 pub(crate) enum ToHolder {
     Answered { id: u64, answer: Box<Answer> },

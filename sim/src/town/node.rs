@@ -293,7 +293,7 @@ impl Town {
         self.tasks[task as usize].reign.as_mut().expect("a task that leads")
     }
 
-    /// How the node of a task calls the stream.
+    /// The peer that the stream is to the node of a task.
     fn peer(&self, task: u32, stream: StreamRef) -> Option<Peer> {
         let (epoch, peer) = self.streams.get(stream)?.peer?;
         let reign = self.tasks[task as usize].reign.as_ref()?;

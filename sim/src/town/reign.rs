@@ -17,7 +17,7 @@ use crate::process::Party;
 use crate::story::What;
 use crate::stream::StreamRef;
 
-/// What those connected hear of the end of a reign.
+/// The end of a reign, as those connected hear of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Farewell {
     /// Another leads, or nobody that is known.
@@ -28,7 +28,7 @@ pub(super) enum Farewell {
     Resigned,
 }
 
-/// What those before a leader have left.
+/// The records that those before a leader have left.
 #[derive(Debug)]
 pub(super) enum Left {
     /// Nobody writes anything down.

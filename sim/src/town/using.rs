@@ -15,7 +15,7 @@ use crate::program::measured::Measured;
 use crate::program::{Hit, Program};
 use crate::story::What;
 
-/// How often a driver looks at what is in use, in nanoseconds, when nothing else happens.
+/// The interval at which a driver looks at what is in use, in nanoseconds, when nothing else happens.
 const LOOK: u64 = 200_000_000;
 /// Hits that a program tries in a row, at the most.
 const ROW: u32 = 6;
@@ -176,7 +176,8 @@ impl Town {
         self.note_use(hold);
     }
 
-    /// What the client hears of a holding is put into force: nothing more is given out of one that the program has let go of.
+    /// Puts into force what the client hears of a holding: nothing more is given out of one that the program has
+    /// let go of.
     pub(super) fn put_into_force(&mut self, hold: u32, now: Time, allowance: Allowance) {
         match self.holdings[hold as usize].stance {
             Stance::Kept => self.allow(hold, now, allowance),
@@ -223,7 +224,8 @@ impl Town {
         self.clients[self.holdings[hold as usize].client as usize].next_look = now;
     }
 
-    /// What is in use of a holding may have changed: the oracle counts it anew, and the driver looks at it when it does.
+    /// Notes that the use of a holding may have changed: the oracle counts it anew, and the driver looks at it when
+    /// it does.
     fn note_use(&mut self, hold: u32) {
         let Some(program) = &self.programs[hold as usize] else { return };
         let (used, in_use) = (program.used(), program.in_use());

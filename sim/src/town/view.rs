@@ -13,7 +13,7 @@ use crate::story::Who;
 // === impl Town ===
 
 impl Town {
-    /// What all clients that live want of a resource.
+    /// The amount that all clients that live want of a resource.
     #[must_use]
     pub fn total_wants(&self, resource: u16) -> f64 {
         self.targets(resource).iter().map(|target| target.wants).sum()
@@ -38,21 +38,21 @@ impl Town {
         head.acts(self.now).then_some(head.number)
     }
 
-    /// How many tasks of a place may act: more than one only if another was deposed by hand.
+    /// The number of tasks of a place that may act: more than one only if another was deposed by hand.
     #[must_use]
     pub fn acting(&self, place: u32) -> usize {
         let tasks = self.places[place as usize].tasks.clone();
         tasks.filter(|&task| self.tasks[task as usize].acts(self.now)).count()
     }
 
-    /// Whom the tasks of a place that do not lead name when they are asked who does.
+    /// The leaders that the tasks of a place that do not lead name when they are asked who does.
     #[must_use]
     pub fn named(&self, place: u32) -> Vec<Option<String>> {
         let tasks = self.places[place as usize].tasks.clone().map(|task| &self.tasks[task as usize]);
         tasks.filter(|task| !task.acts(self.now)).map(|task| task.another().address).collect()
     }
 
-    /// How often the leaders of a place had something written.
+    /// The number of times that the leaders of a place had something written.
     #[must_use]
     pub fn mark_writes(&self, place: u32) -> u64 {
         self.places[place as usize].writes
@@ -63,13 +63,13 @@ impl Town {
         tasks.map(|task| self.tasks[task as usize].address.clone()).collect()
     }
 
-    /// What time it is.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// How many clients there are, with twins.
+    /// The number of clients, with twins.
     #[must_use]
     pub fn clients(&self) -> usize {
         self.clients.len()
@@ -81,19 +81,19 @@ impl Town {
         self.story.hash()
     }
 
-    /// How many events there were.
+    /// The number of events.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// What was sent.
+    /// The counts of what was sent.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What went wrong.
+    /// The number of times that each fault happened.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
@@ -118,7 +118,7 @@ impl Town {
         self.story.keep(lines);
     }
 
-    /// What `client` believes it may use of everything it asks for.
+    /// The amount that `client` believes it may use of everything it asks for.
     #[must_use]
     pub fn believed(&self, client: u32) -> Amount {
         let holds = self.clients[client as usize].holds.clone();
@@ -133,7 +133,7 @@ impl Town {
         Amount::from_micros(holds.map(|hold| self.holdings[hold as usize].in_use_at(local)).sum())
     }
 
-    /// What the leases of `client` give it, if they have not ended.
+    /// The amount that the leases of `client` give it, if they have not ended.
     #[must_use]
     pub fn lease_of(&self, client: u32) -> Amount {
         let local = self.local(Party::Client(client));
@@ -142,13 +142,14 @@ impl Town {
         Amount::from_micros(live.map(|holding| holding.amount).sum())
     }
 
-    /// What all clients together believe they may use of a resource, in millionths.
+    /// The amount of a resource that all clients together believe they may use, in millionths.
     #[must_use]
     pub fn total_believed(&self, resource: u16) -> u128 {
         self.oracle.total(resource)
     }
 
-    /// What the leader of a place has out of a resource, with its ghost, in millionths; nothing without a leader.
+    /// The amount of a resource that the leader of a place has out, with its ghost, in millionths; nothing without
+    /// a leader.
     #[must_use]
     pub fn leased(&self, place: u32, resource: u16) -> u128 {
         self.books(place, resource).map_or(0, |books| books.total)

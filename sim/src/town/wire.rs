@@ -86,7 +86,7 @@ impl Town {
         cut
     }
 
-    /// How long a message of that party takes.
+    /// Draws the time that a message of that party takes.
     fn delay(&mut self, party: Party) -> Duration {
         let link = self.process(party).link;
         let mut delay = link.latency;
@@ -110,7 +110,7 @@ impl Town {
         self.process(party).cut_down.max(self.places[place as usize].door_out)
     }
 
-    /// What goes up, counted.
+    /// Counts a message that goes up.
     pub(super) fn count_up(&mut self, up: &Up) {
         match up {
             Up::Report(report) if report.renew_all && report.reports.is_empty() => {
@@ -123,7 +123,7 @@ impl Town {
         }
     }
 
-    /// What comes down, counted.
+    /// Counts a message that comes down.
     pub(super) fn count_down(&mut self, down: &Down) {
         match down {
             Down::Renewed { .. } => self.counts.renewals += 1,

@@ -14,16 +14,16 @@ const STEP_SECONDS: u64 = 10;
 const STEP: f64 = 0.1;
 /// Seconds between two mishaps of scenario seven.
 const MISHAP_SECONDS: u64 = 60;
-/// What a client wants more after a mishap.
+/// The amount that a client wants more after a mishap.
 const SPIKE: f64 = 100.0;
 /// When two clients of scenario six begin to want much.
 const BOTH_AT_SECONDS: u64 = 150;
-/// How much.
+/// The amount that they want then.
 const BOTH: f64 = 1000.0;
 /// The longest that a job has no master.
 const LONGEST_LOSS_SECONDS: u64 = 60;
 
-/// What is drawn so far.
+/// The state of a drawing so far.
 #[derive(Debug)]
 struct Drawing {
     workload: Workload,

@@ -22,7 +22,7 @@ pub enum Scenario {
     Seven,
 }
 
-/// What a scenario is made of.
+/// The parts of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// Every job before those below it; the first is the root.
@@ -31,11 +31,11 @@ pub struct Plan {
     pub clients: Vec<Place>,
     /// Tasks that may be elected in each job.
     pub tasks_per_job: usize,
-    /// What the root has to share, in units of capacity.
+    /// The amount that the root has to share, in units of capacity.
     pub capacity: f64,
-    /// What a client may use without a lease, in units of capacity. No figure counts it.
+    /// The amount that a client may use without a lease, in units of capacity. No figure counts it.
     pub safe_capacity: f64,
-    /// What every client wants before its first step, in units of capacity.
+    /// The amount that every client wants before its first step, in units of capacity.
     pub first_wants: f64,
     /// The last second.
     pub seconds: u64,
@@ -149,7 +149,7 @@ impl Plan {
         self.jobs.iter().map(|job| job.level + 1).max().unwrap_or(0)
     }
 
-    /// What the levels are called, the root's first, the clients' last.
+    /// The names of the levels, the root's first, the clients' last.
     #[must_use]
     pub fn level_names(&self) -> &'static [&'static str] {
         match self.depth() {

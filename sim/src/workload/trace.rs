@@ -38,9 +38,9 @@ pub enum BadTrace {
         line: usize,
         /// The column by its name, or what the whole line is.
         field: String,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
-        /// What should.
+        /// A description of what should stand there.
         wanted: String,
     },
     /// The name of the file does not tell where the mishaps are.

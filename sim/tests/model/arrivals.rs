@@ -15,7 +15,7 @@ use super::world::{World, grantor, resource};
 /// A holder as books know it: whether it is a node, its name, and which life of it.
 pub(crate) type Who = (bool, String, Option<u64>);
 
-/// What a node charges.
+/// The charges of a node.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Charges {
     pub(crate) of: Vec<(Who, Amount)>,
@@ -212,7 +212,7 @@ impl World {
         self.pump_place(place);
     }
 
-    /// What a node charges whom.
+    /// The charges of a node, each with the holder that it is of.
     pub(crate) fn charges(&self, place: usize) -> Charges {
         let now = self.clock(Party::Node(place));
         let Some(books) = self.places[place].node.books(now, &resource()) else { return Charges::default() };

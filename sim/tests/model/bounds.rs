@@ -6,13 +6,14 @@ use lessor_client::session::Transport;
 #[cfg(feature = "mutations")]
 use lessor_sim::mutation::Mutation;
 
-/// How far clocks may err: one that runs slow by the whole of it makes 3 steps while a fast one makes 5.
+/// The drift that clocks may have: one that runs slow by the whole of it makes 3 steps while a fast one makes
+/// 5.
 pub(crate) const DRIFT_PPM: u32 = 250_000;
-/// How long a lease lasts, by the clock of its holder. Its grantor counts 40 s.
+/// The length of a lease by the clock of its holder. Its grantor counts 40 s.
 pub(crate) const LEASE: Duration = Duration::from_secs(24);
 /// The longest that a lease can last in real time: on a slow clock.
 pub(crate) const LEASE_NANOS: u64 = 32_000_000_000;
-/// How often a lease is renewed.
+/// The interval at which a lease is renewed.
 pub(crate) const REFRESH: Duration = Duration::from_secs(8);
 /// The step of real time: a refresh, and a little more, so that what ends with a step has ended for everybody who rounds
 /// up a little (a grantor looks after its holders 15 times a second).
@@ -20,7 +21,7 @@ pub(crate) const TICK: u64 = 8_025_000_000;
 /// In units.
 pub(crate) const CAPACITY: u64 = 2;
 
-/// How fast a clock runs, in quarters.
+/// The rate of a clock, in quarters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rate(pub(crate) u64);
 
@@ -49,7 +50,7 @@ pub(crate) enum Shape {
     Tree,
 }
 
-/// How often what may happen.
+/// The number of times that each thing may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Budget {
     /// Steps of time.
@@ -100,7 +101,7 @@ pub(crate) struct Bounds {
     pub(crate) budget: Budget,
     /// One beginning each.
     pub(crate) clocks: Vec<Clocks>,
-    /// What the two clients want at first, in units.
+    /// The amounts that the two clients want at first, in units.
     pub(crate) wants: [u64; 2],
     /// A stream takes the next message only when the last one has arrived; else at once.
     pub(crate) slow_reader: bool,

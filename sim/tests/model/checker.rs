@@ -11,7 +11,7 @@ use super::parts::{Kept, Mail, Party};
 use super::rules::{FACTS, Past};
 use super::world::{World, repository, resource};
 
-/// What can happen.
+/// A step that can happen.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Step {
     /// A message arrives, and is on its way no more.
@@ -48,8 +48,8 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Town {
     pub(crate) bounds: Bounds,
-    /// What has been reached by any step so far. A property that holds `sometimes` asks this, because what a step shows
-    /// cannot always be seen in the state after it.
+    /// The facts that any step so far has reached. A property that holds `sometimes` asks this, because what a step
+    /// shows cannot always be seen in the state after it.
     pub(crate) facts: AtomicU32,
 }
 
@@ -280,7 +280,7 @@ impl World {
     }
 }
 
-/// What an exploration has found.
+/// The findings of an exploration.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) states: usize,
@@ -293,7 +293,7 @@ pub(crate) struct Found {
     pub(crate) broken: Option<Story>,
 }
 
-/// How a rule was broken.
+/// The way in which a rule was broken.
 #[derive(Debug)]
 pub(crate) struct Story {
     pub(crate) rule: &'static str,
@@ -334,7 +334,7 @@ pub(crate) fn explore(bounds: &Bounds, most: usize) -> Found {
     }
 }
 
-/// What a step does in a state, in words.
+/// Tells what a step does in a state, in words.
 fn tell(world: &World, step: &Step) -> String {
     let uses: Vec<String> = world.clients.iter().map(|client| client.uses(world.real).to_string()).collect();
     let what = match step {
@@ -355,7 +355,7 @@ impl Found {
         format!("{name:34} {unique:>9} unique states of {states:>9}, depth {depth:>2}, {end}")
     }
 
-    /// How many steps break a rule.
+    /// The number of steps to the broken rule; `-` if none is broken.
     #[cfg(feature = "mutations")]
     pub(crate) fn steps(&self) -> String {
         self.broken.as_ref().map_or_else(|| "-".to_owned(), |story| story.steps.len().to_string())

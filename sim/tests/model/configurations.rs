@@ -4,7 +4,7 @@ use lessor_client::session::Transport::{Poll, Stream};
 
 use super::bounds::{Bounds, Budget, Clocks, QUIET, Shape, TRUE_CLOCKS, WORST_CLOCKS};
 
-/// How much is explored.
+/// The extent of an exploration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Size {
     /// Exhausted in seconds, also without optimisation.
@@ -35,7 +35,7 @@ impl Size {
     }
 }
 
-/// What must be reached, by its name.
+/// The name of a fact that must be reached.
 const FILLED: &str = "two clients fill the capacity together";
 const ACKNOWLEDGED: &str = "a recall is acknowledged";
 const INHERITED: &str = "a client has what a dead one had";
@@ -224,7 +224,7 @@ pub(crate) fn trees(size: Size) -> Vec<Configuration> {
     ]
 }
 
-/// What comes late from before a client left: an old release, and an old report.
+/// Messages that come late from before a client left: an old release, and an old report.
 pub(crate) fn late_release() -> Bounds {
     Bounds::new("a late release", Poll, Budget { moves: 2, words: [4, 2, 0], ticks: 2, ..QUIET })
 }

@@ -31,7 +31,7 @@ pub(crate) struct Kept<T> {
     print: u64,
 }
 
-/// Who holds: a client, or a node towards the one above it, by number.
+/// A holder: a client, or a node towards the one above it, by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Party {
     Client(usize),
@@ -53,11 +53,11 @@ pub(crate) struct Client {
     /// Whether it has left, and come back.
     pub(crate) came_back: bool,
     pub(crate) wants: u64,
-    /// What its program was told last.
+    /// The allowance that its program was told last.
     pub(crate) told: Allowance,
     /// Which grant that is.
     pub(crate) order: Option<Order>,
-    /// What it has promised last: to use no more than so much under grants up to that one.
+    /// The last promise: to use no more than so much under grants up to that one.
     pub(crate) promised: Option<(Order, Amount)>,
     pub(crate) line: Line,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Place {
     pub(crate) line: Line,
 }
 
-/// What a holder has said, for the budget.
+/// The record of what a holder has said, for the budget.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Line {
     pub(crate) words: u8,
@@ -157,7 +157,7 @@ fn fingerprint(mut text: &str) -> u64 {
 // === impl Client ===
 
 impl Client {
-    /// What it would use at `real` time.
+    /// The amount that it would use at `real` time.
     pub(crate) fn uses(&self, real: u64) -> Amount {
         let live = self.alive && self.rate.at(real) < self.told.until;
         if live { self.told.capacity.unwrap_or(Amount::MAX) } else { Amount::ZERO }
@@ -167,7 +167,7 @@ impl Client {
 // === impl Rate ===
 
 impl Rate {
-    /// What the clock shows at `real` time.
+    /// The time that the clock shows at `real` time.
     pub(crate) fn at(self, real: u64) -> Time {
         Time::from_nanos(real * self.0 / 4)
     }

@@ -10,7 +10,7 @@ use super::bounds::{CAPACITY, LEASE_NANOS};
 use super::parts::{Client, Kept, Party};
 use super::world::{World, resource};
 
-/// What was cut, and since when.
+/// The cut of the capacity, and the time until which what there was before may still be in use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Past {
     /// Half of the capacity is gone.
@@ -33,7 +33,7 @@ const I14: &str = "I14 a ghost does not grow";
 const I23: &str = "I23 the sums kept are the sums";
 const NO_PANIC: &str = "no assertion of the machines fails";
 
-/// What must be reached.
+/// The facts that must be reached.
 pub(crate) const FACTS: [&str; 11] = [
     "two clients fill the capacity together",
     "a recall is acknowledged",
@@ -300,7 +300,7 @@ impl World {
     }
 }
 
-/// What a client is charged for in these books, and until when.
+/// The charges of a client in these books, each with its end.
 fn charged<'a>(books: &'a Books, client: &'a Client) -> impl Iterator<Item = (Amount, Option<Time>)> + 'a {
     let its = books.children.iter().filter(|child| {
         child.kind == HolderKind::Client

@@ -17,7 +17,8 @@ use super::bounds::{Bounds, Budget, CAPACITY, Clocks, DRIFT_PPM, LEASE, REFRESH,
 use super::parts::{Client, Kept, Line, Mail, Party, Place, Stream};
 use super::rules::Past;
 
-/// What is settled by a look a little later, in the same step of time.
+/// The pause, in nanoseconds, after which another look, in the same step of time, settles what the last one
+/// left.
 const PAUSE: u64 = 2_000_000;
 
 /// A state.
@@ -42,7 +43,7 @@ pub(crate) struct World {
     pub(crate) broken: Option<&'static str>,
     /// Grants that are being handed in. Empty between steps.
     pub(crate) arriving: Vec<Grant>,
-    /// What the last step has shown. It is no part of the state.
+    /// The facts that the last step has shown. They are no part of the state.
     pub(crate) facts: u32,
 }
 
@@ -77,7 +78,7 @@ pub(crate) fn resource() -> ResourceId {
     ResourceId::new("r", 16).expect("a name")
 }
 
-/// What is configured.
+/// The configuration of a capacity of `units`.
 pub(crate) fn repository(units: u64) -> Repository {
     let template = Template {
         safe_capacity: SafeCapacity::Fixed(Amount::ZERO),

@@ -52,7 +52,7 @@ fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
-/// What the node says until it has said everything, also what it puts off for a moment.
+/// Takes what the node says until it has said everything, also what it puts off for a moment.
 fn hear(node: &mut Node, at: Time, holders: &mut [&mut Holder]) {
     let later = at + Duration::from_millis(100);
     let mut now = at;

@@ -17,7 +17,7 @@ struct Line {
     now: Time,
     session: Session,
     leaders: [Node; 2],
-    /// Who answers a client that opens a stream.
+    /// The leader that answers a client that opens a stream.
     answers: usize,
     stream: Option<(u64, usize, Peer)>,
     /// Grants are lost on their way.

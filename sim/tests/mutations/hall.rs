@@ -9,19 +9,19 @@ use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 use lessor_server::token::{Bearer, Content, Key, Keys};
 use lessor_sim::mutation::Mutation;
 
-/// How long leases last.
+/// The length of leases.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
-/// What a holder says.
+/// The report of a holder.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Report {
     pub(crate) wants: f64,
     pub(crate) priority: i64,
     /// The lease that it shows: of which reign, which grant, and how many units.
     pub(crate) has: Option<(u64, u64, u64)>,
-    /// How many units it promises to keep to.
+    /// The number of units that it promises to keep to.
     pub(crate) held: Option<u64>,
-    /// How many units the token says that it shows with its lease, if it has one.
+    /// The number of units by the token that it shows with its lease, if it has one.
     pub(crate) token: Option<u64>,
 }
 

@@ -100,7 +100,7 @@ fn ask(node: &mut Node, now: Time, name: &str, report_id: u64, has: Option<Has>)
     node.ask(now, &ask).expect("it is asked well").grants.pop()
 }
 
-/// What the node is charged with in the books of the successor above.
+/// The amount that the node is charged with in the books of the successor above.
 fn claimed_after(without: Option<Mutation>, pause: Duration) -> Amount {
     let mut above = hall::successor(without, 10);
     let mut node = between(without);

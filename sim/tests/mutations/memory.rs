@@ -15,9 +15,9 @@ use lessor_sim::town::Town;
 use super::hall::{self, resource, units};
 use super::kinds;
 
-/// How long leases last, and how long is learnt by the configuration.
+/// The length of leases, and the learning time of the configuration.
 const LEASE: Duration = Duration::from_secs(10);
-/// How long they lasted before.
+/// The length of leases before.
 const EARLIER: Duration = Duration::from_secs(60);
 
 fn begin(without: Option<Mutation>, marks: bool, record: Option<Record>) -> Node {

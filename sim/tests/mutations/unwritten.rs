@@ -11,7 +11,7 @@ use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, resource, units};
 
-/// How long leases last by the templates at first, and by those that come later.
+/// The length of leases by the templates at first, and by those that come later.
 const SHORT: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
 
@@ -49,7 +49,8 @@ fn write(node: &mut Node, now: Time) -> Option<Header> {
     header
 }
 
-/// What a client is told that wants all there is, and perhaps shows as many units of the leader of reign 3.
+/// The amount that is granted to a client that wants all there is, and perhaps shows as many units of the
+/// leader of reign 3.
 fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> Option<Amount> {
     let has = shown.map(|amount| Has {
         capacity: units(amount),

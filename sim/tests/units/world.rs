@@ -19,13 +19,13 @@ use lessor_server::repository::{Glob, Repository, Template};
 
 /// Units a second, for all, where nothing else is said.
 pub(crate) const CAPACITY: u64 = 100;
-/// What a bucket of all of it would save up.
+/// The burst that a bucket of all of it would save up.
 pub(crate) const BURST: Duration = Duration::from_millis(50);
 /// The time of a message on the way, where nothing else is said.
 const DELAY: Duration = Duration::from_millis(10);
 /// Longer than anybody has to wait here.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What happens in one world at the most.
+/// The most events in one world.
 const EVENTS: usize = 10_000_000;
 
 pub(crate) struct World {
@@ -144,7 +144,7 @@ impl Clocked {
 // === impl World ===
 
 impl World {
-    /// So many clients that want a unit a second each.
+    /// A world of `clients` clients that want a unit a second each.
     pub(crate) fn new(clients: usize, config: NodeConfig) -> World {
         World::of(&vec![1.0; clients], config)
     }

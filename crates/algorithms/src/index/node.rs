@@ -19,7 +19,7 @@ const SPARE: usize = 4;
 pub(super) struct Entry {
     pub(super) wants: f64,
     pub(super) weight: u32,
-    /// How many demands are equal to this one, at least one.
+    /// The number of equal demands, at least one.
     pub(super) count: u32,
 }
 

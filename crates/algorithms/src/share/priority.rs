@@ -69,7 +69,7 @@ impl Bands {
         Some(Band { demands, capacity: self.left_for(priority, capacity) })
     }
 
-    /// What all greater priorities leave of the capacity.
+    /// The part of the capacity that all greater priorities leave.
     pub(super) fn left_for(&self, priority: i64, capacity: f64) -> f64 {
         let greater = self.bands.iter().take_while(|&&(held, _)| held > priority);
         greater.fold(capacity, |left, (_, demands)| left - demands.sums().wants).max(0.0)

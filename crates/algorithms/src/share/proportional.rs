@@ -7,7 +7,7 @@
 use super::Demand;
 use super::priority::Band;
 
-/// What `demand`, one of the band's, gets.
+/// The share of `demand`, one of the band's.
 pub(super) fn share(band: &Band<'_>, demand: &Demand) -> f64 {
     let all = band.demands.sums();
     if all.wants <= band.capacity {

@@ -1,6 +1,6 @@
 //! What is asked, and what is answered.
 
-/// So many hits, and no fewer than so many.
+/// A request for a number of hits, and the least number of them that is of use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ask {
     min: u32,
@@ -31,7 +31,7 @@ pub struct Decision {
     pub hits_in_second_by_all: u32,
     /// Whether a tier was entered by this request, be it the first one.
     pub burst: bool,
-    /// What kept it from being granted in full.
+    /// The limit that kept it from being granted in full.
     pub bound: Option<Bound>,
     /// If nothing is granted that was asked for: when it would be, if nobody asked before. `None` also if it never would be.
     /// A domain in debt is told when it can pay the next part.
@@ -40,7 +40,7 @@ pub struct Decision {
     pub debt: u32,
 }
 
-/// What limits a request. Where several do equally, the first of them is told.
+/// A limit on a request. Where several bind equally, the first of them is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
     /// Hits that were made and could not be counted yet.
@@ -70,7 +70,7 @@ impl Ask {
     /// One hit.
     pub const ONE: Ask = Ask { min: 1, copies: 1 };
 
-    /// So many or none.
+    /// A request for so many hits or none.
     #[must_use]
     pub const fn exactly(copies: u32) -> Ask {
         Ask { min: copies, copies }
@@ -109,7 +109,7 @@ impl Ask {
 // === impl Plan ===
 
 impl Plan {
-    /// What the answer will be.
+    /// The decision that will be the answer.
     #[must_use]
     pub fn decision(&self) -> &Decision {
         &self.decision

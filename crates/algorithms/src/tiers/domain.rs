@@ -8,9 +8,10 @@ use super::pool::Pool;
 use super::walk::{Moment, View, Walk};
 use super::window::{Rule, Status};
 
-/// What is remembered of one domain. 88 bytes, in which there is room for seven facts: that a tier was entered, that hits are
-/// owed, or the hits of one time that still count in a tier, or in the last second. Up to sixteen facts take 184 bytes more, on
-/// the heap. More than that, or more than 65,535 hits of one time, take 16 bytes there for each, 16 for each tier, and 32.
+/// The state that is remembered of one domain. 88 bytes, in which there is room for seven facts: that a tier
+/// was entered, that hits are owed, or the hits of one time that still count in a tier, or in the last second.
+/// Up to sixteen facts take 184 bytes more, on the heap. More than that, or more than 65,535 hits of one time,
+/// take 16 bytes there for each, 16 for each tier, and 32.
 ///
 /// The same [`Contract`] must be given with every call until [`Domain::swap`] tells of another one.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub struct Domain {
     pub(super) pool: Pool,
 }
 
-/// How many hits would be granted, and what limits them.
+/// The number of hits that would be granted, and the limit on them.
 struct Room {
     hits: u32,
     bound: Option<Bound>,
@@ -73,7 +74,7 @@ impl Domain {
         Plan { decision, now, paid, only_tier: is_straight.then_some(decision.tier) }
     }
 
-    /// What a request would be answered.
+    /// The decision that a request would get.
     #[must_use]
     pub fn peek(&self, contract: &Contract, global: &Global, now: u64, ask: Ask) -> Decision {
         self.plan(contract, global, now, ask).decision
@@ -162,7 +163,7 @@ impl Domain {
         }
     }
 
-    /// How many of `want` hits all limits allow.
+    /// Returns how many of `want` hits all limits allow.
     fn room(&self, contract: &Contract, global: &Global, now: u64, want: u32) -> Room {
         let walk = |policy| {
             let moment = self.moment(contract, policy, now);

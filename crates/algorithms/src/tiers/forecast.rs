@@ -26,7 +26,7 @@ struct Forecast<'a> {
     cursors: [Cursor; MOST_TIERS],
 }
 
-/// How far the window of a tier was followed.
+/// The point up to which the window of a tier was followed.
 #[derive(Clone, Copy)]
 struct Cursor {
     /// When it was last entered.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// What is configured for a name: under the name itself, or else under the longest of its beginnings that end before a
-/// `/`. Also returns that beginning.
+/// The value that is configured for a name: under the name itself, or else under the longest of its beginnings
+/// that end before a `/`. Also returns that beginning.
 ///
 /// ```
 /// use std::collections::BTreeMap;

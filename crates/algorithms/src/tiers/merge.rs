@@ -37,7 +37,7 @@ pub struct Entry {
 // === impl Domain ===
 
 impl Domain {
-    /// What committing a plan will do, in the words in which others are told of it.
+    /// The effects of committing a plan, in the words in which others are told of them.
     #[must_use]
     pub fn entries(&self, contract: &Contract, plan: &Plan) -> Vec<Entry> {
         let mut entries = Vec::new();

@@ -23,18 +23,18 @@ pub enum Normalisation {
     WindowCut {
         /// Of which tier.
         tier: usize,
-        /// How long the window was.
+        /// The window as it was.
         from: Duration,
-        /// How long it is.
+        /// The window as it is.
         to: Duration,
     },
     /// An active time was trimmed to whole windows.
     ActiveTrimmed {
         /// Of which tier.
         tier: usize,
-        /// How long the tier was active.
+        /// The active time as it was.
         from: Duration,
-        /// How long it is.
+        /// The active time as it is.
         to: Duration,
     },
     /// A limit was more than the global limit lets through in a window, and was lowered to that.

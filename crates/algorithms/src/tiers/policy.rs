@@ -16,22 +16,23 @@ pub const MOST_POLICIES: usize = 16;
 pub struct Tier {
     /// Hits in a window; at least 1.
     pub limit: u32,
-    /// How long a hit counts. Positive.
+    /// The time for which a hit counts. Positive.
     pub window: Duration,
-    /// How long the tier is active, from the hit that enters it. Without any it is never entered.
+    /// The time for which the tier is active, from the hit that enters it. A tier without any is never entered.
     pub active: Duration,
     /// After that, for how long it cannot be entered.
     pub cooldown: Duration,
     /// Whether a request passes it over while it cools down or is full, instead of being refused.
     pub is_skippable: bool,
-    /// How the hits of the window are counted.
+    /// The way in which the hits of the window are counted.
     pub kind: Window,
 }
 
-/// How the hits of a window are counted: what is remembered, and how exact the count is.
+/// A way to count the hits of a window: what is remembered, and how exact the count is.
 ///
-/// Slices and fixed windows begin where the active time begins. None of the kinds ever counts a hit for longer than the
-/// exact log, so with the same hits none of them refuses what the log would grant; only the bucket counts hits in part.
+/// Slices and fixed windows begin where the active time begins. None of the kinds ever counts a hit for longer
+/// than the exact log, so with the same hits none of them refuses what the log would grant; only the bucket
+/// counts hits in part.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Window {
     /// Every time is remembered: 16 bytes for each time at which there were hits, so at most 16 times the limit.
@@ -107,12 +108,12 @@ pub enum Invalid {
     Global,
     /// More than [`MOST_TIERS`].
     Tiers {
-        /// How many there are.
+        /// The number of tiers.
         found: usize,
     },
     /// None, or more than [`MOST_POLICIES`].
     Policies {
-        /// How many there are.
+        /// The number of policies.
         found: usize,
     },
 }
@@ -216,7 +217,7 @@ impl Contract {
         Ok(Contract { policies, rules, ends, hard, global })
     }
 
-    /// What it was made of.
+    /// The policies that it was made of.
     #[must_use]
     pub fn policies(&self) -> &[Policy] {
         &self.policies
@@ -249,7 +250,7 @@ impl Contract {
         self.rules.len() + 1
     }
 
-    /// How the hits of the last second are counted: exactly if they are limited.
+    /// The measure of the hits of the last second: exact if they are limited.
     pub(super) fn second(&self) -> Measure {
         if self.hard.is_some() { Measure::SECOND } else { Measure::ABOUT_A_SECOND }
     }

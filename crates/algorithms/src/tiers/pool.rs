@@ -19,12 +19,12 @@ use self::many::Many;
 /// The time of what never was.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// So many facts are within a domain: a tier that was entered, and a few times at which there were hits.
+/// The number of facts within a domain: a tier that was entered, and a few times at which there were hits.
 const WITHIN: usize = 7;
 /// And so many are beside it.
 const BESIDE: usize = 16;
 
-/// What is remembered of one domain.
+/// The history that is remembered of one domain.
 #[derive(Clone, Debug)]
 pub(super) enum Pool {
     Few(Few<WITHIN, 1>),
@@ -221,7 +221,7 @@ mod tests {
 
     const QUEUES: usize = 3;
 
-    /// What may happen to a history.
+    /// A step in a history.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Debt(u32),

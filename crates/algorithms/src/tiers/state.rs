@@ -36,7 +36,7 @@ pub struct Standing {
 // === impl TierState ===
 
 impl TierState {
-    /// How much of the limit is left, from 0 to 1.
+    /// The part of the limit that is left, from 0 to 1.
     #[must_use]
     pub fn left(&self) -> f64 {
         f64::from(self.remaining) / f64::from(self.limit)

@@ -6,14 +6,14 @@ use super::policy::{Contract, Tier, Window};
 /// A tier and where it stands.
 type Placed<'a> = ((usize, usize), &'a Tier);
 
-/// How much alike an earlier and a later tier must be for the later one to have the hits of the earlier.
+/// The likeness of an earlier and a later tier at which the later one has the hits of the earlier.
 #[derive(Clone, Copy)]
 enum Likeness {
     /// Nothing has changed.
     Same,
     /// Tiers or policies were inserted or taken out before it.
     Moved,
-    /// What is counted is the same, what is allowed is not.
+    /// Hits are counted in the same way, but what is allowed has changed.
     Altered,
 }
 

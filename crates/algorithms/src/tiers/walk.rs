@@ -7,7 +7,7 @@
 use super::pool::Pool;
 use super::window::{Rule, Status};
 
-/// What a walk has to know of the tiers at one time. Tiers are counted from 1.
+/// The view that a walk needs of the tiers at one time. Tiers are counted from 1.
 pub(super) trait View {
     fn status(&self, tier: usize) -> Status;
     /// Hits that count.

@@ -25,7 +25,7 @@ pub(super) struct Rule {
     pub(super) cooldown: u64,
 }
 
-/// How hits are counted. In nanoseconds.
+/// A way to count hits. Times are in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Measure {
     /// As runs.
@@ -49,11 +49,11 @@ pub(super) enum Measure {
 pub(super) struct Late {
     pub(super) at: u64,
     pub(super) now: u64,
-    /// How many may be counted one by one.
+    /// The most hits that may be counted one by one.
     pub(super) most: u32,
 }
 
-/// What a tier does at a time.
+/// The status of a tier at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     /// It can be entered.
@@ -93,7 +93,7 @@ impl Rule {
         }
     }
 
-    /// What the tier does at `now` if it was last entered at `since`, which is before that or never.
+    /// The status of the tier at `now` if it was last entered at `since`, which is before that or never.
     pub(super) fn status(&self, since: u64, now: u64) -> Status {
         if since == NEVER {
             return Status::Inactive;

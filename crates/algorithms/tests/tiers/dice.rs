@@ -75,8 +75,8 @@ impl Dice {
         Contract::new((0..policies).map(|_| self.policy(&kind)).collect()).unwrap()
     }
 
-    /// How long until something happens: nothing, the least, a bit, a multiple of the unit, or that and the least more or
-    /// less.
+    /// The time until something happens: nothing, the least, a bit, a multiple of the unit, or that and the least
+    /// more or less.
     pub(crate) fn wait(&mut self) -> u64 {
         match self.below(8) {
             0 | 1 => 0,

@@ -18,7 +18,7 @@ pub(crate) struct Model {
     pub(crate) last: u64,
 }
 
-/// What happened in the tiers of one policy.
+/// The history of the tiers of one policy.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) tiers: Vec<Tier>,
@@ -37,7 +37,7 @@ pub(crate) struct Hit {
     since: u64,
 }
 
-/// What the model answers.
+/// The answer of the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Answer {
     pub(crate) granted: u32,
@@ -95,7 +95,7 @@ impl Model {
         Answer { granted, policy, tier, tier_limit, hits_in_tier, burst, bound, debt: self.debt }
     }
 
-    /// How many of `want` hits the strictest limit allows, which one that is, and the strictest policy.
+    /// Returns how many of `want` hits the strictest limit allows, which one that is, and the strictest policy.
     fn allowed(&self, by_all: &[u64], now: u64, want: u32) -> (u32, Option<Bound>, usize) {
         let alone = |history: &History| {
             let mut history = history.clone();
@@ -270,8 +270,9 @@ impl History {
         hit.since + slices_before * slice
     }
 
-    /// What is left in a bucket, as whole hits. Where the limit is the number of hits that leave it in a window, a hit is as
-    /// many drops as a window has nanoseconds, and the limit is the number of drops that leave it in a nanosecond.
+    /// The level that is left in a bucket, as whole hits. Where the limit is the number of hits that leave it in a
+    /// window, a hit is as many drops as a window has nanoseconds, and the limit is the number of drops that leave
+    /// it in a nanosecond.
     fn level<'a>(&self, hits: impl Iterator<Item = &'a Hit>, tier: usize, now: u64) -> u32 {
         let Tier { limit, window, .. } = self.tiers[tier - 1];
         let drops_of_hit = u128::from(nanos(window));

@@ -5,7 +5,7 @@ use lessor_algorithms::tiers::{Ask, Bound, Contract, Decision, Domain, Global, P
 use crate::dice::{Dice, UNIT};
 use crate::model::{Answer, Model, of_second};
 
-/// So many steps each with another contract.
+/// The number of steps under each contract.
 const STEPS_PER_CONTRACT: u64 = 200;
 
 /// Two domains of one resource, twice.
@@ -169,7 +169,7 @@ impl From<&Decision> for Answer {
     }
 }
 
-/// How often each kind of answer came, lest the random histories be all alike.
+/// The number of answers of each kind, lest the random histories be all alike.
 #[derive(Default, Debug)]
 struct Kinds {
     granted: u64,

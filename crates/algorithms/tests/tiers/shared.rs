@@ -92,7 +92,7 @@ fn what_is_told_takes_no_more_memory_than_the_limits_allow() {
     }
 }
 
-/// Who was told of nothing and then of everything at once knows what each tier does.
+/// A domain that was told of nothing and then of everything at once knows what each tier does.
 #[test]
 fn what_is_exported_is_what_counts() {
     let mut hits = 0;

@@ -12,12 +12,12 @@ use ratatui::widgets::{Block, Paragraph, Wrap};
 
 use super::view::{Client, Leaf, Root, View};
 
-/// What belongs to each leaf has its colour.
+/// The colours of the leaves and of all that belongs to each of them.
 const COLOURS: [Color; 2] = [Color::Cyan, Color::Magenta];
-/// What nobody has.
+/// The colour of capacity that nobody has.
 const NOBODYS: Color = Color::DarkGray;
-/// What clients have and want is shown up to so many times an equal share; one that wants everything would press all
-/// others into the corner.
+/// The greatest amount that is shown of what a client has or wants, in equal shares; one that wants everything
+/// would press all others into the corner.
 const WIDEST: f64 = 3.0;
 /// Rows that are there in any case: headline, root, what joins it to the leaves, the least of the target, what is to be
 /// seen, and the last line, which takes two where the terminal is narrow.
@@ -64,7 +64,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, history: &[(f64, f64)]) {
     frame.render_widget(Paragraph::new(view.summary.as_str()).dim().wrap(Wrap { trim: true }), last);
 }
 
-/// What the root has, and which leaf holds how much of it.
+/// Draws the capacity of the root, and how much of it each leaf holds.
 fn draw_root(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let (title, style) = match view.root {
         Root::Serves => (format!(" root: {}/s ", view.capacity), Style::new()),
@@ -90,7 +90,7 @@ fn draw_root(frame: &mut Frame<'_>, area: Rect, view: &View) {
     frame.render_widget(Paragraph::new(vec![Line::from(bar), Line::from(legend)]).block(block), area);
 }
 
-/// What joins a leaf to the root: their stream, if there is one.
+/// Draws the joint between a leaf and the root: their stream, if there is one.
 fn draw_joint(frame: &mut Frame<'_>, between: Rect, leaf: Rect, root: Root) {
     // Beside the title of the leaf.
     let x = leaf.x + leaf.width / 4 * 3;
@@ -156,7 +156,7 @@ fn client_row(client: &Client, longest: usize, width: usize, widest: f64, colour
     ])
 }
 
-/// How many of `width` cells stand for `amount`, if all of them stand for `widest`.
+/// The number of cells, out of `width`, that stand for `amount`, if all of them stand for `widest`.
 fn cells(amount: f64, widest: f64, width: usize) -> usize {
     ((amount / widest * width as f64).round() as usize).min(width)
 }

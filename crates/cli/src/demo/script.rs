@@ -22,7 +22,7 @@ pub(super) enum Act {
     Turn,
 }
 
-/// What a client would like over time.
+/// The wants of a client over time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Appetite {
     script: Script,
@@ -33,17 +33,19 @@ pub(super) struct Appetite {
     place: f64,
 }
 
-/// How long leases of the root last.
+/// The length of the root's leases.
 pub(super) const LEASE: Duration = Duration::from_secs(5);
-/// How long the root is away.
+/// The time for which the root is away.
 pub(super) const ABSENCE: Duration = Duration::from_secs(1);
-/// How long the root learns, which is a little more than a lease, and how long one cares to look at it afterwards.
+/// The time for which the root learns, which is a little more than a lease, and the time for which one cares to
+/// look at it afterwards.
 const RECOVERY: Duration = Duration::from_millis(6_500);
 /// When the acts begin, in hundredths of the whole.
 const ACTS: [(u32, Act); 4] = [(0, Act::Begin), (20, Act::Hunger), (42, Act::Restart), (68, Act::Turn)];
 /// The names of the leaves.
 pub(super) const LEAVES: [&str; 2] = ["west", "east"];
-/// So many times what would be their equal share the clients of each leaf want on the average, in each act.
+/// The wants of the clients of each leaf on the average, in each act, as multiples of what would be their equal
+/// share.
 const HUNGER: [[f64; 2]; 4] = [[2.2, 0.5], [1.9, 1.9], [1.9, 1.9], [0.5, 2.2]];
 /// A client's appetite swings by so much of itself, in so many seconds.
 const SWING: f64 = 0.15;
@@ -72,7 +74,7 @@ impl Script {
         (to - from >= ABSENCE + RECOVERY).then_some(from)
     }
 
-    /// What is to be seen.
+    /// The line that says what is to be seen.
     pub(super) fn says(&self, since: Duration) -> &'static str {
         match self.act(since) {
             Act::Begin => "west is busy and east is not",

@@ -22,7 +22,7 @@ pub(super) struct Target {
     task: JoinHandle<()>,
 }
 
-/// What the target saw.
+/// The target's account of the requests that it saw.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Judge {
     limit: usize,
@@ -51,7 +51,7 @@ impl Target {
         Ok(Target { address, judge, task })
     }
 
-    /// What it has seen up to now.
+    /// The account of the requests up to now.
     pub(super) fn verdict(&self) -> Judge {
         let mut judge = lock(&self.judge);
         judge.forget(clock::now());

@@ -41,7 +41,7 @@ struct Tally {
     refused: AtomicU64,
 }
 
-/// What a tenant would like, in parts of a client's equal share.
+/// The wants of a tenant, in parts of a client's equal share.
 #[derive(Clone, Copy, Debug)]
 struct Habit {
     name: &'static str,
@@ -63,10 +63,11 @@ const HABITS: [Habit; 4] = [
 /// For how long it is greedy, and for how long it is not, in turn.
 const FEAST: Duration = Duration::from_secs(7);
 const FAST: Duration = Duration::from_secs(4);
-/// What is needed to serve them all, in parts of an equal share: a little more than they ever ask for.
+/// The capacity that is needed to serve them all, in parts of an equal share: a little more than they ever ask
+/// for.
 const WANTS: f64 = 0.95;
 
-/// How many of the clients of the first leaf serve tenants, the first ones.
+/// The number of clients of the first leaf that serve tenants, the first ones.
 pub(super) fn fronts(clients: usize) -> usize {
     match SCOPE {
         Scope::Client => 1,
@@ -74,12 +75,13 @@ pub(super) fn fronts(clients: usize) -> usize {
     }
 }
 
-/// What all of them together want, where `fair` requests a second are everybody's equal share.
+/// The wants of all of them together, where `fair` requests a second are everybody's equal share.
 pub(super) fn wants(fair: f64) -> f64 {
     WANTS * fair
 }
 
-/// What a template says about them: a fifth of an equal share, or for four seconds 0.7 of it, and that not again for five.
+/// The policies that a template has for them: a fifth of an equal share, or for four seconds 0.7 of it, and
+/// that not again for five.
 pub(super) fn domains(fair: f64) -> anyhow::Result<Domains> {
     let tier = |share: f64, window: u64, active: u64, cooldown: u64| Tier {
         limit: (fair * share * window as f64).round().max(1.0) as u32,
@@ -113,12 +115,12 @@ impl Tenants {
         Ok(Tenants { each, fronts })
     }
 
-    /// How many clients serve them.
+    /// The number of clients that serve them.
     pub(super) fn fronts(&self) -> usize {
         self.fronts.len()
     }
 
-    /// How each of them fares.
+    /// The state of each of them.
     pub(super) fn look(&self, now: Time) -> Vec<view::Tenant> {
         let query = Query::busiest(HABITS.len());
         let rows: Vec<Row> = self.fronts.iter().flat_map(|front| front.snapshot(&query).rows).collect();
@@ -142,7 +144,7 @@ impl Tenants {
     }
 }
 
-/// Who is greedy has been refused so many requests, and all others together so many.
+/// The number of requests that were refused to the greedy one, and to all others together.
 pub(super) fn refused(tenants: &[view::Tenant]) -> (u64, u64) {
     let of = |is_greedy| {
         let those = tenants.iter().filter(|tenant| (tenant.name == GREEDY) == is_greedy);
@@ -188,7 +190,8 @@ async fn ask(front: Resource<Limiter>, name: &'static str, request: Request, tal
     }
 }
 
-/// What a tenant may not do is refused at once; what the lease has no room for yet may wait a little.
+/// Whether a request is granted: one that the tenant may not make is refused at once, one that the lease has no
+/// room for yet may wait a little.
 async fn is_granted(front: &Resource<Limiter>, name: &str) -> bool {
     let domain = front.domain(name);
     match domain.request(1, 1).bound {
@@ -201,7 +204,7 @@ async fn is_granted(front: &Resource<Limiter>, name: &str) -> bool {
 // === impl Habit ===
 
 impl Habit {
-    /// What it would like `since` the beginning.
+    /// The wants at the time `since` the beginning.
     fn at(&self, since: Duration) -> f64 {
         let phase = since.as_secs_f64() % (FEAST + FAST).as_secs_f64();
         if phase < FEAST.as_secs_f64() { self.greedy } else { self.usual }

@@ -36,11 +36,11 @@ pub(super) struct Town {
     history: Vec<(f64, f64)>,
 }
 
-/// What is kept back of the target's limit: on the way to it requests bunch up.
+/// The part of the target's limit that is kept back: on the way to it requests bunch up.
 const KEPT_BACK: f64 = 0.04;
 /// In a second each client may send what it is leased for so much longer, or one request.
 const SAVED: f64 = BURST.as_millis() as f64 / 1000.0;
-/// How often the clients are looked at until nothing has changed between two looks.
+/// The most looks at the clients until nothing has changed between two of them.
 const LOOKS: usize = 20;
 
 // === impl Town ===
@@ -100,7 +100,7 @@ impl Town {
         Ok(())
     }
 
-    /// How it looked when it was last looked at.
+    /// The view as of the last look.
     pub(super) fn view(&self) -> &View {
         &self.view
     }
@@ -147,8 +147,8 @@ impl Town {
         };
     }
 
-    /// What all clients hold, and whether they held all of it at one instant: nothing changed between two looks. While
-    /// capacity moves, one look can see what has come to one client and not yet what has left another.
+    /// The leases of all clients, and whether all of them were held at one instant: nothing changed between two
+    /// looks. While capacity moves, one look can see what has come to one client and not yet what has left another.
     fn leases(&self) -> (Vec<LeaseView>, bool) {
         let look = || self.workers.iter().map(|(_, worker)| worker.lease()).collect::<Vec<_>>();
         let mut leases = look();
@@ -194,7 +194,8 @@ impl Town {
     }
 }
 
-/// How much of a limit can be leased to so many clients, in requests a second: no second may hold more than the limit.
+/// The part of a limit that can be leased to so many clients, in requests a second: no second may hold more
+/// than the limit.
 fn leasable(limit: u32, clients: usize) -> anyhow::Result<f64> {
     let (limit, clients) = (f64::from(limit), clients as f64);
     let capacity = (limit * (1.0 - KEPT_BACK)).min((limit - clients) / (1.0 + SAVED)).floor();
@@ -204,7 +205,7 @@ fn leasable(limit: u32, clients: usize) -> anyhow::Result<f64> {
     Ok(capacity)
 }
 
-/// What a lease allows at `now`.
+/// The capacity that a lease allows at `now`.
 fn usable(lease: &LeaseView, now: Time) -> f64 {
     lease.capacity.filter(|_| now < lease.until).unwrap_or(Amount::ZERO).as_f64()
 }

@@ -18,7 +18,7 @@ use super::view;
 #[derive(Debug)]
 pub(super) struct Tree {
     capacity: f64,
-    /// What clients are told to do with tenants.
+    /// The rules for tenants that clients are told.
     domains: Domains,
     /// Where the root is whenever it is there.
     address: SocketAddr,
@@ -29,7 +29,7 @@ pub(super) struct Tree {
     epoch: u64,
 }
 
-/// What is leased.
+/// The name of the resource that is leased.
 pub(super) const RESOURCE: &str = "target";
 /// The burst that clients may save up: enough for requests that bunch up a little.
 pub(super) const BURST: Duration = Duration::from_millis(10);
@@ -82,7 +82,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What the root does.
+    /// The state of the root.
     pub(super) fn root(&self) -> view::Root {
         let Some(server) = &self.root else { return view::Root::Away };
         match row(server) {
@@ -108,7 +108,7 @@ impl Tree {
         LEAVES.into_iter().zip(&self.leaves).map(leaf).collect()
     }
 
-    /// What any of them says that it has handed out beyond what it had.
+    /// The greatest overcommitment that any of them reports: what it has handed out beyond what it had.
     pub(super) fn overcommitment(&self) -> f64 {
         let rows = self.root.iter().chain(&self.leaves).filter_map(row);
         rows.map(|row| row.resource.overcommitment).fold(0.0, f64::max)
@@ -132,7 +132,7 @@ async fn root(listen: SocketAddr, epoch: u64, repository: Repository) -> anyhow:
     Ok(Server::start(ServerOptions::new(listen), NodeConfig::new("root", epoch), repository).await?)
 }
 
-/// What a server says of the one resource there is, once somebody has asked for it.
+/// The status of the one resource there is at a server, once somebody has asked for it.
 fn row(server: &Server) -> Option<ResourceRow> {
     let query = StatusQuery { holders: 0, ..StatusQuery::default() };
     let NodeStatus { resources, .. } = server.driver().status(&query).ok()?;

@@ -11,7 +11,7 @@ pub(super) struct View {
     /// Requests a second that the target takes, and how much of it is leased out.
     pub(super) limit: u32,
     pub(super) capacity: f64,
-    /// What is to be seen.
+    /// The line that says what is to be seen.
     pub(super) says: &'static str,
     pub(super) judge: Judge,
     pub(super) root: Root,
@@ -23,7 +23,7 @@ pub(super) struct View {
     pub(super) summary: String,
 }
 
-/// What the root does.
+/// The state of the root.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) enum Root {
     #[default]
@@ -41,7 +41,7 @@ pub(super) struct Leaf {
     /// Its lease, and for how many seconds it lasts if nothing more is heard from the root.
     pub(super) lease: f64,
     pub(super) ends: f64,
-    /// What its clients want together.
+    /// The wants of its clients together.
     pub(super) wants: f64,
     pub(super) clients: Vec<Client>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Leaf {
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) name: String,
-    /// What it has measured and asked for.
+    /// The wants that it has measured and asked for.
     pub(super) wants: f64,
     pub(super) has: f64,
     pub(super) rung: &'static str,
@@ -74,7 +74,7 @@ pub(super) struct Tenant {
 // === impl View ===
 
 impl View {
-    /// What of the capacity no leaf holds.
+    /// The part of the capacity that no leaf holds.
     pub(super) fn free(&self) -> f64 {
         (self.capacity - self.leaves.iter().map(|leaf| leaf.lease).sum::<f64>()).max(0.0)
     }
@@ -83,7 +83,7 @@ impl View {
 // === impl Tenant ===
 
 impl Tenant {
-    /// What it does, in few words.
+    /// The state of it, in few words.
     pub(super) fn does(&self) -> String {
         match self.rests {
             Some(rests) => format!("rests {rests:.1} s"),

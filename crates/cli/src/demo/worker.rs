@@ -30,12 +30,12 @@ pub(super) struct Worker {
     task: Option<JoinHandle<()>>,
 }
 
-/// What a client has to do.
+/// The work of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
     /// As much as it likes since that time. It measures what it wants.
     Own(Appetite, Time),
-    /// What others ask of it, who need so many requests a second at times: it would measure that too late.
+    /// Requests of others, who need so many a second at times: it would measure that too late.
     Serve(f64),
 }
 
@@ -48,9 +48,10 @@ pub(super) struct Request {
 
 /// Requests that one client has under way, those that wait for their permit included.
 const UNDER_WAY: usize = 200;
-/// How long tenants wait for the lease: it is enough for all of them, unless the machine has other things to do.
+/// The time for which tenants wait for the lease: it is enough for all of them, unless the machine has other
+/// things to do.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is looked at what is due.
+/// The interval between two looks at what is due.
 pub(super) const TICK: Duration = Duration::from_millis(10);
 
 // === impl Worker ===
@@ -79,7 +80,7 @@ impl Worker {
         self.queries.lease()
     }
 
-    /// What it has to serve others with.
+    /// The resource with which it serves others.
     pub(super) fn queries(&self) -> &Resource<Limiter> {
         &self.queries
     }

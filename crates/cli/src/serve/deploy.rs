@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::Serve;
 use crate::Lessor;
 
-/// How long a task that resigns waits for etcd, at the longest.
+/// The longest time for which a task that resigns waits for etcd.
 const RESIGNATION: Duration = Duration::from_secs(3);
 /// Where configurations are installed.
 const INSTALLED: &str = "/etc/lessor";
@@ -151,13 +151,13 @@ fn unit(name: &str) -> String {
     text(&format!("deploy/systemd/{name}")).replace("\\\n", "")
 }
 
-/// What a line of a unit says.
+/// The value of a setting of a unit.
 fn setting<'a>(unit: &'a str, name: &str) -> &'a str {
     let found = unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     found.unwrap_or_else(|| panic!("no {name} in\n{unit}"))
 }
 
-/// What is in the environment: set in the unit, or shown in its comments.
+/// The variables of the environment: set in the unit, or shown in its comments.
 fn environment(unit: &str) -> BTreeMap<&str, &str> {
     let set = unit.lines().filter_map(|line| line.strip_prefix("Environment="));
     let shown = unit.lines().filter_map(|line| line.strip_prefix("#   "));

@@ -11,7 +11,7 @@ use lessor_server::shell::etcd::{EtcdOptions, EtcdTls};
 use lessor_server::token::{Key, Keys};
 use tracing::warn;
 
-/// How several tasks of one node find their leader.
+/// The flags by which several tasks of one node find their leader.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Several tasks of a node")]
 pub(super) struct Tasks {
@@ -42,13 +42,13 @@ pub(super) struct Tasks {
     /// A file with that user's password, and nothing else in it
     #[arg(long, env = "LESSOR_ETCD_PASSWORD_FILE", value_name = "FILE", requires = "etcd_user")]
     etcd_password_file: Option<PathBuf>,
-    /// How long a leader that has vanished is waited for
+    /// The time for which a leader that has vanished is waited for
     #[arg(long, env = "LESSOR_TTL", value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration, requires = "etcd")]
     ttl: Duration,
-    /// How long a leader goes on that is cut off from etcd; less than the former, as clocks differ
+    /// The time for which a leader that is cut off from etcd goes on; less than the former, as clocks differ
     #[arg(long, env = "LESSOR_AUTHORITY", value_name = "DURATION", default_value = "4s", value_parser = humantime::parse_duration, requires = "etcd")]
     authority: Duration,
-    /// How often a leader tells etcd that it lives
+    /// The interval at which a leader tells etcd that it lives
     #[arg(long, env = "LESSOR_KEEP_ALIVE", value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration, requires = "etcd")]
     keep_alive: Duration,
     /// A file with the secret of all tasks of this node, 64 hexadecimal digits; the one before it, if it was changed, on
@@ -72,7 +72,7 @@ enum WhenClaimed {
 // === impl Tasks ===
 
 impl Tasks {
-    /// How the leader is found; nothing where this task is the only one.
+    /// The options of the election of the leader; none where this task is the only one.
     pub(super) fn election(&self) -> anyhow::Result<Option<ElectionOptions>> {
         if self.etcd.is_empty() {
             return Ok(None);
@@ -114,7 +114,7 @@ impl Tasks {
         }
     }
 
-    /// What becomes of what claimants give up.
+    /// The rule for capacity that claimants give up.
     pub(super) fn claims(&self) -> Claims {
         match self.claims {
             WhenClaimed::AtOnce => Claims::Freed,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::what::What;
 
-/// How the clients of a large town ask.
+/// The way in which the clients of a large town ask.
 pub(super) fn way(mode: Mode, what: What) -> anyhow::Result<Way> {
     match mode {
         Mode::Stream => Ok(Way::Stream),

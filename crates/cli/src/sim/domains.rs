@@ -8,7 +8,7 @@ use lessor_sim::tenants::{Line, Report, Run, Traffic, Way};
 
 use super::range::Seeds;
 
-/// How many clients a domain reaches, if no number is given.
+/// The numbers of clients that a domain reaches, if no number is given.
 const CLIENTS: [usize; 2] = [4, 16];
 /// The levels of servers of the deepest tree.
 const LEVELS: u32 = 3;
@@ -17,14 +17,14 @@ const SECONDS: u64 = 600;
 /// The longest that can be said: a year.
 const MOST_SECONDS: u64 = 31_536_000;
 
-/// What the columns mean.
+/// The legend of the columns.
 const KEY: &str = "\
 levels: of servers, with two leaves below a root, or with four below two nodes; over: granted beyond one who is asked for
 every hit; incorrect: refused, where whoever knew all hits would have granted it; unexcused: those of them that no message
 explains that was still under way; messages: of all kinds, those for leases among them, up and down, a client and second
 ";
 
-/// What is compared.
+/// The options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Comparison {
     /// Only so many clients.
@@ -120,7 +120,7 @@ fn head() -> String {
     )
 }
 
-/// What some runs, which differ by their seeds, come to.
+/// The row for the sum of some runs, which differ by their seeds.
 fn row(run: &Run, sum: &Report, seeds: u64) -> String {
     let client_seconds = run.clients as f64 * run.seconds as f64 * seeds as f64;
     let cells = [

@@ -9,7 +9,7 @@ pub(crate) struct Seeds {
     pub(crate) last: u64,
 }
 
-/// What is no range of seeds.
+/// A text that is no range of seeds.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("found {0:?}, wanted two whole numbers as in 1..8, the second not below the first")]
 pub(crate) struct BadSeeds(String);
@@ -22,7 +22,7 @@ impl Seeds {
         self.first..=self.last
     }
 
-    /// How many they are.
+    /// The number of seeds.
     pub(crate) fn count(self) -> u64 {
         (self.last - self.first).saturating_add(1)
     }

@@ -23,7 +23,7 @@ lost: refused, less what one limiter of the whole capacity refuses of the same r
 leaves among them; over: events after which more was believed than there is
 ";
 
-/// What is to be compared; absent: what is usual.
+/// The options of a comparison; absent: the usual ones.
 pub(super) struct Comparison {
     pub(super) clients: Option<usize>,
     pub(super) leaves: Option<usize>,

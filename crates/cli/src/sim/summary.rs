@@ -29,7 +29,7 @@ const COLUMNS: [Column; 11] = [
     Column { head: "took", figure: |line| Some(line.wall_s), text: |number| format!("{number:.2} s") },
 ];
 
-/// What the columns mean.
+/// The legend of the columns.
 const KEY: &str = "\
 used: mean of what clients believe they hold over what they could, once it was 95 %; with start: from second 0;
 misplaced: the part of it that lies with the wrong client or nowhere; < 95 %, longest: seconds below, longest stretch;

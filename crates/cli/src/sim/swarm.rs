@@ -7,7 +7,7 @@ use lessor_client::shell::clock;
 use lessor_sim::swarm::{Options, SwarmReport, run_one};
 use serde_json::json;
 
-/// How often a terminal is told how far it has come, in seeds.
+/// The number of seeds after which a terminal is told again how far it has come.
 const NEWS: u64 = 50;
 
 /// Runs the town of each seed and prints what went wrong in them. Fails at the first that breaks a rule, with its story; or

@@ -81,7 +81,7 @@ impl Town {
         }
     }
 
-    /// What was believed together until before the first diary is read.
+    /// The greatest sum of beliefs until before the first diary is read.
     fn peak(&mut self) -> Peak {
         let now = clock::now();
         let mut diaries: Vec<&mut Diary> =

@@ -10,10 +10,10 @@ use crate::newcomer::{Guest, served};
 use crate::node::{AUTHORITY, Fault, TTL};
 use crate::town::{EAST, ROOT, Town, WEST};
 
-/// Whoever lost its leadership has said its last word so long after it was hit.
+/// The time after it was hit by which a leader that lost its leadership has said its last word.
 const LAST_WORD: Duration = AUTHORITY.saturating_add(Duration::from_millis(500));
 
-/// What nearly nobody wants.
+/// The name of the resource that nearly nobody wants.
 const QUIET: &str = "quiet";
 
 pub(crate) async fn test() {

@@ -14,7 +14,7 @@ use crate::town::{ROOT, Town, WEST};
 
 /// So often: the machine may be busy with something else at one time.
 const ROUNDS: usize = 3;
-/// How long after the leader was told to end whoever comes then is served at the latest, at least once.
+/// The time after the leader was told to end by which a newcomer is served, at least once.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn test(town: &mut Town) {
@@ -27,7 +27,8 @@ pub(crate) async fn test(town: &mut Town) {
     hand_over(town, WEST, ROUNDS + 1).await;
 }
 
-/// How long after the leader was told to end a newcomer was served who came when it had.
+/// Ends the leader of a node, and returns the time from when it was told to end until a newcomer was served
+/// that came when it had ended.
 async fn hand_over(town: &mut Town, node: usize, round: usize) -> Duration {
     let (name, before) = (town.nodes[node].name, town.processes());
     let old = town.nodes[node].leader().await;

@@ -10,11 +10,12 @@ use crate::house::proxy::Proxy;
 use crate::house::{AGES, House, template};
 
 pub(crate) const CAPACITY: f64 = 500.0;
-/// How long another may not lead after a leader was heard of last, and how long that one leads without being heard.
+/// The time for which another may not lead after a leader was heard of last, and the time for which that one
+/// leads without being heard.
 pub(crate) const TTL: Duration = Duration::from_secs(3);
 pub(crate) const AUTHORITY: Duration = Duration::from_secs(1);
 
-/// What happens to a leader.
+/// A fault that is inflicted on a leader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     /// It was told to end, and has done so.

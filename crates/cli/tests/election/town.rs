@@ -31,7 +31,7 @@ const WANTS: Range<f64> = 1.0..20.0;
 const DIRECT: usize = 4;
 /// Longer than anything may take.
 const LONG: Duration = Duration::from_secs(60);
-/// How often diaries are read while something is waited for: it takes a while.
+/// The interval at which diaries are read while something is waited for: it takes a while.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A process with clients.

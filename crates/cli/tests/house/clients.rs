@@ -22,19 +22,19 @@ use tracing_subscriber::fmt::time::FormatTime;
 /// The first argument of such a process. Then comes what it is, in JSON.
 pub(crate) const CALL: &str = "clients";
 
-/// What such a process is.
+/// The description of such a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Clients {
     /// All tasks of their node.
     pub(crate) servers: String,
     /// With what their ids begin.
     pub(crate) name: String,
-    /// How many.
+    /// The number of clients.
     pub(crate) clients: usize,
     pub(crate) seed: u64,
     /// Somebody wants something else so often.
     pub(crate) pace: Duration,
-    /// What one may want.
+    /// The range of what one may want.
     pub(crate) wants: Range<f64>,
 }
 
@@ -61,7 +61,7 @@ impl Clients {
         child.unwrap()
     }
 
-    /// What such a process does until it is killed.
+    /// Runs such a process until it is killed.
     pub(crate) async fn run(arguments: &[String]) {
         let [clients] = arguments else { panic!("one argument: {arguments:?}") };
         let clients: Clients = serde_json::from_str(clients).unwrap();
@@ -85,7 +85,8 @@ impl Clients {
     }
 }
 
-/// What a client logs of its allowance it logs when its limiter has just been told. A line is one write.
+/// Writes logs to standard output. A client logs its allowance when its limiter has just been told. A line is
+/// one write.
 fn write_down() {
     let filter = "off,lessor_client::shell::driver=debug,lessor_client::shell::client=info";
     tracing_subscriber::fmt()

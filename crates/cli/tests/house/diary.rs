@@ -9,10 +9,10 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 use serde_json::Value;
 
-/// What is written down of the end of a lease is that much off, each time anew.
+/// The error in the end of a lease as it is written down, a new one each time.
 const ROUNDING: Duration = Duration::from_millis(2);
 
-/// What one client believed from then on, until its next belief.
+/// The belief of one client from that moment on, until its next belief.
 #[derive(Clone, Debug)]
 struct Belief {
     from: Time,
@@ -38,7 +38,7 @@ pub(crate) struct Peak {
     pub(crate) sum: Amount,
     /// When it was reached first.
     pub(crate) at: Time,
-    /// How often the sum changed.
+    /// The number of changes of the sum.
     pub(crate) changes: usize,
 }
 
@@ -89,8 +89,8 @@ impl Diary {
         self.beliefs.values().filter_map(first).collect()
     }
 
-    /// Who had a lease and then none between two moments: in words, with what was believed before and when that ended. At
-    /// `until` the diary had not been read yet.
+    /// The clients that had a lease and then none between two moments: in words, with what was believed before and
+    /// when that ended. At `until` the diary had not been read yet.
     pub(crate) fn losses(&self, since: Time, until: Time) -> Vec<String> {
         let mut losses = Vec::new();
         for (client, beliefs) in &self.beliefs {

@@ -15,13 +15,13 @@ pub(crate) struct Etcd {
     directory: TempDir,
     /// For clients, for other members, and for who asks how it is.
     ports: [u16; 3],
-    /// What it is told besides.
+    /// The flags that it is given besides.
     flags: Vec<String>,
     scheme: &'static str,
     child: Option<Child>,
 }
 
-/// How often a start is tried, and how often it is asked whether it serves.
+/// The number of attempts to start it, and that of checks whether it serves.
 const STARTS: usize = 3;
 const LOOKS: usize = 300;
 

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 
 use super::AGES;
 
-/// What a client does with what it does not know.
+/// The behaviour of a client towards fields that it does not know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Nature {
     /// Sends the whole lease back, as Doorman's client for Go does.
@@ -37,7 +37,7 @@ pub(crate) struct Holder {
     pub(crate) lease: Option<Lease>,
     incarnation: u64,
     reports: u64,
-    /// What it uses at most, and until when.
+    /// The most that it uses, and the end of that.
     holds: f64,
     end: Time,
 }
@@ -61,17 +61,17 @@ impl Holder {
         }
     }
 
-    /// What it would use at this moment.
+    /// The amount that it would use at this moment.
     pub(crate) fn holds(&self) -> Amount {
         if clock::now() < self.end { Amount::from_f64(self.holds) } else { Amount::ZERO }
     }
 
-    /// What the last answer gave.
+    /// The capacity that the last answer gave.
     pub(crate) fn capacity(&self) -> f64 {
         self.lease.as_ref().map_or(0.0, Lease::capacity)
     }
 
-    /// How long it is to wait until it asks again.
+    /// The time that it is to wait until it asks again.
     pub(crate) fn refresh_interval(&self) -> Duration {
         Duration::from_secs(self.lease.as_ref().map_or(1, |lease| lease.refresh_interval().unsigned_abs()))
     }
@@ -187,7 +187,8 @@ fn three_fields(lease: &Lease) -> Lease {
     Lease { expiry_time, refresh_interval, capacity, ..Lease::default() }
 }
 
-/// What everybody is due: who wants less than an equal share of what is left gets it, the others share the rest.
+/// The fair share of everybody: one who wants less than an equal share of what is left gets what it wants, the
+/// others share the rest.
 pub(crate) fn fair_shares(capacity: f64, wants: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     order.sort_by(|&a, &b| wants[a].total_cmp(&wants[b]));

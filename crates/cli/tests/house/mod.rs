@@ -31,7 +31,7 @@ use self::page::Page;
 /// Longer than anything should take on any machine.
 pub(crate) const AGES: Duration = Duration::from_secs(30);
 
-/// What a server has logged; printed when the test fails.
+/// The log of a server; printed when the test fails.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -113,7 +113,7 @@ impl House {
         page::get(self.address, path).await
     }
 
-    /// What it says about one resource; nothing if nobody holds or wants it.
+    /// The status of one resource; none if nobody holds or wants it.
     pub(crate) async fn resource(&self, name: &str) -> Option<serde_json::Value> {
         let status = self.page("/status").await.json();
         let resources = status["status"]["resources"].as_array().expect("a list of resources");
@@ -230,7 +230,7 @@ pub(crate) async fn run(arguments: &[&str]) -> Outcome {
     Outcome::of(&output.expect("the binary starts"))
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,

@@ -27,7 +27,7 @@ async fn lease(house: &House, wants: f64) -> (Client, Resource<Limiter>) {
     (client, rate)
 }
 
-/// So many clients, each with its lease.
+/// Opens so many clients, each with its lease.
 async fn leases(house: &House, clients: usize, wants: f64) -> Vec<(Client, Resource<Limiter>)> {
     let mut leases = Vec::new();
     for _ in 0..clients {

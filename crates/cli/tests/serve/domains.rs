@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::house::{AGES, House, eventually, everything};
 
-/// So much that policies are what limits.
+/// A capacity so large that policies are what limits.
 const CAPACITY: f64 = 1e9;
 
 /// A configuration in which each tenant may do `limit` an hour, and `vip` twice as much.
@@ -146,7 +146,7 @@ async fn talkers(house: &House, count: usize) -> Vec<(Client, Resource<Limiter>)
     talkers
 }
 
-/// What the server says of what clients tell each other.
+/// The server's status of what clients tell each other.
 async fn domains_of(house: &House) -> serde_json::Value {
     house.resource("db").await.map_or(serde_json::Value::Null, |resource| resource["domains"].clone())
 }

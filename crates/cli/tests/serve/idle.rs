@@ -33,8 +33,8 @@ async fn program(client: &Client, resource: &str) -> Resource<Limiter> {
     rate
 }
 
-/// What was attempted at a resource, and asked of a judge at the same moments: a limiter that always has so many a second. Where
-/// the machine stood still, both refuse what comes too late together.
+/// The attempts at a resource, and at the same moments at a judge, a limiter that always has so many a second.
+/// Where the machine stood still, both refuse what comes too late together.
 struct Trial {
     rate: Resource<Limiter>,
     judge: Limiter,
@@ -80,7 +80,7 @@ impl Trial {
         }
     }
 
-    /// What was refused beyond what the judge refused, in per cent of what was attempted.
+    /// The attempts that were refused beyond those that the judge refused, in per cent of all attempts.
     fn lost(&self) -> f64 {
         100.0 * f64::from(self.refused.saturating_sub(self.refused_by_judge)) / f64::from(self.attempted)
     }

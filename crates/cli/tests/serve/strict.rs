@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::house::{AGES, House, eventually};
 
-/// How often each client asks.
+/// The interval at which each client asks.
 const STEP: Duration = Duration::from_millis(5);
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -60,7 +60,7 @@ impl Hammer {
         decision
     }
 
-    /// How many hits it was granted since.
+    /// The number of hits that it was granted since.
     fn since(&self, time: Time) -> usize {
         self.hits.iter().filter(|Hit(before, _)| *before >= time).count()
     }

@@ -54,7 +54,7 @@ struct Town {
     /// Those who lied, and those who crashed and have come back as somebody else.
     lost: Vec<Holder>,
     born: usize,
-    /// What happened how often.
+    /// The number of acts of each kind.
     tally: [usize; Act::ALL.len()],
 }
 
@@ -107,7 +107,7 @@ impl Town {
         }
     }
 
-    /// What all of them would use at this moment, to the millionth.
+    /// Checks that all of them together would use no more than the capacity at this moment, to the millionth.
     #[track_caller]
     fn check(&self) {
         let living = self.living.iter().map(|(holder, _)| holder);
@@ -264,7 +264,7 @@ async fn clients_that_come_go_crash_and_lie_never_hold_more_than_there_is() {
     house.stop().await;
 }
 
-/// What each of many processes believes it may use, seen from above.
+/// The amount that each of many processes believes it may use, seen from above.
 #[derive(Clone, Default)]
 struct Beliefs(Arc<Mutex<Vec<Amount>>>);
 

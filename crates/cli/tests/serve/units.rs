@@ -24,9 +24,9 @@ const POOLS: &str = "resources:
   algorithm: {kind: FAIR_SHARE, lease_length: 20, refresh_interval: 1, learning_mode_duration: 0}
 ";
 
-/// How often what may happen in an instant is given the occasion.
+/// The number of occasions that are given to what may happen in an instant.
 const TRIALS: u32 = 10;
-/// What each of five clients does with one of two licences.
+/// The number of jobs that each of five clients does with one of two licences.
 const JOBS: u32 = 3;
 
 async fn client(house: &House, id: &str) -> Client {

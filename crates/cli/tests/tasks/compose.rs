@@ -28,7 +28,7 @@ struct Service {
 #[derive(Debug, Deserialize)]
 struct Secret {}
 
-/// What stands in the file, and what stands for it here.
+/// The texts that stand in the file, and those that stand for them here.
 struct Here(Vec<(String, String)>);
 
 // === impl Here ===

@@ -39,7 +39,7 @@ const KEPT: Duration = Duration::from_secs(2);
 pub struct Attempts {
     /// When.
     pub at: Time,
-    /// How many, granted or not.
+    /// The number of units, granted or not.
     pub units: u64,
 }
 
@@ -49,9 +49,9 @@ pub struct Peak {
     burst: Duration,
     /// The attempts of the longest window, oldest first.
     attempts: VecDeque<Attempts>,
-    /// How many of them, counted from the oldest, lie before each window, and the units in it.
+    /// For each window, the number of attempts, counted from the oldest, that lie before it, and the units in it.
     windows: [Window; WINDOWS.len()],
-    /// What is kept of the present stretch of time and of the one before it.
+    /// The maxima that are kept, of the present stretch of time and of the one before it.
     kept: [Most; 2],
     /// When the present stretch began.
     since: Time,

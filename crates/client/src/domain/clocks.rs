@@ -36,7 +36,7 @@ impl Clocks {
         }
     }
 
-    /// What we said at `sent` had come there when the clock there showed `heard`.
+    /// Notes that what we said at `sent` had come there when the clock there showed `heard`.
     pub fn heard(&mut self, now: Time, sent: Time, heard: Time) {
         let nanos = difference(heard, sent);
         let known = self.most.map(|bound| bound.nanos + bound.drift(now));
@@ -45,13 +45,13 @@ impl Clocks {
         }
     }
 
-    /// What the clock there showed at `here`, or before that.
+    /// The time that the clock there showed at `here`, or an earlier one.
     pub fn there(&self, now: Time, here: Time) -> Option<Time> {
         let bound = self.least?;
         Some(moved(here, bound.nanos - bound.drift(now)))
     }
 
-    /// What our clock showed when that there showed `there`, or before that.
+    /// The time that our clock showed when that there showed `there`, or an earlier one.
     pub fn here(&self, now: Time, there: Time) -> Option<Time> {
         let bound = self.most?;
         Some(moved(there, -(bound.nanos + bound.drift(now))))

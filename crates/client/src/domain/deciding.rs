@@ -12,13 +12,13 @@ use super::store::{Degraded, Domains};
 use super::strict::Gate;
 use crate::limiter::{Denied, Limiter};
 
-/// What policies say to a request, before anything is done.
+/// The answer of policies to a request, before anything is done.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) plan: Plan,
     /// Hits that are to be had if leases have them; 0 if policies refuse.
     pub(super) wanted: u32,
-    /// What the lease of the domain says, if it has one.
+    /// The answer of the lease of the domain, if it has one.
     pub(super) gate: Gate,
     /// Hits that it has of those that are wanted.
     pub(super) most: u32,
@@ -95,7 +95,7 @@ impl Domains {
         }
     }
 
-    /// What policies say; nothing is done.
+    /// The answer of policies; nothing is done.
     pub(super) fn plan(&self, all: &All<'_>, record: &Record, ask: Ask, now: Time) -> Planned {
         let plan = record.history.plan(&record.contract, all.global(), now.as_nanos(), ask);
         let allowed = plan.decision().granted;

@@ -26,7 +26,7 @@ pub struct Decision {
     pub hits_in_second_by_all: u32,
     /// Whether a tier was entered by this request.
     pub burst: bool,
-    /// What kept it from being granted in full.
+    /// The bound that kept it from being granted in full.
     pub bound: Option<Bound>,
     /// If nothing is granted that was asked for: when to try again. `None` also if that is not known, or never.
     pub retry_at: Option<Time>,
@@ -46,20 +46,20 @@ pub enum Ground {
     NoPolicies,
     /// Nothing is configured for the domain, which is allowed.
     Unconfigured,
-    /// What is configured for the domain is ignored.
+    /// The configuration of the domain is ignored.
     Ignored,
     /// There are so many domains that this one is not remembered: nobody is refused for that.
     Untracked,
     /// The policies refuse it, or a part of it, and are switched off.
     KillSwitch,
-    /// What policies refuse, as far as is known here, is used by other clients too, and they are out of hearing: the least is
-    /// granted.
+    /// The policies refuse it, as far as is known here; other clients use it too, and they are out of hearing: the
+    /// least is granted.
     Unheard,
     /// There is no lease, nor a rung of the ladder below it: the least is granted, as was chosen.
     Degraded,
 }
 
-/// What limits a request.
+/// The bound on a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
     /// Hits that were made and could not be counted yet.
@@ -83,7 +83,7 @@ pub enum Bound {
     Sublease,
     /// The lease that the domain is to have for itself is being asked for, and nothing of it has been granted yet.
     Asking,
-    /// So many domains have leases for themselves that no further one is asked for.
+    /// Too many domains have leases for themselves for a further one to be asked for.
     Crowded,
     /// The domain is to have a lease for itself and can have none: its name and that of the resource are too long for the
     /// name of a resource, or have a control character; or the program has opened that resource itself.

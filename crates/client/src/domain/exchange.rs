@@ -38,7 +38,7 @@ use super::store::{Domains, lock};
 use super::telling::Telling;
 use super::wire::{entry_at, told_at};
 
-/// How often hits of hot domains are told.
+/// The interval at which hits of hot domains are told.
 pub const CADENCE: Duration = Duration::from_millis(100);
 /// The least time between two reports, however many questions there are.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -47,19 +47,19 @@ pub const HEARING: Duration = Duration::from_secs(1);
 /// Reports that were not heard yet whose time is remembered.
 const MOST_SENT: usize = 1_024;
 
-/// What the clients of a resource tell each other.
+/// The exchange between the clients of a resource.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// How many clients tell each other; 0 as long as there is no hearing.
+    /// The number of clients that tell each other; 0 as long as there is no hearing.
     members: AtomicU32,
-    /// Whoever tells is to look when.
+    /// Set when [`Domains::tell_at`] becomes earlier.
     is_called: AtomicBool,
     /// When news came last, in nanoseconds.
     pub(super) news_at: AtomicU64,
     talk: Mutex<Talk>,
 }
 
-/// What is said on a stream.
+/// The state of the exchange on a stream.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
     stream: Option<u64>,
@@ -77,7 +77,7 @@ pub(super) struct Talk {
     /// The next report is to be sent at once.
     is_urgent: bool,
     told_at: Option<Time>,
-    /// Who has something to tell, each once.
+    /// The domains that have something to tell, each once.
     listed: VecDeque<Arc<str>>,
     pub(super) hot: BTreeSet<Arc<str>>,
     waiting: Vec<Waker>,
@@ -163,7 +163,7 @@ impl Domains {
         called.load(Ordering::Relaxed) && called.swap(false, Ordering::AcqRel)
     }
 
-    /// What is to be told on the stream, as of `now`.
+    /// Makes the report to be sent on the stream, as of `now`.
     pub fn tell(&self, now: Time, resource: &ResourceId) -> Option<DomainReport> {
         let policies = self.policies();
         let (asks, clocks, most) = {
@@ -198,7 +198,7 @@ impl Domains {
         Some(DomainReport { resource: resource.clone(), version, id, ask: asks, below: None, domains })
     }
 
-    /// What others did, as the server tells it.
+    /// Takes in what others did, as the server tells it.
     pub fn learn(&self, now: Time, news: &DomainNews) {
         let (clocks, hot) = {
             let mut talk = self.exchange.talk();
@@ -279,7 +279,7 @@ impl Domains {
         }
     }
 
-    /// What is told of one domain.
+    /// The hits of one domain that are to be told.
     fn told_of(&self, now: Time, clocks: &Clocks, name: Arc<str>) -> Option<DomainHits> {
         let hash = self.hash(&name);
         let mut shard = self.shard(hash);
@@ -292,7 +292,7 @@ impl Domains {
         Some(DomainHits { domain: name, all, others: 0, entries: entries.iter().filter_map(there).collect() })
     }
 
-    /// What others did with one domain.
+    /// Takes in what others did with one domain.
     fn learn_of(&self, now: Time, clocks: &Clocks, hits: &DomainHits) {
         let here = |told: &DomainEntry| entry_at(told, clocks.here(now, told.at)?);
         let entries: Vec<Entry> = hits.entries.iter().filter_map(here).collect();
@@ -315,7 +315,7 @@ impl Domains {
 // === impl Talk ===
 
 impl Talk {
-    /// What news say of the clock there, and of what came there.
+    /// Learns from news about the clock there, and about what came there.
     fn hear(&mut self, now: Time, news: &DomainNews) {
         self.clocks.came(now, news.now);
         while let Some(&(id, sent)) = self.sent.front()
@@ -328,7 +328,7 @@ impl Talk {
         }
     }
 
-    /// What news say is known here: only then report `heard` has been answered. Returns those who wait for that.
+    /// Notes that report `heard` is answered: only now are the news known here. Returns those who wait for that.
     fn answer(&mut self, heard: u64) -> Vec<Waker> {
         self.heard = self.heard.max(heard);
         std::mem::take(&mut self.waiting)

@@ -1,6 +1,6 @@
 //! The name of a domain, within its record if it is short, so that comparing it is no look at another place in memory.
 
-/// So many bytes are within.
+/// The most bytes of a name that are kept within the record.
 const WITHIN: usize = 22;
 
 /// A name of any length.

@@ -27,7 +27,7 @@ pub enum Scope {
     Strict,
 }
 
-/// What is configured for the domains of a resource.
+/// The configuration for the domains of a resource.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Rules {
     /// Whose hits count.
@@ -35,7 +35,7 @@ pub struct Rules {
     /// Of [`Scope::Shared`]: what others use is not to be known, so whatever this client knows to be too much is refused.
     /// Otherwise the least that is asked for is granted.
     pub refuses_unheard: bool,
-    /// What domains follow that no override is for; absent: they are refused.
+    /// The contract of the domains that no override is for; absent: they are refused.
     pub default: Option<Contract>,
     /// In the order in which their globs are tried.
     pub overrides: Vec<Override>,
@@ -45,12 +45,12 @@ pub struct Rules {
     pub ignore_configured: Vec<String>,
 }
 
-/// What some domains follow.
+/// The contract of some domains.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Override {
     /// Which ones.
     pub glob: Glob,
-    /// What they follow.
+    /// The contract that they follow.
     pub contract: Contract,
 }
 
@@ -68,7 +68,7 @@ pub struct Policies {
     ignore_configured: Vec<String>,
 }
 
-/// What a domain follows.
+/// The rule that a domain follows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rule {
     /// These policies.
@@ -90,7 +90,7 @@ pub enum BadPolicies {
     /// Domains are to have leases of their own, and that cannot be leased.
     #[error("{which}: {why}")]
     NotStrict {
-        /// What: `default`, or the glob of an override.
+        /// The contract concerned: `default`, or the glob of an override.
         which: String,
         /// Why not.
         why: NotStrict,
@@ -101,9 +101,9 @@ pub enum BadPolicies {
     /// Something that came over the wire cannot be.
     #[error("{field} {found}")]
     Malformed {
-        /// What: `override[2].glob`.
+        /// The field concerned: `override[2].glob`.
         field: String,
-        /// What is wrong with it.
+        /// The fault that was found in it.
         found: String,
     },
 }
@@ -200,7 +200,7 @@ impl Policies {
         Arc::clone(&self.wire)
     }
 
-    /// What `domain` follows.
+    /// The rule that `domain` follows.
     #[must_use]
     pub fn rule(&self, domain: &str) -> Rule {
         let begins = |with: &[String]| with.iter().any(|prefix| domain.starts_with(prefix.as_str()));

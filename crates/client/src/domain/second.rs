@@ -10,7 +10,7 @@ use lessor_proto::Time;
 const SLICES: u64 = 16;
 /// Nanoseconds.
 const SLICE: u64 = 1_000_000_000 / SLICES;
-/// What plans are made with where nothing is limited.
+/// The hits of nobody, with which plans are made where nothing is limited.
 static NOBODY: Global = Global::exact();
 
 /// Slices that are kept: the last second, and as many for those whose clock was read late.
@@ -26,7 +26,7 @@ pub(super) struct Second {
 /// All domains, as one request sees them.
 #[derive(Debug)]
 pub(super) enum All<'a> {
-    /// What they do together is limited.
+    /// Their hits together are limited.
     Limited(MutexGuard<'a, Global>),
     /// It is only told. Plans are made as if nobody did anything.
     Told(&'a Second),
@@ -85,7 +85,7 @@ fn number(now: Time) -> u64 {
 // === impl All ===
 
 impl All<'_> {
-    /// What plans are made with.
+    /// The hits of all domains with which plans are made.
     pub(super) fn global(&self) -> &Global {
         match self {
             All::Limited(global) => global,

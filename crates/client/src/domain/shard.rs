@@ -29,7 +29,7 @@ pub(super) struct Shard {
 pub(super) struct Record {
     pub(super) name: Name,
     pub(super) history: Domain,
-    /// What the history is about.
+    /// The contract that the history is about.
     pub(super) contract: Arc<Contract>,
     /// Under which terms that was found.
     generation: u32,
@@ -37,11 +37,11 @@ pub(super) struct Record {
     /// Since it was first heard of, or was last idle.
     pub(super) granted: u64,
     pub(super) refused: u64,
-    /// What others are told of it, if they are.
+    /// The state of what others are told of it, if they are.
     pub(super) telling: Option<Box<Telling>>,
 }
 
-/// What is in force.
+/// The terms in force.
 pub(super) struct InForce<'a> {
     pub(super) generation: u32,
     /// The policies, which are asked for only where they are needed.
@@ -123,7 +123,8 @@ impl Shard {
     }
 }
 
-/// What of the hash of a name says the place of its record. Some of the lower bits have chosen the shard.
+/// The part of the hash of a name that says the place of its record. Some of the lower bits have chosen the
+/// shard.
 fn place(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
@@ -155,7 +156,7 @@ impl Record {
         }
     }
 
-    /// How many other clients use the domain too, as far as is known here.
+    /// The number of other clients that use the domain too, as far as is known here.
     pub(super) fn others(&self) -> u32 {
         self.telling.as_ref().map_or(0, |telling| telling.others)
     }

@@ -80,7 +80,7 @@ impl Domains {
         }
     }
 
-    /// What was told of a domain is not so: it is told anew.
+    /// Has a domain told anew, as what was told of it is not so.
     pub(super) fn tell_again(&self, record: &mut Record) {
         if record.telling.is_some() && self.exchange.members() > 0 {
             self.exchange.list(record, false);

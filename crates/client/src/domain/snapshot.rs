@@ -16,7 +16,7 @@ pub struct Query {
     pub filter: Filter,
     /// Which of them first.
     pub order: Order,
-    /// How many at the most.
+    /// The most domains to be listed by name.
     pub most: usize,
 }
 
@@ -46,14 +46,14 @@ pub enum Order {
     MostOwed,
 }
 
-/// What was found.
+/// The result of a query.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Snapshot {
     /// The first of the domains that were looked for.
     pub rows: Vec<Row>,
     /// All others that are remembered, together.
     pub rest: Rest,
-    /// What was asked and granted since the beginning, by domains that are forgotten as well.
+    /// The counts of what was asked and granted since the beginning, by domains that are forgotten as well.
     pub counts: Counts,
 }
 
@@ -74,7 +74,7 @@ pub struct Row {
     pub tier_limit: u32,
     /// Hits that count in it.
     pub hits_in_tier: u32,
-    /// How much of the limit of that tier is left, from 0 to 1. With none active: all.
+    /// The share of the limit of that tier that is left, from 0 to 1. With none active: all.
     pub remaining: f64,
     /// Until when the tier rests that cools down the longest.
     pub cooling_until: Option<Time>,
@@ -85,7 +85,7 @@ pub struct Row {
 /// Several domains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rest {
-    /// How many.
+    /// The number of domains.
     pub domains: usize,
     /// Hits granted since each was last idle.
     pub granted: u64,
@@ -122,7 +122,7 @@ impl Domains {
 // === impl First ===
 
 impl First<'_> {
-    /// How many may be kept for a while beyond those that are looked for.
+    /// The number of rows that may be kept for a while beyond those that are looked for.
     const SLACK: usize = 64;
 
     fn take(&mut self, record: &Record, now: Time) {
@@ -178,7 +178,7 @@ impl Snapshot {
 // === impl Query ===
 
 impl Query {
-    /// So many of the busiest.
+    /// A query for the `most` busiest domains.
     #[must_use]
     pub fn busiest(most: usize) -> Query {
         Query { filter: Filter::All, order: Order::Busiest, most }

@@ -24,18 +24,18 @@ const SHARDS: usize = 64;
 /// Shards swept at a time: all of them in sixteen.
 const SWEPT: usize = SHARDS / 16;
 
-/// What a client chooses for the domains of a resource.
+/// The options of a client for the domains of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// So many domains are remembered at the most, about; those beyond are not refused anything but by the lease.
+    /// The most domains that are remembered, about; those beyond are not refused anything but by the lease.
     pub most: usize,
-    /// What to do without a lease.
+    /// The behaviour without a lease.
     pub degraded: Degraded,
-    /// How long a domain waits at the most.
+    /// The longest time that a domain waits.
     pub max_wait: Duration,
 }
 
-/// What to do without a lease, when nothing is left of the ladder below it.
+/// The behaviour without a lease, when nothing is left of the ladder below it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Degraded {
     /// Refuse.
@@ -61,7 +61,7 @@ pub struct Domains {
     /// Where it is not.
     second: Second,
     is_killed: AtomicBool,
-    /// What is told to other clients, and by them.
+    /// The exchange with other clients: what is told to them, and by them.
     pub(super) exchange: Exchange,
     subleases: Subleases,
     /// The shard to be swept next.
@@ -166,7 +166,7 @@ impl Domains {
         decision
     }
 
-    /// What policies would answer; the lease is not asked, and nothing changes.
+    /// The answer that policies would give; the lease is not asked, and nothing changes.
     #[must_use]
     pub fn peek(&self, domain: &str, copies: u32, min: u32, now: Time) -> Decision {
         let ask = Ask::between(min.min(copies), copies);
@@ -196,11 +196,11 @@ impl Domains {
         }
     }
 
-    /// What was granted turned out to cost `actual` hits instead of `granted`.
+    /// Settles a grant that turned out to cost `actual` hits instead of `granted`.
     ///
-    /// More are a debt: later requests of the domain pay for it first, and are refused as long as something is owed; and the
-    /// lease is [charged](Limiter::charge), which all domains feel until as much has come in. Fewer come back to the tiers, but
-    /// not to the lease. Of a domain without policies nothing is remembered.
+    /// More are a debt: later requests of the domain pay for it first, and are refused as long as something is
+    /// owed; and the lease is [charged](Limiter::charge), which all domains feel until as much has come in. Fewer
+    /// come back to the tiers, but not to the lease. Of a domain without policies nothing is remembered.
     pub fn settle(&self, lease: &Limiter, domain: &str, granted: u32, actual: u32, now: Time) {
         let delta = i64::from(actual) - i64::from(granted);
         let hash = self.hash(domain);
@@ -229,14 +229,14 @@ impl Domains {
         }
     }
 
-    /// What has been asked and granted.
+    /// The counts of what has been asked and granted.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let shards = self.shards.iter().map(|shard| lock(shard).counts);
         shards.fold(Counts::default(), Counts::plus)
     }
 
-    /// How many are remembered.
+    /// The number of domains that are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).len()).sum()
@@ -248,7 +248,7 @@ impl Domains {
         self.len() == 0
     }
 
-    /// What was chosen.
+    /// The options that were chosen.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
@@ -282,7 +282,7 @@ impl Domains {
         shard.record(now, hash, domain, &self.in_force(&policies))
     }
 
-    /// What all domains do, as a request sees it.
+    /// The hits of all domains, as a request sees them.
     pub(super) fn all(&self) -> All<'_> {
         match self.is_limited.load(Ordering::Relaxed) {
             true => All::Limited(lock(&self.global)),

@@ -28,7 +28,7 @@ use crate::limiter::{Denied, Limiter};
 pub use self::held::Sublessee;
 pub use self::share::{NotStrict, Share};
 
-/// So many domains of a resource can have leases in one client.
+/// The most domains of a resource that can have leases in one client.
 pub const MOST_LEASES: usize = 1_000;
 /// Bytes in the name of a resource: servers take no longer names by default.
 const NAME_BYTES: usize = 256;
@@ -36,7 +36,8 @@ const NAME_BYTES: usize = 256;
 const IDLE: Duration = Duration::from_secs(10);
 /// Over so long it is measured what is wanted, or as long as a part takes for two hits.
 const MEASURED: Duration = Duration::from_secs(2);
-/// Who waits for a lease asks again after half the time that it has waited, within these bounds.
+/// The bounds of the time after which one who waits for a lease asks again: half of the time that it has
+/// waited.
 const AGAIN: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
 
 /// Of which resource domains have leases, and who is to be woken to ask for them.
@@ -72,7 +73,7 @@ pub struct Sublease {
     used: AtomicU64,
 }
 
-/// What is to be asked of the servers.
+/// A request to the servers.
 #[derive(Clone, Debug)]
 pub enum News {
     /// Ask for this; if it is held already it is continued with this limiter, and the one before it is void.
@@ -81,12 +82,12 @@ pub enum News {
     Leave(ResourceId),
 }
 
-/// What a domain may have at this moment by its lease.
+/// The hits that a domain may have at this moment by its lease.
 #[derive(Debug)]
 pub(super) enum Gate {
     /// As much as it likes: it has no lease of its own.
     Open,
-    /// So many hits, of this lease.
+    /// This number of hits, of this lease.
     Leased(Arc<Sublease>, u32),
     /// Nothing, until then.
     Shut(Bound, Option<Time>),
@@ -120,13 +121,13 @@ impl Subleases {
         self.retain(|_, lease| !lease.is_idle(now));
     }
 
-    /// What is to be asked of the servers since this was last asked, in order.
+    /// Takes the requests to the servers that have come up since this was last asked, in order.
     #[must_use]
     pub fn take_news(&self) -> VecDeque<News> {
         std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How many leases there are, or are asked for.
+    /// The number of leases that there are, or that are asked for.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_domain.read().unwrap_or_else(PoisonError::into_inner).len()
@@ -138,8 +139,8 @@ impl Subleases {
         self.len() == 0
     }
 
-    /// What `domain`, which follows `contract` and asks for one hit at least, may have of up to `wanted`. All who ask for the same
-    /// domain do so one after the other.
+    /// The hits that `domain`, which follows `contract` and asks for one hit at least, may have of up to `wanted`.
+    /// All who ask for the same domain do so one after the other.
     pub(super) fn gate(&self, domain: &str, contract: &Contract, wanted: u32, now: Time) -> Gate {
         if !self.is_on() {
             return Gate::Open;
@@ -215,13 +216,13 @@ impl Sublease {
         &self.resource
     }
 
-    /// What there is of it for all clients.
+    /// The lease of the domain, for all clients together.
     #[must_use]
     pub fn share(&self) -> Share {
         self.share
     }
 
-    /// So much may be used from here on.
+    /// Allows the use of `allowance` from here on.
     pub fn allow(&self, now: Time, allowance: Allowance) {
         self.limiter.allow(now, allowance);
     }
@@ -244,7 +245,8 @@ impl Sublease {
         })
     }
 
-    /// What to ask for: at the beginning a part. Who wants less than a part is granted one, now and then or always.
+    /// Measures the wants, and returns the amount to ask for: at the beginning a part. A client that wants less
+    /// than a part is granted one, now and then or always.
     pub fn observe(&self, now: Time, demand: &mut Estimator) -> Amount {
         let wants = demand.observe_rate(now, self.limiter.usage());
         let is_young = !self.has_granted.load(Ordering::Relaxed) && !self.is_idle(now);
@@ -294,7 +296,7 @@ impl Sublease {
 // === impl Gate ===
 
 impl Gate {
-    /// How many hits of `wanted` can be had.
+    /// The number of hits of `wanted` that can be had.
     pub(super) fn most(&self, wanted: u32) -> u32 {
         match self {
             Gate::Open => wanted,

@@ -7,7 +7,7 @@
 /// The least number of places in a table that is not empty.
 const LEAST: usize = 8;
 
-/// What knows its hash.
+/// A value that knows its hash.
 pub(super) trait Hashed {
     /// Always the same.
     fn hash(&self) -> u32;
@@ -129,7 +129,7 @@ impl<T: Hashed> Table<T> {
         if place + 1 < self.places.len() { place + 1 } else { 0 }
     }
 
-    /// How many places `to` is behind `from`.
+    /// The number of places by which `to` is behind `from`.
     fn way(&self, from: usize, to: usize) -> usize {
         if from <= to { to - from } else { to + self.places.len() - from }
     }

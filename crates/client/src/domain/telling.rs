@@ -23,7 +23,7 @@ pub(super) struct Telling {
     pub(super) is_hot: bool,
     /// It stands in the list of those who have something to tell.
     pub(super) is_listed: bool,
-    /// How many other clients use it, as long as it is hot.
+    /// The number of other clients that use it, as long as it is hot.
     pub(super) others: u32,
 }
 
@@ -105,7 +105,7 @@ impl Telling {
         self.tell_all();
     }
 
-    /// What was made here turned out to cost less.
+    /// Takes back `hits` of those that were made here, as they turned out to cost less.
     pub(super) fn refund(&mut self, contract: &Contract, now: u64, hits: u32) {
         self.own.settle(contract, now, -i64::from(hits));
         self.tell_all();

@@ -50,7 +50,7 @@ fn at(seconds: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(seconds)
 }
 
-/// What is granted and what bound it.
+/// The number of hits granted, and the bound.
 fn granted(decision: Decision) -> (u32, Option<Bound>) {
     (decision.granted, decision.bound)
 }
@@ -184,7 +184,7 @@ fn the_kill_switch_grants_and_counts_what_policies_refuse_and_not_what_the_lease
     assert_eq!(granted(domains.request(&lease, "a", 9, 1, at(61.5))), (3, TIERS));
 }
 
-/// What [`the_kill_switch_grants_and_counts_what_policies_refuse_and_not_what_the_lease_does`] is answered second.
+/// The second answer in [`the_kill_switch_grants_and_counts_what_policies_refuse_and_not_what_the_lease_does`].
 fn ask_like(granted: u32) -> Decision {
     let bound = TIERS;
     let numbers = Decision {
@@ -461,7 +461,7 @@ fn who_waits_for_units_that_are_asked_for_one_by_one_holds_a_place() {
     assert_eq!(lease.usage().granted, 2);
 }
 
-/// What happens to some domains.
+/// An event that happens to some domains.
 #[derive(Clone, Debug)]
 enum Event {
     Ask { name: u8, copies: u32, min: u32 },

@@ -26,7 +26,7 @@ pub(crate) struct Seat<'a> {
     shard: MutexGuard<'a, Shard>,
 }
 
-/// What policies have said, before anything is done. If it is dropped nothing has changed.
+/// The answer of policies, before anything is done. If it is dropped nothing has changed.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     domains: &'a Domains,
@@ -36,7 +36,7 @@ pub(crate) struct Turn<'a> {
     matter: Matter<'a>,
 }
 
-/// What answers for a domain.
+/// The authority that answers for a domain.
 #[derive(Debug)]
 enum Matter<'a> {
     /// Policies, and the lease.

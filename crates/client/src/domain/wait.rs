@@ -18,7 +18,7 @@ use crate::waiting::Clock;
 /// The least time between two requests of one who waits.
 pub(crate) const LEAST: Duration = Duration::from_millis(1);
 
-/// What is waited for.
+/// The hits that are waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wish<'a> {
     /// Whose hits.
@@ -27,7 +27,7 @@ pub struct Wish<'a> {
     pub copies: u32,
     /// The least that are of use.
     pub min: u32,
-    /// How long it may take.
+    /// The longest time that it may take.
     pub max_wait: Duration,
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn back_off(domain: &str, now: Time, failures: u32) -> Duration {
     whole - whole.mul_f64(f64::from((hash >> 32) as u32) / f64::from(u32::MAX) / 4.0)
 }
 
-/// What bound an answer.
+/// The bound of an answer, in words.
 pub(crate) fn text(decision: &Decision) -> &'static str {
     match decision.bound {
         Some(Bound::Debt) => "what it owes",

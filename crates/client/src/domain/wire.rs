@@ -56,7 +56,7 @@ pub fn entry_at(told: &DomainEntry, at: Time) -> Option<Entry> {
     Some(Entry { policy, tier, at: at.as_nanos(), hits: told.hits, is_entered: told.is_entered })
 }
 
-/// What says that there are no policies.
+/// The message that says that there are no policies.
 #[must_use]
 pub fn none() -> wire::DomainPolicies {
     wire::DomainPolicies::default()
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(Policies::from_wire(&Arc::new(none())), Ok(None));
     }
 
-    /// What is made of policies that `bend` has bent.
+    /// Checks that policies that `bend` has bent are refused with the words `told`.
     fn check(told: &str, bend: impl FnOnce(&mut wire::DomainPolicies)) {
         let mut wire = Policies::new(rules()).unwrap().to_wire().as_ref().clone();
         bend(&mut wire);

@@ -64,7 +64,7 @@ impl Terms {
         Tenure { number, until: self.until.load(Ordering::SeqCst) }
     }
 
-    /// What may be taken, may be until then. Returns whom to wake, outside of all locks.
+    /// Allows units to be taken until `until`. Returns the wakers to be woken, outside of all locks.
     pub(super) fn allow(&self, now: Time, until: Time) -> impl Iterator<Item = Waker> + use<> {
         let (now, until) = (now.as_nanos(), until.as_nanos());
         let mut watchers = self.lock();

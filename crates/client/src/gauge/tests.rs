@@ -285,7 +285,7 @@ proptest! {
 
 type Waiters<'a> = Tasks<'a, Result<Permit, Refused>>;
 
-/// Who finished, and whether with a permit; the permits come back.
+/// The tasks that finished, and whether each has a permit; the permits come back.
 fn done(tasks: &mut Waiters) -> Vec<(usize, bool)> {
     tasks.finished().into_iter().map(|(task, permit)| (task, permit.is_ok())).collect()
 }

@@ -35,7 +35,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
     holding.adopt(Time::ZERO, grant, second(end)).unwrap();
 }
 
-/// What the leader of `reign` is shown: how much, the number of the lease, and the token.
+/// The lease that the leader of `reign` is shown: its amount, its number, and its token.
 fn shown(holding: &mut Holding, now: u64, reign: u64) -> (u64, u64, u8) {
     let has = holding.report(second(now), &resource(), Some(reign)).has.unwrap();
     (has.capacity.floor_units(), has.order.unwrap().seq, has.token[0])

@@ -30,7 +30,7 @@ pub(super) struct Slots {
 
 #[derive(Debug)]
 struct Noted {
-    /// What had been attempted when the running millisecond began.
+    /// The number of units attempted before the running millisecond began.
     before: u64,
     slots: VecDeque<Attempts>,
 }
@@ -71,7 +71,7 @@ impl Slots {
         }
     }
 
-    /// What was attempted since this was last asked, by the millisecond.
+    /// Takes the attempts since this was last asked, by the millisecond.
     pub(super) fn take(&self, now: Time, attempted: u64) -> Vec<Attempts> {
         let mut noted = self.lock();
         let running = self.running.load(Relaxed);

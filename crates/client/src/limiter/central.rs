@@ -28,11 +28,11 @@ const LEAST_TOLD: u64 = 4;
 /// A batch leaves three quarters of the bucket to others.
 const BATCH_PART: u64 = 4;
 
-/// How much may be saved up.
+/// The amount that may be saved up.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Burst {
-    /// What the rate brings in this time, or less if the grantor said less; absent: as the grantor said. Where that is less
-    /// than a unit, one.
+    /// The amount that the rate brings in this time, or less if the grantor said less; absent: as the grantor said.
+    /// Where that is less than a unit, one.
     Time(Option<Duration>),
     /// One unit for each whole part of this size that the rate has, and nothing without a whole one.
     Parts(Amount),
@@ -55,7 +55,7 @@ pub(super) struct Central {
     drawn: u64,
     /// Units are due at equal intervals, and none is saved up.
     is_phased: bool,
-    /// What the grantor is asked for unit by unit, and what came of that.
+    /// The units that the grantor is asked for one by one, and what came of that.
     units: Units,
     /// Units whose waiters were refused or went away.
     given_up: u64,
@@ -126,7 +126,7 @@ impl Central {
         self.lapse();
     }
 
-    /// What is not taken in time is lost, unless somebody waits for it.
+    /// Lets units lapse that are not taken in time, unless somebody waits for them.
     fn lapse(&mut self) {
         self.bucket.set_lapsing(self.is_phased && self.queue.is_empty());
     }
@@ -148,7 +148,7 @@ impl Central {
         self.units.is_asking()
     }
 
-    /// What the grantor is to be asked for, if that is how units are had.
+    /// The units to ask the grantor for, if that is how units are had.
     pub(super) fn wish(&mut self, now: Time) -> Option<Wish> {
         let waited = if self.is_open(now) { self.queue.units() } else { 0 };
         self.units.wish(now, waited)
@@ -312,8 +312,8 @@ impl Central {
         }
     }
 
-    /// What a meter may go by until the next change here. Where there are shards, while somebody waits, and while something
-    /// is owed, there is nothing to meter.
+    /// The terms that a meter may go by until the next change here. Where there are shards, while somebody waits,
+    /// and while something is owed, there is nothing to meter.
     pub(super) fn terms(&self, now: Time) -> Option<Terms> {
         let low = self.share == 0 && !self.unlimited && self.queue.is_empty() && self.is_open(now);
         let low = low && !self.is_phased && !self.units.is_asking();
@@ -448,18 +448,19 @@ impl Burst {
     }
 }
 
-/// What may be saved up: less than the grantor `said` if the program has asked for less, and never more.
+/// The burst that may be saved up: less than the grantor `said` if the program has asked for less, and never
+/// more.
 fn agreed(own: Option<Duration>, said: Option<Duration>) -> Duration {
     own.into_iter().chain(said).min().unwrap_or(Limiter::DEFAULT_BURST)
 }
 
-/// What `rate` brings in that time, in millionths of a unit.
+/// The amount that `rate` brings in that time, in millionths of a unit.
 fn brings(rate: u64, time: Duration) -> u64 {
     let income = u128::from(rate).saturating_mul(time.as_nanos()) / 1_000_000_000;
     u64::try_from(income).unwrap_or(u64::MAX)
 }
 
-/// How many tokens a shard may hold.
+/// The number of tokens that a shard may hold.
 fn share(rate: u64, burst_micros: u64) -> u64 {
     if rate == 0 {
         return UNLIMITED_SHARE;

@@ -37,8 +37,8 @@ pub(super) struct Meter {
     terms: Posted,
 }
 
-/// What was spent since the beginning of time, in billionths of a unit, and a little for every stop. It has its cache
-/// lines to itself, since every permit writes it.
+/// The amount that was spent since the beginning of time, in billionths of a unit, and a little for every stop.
+/// It has its cache lines to itself, since every permit writes it.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Spent(AtomicU64);
@@ -54,7 +54,7 @@ struct Posted {
     level: AtomicU64,
     rest: AtomicU64,
     brim: AtomicU64,
-    /// What the word said when the run began.
+    /// The value of the word when the run began.
     begin: AtomicU64,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Terms {
     brim: u64,
 }
 
-/// What the meter says to a request.
+/// The answer of the meter to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
     Granted,
@@ -83,10 +83,10 @@ pub(super) enum Answer {
     AskTheBucket,
 }
 
-/// What terms say to a request, given what was spent.
+/// The answer of terms to a request, given what was spent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
-    /// So much is spent by granting it.
+    /// The amount that is spent by granting it.
     Costs(u64),
     Denied(Denied),
     OutOfRange,
@@ -157,9 +157,9 @@ impl Posted {
         }
     }
 
-    /// What the word said at the beginning, and the terms; `None` if they do not hold at `now`. Torn terms are
-    /// possible, but not while the word stays where it was: each value brings with it all that was done before it was
-    /// written, and so the stop before it.
+    /// The value of the word at the beginning, and the terms; `None` if they do not hold at `now`. Torn terms are
+    /// possible, but not while the word stays where it was: each value brings with it all that was done before it
+    /// was written, and so the stop before it.
     fn read(&self, now: u64) -> Option<(u64, Terms)> {
         let until = self.until.load(Acquire);
         if now >= until {
@@ -207,7 +207,7 @@ impl Terms {
         })
     }
 
-    /// What becomes of a request for `n` at `now`, when so much is spent. Torn terms give any answer, but no panic.
+    /// The verdict on a request for `n` at `now`, when `spent` is spent. Torn terms give any answer, but no panic.
     fn judge(&self, spent: u64, n: u32, now: u64) -> Verdict {
         let income =
             self.rate.checked_mul(now.saturating_sub(self.since)).and_then(|i| i.checked_add(self.rest));

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// How many there are. Threads beyond this number share.
+/// The number of shards. Threads beyond this number share.
 pub(super) const SHARDS: usize = 16;
 
 /// Counts of tokens. They grow only under the lock of the central bucket and shrink without it; every change is one

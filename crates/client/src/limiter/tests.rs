@@ -31,7 +31,7 @@ fn limiter(units: u64) -> Limiter {
     limiter
 }
 
-/// What may be saved up at that rate, in grains.
+/// The amount that may be saved up at that rate, in grains.
 fn saved(micros: u64, burst: Duration) -> u128 {
     match u128::from(micros) * burst.as_nanos() {
         0 => 0,
@@ -192,7 +192,7 @@ fn what_a_hold_sees_it_can_take_and_without_taking_nothing_changes() {
     assert_eq!(limiter.usage(), Usage { attempted: 10_000 + 10_002 + 1, granted: 10_000, waiting: 0 });
 }
 
-/// What is charged at `SECOND`, when so much is there, keeps everybody out until it has come in.
+/// Checks that what is charged at `SECOND`, when `there` is there, keeps everybody out until it has come in.
 fn check_charge(rate: u64, there: u64) {
     let limiter = limiter(rate);
     sit(0);
@@ -308,7 +308,7 @@ fn threads_together_keep_to_the_bound() {
     assert_eq!(limiter.usage().attempted, 400_000);
 }
 
-/// What happens on the fake clock.
+/// An event on the fake clock.
 #[derive(Clone, Debug)]
 enum Event {
     Take { wait: u64, lane: usize, n: u32, times: usize },

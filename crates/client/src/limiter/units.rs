@@ -26,12 +26,12 @@ const OFTEN: Duration = Duration::from_millis(500);
 /// An attempt for which a unit was asked for longer ago than a round trip comes again after this part of the time since.
 const OVERDUE_PART: u32 = 8;
 
-/// What a limiter asks its grantor for.
+/// The units that a limiter asks its grantor for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Wish {
-    /// So many units are missing at this moment.
+    /// The number of units that are missing at this moment.
     pub missing: u32,
-    /// So many of them are for attempts that do not wait.
+    /// The number of them that are for attempts that do not wait.
     pub kept: u32,
     /// The time for which those are to be kept; absent if there are none.
     pub keep: Option<Duration>,
@@ -42,9 +42,10 @@ pub struct Wish {
 /// Units that a grantor sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sent {
-    /// How many.
+    /// The number of units.
     pub units: u32,
-    /// So many of them are to be kept for attempts that do not wait, for so long. Absent: all, for as long as was asked.
+    /// The number of them that are to be kept for attempts that do not wait, and the time for which they are.
+    /// Absent: all, for as long as was asked.
     pub keep: Option<(u32, Duration)>,
 }
 
@@ -132,7 +133,7 @@ impl Units {
         self.bell = Some(bell);
     }
 
-    /// So much is had by asking from here on, in millionths of a unit a second.
+    /// Sets the rate that is had by asking from here on, in millionths of a unit a second.
     pub(super) fn ask(&mut self, rate: u64) {
         if (self.rate > 0) != (rate > 0) {
             (self.there, self.held, self.tried, self.since) = (0, 0, None, None);
@@ -298,7 +299,7 @@ impl Units {
         u32::try_from(brought / u128::from(Amount::MICROS_PER_UNIT)).unwrap_or(u32::MAX - 1) + 1
     }
 
-    /// What is missing while `waited` are waited for; nothing if units are not asked for.
+    /// The units that are missing while `waited` are waited for; nothing if units are not asked for.
     pub(super) fn wish(&mut self, now: Time, waited: u64) -> Option<Wish> {
         if !self.is_asking() {
             return None;
@@ -310,7 +311,7 @@ impl Units {
         Some(self.seen)
     }
 
-    /// Whom to wake if something else is missing than was last said, or less is held.
+    /// The waker to wake if something else is missing than was last said, or less is held.
     pub(super) fn take_bell(&mut self, waited: u64) -> Option<Waker> {
         let wished = self.wished(waited);
         let is_news = self.is_asking() && wished.is_news_after(&std::mem::replace(&mut self.seen, wished));

@@ -10,7 +10,7 @@ use crate::allowance::Allowance;
 use crate::domain::Policies;
 use crate::holding::Rung;
 
-/// What the one who drives a session is to do.
+/// An action for the driver of a session.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// Tell the domains of its resource.
@@ -41,14 +41,14 @@ pub enum Action {
         id: u64,
         /// `host:port`.
         to: Arc<str>,
-        /// Who we are.
+        /// The hello, which says who we are.
         hello: Hello,
     },
     /// Send on a stream, after what was sent on it before.
     Send {
         /// The number of the stream.
         id: u64,
-        /// What to send.
+        /// The message to send.
         up: Up,
     },
     /// Drop a stream: nothing that still comes from it may be handed in. What was sent on it should still leave.
@@ -58,22 +58,22 @@ pub enum Action {
     },
 }
 
-/// What has become of a resource.
+/// The change of a resource.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     /// Which one.
     pub resource: ResourceId,
-    /// What may be used of it.
+    /// The amount that may be used of it.
     pub allowance: Allowance,
     /// Where that comes from.
     pub rung: Rung,
-    /// What went wrong last; nothing if the last answer was good.
+    /// The last fault; nothing if the last answer was good.
     pub fault: Option<Fault>,
-    /// What its domains may use of it; absent: all of it.
+    /// The policies of its domains; absent: they may use all of it.
     pub domains: Option<Arc<Policies>>,
 }
 
-/// What has happened in a session, counted.
+/// The counts of what has happened in a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Requests for capacity sent.

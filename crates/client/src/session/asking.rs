@@ -86,8 +86,8 @@ impl Session {
         Some(Action::Ask { id, to: self.route.target().clone(), ask })
     }
 
-    /// What to ask for: everything due, and what will be within a quarter of its refresh interval; or one resource that
-    /// must go alone.
+    /// The resources to ask for: everything due, and what will be within a quarter of its refresh interval; or one
+    /// resource that must go alone.
     fn batch(&self, now: Time) -> Vec<usize> {
         let soon = |entry: &Entry| now + entry.refresh().unwrap_or_default() / 4;
         let (together, alone): (Vec<usize>, Vec<usize>) = (0..self.entries.len())

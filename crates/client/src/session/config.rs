@@ -16,12 +16,12 @@ pub enum Transport {
     Poll,
 }
 
-/// How a session is set up.
+/// The configuration of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionConfig {
     /// Whether a client or a node asks.
     pub kind: HolderKind,
-    /// Who asks.
+    /// The id of the one who asks.
     pub holder: ClientId,
     /// Which life of it: a random number drawn when the process starts, or the epoch of a node's leader.
     pub incarnation: u64,
@@ -29,9 +29,9 @@ pub struct SessionConfig {
     pub line: Option<u64>,
     /// `host:port` of the servers of one node, asked in turn; at least one.
     pub servers: Vec<Arc<str>>,
-    /// How far clocks may err.
+    /// The bounds on the error of clocks.
     pub drift: Drift,
-    /// How long to wait for an answer, at the longest.
+    /// The longest wait for an answer.
     pub timeout: Duration,
     /// The least time between two requests of which the second was not due.
     pub spacing: Duration,

@@ -29,32 +29,33 @@ pub(super) struct Entry {
     pub(super) exchange: Option<u64>,
     /// A request with others was refused: ask for it alone until an answer comes.
     pub(super) alone: bool,
-    /// How often it was refused when asked for alone, in a row.
+    /// The number of times in a row that it was refused when asked for alone.
     pub(super) refusals: u32,
-    /// What went wrong last; nothing if the last answer was good.
+    /// The last fault; nothing if the last answer was good.
     pub(super) fault: Option<Fault>,
     /// Whether a server may know of us and this resource.
     known: bool,
     /// Whether the last report was hurried by `ack_wanted`: the next one may not be.
     hurried: bool,
     refresh: Option<Duration>,
-    /// What it is to the stream.
+    /// Its state on the stream.
     pub(super) streamed: Streamed,
-    /// What its domains may use; absent: all of it.
+    /// The policies of its domains; absent: they may use all of it.
     domains: Option<Arc<Policies>>,
-    /// So much of what is granted to a node may be in use under leaders before this one, until then.
+    /// The amount of what is granted to a node that may be in use under leaders before this one, and the time until
+    /// which it may be.
     before: Option<(Amount, Time)>,
     /// When all is over that leaders before this one had.
     earlier: Option<Time>,
-    /// What the program was told last.
+    /// The state that the program was told last.
     told: (Allowance, Rung, Option<Fault>, u32),
-    /// How much the last change that was handed out allows.
+    /// The amount that the last change that was handed out allows.
     allowed: Amount,
-    /// What the lease gave before something of it was given back: a rule taken out.
+    /// The amount of the lease before something of it was given back: a rule taken out.
     given_back: Option<Amount>,
 }
 
-/// What a resource is to the stream.
+/// The state of a resource on the stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Streamed {
     /// The last report that spoke of it.
@@ -63,13 +64,14 @@ pub(super) struct Streamed {
     pub(super) floor: Option<u64>,
     /// The last grant of it that came down this stream, adopted or not, and its length: what a renewal is about.
     pub(super) granted: Option<(Order, Duration)>,
-    /// What its limiter wants, where units are asked for.
+    /// The wish of its limiter, where units are asked for.
     pub(super) wish: Wish,
     /// Units that came down this stream.
     pub(super) units: u64,
     /// Those of them that were to be kept.
     pub(super) kept: u64,
-    /// How often to renew that: thrice within the lease, so that one heartbeat may be lost with its stream.
+    /// The interval at which to renew the last grant: thrice within the lease, so that one heartbeat may be lost
+    /// with its stream.
     pub(super) pace: Option<Duration>,
 }
 
@@ -129,7 +131,7 @@ impl Entry {
         if self.is_open() { self.holding.rung(now) } else { Rung::Waiting }
     }
 
-    /// How it is held, or will be when what was released is confirmed.
+    /// The way in which it is held, or will be when what was released is confirmed.
     pub(super) fn config(&mut self) -> &mut HoldingConfig {
         match &mut self.stage {
             Stage::Leaving { again: Some(config), .. } => config,
@@ -219,7 +221,7 @@ impl Entry {
         }
     }
 
-    /// What to tell the grantor at `now`; the promise holds from here on.
+    /// Makes the report to the grantor at `now`; the promise holds from here on.
     pub(super) fn report(&mut self, now: Time, reign: Option<u64>, config: &SessionConfig) -> Report {
         if config.breaks(Mutation::UseReadBefore) {
             self.holding.give_back_surplus(Transport::Poll);
@@ -303,7 +305,7 @@ impl Entry {
         self.refresh
     }
 
-    /// What has changed since the program was last told, when so much may be used and comes from there.
+    /// The change since the program was last told, when `allowance` may be used and comes from `rung`.
     pub(super) fn change(&mut self, allowance: Allowance, rung: Rung) -> Option<Change> {
         let version = self.version();
         if (self.told.0, self.told.1, self.told.3) == (allowance, rung, version) && self.told.2 == self.fault
@@ -335,7 +337,7 @@ impl Entry {
         self.earlier = self.earlier.into_iter().chain(earlier).min();
     }
 
-    /// What earlier leaders of this node may have left in use, and until when.
+    /// The amount that earlier leaders of this node may have left in use, and the time until which it may be.
     pub(super) fn before(&self) -> Option<(Amount, Time)> {
         self.before
     }
@@ -345,7 +347,7 @@ impl Entry {
         self.earlier
     }
 
-    /// What its domains may use.
+    /// The policies of its domains.
     pub(super) fn policies(&self) -> Option<&Arc<Policies>> {
         self.domains.as_ref()
     }
@@ -356,7 +358,7 @@ impl Entry {
     }
 }
 
-/// What an answer says about the next report.
+/// The part of an answer that is about the next report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) kind: HolderKind,
@@ -368,7 +370,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// What `grant` says, in an answer that says `self`.
+    /// The plan by `grant`, in an answer whose plan is `self`.
     pub(super) fn with(self, grant: &Grant) -> Plan {
         Plan { refresh: grant.refresh_interval, ..self }
     }

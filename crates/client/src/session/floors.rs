@@ -20,7 +20,8 @@ const LONGEST_NAME: usize = 256;
 // === impl Session ===
 
 impl Session {
-    /// What may be used of `resource` by its lease, and by that of its floor: [`Session::allowance`] is both.
+    /// The amounts that may be used of `resource` by its lease, and by that of its floor: [`Session::allowance`] is
+    /// both.
     #[must_use]
     pub fn leases(&self, now: Time, resource: &ResourceId) -> [Allowance; 2] {
         let Ok(place) = self.find(resource) else { return [Allowance::NOTHING; 2] };
@@ -29,7 +30,7 @@ impl Session {
         [entry.lease(now), floor].map(|lease| lease.unwrap_or(Allowance::NOTHING))
     }
 
-    /// What may be used of the resource at `place`, and where that comes from.
+    /// The allowance of the resource at `place`, and the rung that it comes from.
     pub(super) fn standing(&self, now: Time, place: usize) -> (Allowance, Rung) {
         let entry = &self.entries[place];
         let rung = entry.rung(now);
@@ -108,13 +109,13 @@ impl Session {
 // === impl Entry ===
 
 impl Entry {
-    /// What its lease gives, if that is something and has not ended.
+    /// The allowance of its lease, if that is something and has not ended.
     fn lease(&self, now: Time) -> Option<Allowance> {
         let lease = (self.rung(now) == Rung::Leased).then(|| self.allowance(now))?;
         Some(lease).filter(|lease| lease.capacity != Some(Amount::ZERO))
     }
 
-    /// How much is to be asked for of its floor, if it has one and is to have it.
+    /// The amount that is to be asked for of its floor, if it has one and is to have it.
     fn wants_floor(&self) -> Option<f64> {
         let asks = self.is_open() && !self.is_floor;
         self.holding.wants_floor().filter(|&wants| asks && wants > 0.0)

@@ -22,9 +22,9 @@ pub(super) struct Streams {
     pub(super) line: Line,
     /// A stream that the driver is still to be told to drop.
     pub(super) dropped: Option<u64>,
-    /// What domains did elsewhere, which the program was not told yet.
+    /// The news of domains elsewhere, which the program was not told yet.
     pub(super) news: VecDeque<Box<DomainNews>>,
-    /// What domains did here, to be said on the stream.
+    /// The reports of domains here, to be said on the stream.
     pub(super) unsaid: VecDeque<Box<DomainReport>>,
     /// Resources of which more units, or fewer, are to be asked for on the stream.
     pub(super) wished: BTreeSet<ResourceId>,
@@ -32,7 +32,7 @@ pub(super) struct Streams {
     pub(super) units: VecDeque<(ResourceId, Sent)>,
     /// The server that has no streams, and until when that is believed.
     streamless: Option<(Arc<str>, Time)>,
-    /// How often the last one who welcomed us wanted to hear from us.
+    /// The heartbeat interval that the grantor asked for in the last welcome.
     pub(super) heartbeat: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Line {
         id: u64,
         /// When it was opened.
         since: Time,
-        /// How long to wait for the welcome.
+        /// The time to wait for the welcome.
         timeout: Duration,
     },
     /// Welcomed.
@@ -60,9 +60,9 @@ pub(super) struct Open {
     pub(super) id: u64,
     /// The reign of the one who welcomed us.
     pub(super) epoch: u64,
-    /// How often whoever welcomed us wanted to hear from us.
+    /// The heartbeat interval that the grantor asked for.
     pub(super) heartbeat: Duration,
-    /// How often we speak: as often, or more often if a lease would end.
+    /// The interval at which we speak: that one, or a shorter one if a lease would end.
     pub(super) pace: Duration,
     /// When we were welcomed.
     pub(super) since: Time,
@@ -147,9 +147,9 @@ impl Line {
 // === impl Open ===
 
 impl Open {
-    /// What is held on the stream is to be renewed that often: templates change while streams last, and a lease may be cut
-    /// short by that of its grantor. Not faster than every `spacing` for that, or four times as fast as usual where leases
-    /// are so short, as nothing helps once a grantor has lost its own.
+    /// Sets the interval at which what is held on the stream is to be renewed: templates change while streams last,
+    /// and a lease may be cut short by that of its grantor. It is not shorter than `spacing` for that, or than a
+    /// quarter of the usual one where leases are so short, as nothing helps once a grantor has lost its own.
     pub(super) fn speak_every(&mut self, now: Time, pace: Duration, spacing: Duration) {
         self.pace = pace.max(spacing.min(self.heartbeat / 4)).min(self.heartbeat);
         self.next_beat = self.next_beat.min(now + self.pace);

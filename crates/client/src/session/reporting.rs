@@ -13,12 +13,12 @@ use super::{Action, Session};
 /// Reports whose time of sending is remembered, at the most: twenty seconds of reports without a pause.
 const REMEMBERED: usize = 4_096;
 
-/// What a report speaks of.
+/// The scope of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Scope {
     /// Everything held is to be renewed. What must go alone does not ride along: a refusal would cost the renewal.
     Heartbeat,
-    /// What is due.
+    /// The resources that are due.
     Due,
     /// One resource that must go alone.
     Alone,

@@ -21,9 +21,9 @@ pub(super) struct Route {
     servers: Vec<Arc<str>>,
     /// Which of them is asked when no leader is known.
     turn: usize,
-    /// Whom a redirect named.
+    /// The server that a redirect named.
     leader: Option<Arc<str>>,
-    /// Who sent us on since somebody last served us.
+    /// The servers that sent us on since somebody last served us.
     hops: Vec<Arc<str>>,
     /// Attempts in a row that nobody served.
     failures: u32,
@@ -47,7 +47,7 @@ impl Route {
         }
     }
 
-    /// Whom to ask next.
+    /// The server to ask next.
     pub(super) fn target(&self) -> &Arc<str> {
         self.leader.as_ref().unwrap_or(&self.servers[self.turn])
     }

@@ -18,7 +18,7 @@ pub(super) struct Sent(VecDeque<Sending>);
 struct Sending {
     id: u64,
     at: Time,
-    /// How many resources it spoke of.
+    /// The number of resources that it spoke of.
     resources: u32,
 }
 

@@ -5,7 +5,7 @@
 
 use lessor_proto::ClientId;
 
-/// Who spreads: the client id and its incarnation, hashed.
+/// The identity of the one who spreads: the client id and its incarnation, hashed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Spread(u64);
 

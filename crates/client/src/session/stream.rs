@@ -17,11 +17,12 @@ use super::{Action, Failure, Fault, RELEASES, Session};
 use crate::limiter::Wish;
 use crate::mutation::Mutation;
 
-/// How long a server that has no streams is polled before a stream is tried again.
+/// The time for which a server that has no streams is polled before a stream is tried again.
 const STREAMLESS: Duration = Duration::from_secs(600);
-/// How long to wait for a leader that does not take claims yet, about.
+/// The time to wait for a leader that does not take claims yet, about.
 const CLAIMS_CLOSED: Duration = Duration::from_millis(100);
-/// How long nobody may lead, at the longest, before those who hold something ask again: a fail-over takes seconds.
+/// The longest time for which nobody may lead before those who hold something ask again: a fail-over takes
+/// seconds.
 const LEADERLESS: Duration = Duration::from_secs(1);
 
 // === impl Session ===
@@ -44,7 +45,7 @@ impl Session {
         }
     }
 
-    /// What to say, or to drop, or to open.
+    /// The next action: to say something, or to drop or open a stream.
     pub(super) fn next_message(&mut self, now: Time) -> Option<Action> {
         if let Some(id) = self.streams.dropped.take() {
             return Some(Action::Disconnect { id });
@@ -91,7 +92,8 @@ impl Session {
         Action::Connect { id, to: self.route.target().clone(), hello }
     }
 
-    /// Whoever is welcome fences itself from earlier reigns first, and then shows what it holds of them.
+    /// Takes the welcome: the session fences itself from earlier reigns first, and then shows what it holds of
+    /// them.
     pub(super) fn on_welcome(&mut self, now: Time, welcome: Welcome) {
         let Line::Opening { id, .. } = self.streams.line else {
             return self.contradicted(now, "second welcome".to_owned());
@@ -170,7 +172,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// What came down cannot be: the stream is given up.
+    /// Gives up the stream, as what came down cannot be.
     pub(super) fn contradicted(&mut self, now: Time, what: String) {
         self.broken(now, Failure::Malformed(what));
     }
@@ -195,8 +197,8 @@ impl Session {
         }
     }
 
-    /// Who holds something does not wait for long: what others are granted meanwhile is the longer in coming. A floor is
-    /// for long, and in nobody's way.
+    /// The longest back-off between streams. A holder does not wait for long: what others are granted meanwhile is
+    /// the longer in coming. A floor is for long, and in nobody's way.
     fn longest_stream_back_off(&self, now: Time) -> Duration {
         let held = |entry: &Entry| entry.is_open() && !entry.is_floor && entry.holding.end(now).is_some();
         let alive = self.entries.iter().any(held);

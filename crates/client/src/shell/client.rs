@@ -33,7 +33,7 @@ pub struct Client {
     commands: mpsc::UnboundedSender<Command>,
 }
 
-/// How a client is to be built.
+/// The settings with which a client is to be built.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is built without `build` or `connect`"]
 pub struct Builder {
@@ -49,9 +49,9 @@ pub enum BuildError {
     /// The id cannot be one.
     #[error("the client id {id:?} {fault}; wanted 1 to {ID_BYTES} bytes of text without control characters")]
     Id {
-        /// What was given.
+        /// The id that was given.
         id: String,
-        /// What is wrong with it.
+        /// The fault in it.
         fault: BadName,
     },
     /// The address of a server cannot be one.
@@ -102,7 +102,7 @@ impl Client {
         Opening::new(&self.registry, &self.commands, name.into())
     }
 
-    /// What has happened so far, and what is open. No domain is named.
+    /// The counts of what has happened so far, and the open resources. No domain is named.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let (counts, transport) = self.registry.counts();
@@ -144,7 +144,7 @@ impl Builder {
         Builder { id: Some(id.into()), ..self }
     }
 
-    /// How long to wait for an answer, at the longest; 5 s without it.
+    /// The longest wait for an answer; 5 s without it.
     pub fn timeout(self, timeout: Duration) -> Builder {
         Builder { timeout, ..self }
     }

@@ -8,7 +8,7 @@ use crate::domain::{Decision, Domains, NotGranted, Query, Snapshot, Wish};
 use crate::limiter::Limiter;
 use crate::waiting::Boot;
 
-/// What one tenant may use of an open rate. It costs nothing to make.
+/// The domain of one tenant in an open rate. It costs nothing to make.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing is asked without `request` or `acquire`"]
 pub struct Domain<'a> {
@@ -19,8 +19,8 @@ pub struct Domain<'a> {
 // === impl Resource ===
 
 impl Resource<Limiter> {
-    /// What `name` may use of it. Any text is a name; where policies are configured for a part of it, up to a `/`, they count
-    /// for the whole.
+    /// The domain `name` of it. Any text is a name; where policies are configured for a part of it, up to a `/`,
+    /// they count for the whole.
     ///
     /// ```no_run
     /// # async fn work(client: lessor_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -78,13 +78,13 @@ impl Domain<'_> {
         domains.acquire_by(&self.core.enforcer, wish, &Boot, || self.core.call()).await
     }
 
-    /// What policies would answer to a request. The lease is not asked, and nothing changes.
+    /// The answer that policies would give to a request. The lease is not asked, and nothing changes.
     #[must_use]
     pub fn peek(&self, copies: u32, min: u32) -> Decision {
         self.core.domains.peek(self.name, copies, min, clock::now())
     }
 
-    /// What was granted turned out to cost `actual` hits instead of `granted`: see [`Domains::settle`].
+    /// Settles a grant that turned out to cost `actual` hits instead of `granted`: see [`Domains::settle`].
     pub fn settle(&self, granted: u32, actual: u32) {
         self.core.domains.settle(&self.core.enforcer, self.name, granted, actual, clock::now());
     }

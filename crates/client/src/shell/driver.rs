@@ -29,14 +29,14 @@ pub(super) use self::knocks::Knocker;
 pub(super) use self::subleases::Bell;
 pub(super) use self::units::UnitsBell;
 
-/// How often the use of a rate is looked at.
+/// The interval at which the use of a rate is looked at.
 const RATE_TICK: Duration = Duration::from_millis(250);
-/// How often the use of a gauge is: somebody may wait for what comes back.
+/// The interval at which the use of a gauge is looked at: somebody may wait for what comes back.
 const GAUGE_TICK: Duration = Duration::from_millis(200);
-/// How long a client that stops tries to release its leases.
+/// The time for which a client that stops tries to release its leases.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What handles say to the driver.
+/// A command from a handle to the driver.
 #[derive(Debug)]
 pub(super) enum Command {
     Open(Box<Open>),
@@ -52,7 +52,7 @@ pub(super) enum Command {
         resource: ResourceId,
         generation: u64,
     },
-    /// So much is wanted from here on; without a number, what is used.
+    /// This amount is wanted from here on; without a number, what is used.
     Want {
         resource: ResourceId,
         generation: u64,
@@ -392,7 +392,7 @@ impl Driver {
         })
     }
 
-    /// What is open under `resource`, if it is still that opening.
+    /// The resource that is open under `resource`, if it is still that opening.
     fn held(&mut self, resource: &ResourceId, generation: u64) -> Option<&mut Held> {
         self.open.get_mut(resource).filter(|held| held.opening.generation == generation)
     }

@@ -17,11 +17,11 @@ pub struct Line {
     link: Link,
     request: Option<Request>,
     stream: Option<Stream>,
-    /// How a stream ended that was told nothing more.
+    /// The failure of a stream that took nothing more, with the number of the stream.
     broken: Option<(u64, Failure)>,
 }
 
-/// What is heard on a line, to be handed to the session.
+/// An event on a line, to be handed to the session.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Heard {
     /// The answer to ask `id`.
@@ -35,7 +35,7 @@ pub enum Heard {
     Released {
         /// Its number.
         id: u64,
-        /// Who leads, if not the one asked.
+        /// The leader, if that is not the one asked.
         redirect: Option<Leader>,
     },
     /// Ask or release `id` got no usable answer.
@@ -49,7 +49,7 @@ pub enum Heard {
     Down {
         /// The number of the stream.
         id: u64,
-        /// What came.
+        /// The message that came.
         down: Down,
     },
     /// Stream `id` has ended, or could not be opened.

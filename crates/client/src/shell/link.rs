@@ -27,11 +27,11 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Link {
     channels: BTreeMap<Arc<str>, CapacityClient<Channel>>,
-    /// How long to wait for an answer, at the longest.
+    /// The longest wait for an answer.
     timeout: Duration,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Answered(Answer),
@@ -82,7 +82,7 @@ impl Link {
         Stream::open(id, self.client(to), hello, self.timeout)
     }
 
-    /// Who leads, says the server at `to`.
+    /// Asks the server at `to` who leads.
     pub(super) async fn discover(&mut self, to: &Arc<str>) -> Result<Whereabouts, Failure> {
         let timeout = self.timeout;
         let answer = self.client(to)?.discovery(DiscoveryRequest {}).await;

@@ -22,13 +22,13 @@ pub struct Metrics {
 pub struct ResourceMetrics {
     /// Which one.
     pub resource: ResourceId,
-    /// What it counts.
+    /// The kind of quantity that it counts.
     pub kind: Kind,
     /// Where its allowance comes from.
     pub rung: Rung,
-    /// What is allowed, in units (a second); `None` is without limit.
+    /// The capacity that is allowed, in units (a second); `None` is without limit.
     pub capacity: Option<Amount>,
-    /// What was asked for last, in units (a second).
+    /// The amount that was asked for last, in units (a second).
     pub wants: f64,
     /// Units granted to the program, or for a gauge permits.
     pub granted: u64,
@@ -36,7 +36,7 @@ pub struct ResourceMetrics {
     pub denied: u64,
     /// Units of a gauge in use; 0 for a rate.
     pub in_use: u32,
-    /// What the domains of a rate have asked for and were granted.
+    /// The counts of what the domains of a rate have asked for and were granted.
     pub domains: domain::Counts,
     /// The busiest domains of a rate by name, where they were asked for with [`super::Client::metrics_naming`]. What is
     /// missing of `domains` is in [`domain::Snapshot::others`].

@@ -24,7 +24,7 @@ use crate::waiting::Waiting;
 /// Bytes in a resource's name.
 const NAME_BYTES: usize = 256;
 
-/// How a resource is to be opened. Ends with `open`.
+/// The settings with which a resource is to be opened. They end with `open`.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is opened without `open`"]
 pub struct Opening<'a, E> {
@@ -49,9 +49,9 @@ pub enum OpenError {
     /// The name cannot be one.
     #[error("the name {name:?} {fault}; wanted 1 to {NAME_BYTES} bytes of text without control characters")]
     Name {
-        /// What was given.
+        /// The name that was given.
         name: String,
-        /// What is wrong with it.
+        /// The fault in it.
         fault: BadName,
     },
     /// The wants cannot be wanted.
@@ -72,7 +72,7 @@ pub enum OpenError {
     Closed(#[from] Closed),
 }
 
-/// What is open, and what the driver counts; shared by a client and its driver.
+/// The open resources, and the counts of the driver; shared by a client and its driver.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     open: Mutex<BTreeMap<ResourceId, Registered>>,
@@ -131,7 +131,7 @@ impl<'a, E> Opening<'a, E> {
         Opening { priority, ..self }
     }
 
-    /// What to do when the lease has ended and no server answers.
+    /// The behaviour when the lease has ended and no server answers.
     pub fn fallback(self, fallback: Fallback) -> Opening<'a, E> {
         Opening { fallback, ..self }
     }
@@ -141,7 +141,7 @@ impl<'a, E> Opening<'a, E> {
         Opening { waiting: Waiting { max_wait, ..self.waiting }, ..self }
     }
 
-    /// How many may wait in `acquire` at a time; 1024 without it.
+    /// The most callers that may wait in `acquire` at a time; 1024 without it.
     pub fn max_waiters(self, max_waiters: usize) -> Opening<'a, E> {
         Opening { waiting: Waiting { max_waiters, ..self.waiting }, ..self }
     }
@@ -196,13 +196,13 @@ impl<'a, E> Opening<'a, E> {
 }
 
 impl Opening<'_, Limiter> {
-    /// How much may be saved up at the most, as the time in which the rate brings it: less than the operator's `burst`,
+    /// The most that may be saved up, as the time in which the rate brings it: less than the operator's `burst`,
     /// which comes with the lease, and never more.
     pub fn burst(self, burst: Duration) -> Self {
         Opening { burst: Some(burst), ..self }
     }
 
-    /// What to choose for its domains; the time that they wait at most is that of the opening.
+    /// The options for its domains; the time that they wait at most is that of the opening.
     pub fn domains(self, domains: Options) -> Self {
         Opening { domains, ..self }
     }
@@ -282,7 +282,7 @@ impl Registry {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is open, with so many domains of each rate by name if that is asked for.
+    /// The metrics of the open resources, with `named` domains of each rate by name if that is asked for.
     pub(super) fn metrics(&self, named: Option<usize>) -> Vec<ResourceMetrics> {
         // Nobody who opens something waits for a look at all domains.
         let held: Vec<Held> = self.lock().values().filter_map(Registered::held).collect();

@@ -34,15 +34,15 @@ pub struct Resource<E> {
 /// The lease of a resource, as a program sees it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LeaseView {
-    /// What is allowed, in units (a second); `None` is without limit.
+    /// The capacity that is allowed, in units (a second); `None` is without limit.
     pub capacity: Option<Amount>,
     /// Until when, if nothing is renewed.
     pub until: Time,
     /// Where the allowance comes from.
     pub rung: Rung,
-    /// What was asked for last, in units (a second).
+    /// The amount that was asked for last, in units (a second).
     pub wants: f64,
-    /// What went wrong when it was last to be renewed; nothing if the last answer was good.
+    /// The fault when it was last to be renewed; nothing if the last answer was good.
     pub last_error: Option<Fault>,
 }
 
@@ -51,7 +51,7 @@ pub struct LeaseView {
 #[error("the client is closed")]
 pub struct Closed;
 
-/// What all handles of one opening share. Dropped with the last of them.
+/// The state that all handles of one opening share. It is dropped with the last of them.
 #[derive(Debug)]
 pub(super) struct Core<E> {
     pub(super) resource: ResourceId,
@@ -72,7 +72,7 @@ pub(super) struct Tally {
     denied: AtomicU64,
 }
 
-/// What the driver needs of a limiter or a gauge.
+/// The interface to a limiter or a gauge that the driver needs.
 pub(super) trait Enforce: Send + Sync {
     fn allow(&self, now: Time, allowance: Allowance);
     fn observe(&self, now: Time, demand: &mut Estimator) -> Amount;
@@ -84,13 +84,13 @@ pub(super) trait Enforce: Send + Sync {
     }
     /// Whether the next refusal is told.
     fn set_door(&self, _door: Door) {}
-    /// What cannot be given up at this moment.
+    /// The amount that cannot be given up at this moment.
     fn in_use(&self) -> Amount;
     /// Is woken when there are units to ask for.
     fn call(&self, bell: Waker);
-    /// What to ask the grantor for, where units are had so.
+    /// The units to ask the grantor for, where units are had so.
     fn wish(&self, now: Time) -> Option<Wish>;
-    /// So many units were sent.
+    /// Takes up units that were sent.
     fn bring(&self, units: Sent, now: Time);
 }
 
@@ -199,7 +199,8 @@ impl LeaseView {
         LeaseView { capacity, until, rung: Rung::Waiting, wants, last_error: None }
     }
 
-    /// How long the lease, or the floor, lasts if nothing is renewed: nothing without either, and on advice for ever.
+    /// The time for which the lease, or the floor, lasts if nothing is renewed: nothing without either, and on
+    /// advice for ever.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.until.since(clock::now())

@@ -19,7 +19,7 @@ use crate::session::Failure;
 const UNSENT: usize = 64;
 /// Messages heard that have not been looked at. Beyond that the server is held back.
 const UNREAD: usize = 16;
-/// How long a stream that was dropped may take to send what was said on it.
+/// The time that a stream that was dropped may take to send what was said on it.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// One end of a stream. Dropping it ends the stream, after what was said on it.

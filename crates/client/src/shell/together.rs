@@ -41,10 +41,10 @@ pub struct Together<'a> {
     max_wait: Duration,
 }
 
-/// What the driver is to hear of a part.
+/// The news that the driver is to hear of a part.
 #[derive(Clone, Copy, Debug)]
 enum Heeded<'a> {
-    /// What a gauge has said.
+    /// The answer of a gauge.
     Gauge(&'a Tally),
     /// That domains have something to tell.
     Domains(&'a Core<Limiter>),

@@ -8,7 +8,8 @@ use lessor_proto::Time;
 use crate::domain::{self, Decision};
 use crate::{gauge, limiter};
 
-/// What was granted. The units of gauges come back when this is dropped; what was taken of rates is spent.
+/// The permit for what was granted. The units of gauges come back when this is dropped; what was taken of rates
+/// is spent.
 #[derive(Debug)]
 #[must_use = "units of gauges come back when the permit is dropped"]
 pub struct Permit {
@@ -18,12 +19,12 @@ pub struct Permit {
     pub(super) held: Vec<gauge::Permit>,
 }
 
-/// What one part said.
+/// The answer of one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// So many units are taken, of a gauge or a rate.
+    /// This number of units is taken, of a gauge or a rate.
     Taken(u32),
-    /// What the domain was granted, or why it was refused.
+    /// The decision on the domain: what it was granted, or why it was refused.
     Domain(Decision),
     /// The gauge refuses.
     GaugeDenied(gauge::Denied),
@@ -36,7 +37,7 @@ pub enum Answer {
 /// Why nothing was granted, and nothing has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// What each part said, in the order in which they were named.
+    /// The answers of the parts, in the order in which they were named.
     pub answers: Vec<Answer>,
     /// When to try again: the latest of the times that parts name. `None` where none names one.
     pub retry_at: Option<Time>,
@@ -87,7 +88,7 @@ pub enum Denied {
 // === impl Permit ===
 
 impl Permit {
-    /// How many copies were granted.
+    /// The number of copies that were granted.
     #[must_use]
     pub fn copies(&self) -> u32 {
         self.copies
@@ -99,7 +100,7 @@ impl Permit {
         self.bound_by
     }
 
-    /// What each part said, in the order in which they were named.
+    /// The answers of the parts, in the order in which they were named.
     #[must_use]
     pub fn answers(&self) -> &[Answer] {
         &self.answers
@@ -175,7 +176,7 @@ impl std::error::Error for Refusal {}
 // === impl Denied ===
 
 impl Denied {
-    /// What each part said, if they were asked.
+    /// The refusal with the answers of the parts, if they were asked.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {

@@ -14,7 +14,7 @@ pub(super) struct Held {
     pub(super) permit: gauge::Permit,
 }
 
-/// What is asked of a part, in units.
+/// The units that are asked of a part.
 #[derive(Clone, Copy, Debug)]
 struct Asked<'a> {
     part: &'a Part<'a>,
@@ -29,18 +29,18 @@ struct Room<'a> {
     units: u32,
 }
 
-/// What a gauge gave.
+/// The permit of a gauge, or its denial.
 type Taken = Result<gauge::Permit, gauge::Denied>;
-/// What a lease has.
+/// The room in a lease, or its denial.
 type Found<'a> = Result<Room<'a>, limiter::Denied>;
 
-/// How a part stands to the request.
+/// The stand of a part on the request.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there are a few of them, for a moment")]
 enum Stand<'a> {
     /// It costs nothing.
     Free,
-    /// So many units of it are out.
+    /// The number of its units that are out for the request, or its denial.
     Gauge(Result<u32, gauge::Denied>),
     Rate(Found<'a>),
     /// The lease is not asked where policies refuse.
@@ -85,7 +85,8 @@ fn decide(asked: &[Asked<'_>], permits: &[Option<Taken>], copies: u32, now: Time
     settle(asked, stands.collect(), copies, now)
 }
 
-/// What gauges give, taken in one order by everybody, so that of two who want the same gauges one gets them.
+/// Takes the permits of gauges, in one order for everybody, so that of two who want the same gauges one gets
+/// them.
 fn permits(asked: &[Asked<'_>], held: Option<Held>, now: Time) -> Vec<Option<Taken>> {
     let mut permits: Vec<_> = asked.iter().map(|_| None).collect();
     if let Some(Held { part, mut permit }) = held {
@@ -111,7 +112,7 @@ fn seats<'a>(asked: &[Asked<'a>]) -> Vec<(usize, Seat<'a>)> {
     domains.into_iter().map(|(_, index, (domains, name))| (index, domains.seat(name))).collect()
 }
 
-/// What the leases have for all rates, and for the domains whose policies agree; locked in order.
+/// The room in the leases of all rates, and of the domains whose policies agree; locked in order.
 fn rooms<'a>(asked: &[Asked<'a>], turns: &[Option<Turn<'_>>], now: Time) -> Vec<Option<Found<'a>>> {
     let mut rooms: Vec<_> = asked.iter().map(|_| None).collect();
     for (_, index, lease) in in_order(asked, |of| match of {
@@ -195,7 +196,7 @@ impl Room<'_> {
 // === impl Stand ===
 
 impl Stand<'_> {
-    /// How many copies there can be, or nothing if this part refuses.
+    /// The number of copies that there can be, or nothing if this part refuses.
     fn allows(&self, asked: &Asked<'_>) -> Option<u32> {
         let units = match self {
             Stand::Free => return Some(u32::MAX),

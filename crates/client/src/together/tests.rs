@@ -15,7 +15,7 @@ mod oracle;
 mod shared;
 mod waiting;
 
-/// So many hits in as many seconds.
+/// A policy of `limit` hits in `seconds` seconds.
 fn policy(limit: u32, seconds: u64) -> Policy {
     let (window, active) = (Duration::from_secs(seconds), Duration::from_secs(seconds));
     let tier =
@@ -38,7 +38,7 @@ fn allow(units: u64) -> Allowance {
     Allowance::forever(Amount::from_units(units))
 }
 
-/// So many a second, which are all there at 1 s.
+/// A lease of `units` a second, which are all there at 1 s.
 fn lease(units: u64) -> Limiter {
     let limiter = Limiter::new(Duration::from_secs(1));
     limiter.allow(Time::ZERO, allow(units));
@@ -55,7 +55,7 @@ fn at(seconds: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(seconds)
 }
 
-/// What the cookbook's job needs: a worker, and calls and queries for its tenant.
+/// The resources that the cookbook's job needs: a worker, and calls and queries for its tenant.
 struct Kitchen {
     workers: Gauge,
     calls: (Domains, Limiter),
@@ -87,7 +87,7 @@ impl Kitchen {
     }
 }
 
-/// How many copies are granted, and the part that allows no more; or which parts refuse.
+/// The number of copies that are granted, and the part that allows no more; or which parts refuse.
 fn outcome(answer: Result<Permit, Denied>) -> Result<(u32, Option<usize>), String> {
     answer.map(|permit| (permit.copies(), permit.bound_by())).map_err(|denied| denied.to_string())
 }

@@ -14,11 +14,11 @@ use crate::gauge::Gauge;
 use crate::limiter;
 use crate::waiting::{Clock, Refused};
 
-/// What is waited for.
+/// The event to wait for.
 enum Next<'a> {
     /// That moment.
     At(Time),
-    /// So many units of a gauge, and which part it is.
+    /// This number of units of a gauge, and the index of the part.
     Gauge(&'a Gauge, u32, usize),
 }
 
@@ -120,7 +120,7 @@ impl Together<'_> {
         })
     }
 
-    /// What to wait for after a refusal.
+    /// The event to wait for after a refusal.
     fn next(&self, refusal: &Refusal, failures: &mut u32, now: Time) -> Next<'_> {
         if let Some(at) = refusal.retry_at {
             return Next::At(at.max(now + domain::LEAST));
@@ -134,7 +134,7 @@ impl Together<'_> {
         Next::At(now + domain::back_off(self.name(), now, *failures))
     }
 
-    /// Who waits, so that those who were refused together come back apart.
+    /// The name of the waiter, so that those who were refused together come back apart.
     fn name(&self) -> &str {
         let names = self.parts.iter().find_map(|part| match part.of {
             Of::Domain { name, .. } => Some(name),

@@ -124,7 +124,7 @@ impl<'a, T> Tasks<'a, T> {
         self.run();
     }
 
-    /// What finished since the last call, in order.
+    /// Takes the tasks that finished since the last call, in order.
     pub(crate) fn finished(&mut self) -> Vec<(usize, T)> {
         std::mem::take(&mut self.finished)
     }

@@ -8,7 +8,7 @@ use lessor_proto::Time;
 
 use super::{Refused, Ticket, Waiting};
 
-/// What a waiter needs to know of time. The shell has the process's own; a simulation brings another.
+/// The view of time that a waiter needs. The shell has the process's own; a simulation brings another.
 pub trait Clock {
     /// The moment.
     fn now(&self) -> Time;
@@ -16,9 +16,9 @@ pub trait Clock {
     fn sleep_until(&self, at: Time) -> impl Future<Output = ()> + Send;
 }
 
-/// What is waited for, with a queue of its own.
+/// The object of a wait, with a queue of its own.
 pub(crate) trait Door {
-    /// What one who is let in takes along.
+    /// The pass that one who is let in takes along.
     type Pass;
     /// Lets `ticket` in if it is at the head and there is room; else remembers whom to wake.
     fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<Self::Pass>;
@@ -26,7 +26,7 @@ pub(crate) trait Door {
     fn leave(&self, ticket: Ticket);
 }
 
-/// How it went.
+/// The outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step<P> {
     /// Let in; the place is gone.

@@ -51,12 +51,12 @@ impl Queue {
         ticket
     }
 
-    /// What the head waits for.
+    /// The number of units that the head waits for.
     pub(crate) fn head_units(&self) -> Option<u32> {
         self.places.front().map(|place| place.units)
     }
 
-    /// What `ticket` waits for, if it is at the head.
+    /// The number of units that `ticket` waits for, if it is at the head.
     pub(crate) fn units_at_head(&self, ticket: Ticket) -> Option<u32> {
         self.places.front().filter(|place| place.ticket == ticket).map(|place| place.units)
     }
@@ -78,7 +78,7 @@ impl Queue {
         Some(place.units)
     }
 
-    /// Whom to wake when something changed for the head; outside every lock, since waking runs foreign code.
+    /// The waker to wake when something changed for the head; outside every lock, since waking runs foreign code.
     pub(crate) fn head_waker(&mut self) -> Option<Waker> {
         self.places.front_mut().and_then(|place| place.waker.take())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::message::{Down, Grant, Order, StreamReport, Up};
 use lessor_proto::{Amount, ResourceId, Time};
 
-/// How a grantor decides.
+/// The way in which a grantor decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mood {
     pub(crate) amount: u16,
@@ -134,7 +134,7 @@ impl Wire {
         down
     }
 
-    /// What is said later arrives later.
+    /// Sends `down`, to arrive no earlier than what was said before it.
     pub(crate) fn answer(&mut self, arrival: Time, down: Down) {
         let arrival = self.down.back().map_or(arrival, |(last, _)| arrival.max(*last));
         self.down.push_back((arrival, down));

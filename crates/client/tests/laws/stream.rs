@@ -13,7 +13,7 @@ use super::grantor::Mood;
 use super::town::Town;
 use super::{NAMES, name};
 
-/// What happens; numbers choose among what is there.
+/// An event; numbers choose among what is there.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Pass(u64),
@@ -22,13 +22,13 @@ pub(crate) enum Event {
     Use(usize, u64),
     Remove(usize),
     Add(usize),
-    /// How the grantors decide from here on.
+    /// The way in which the grantors decide from here on.
     Mood(Mood),
     /// A grant is pushed.
     Push(usize, Mood),
     /// The last grants come again, as they should not.
     Repeat,
-    /// How long a message is on its way up and down, in milliseconds.
+    /// The time that a message is on its way up and down, in milliseconds.
     Distance(u64, u64),
     /// The stream breaks; what is on its way up arrives or does not.
     Break(bool),

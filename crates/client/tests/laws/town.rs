@@ -15,10 +15,10 @@ use super::{NAMES, name};
 
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// What is on its way arrives in order, or not at all.
+/// A session and its grantors. Messages on their way arrive in order, or not at all.
 pub(crate) struct Town {
     pub(crate) now: Time,
-    /// What the holder's clock did not show.
+    /// The time that the holder's clock did not show.
     lost: Duration,
     pub(crate) session: Session,
     reigns: [Books; 2],
@@ -27,13 +27,13 @@ pub(crate) struct Town {
     pub(crate) distance: (Duration, Duration),
     pub(crate) refuse: bool,
     claims: bool,
-    /// What the program was told it may use.
+    /// The allowances that the program was told.
     allowed: BTreeMap<ResourceId, Allowance>,
-    /// What a node has handed out, and until when.
+    /// The amounts that a node has handed out, and the times until which they are.
     out: BTreeMap<ResourceId, (Amount, Time)>,
     /// The last grant adopted.
     adopted: BTreeMap<ResourceId, Order>,
-    /// What was promised about grants up to an order.
+    /// The promises about grants up to an order.
     promises: BTreeMap<ResourceId, Vec<(Order, Amount)>>,
     pub(crate) sent: u64,
 }
@@ -354,7 +354,7 @@ impl Town {
         self.act();
     }
 
-    /// What is handed out ends with the lease that it is handed out of.
+    /// Hands out a part of the lease, in hundredths, which ends with the lease that it is handed out of.
     fn hand_out(&mut self, resource: &ResourceId, hundredths: u64) {
         let usable = self.usable(resource);
         let amount = Amount::from_micros(usable.as_micros() / 100 * hundredths);

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
-/// How a server answers the n-th request, counted from 0; nothing is to hang for ever.
+/// The answer of a server to the n-th request, counted from 0; `None` hangs for ever.
 type Script = dyn Fn(usize, &GetCapacityRequest) -> Option<Result<GetCapacityResponse, Status>> + Send + Sync;
 
 struct Fake {

@@ -20,7 +20,7 @@ pub(crate) enum Wants {
 pub(crate) struct Population {
     pub(crate) node: Node,
     pub(crate) holders: Vec<ClientId>,
-    /// What each was granted last.
+    /// The last grant of each.
     pub(crate) leases: Vec<Option<(Amount, Order)>>,
     pub(crate) dice: Pcg64,
 }

@@ -7,10 +7,10 @@ use lessor_proto::Time;
 
 use super::subscriber::Subscriber;
 
-/// Who has missed more than this is told all that are hot.
+/// The most changes in the log. A member that has missed more is told all domains that are hot.
 const MOST_LOGGED: usize = 16_384;
 
-/// What has become hot, or not, in order.
+/// The log of domains that have become hot, or ceased to be, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heat {
     log: VecDeque<(Arc<str>, bool)>,

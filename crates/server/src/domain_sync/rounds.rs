@@ -20,7 +20,7 @@ const MOST_ENTRIES: usize = 512;
 /// The rounds of one domain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rounds {
-    /// What was said since the last round was closed.
+    /// The hits that were said since the last round was closed.
     open: Round,
     closed: VecDeque<Round>,
     /// The number of the first one that is closed and kept.
@@ -29,7 +29,7 @@ pub(super) struct Rounds {
     is_broken: bool,
 }
 
-/// What was said in one round.
+/// The hits that were said in one round.
 #[derive(Clone, Debug, Default)]
 struct Round {
     sums: BTreeMap<Place, Sum>,
@@ -64,7 +64,7 @@ impl Rounds {
         Rounds { first: last + 1, ..Rounds::default() }
     }
 
-    /// What `origin` said.
+    /// Adds the hits that `origin` said.
     pub(super) fn add(&mut self, origin: &Origin, entries: &[DomainEntry]) {
         if self.is_broken {
             return;
@@ -75,7 +75,7 @@ impl Rounds {
         }
     }
 
-    /// What was told is not so, or not by what counts now: everybody is told everything.
+    /// Forgets all rounds: what was told is not so, or not by what counts now, and everybody is told everything.
     pub(super) fn clear(&mut self) {
         self.is_broken = true;
         self.open = Round::default();
@@ -109,8 +109,8 @@ impl Rounds {
         from < self.first || self.since(from).any(|round| !round.is_only_of(origin))
     }
 
-    /// What others than `origin` said in the closed rounds from number `from` on; nothing where that is not known any more, or
-    /// too much.
+    /// The hits that others than `origin` said in the closed rounds from number `from` on; nothing where that is
+    /// not known any more, or too much.
     pub(super) fn news(&self, from: u64, origin: &Origin) -> Option<Vec<DomainEntry>> {
         if from < self.first || self.is_broken {
             return None;

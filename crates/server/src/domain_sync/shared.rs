@@ -22,7 +22,7 @@ use crate::node::Peer;
 const MOST_TOLD: usize = 100_000;
 /// The most of them that may be hot.
 const MOST_HOT: usize = 10_000;
-/// So long news wait for others that go along.
+/// The time for which news waits for other news to go along with it.
 const PACE: Duration = Duration::from_millis(50);
 /// As long for each subscriber waits what all of them are told.
 const PER_MEMBER: Duration = Duration::from_micros(100);
@@ -30,18 +30,18 @@ const PER_MEMBER: Duration = Duration::from_micros(100);
 const CROWD: usize = 64;
 /// The time to tell one of them.
 const PER_USER: Duration = Duration::from_micros(20);
-/// How often those who serve a hot domain hear something, so that they know that somebody is there.
+/// The interval at which those who serve a hot domain hear something, so that they know that somebody is there.
 const TICK: Duration = Duration::from_millis(250);
-/// How often it is looked at what has cooled down.
+/// The interval at which domains that have cooled down are looked for.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Those that use domains, of all that are looked at in one go.
 const SWEPT: usize = 128;
-/// How soon that goes on where there are more.
+/// The time after which that goes on where there are more.
 const GO_ON: Duration = Duration::from_millis(30);
 
 const _: () = assert!(TICK.as_nanos() * 4 <= HEARING.as_nanos());
 
-/// Who did something.
+/// The one who did something.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Origin {
     /// Others, as the node above tells.
@@ -50,12 +50,12 @@ pub(super) enum Origin {
     Below(HolderKind, ClientId, u64),
 }
 
-/// What the clients of one resource tell each other.
+/// The hits that the clients of one resource tell each other.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedDomains {
     pub(super) resource: ResourceId,
     pub(super) policies: Arc<Policies>,
-    /// What is said to the node above.
+    /// The subscription at the node above.
     pub(super) uplink: Uplink,
     /// All that members stand for.
     pub(super) below: Census,
@@ -64,7 +64,7 @@ pub(crate) struct SharedDomains {
     heat: Heat,
     pub(super) members: BTreeMap<Peer, Subscriber>,
     by_origin: BTreeMap<Origin, Peer>,
-    /// Who is to be told something when.
+    /// The peers that are to be told something, by the time for it.
     due: BTreeSet<(Time, Peer)>,
     /// Of which domains those that use them are to be told when.
     rounds: BTreeSet<(Time, Arc<str>)>,
@@ -222,7 +222,7 @@ impl SharedDomains {
         }
     }
 
-    /// What is to be told to `peer`: everything, or as much as goes into a message, and the rest soon.
+    /// Returns the news for `peer`: everything, or as much as goes into a message, and the rest soon.
     pub(crate) fn news(&mut self, now: Time, peer: Peer) -> Option<DomainNews> {
         let all = self.all();
         let member = self.members.get_mut(&peer)?;
@@ -276,7 +276,7 @@ impl SharedDomains {
         self.by_origin.insert(origin.clone(), peer);
     }
 
-    /// What one client says of one domain.
+    /// Takes up the hits that one client says of one domain.
     pub(super) fn take(&mut self, now: Time, peer: Option<Peer>, origin: &Origin, hits: DomainHits) {
         let name = hits.domain;
         if !self.domains.contains_key(&name) {
@@ -325,7 +325,7 @@ impl SharedDomains {
         self.rounds.insert((at, Arc::clone(name)));
     }
 
-    /// What was said of a domain meanwhile goes to those that use it.
+    /// Closes the round of a domain: the hits that were said meanwhile go to those that use it.
     fn end_round(&mut self, now: Time, name: &Arc<str>) {
         let Some(state) = self.domains.get_mut(name) else { return };
         (state.due, state.told_at) = (None, now);
@@ -451,8 +451,8 @@ impl SharedDomains {
         }
     }
 
-    /// Who serves a hot domain has to hear something now and then; and all hear how many they are when that has changed
-    /// much.
+    /// Lets those who serve a hot domain hear something now and then, and all members how many they are when that
+    /// has changed much.
     fn look_after_members(&mut self, now: Time) {
         self.say_census();
         let all = self.all();
@@ -486,7 +486,8 @@ impl SharedDomains {
     }
 }
 
-/// How many `member` is told that tell each other: twice as many where nodes keep something to themselves as well.
+/// The number of those that tell each other, as `member` is told: twice as many where nodes keep something to
+/// themselves as well.
 fn count_for(member: &Subscriber, all: Census) -> u32 {
     let is_shared = all.nodes > 0 && !member.is_node();
     all.clients.saturating_mul(if is_shared { 2 } else { 1 })

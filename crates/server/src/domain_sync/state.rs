@@ -16,19 +16,19 @@ use super::subscriber::Pending;
 /// The most entries about one domain.
 const MOST_ENTRIES: usize = 512;
 
-/// What is known of one domain.
+/// The state of one domain.
 #[derive(Clone, Debug)]
 pub(super) struct DomainState {
     pub(super) contract: Arc<Contract>,
     /// Those that use it, or did as long as that counts.
     parts: BTreeMap<Origin, Part>,
-    /// What all of them did.
+    /// The hits of all of them.
     total: Domain,
     /// A part was replaced, and the total has to be added up again.
     is_stale: bool,
     /// All of the total in few entries, as long as nothing changes.
     whole: Option<Vec<Entry>>,
-    /// What was said since it is hot.
+    /// The hits that were said since it is hot.
     pub(super) rounds: Rounds,
     /// When those that use it are to be told.
     pub(super) due: Option<Time>,
@@ -36,21 +36,21 @@ pub(super) struct DomainState {
     pub(super) told_at: Time,
     /// Hits that were made below and not told above.
     pub(super) untold: u32,
-    /// How many use it elsewhere, as the node above says.
+    /// The number of those who use it elsewhere, as the node above says.
     pub(super) others_above: usize,
 }
 
-/// What one of those that use a domain did.
+/// The hits of one of those that use a domain.
 #[derive(Clone, Debug, Default)]
 struct Part {
     history: Domain,
     /// The first round of which it was not told.
     cursor: u64,
-    /// What it was told before is not so: it is told everything.
+    /// Set where it was told before what is not so: it is told everything.
     is_misled: bool,
 }
 
-/// What has come of a report.
+/// The outcome of a report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     /// It takes the place of what was said before.
@@ -138,12 +138,12 @@ impl DomainState {
         self.parts.keys()
     }
 
-    /// How many use it, as far as is known.
+    /// The number of those who use it, as far as is known.
     pub(super) fn users(&self) -> usize {
         self.users_below() + self.others_above
     }
 
-    /// How many of those have reported it here.
+    /// The number of those who have reported it here.
     pub(super) fn users_below(&self) -> usize {
         self.parts.len() - usize::from(self.parts.contains_key(&Origin::Above))
     }
@@ -186,7 +186,7 @@ impl DomainState {
         self.users_below() > 0 && tiers.any(|tier| is_share(tier.hits, tier.limit, nodes))
     }
 
-    /// What all of them did.
+    /// The hits of all of them, as of `now`.
     pub(super) fn look(&self, now: Time) -> Domain {
         if self.is_stale { self.added_up(now) } else { self.total.clone() }
     }
@@ -239,7 +239,7 @@ impl DomainState {
         self.parts.get(origin).is_some_and(has_news)
     }
 
-    /// What `origin` is to be told, if that is anything.
+    /// The hits that `origin` is to be told, if there are any.
     pub(super) fn hits_for(
         &mut self,
         now: Time,

@@ -6,7 +6,7 @@ use lessor_proto::Time;
 use super::shared::SharedDomains;
 use super::state::DomainState;
 
-/// What clients tell each other of the domains of a resource.
+/// The status of the exchange among clients about the domains of a resource.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "shell", derive(serde::Serialize))]
 pub struct DomainsStatus {
@@ -48,7 +48,7 @@ const LOOKED_AT: usize = 1_000;
 // === impl SharedDomains ===
 
 impl SharedDomains {
-    /// What there is, with at most `most` domains one by one.
+    /// The status, with at most `most` domains one by one.
     pub(crate) fn status(&self, now: Time, most: usize) -> DomainsStatus {
         let looked_at = if most == 0 { 0 } else { LOOKED_AT.max(most) };
         let hot = self.hot.iter().filter_map(|name| Some((name, self.domains.get(name)?)));
@@ -89,7 +89,7 @@ impl DomainState {
 // === impl DomainStatus ===
 
 impl DomainStatus {
-    /// How much of the limit of its tier is used, from 0 to 1 or a little more.
+    /// The used part of the limit of its tier, from 0 to 1 or a little more.
     fn used(&self) -> f64 {
         f64::from(self.hits_in_tier) / f64::from(self.tier_limit.max(1))
     }

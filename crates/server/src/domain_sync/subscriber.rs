@@ -19,7 +19,8 @@ pub(super) struct Subscriber {
     pub(super) begins: bool,
     /// Which domains have become hot, or not, and are still to be told.
     pub(super) heat: BTreeMap<Arc<str>, bool>,
-    /// How much of what has become hot or not is told, or in `heat`; nothing before it was told all that are hot.
+    /// The number of changes in the log that it was told, or that are in `heat`; absent before it was told all that
+    /// are hot.
     pub(super) heat_seen: Option<u64>,
     /// Of which domains it is to be told what others did.
     pub(super) pending: BTreeMap<Arc<str>, Pending>,
@@ -27,7 +28,7 @@ pub(super) struct Subscriber {
     pub(super) serves: BTreeSet<Arc<str>>,
     /// Those for whom it stands.
     pub(super) census: Census,
-    /// How many members it was told that there are.
+    /// The number of members that it was told last.
     pub(super) told_members: u32,
     /// There is something to tell, and its stream took nothing.
     pub(super) is_put_off: bool,
@@ -35,12 +36,12 @@ pub(super) struct Subscriber {
     pub(super) due: Option<Time>,
 }
 
-/// What is to be told of one domain.
+/// The news of one domain that is still to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pending {
     /// Everything that others did and that still counts.
     All,
-    /// What it was not told yet.
+    /// The hits that it was not told yet.
     Rest,
 }
 

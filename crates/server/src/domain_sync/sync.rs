@@ -41,7 +41,7 @@ struct Stream {
     resources: BTreeSet<ResourceId>,
 }
 
-/// What the synchronisation has to know.
+/// An event that the synchronisation has to know.
 #[derive(Clone, PartialEq, Debug)]
 pub enum DomainEvent {
     /// The domains of a resource follow these policies and are shared; absent: they are not shared, or the resource is gone.
@@ -55,7 +55,7 @@ pub enum DomainEvent {
     Opened {
         /// Its number.
         peer: Peer,
-        /// Who opened it.
+        /// The one who opened it.
         hello: Hello,
     },
     /// A stream has ended.
@@ -74,7 +74,7 @@ pub enum DomainEvent {
     Reported {
         /// The number of the stream.
         peer: Peer,
-        /// What came.
+        /// The report that came.
         report: Box<DomainReport>,
     },
     /// A resource is granted by the node above on this stream, or on none.
@@ -86,19 +86,19 @@ pub enum DomainEvent {
     },
     /// The node above tells what others did.
     Told {
-        /// What came.
+        /// The news that came.
         news: Box<DomainNews>,
     },
 }
 
-/// What comes out of the synchronisation.
+/// An output of the synchronisation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum DomainOutput {
     /// Send this down a stream.
     News {
         /// The number of the stream.
         peer: Peer,
-        /// What others did.
+        /// The hits of others.
         news: Box<DomainNews>,
     },
     /// Say this to the node above.
@@ -184,8 +184,8 @@ impl DomainSync {
         self.timeline.first().map(|&(at, _)| at)
     }
 
-    /// What there is of the domains of a resource, with at most `most` of them one by one; nothing where no client has reported
-    /// any.
+    /// The status of the domains of a resource, with at most `most` of them one by one; nothing where no client has
+    /// reported any.
     #[must_use]
     pub fn status(&self, now: Time, resource: &str, most: usize) -> Option<DomainsStatus> {
         self.resources.get(resource)?.domains.as_ref().map(|domains| domains.status(now, most))

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Reports that were not confirmed yet whose time is remembered.
 const MOST_SENT: usize = 1_024;
 
-/// What is said to the node above, and what it said.
+/// The subscription of a node at the one above: the hits that are said there, and those that it said.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uplink {
     stream: Option<u64>,
@@ -44,7 +44,7 @@ pub(super) struct Uplink {
     is_urgent: bool,
     /// Holders below the one above; nobody as long as it is not heard.
     pub(super) census: Census,
-    /// What it was told of those below.
+    /// The census of those below that it was told.
     told_census: Census,
     pub(super) hot: BTreeSet<Arc<str>>,
     pending: BTreeMap<Arc<str>, Pending>,
@@ -122,7 +122,7 @@ impl SharedDomains {
         }
     }
 
-    /// What is to be said above at `now`.
+    /// The report that is due above at `now`.
     pub(crate) fn report(&mut self, now: Time) -> Option<DomainReport> {
         self.uplink.due().filter(|at| *at <= now)?;
         let ask = std::mem::take(&mut self.uplink.asks);
@@ -153,7 +153,7 @@ impl SharedDomains {
         Some(DomainReport { resource, version, id: uplink.last, ask, below: Some(census), domains })
     }
 
-    /// What others did, as the node above tells it.
+    /// Takes up the hits of others, as the node above tells them.
     pub(crate) fn learn(&mut self, now: Time, news: &DomainNews) {
         let uplink = &mut self.uplink;
         uplink.has_begun |= news.begins;
@@ -194,7 +194,7 @@ impl SharedDomains {
         }
     }
 
-    /// What is said above of one domain.
+    /// The hits of one domain that are said above.
     fn said_of(&mut self, now: Time, name: Arc<str>, pending: Pending) -> Option<DomainHits> {
         let state = self.domains.get_mut(&name).filter(|state| state.users_below() > 0)?;
         // Rounds are kept of what is hot.
@@ -215,7 +215,7 @@ impl SharedDomains {
         Some(hits)
     }
 
-    /// What others did with one domain.
+    /// Takes up the hits of others with one domain.
     fn learn_of(&mut self, now: Time, hits: &DomainHits) {
         let clocks = &self.uplink.clocks;
         let here = |entry: &DomainEntry| Some(DomainEntry { at: clocks.here(now, entry.at)?, ..*entry });
@@ -230,7 +230,7 @@ impl SharedDomains {
 }
 
 impl Uplink {
-    /// What news say of the clock there, of what came there, and of those below.
+    /// Takes up what news say of the clock there, of what came there, and of those below.
     fn hear(&mut self, now: Time, news: &DomainNews) {
         self.census = Census { clients: news.members, nodes: news.nodes.max(1) };
         self.clocks.came(now, news.now);

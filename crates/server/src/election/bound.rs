@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use lessor_proto::{Drift, Time};
 
-/// What is known of the clocks of leaders, reign by reign: each reign may be another process, with another clock.
+/// The known bounds of the clocks of leaders, reign by reign: each reign may be another process, with another
+/// clock.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClockBounds {
     reigns: BTreeMap<u64, Reading>,
@@ -85,7 +86,7 @@ mod tests {
     const ERROR: u64 = 10_000;
     const DRIFT: Drift = Drift::from_parts_per_million(ERROR as u32);
 
-    /// What a clock shows at a moment in milliseconds, so that nothing is rounded.
+    /// The reading of a clock at a moment given in milliseconds, so that nothing is rounded.
     fn clock(offset: u64, rate: u64, millis: u64) -> Time {
         Time::from_nanos(offset + millis * rate)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LeaseId(pub i64);
 
-/// What the one who drives a candidate is to do.
+/// An action for the driver of a candidate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Make a call, at one member of etcd, and hand in what came of it with its number.
@@ -64,11 +64,11 @@ pub enum Call {
     },
     /// Reads keys that begin with `prefix` in their order, linearizably.
     ReadRecord {
-        /// How they begin.
+        /// The beginning of the keys.
         prefix: String,
         /// Only those behind this one.
         after: Option<Vec<u8>>,
-        /// So many at most.
+        /// The most keys to read.
         limit: usize,
     },
     /// Writes into the record.
@@ -83,7 +83,7 @@ pub enum Call {
 /// Puts and deletes, all of them or none: if the guard holds and the order does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Txn {
-    /// Who may write: whoever put the leader's key, for as long as it is there.
+    /// The guard: only the task that put the leader's key may write, for as long as that key is there.
     pub guard: Guard,
     /// Behind which write this one comes.
     pub order: Order,
@@ -126,7 +126,7 @@ pub struct Stored {
     pub lease: Option<LeaseId>,
 }
 
-/// What etcd answers.
+/// An answer of etcd.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// [`Call::GrantLease`].
@@ -200,7 +200,7 @@ pub enum Failure {
     Refused(String),
 }
 
-/// What is seen on a watch.
+/// An observation on a watch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Watched {
     /// The key was put.

@@ -6,7 +6,7 @@ use lessor_proto::Drift;
 
 use super::mutation::Rules;
 
-/// How a candidate is set up. [`super::Candidate::new`] checks it.
+/// The configuration of a candidate. [`super::Candidate::new`] checks it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ElectionConfig {
     /// With what all keys begin.
@@ -15,15 +15,15 @@ pub struct ElectionConfig {
     pub node: String,
     /// Where clients reach this task, `host:port`.
     pub address: String,
-    /// How long etcd is asked to keep the key of a leader of which it hears nothing. Whole seconds.
+    /// The time for which etcd is asked to keep the key of a leader of which it hears nothing. Whole seconds.
     pub ttl: Duration,
     /// For how long a leader may act of which etcd has heard, counted from before it spoke.
     pub authority: Duration,
-    /// How often a leader speaks to etcd.
+    /// The interval at which a leader speaks to etcd.
     pub keep_alive: Duration,
-    /// How long etcd has to answer.
+    /// The time within which etcd has to answer.
     pub call_timeout: Duration,
-    /// How far clocks may err, that of etcd among them.
+    /// The bound on the error of clocks, that of etcd among them.
     pub drift: Drift,
     /// Which life of the task this is: a random number.
     pub nonce: u64,
@@ -41,7 +41,7 @@ pub enum BadConfig {
     Text {
         /// Of the configuration.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         found: String,
     },
     /// The lease at etcd must outlast the authority on any two clocks.
@@ -49,9 +49,9 @@ pub enum BadConfig {
     Authority {
         /// The authority.
         authority: Duration,
-        /// How long a lease has to be for it.
+        /// The length that a lease must have for it.
         needed: Duration,
-        /// How long it is to be.
+        /// The length that it is to have.
         ttl: Duration,
     },
     /// Etcd counts in seconds.
@@ -62,7 +62,7 @@ pub enum BadConfig {
     Pace {
         /// Of the configuration.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         found: Duration,
         /// The authority.
         authority: Duration,
@@ -90,8 +90,8 @@ impl ElectionConfig {
         }
     }
 
-    /// How long a lease at etcd has to be so that nobody else leads while this task has authority: it counts on a slow
-    /// clock, and etcd on a fast one.
+    /// The length that a lease at etcd must have so that nobody else leads while this task has authority: it counts
+    /// on a slow clock, and etcd on a fast one.
     #[must_use]
     pub fn needed_ttl(&self) -> Duration {
         self.drift.stretch(self.authority)

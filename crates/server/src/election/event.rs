@@ -6,7 +6,7 @@ use super::record::RecordRead;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub(super) u64);
 
-/// What has become of a candidate. An event tells; whether it may act is decided by
+/// An event of a candidate. It only tells; whether the candidate may act is decided by
 /// [`super::Candidate::authority_until`] alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -14,7 +14,7 @@ pub enum Event {
     Elected {
         /// The number of its reign: greater than that of any before.
         epoch: u64,
-        /// What those before it have left: it was read after the election was won.
+        /// The record that earlier leaders have left: it was read after the election was won.
         record: RecordRead,
     },
     /// Its authority has ended. The reign may go on.
@@ -35,7 +35,7 @@ pub enum Event {
     Healthy,
 }
 
-/// Who leads.
+/// The leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leader {
     /// Where.

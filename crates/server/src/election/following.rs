@@ -22,7 +22,7 @@ pub(super) struct Following {
     pace: Pace,
 }
 
-/// What has been seen of the key.
+/// An observation of the key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     /// Nothing else than before.

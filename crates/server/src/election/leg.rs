@@ -28,7 +28,7 @@ impl Leg {
         Leg { call: None, next, pace: Pace::default(), basis }
     }
 
-    /// What was sent so far does not count; another is due at once.
+    /// Disregards the calls sent so far; another is due at once.
     pub(super) fn restart(&mut self, now: Time) {
         *self = Leg { call: None, next: now, pace: Pace::default(), basis: None };
     }
@@ -48,7 +48,8 @@ impl Leg {
         }
     }
 
-    /// What was sent was sent earlier by time that the clock did not show, and the next is due earlier.
+    /// Takes account of time that the clock did not show: calls were sent earlier by it, and the next is due
+    /// earlier.
     pub(super) fn lose_time(&mut self, lost: Duration) {
         self.basis = self.basis.and_then(|basis| basis.checked_earlier(lost));
         self.next = self.next.earlier(lost);

@@ -8,7 +8,7 @@ use lessor_proto::Time;
 use super::call::{Action, Call, Class, Failure};
 use super::event::Event;
 
-/// What is to leave.
+/// The actions and events that are to leave.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     pub(super) actions: VecDeque<Action>,

@@ -17,7 +17,7 @@ const DOUBLINGS: u32 = 16;
 // === impl Pace ===
 
 impl Pace {
-    /// How long to wait after a failure, at most `longest`.
+    /// Counts a failure, and returns the time to wait after it, at most `longest`.
     pub(super) fn failed(&mut self, nonce: u64, longest: Duration) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let doubled = FIRST * (1 << (self.failures - 1).min(DOUBLINGS));

@@ -37,7 +37,7 @@ use super::call::Stored;
 use crate::config::RestOver;
 use crate::repository::Kind;
 
-/// What those before a leader have left.
+/// The record that the leaders before a leader have left.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecordRead {
     /// The reign of whoever wrote last; 0: nobody ever led.
@@ -70,8 +70,9 @@ pub struct RecordRead {
     pub line: u64,
 }
 
-/// What a leader lets be written. What it holds back in its own books must change before, or after it is written,
-/// whichever is safe: a mark is raised before more is handed out, and lowered after less is out.
+/// A write into the record for which a leader asks. The amounts that it holds back in its own books must change
+/// before it is written, or after, whichever is safe: a mark is raised before more is handed out, and lowered
+/// after less is out.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecordWrite {
     /// The reign whose books it is about: it is not written in any other. Absent: in whichever is on.
@@ -84,13 +85,13 @@ pub struct RecordWrite {
     pub kinds: BTreeMap<ResourceId, Kind>,
     /// The parts of marks that are written which were left from before this leader; of others nothing was.
     pub rests: BTreeMap<ResourceId, Amount>,
-    /// What stands beside marks that are written; beside others nothing does any more.
+    /// The proofs beside marks that are written; beside others none stands any more.
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// Of these nothing is out any more.
     pub deletes: BTreeSet<ResourceId>,
 }
 
-/// What holds for all resources.
+/// The terms that hold for all resources.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Terms {
     /// No lease that is out, or will be, is longer.
@@ -120,7 +121,7 @@ pub struct BadRecord {
 /// The keys of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Keys {
-    /// Who leads.
+    /// The key of the leader.
     pub leader: String,
     /// The last write.
     pub reign: String,

@@ -113,8 +113,9 @@ impl Reign {
         matches!(self.stage, Stage::Open { .. })
     }
 
-    /// What is still to be written by one who resigns. At the end of it the record is closed, and tells the next that it need
-    /// wait for nobody: only if nobody before us acts any more either.
+    /// Returns the writer with all that a leader that resigns still has to write. At the end of it the record is
+    /// closed, and tells the next leader that it need wait for nobody: only if nobody before us acts any more
+    /// either.
     pub(super) fn into_writer(self, now: Time) -> Option<Writer> {
         let mut writer = match self.stage {
             Stage::Reading(_) => return None,
@@ -146,8 +147,8 @@ impl Reign {
         self.look.basis
     }
 
-    /// What was sent was sent earlier by time that the clock did not show. What those before us may still do is not over any
-    /// sooner for that.
+    /// Takes account of time that the clock did not show: calls were sent earlier by it. The time for which those
+    /// before us may still act is not over any sooner for that.
     pub(super) fn lose_time(&mut self, lost: Duration) {
         self.lease.lose_time(lost);
         self.keep.lose_time(lost);
@@ -338,7 +339,8 @@ impl Reign {
     }
 }
 
-/// What a leader says at first: that it is not closed, and for how long whatever is out may last.
+/// The terms that a leader writes at first: that the record is not closed, and for how long all that is out may
+/// last.
 fn opening(record: &RecordRead, config: &ElectionConfig) -> Terms {
     // One that has stopped needs not be waited for. Of any other it is not known whether it is alive, and a successor of ours may
     // come soon.

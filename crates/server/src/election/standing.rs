@@ -120,7 +120,7 @@ impl Candidate {
         }
     }
 
-    /// What came of looking who leads, after a campaign of which nothing was heard.
+    /// Handles the result of looking who leads, after a campaign of which nothing was heard.
     fn on_sure(&mut self, now: Time, lease: Lease, call: Pending, result: Result<Answer, Failure>) -> Phase {
         match result {
             Ok(Answer::Read { stored: Some(stored), revision }) => {
@@ -231,7 +231,7 @@ impl Candidate {
         Phase::Resting { until: now + self.pace.failed(self.config.nonce, self.config.longest_wait()) }
     }
 
-    /// Who leads by a key; nobody that could be asked if it is this address, where nobody leads.
+    /// The leader by a key; none that could be asked if it is this address, where nobody leads.
     fn leader_of(&self, stored: &Stored) -> Option<Leader> {
         let address = Holder::decode(stored).ok()?.address;
         (address != self.config.address).then_some(Leader { address, revision: stored.create_revision })

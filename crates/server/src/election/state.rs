@@ -39,7 +39,7 @@ pub struct State {
 pub struct Clock {
     /// The start of the machine; absent: it cannot be told from others.
     pub boot: Option<String>,
-    /// What the clock showed.
+    /// The reading of the clock.
     pub at: Time,
 }
 
@@ -89,8 +89,8 @@ impl State {
         (State::begin(node, line, 0), Record { unknown: true, ..Record::default() })
     }
 
-    /// What stands in the file of `node`, and what it says to a process that has the directory to itself, on a machine whose
-    /// clock shows `machine`: nobody acts any more who wrote it there.
+    /// Returns the state in the file of `node`, and the record that it leaves to a process that has the directory
+    /// to itself, on a machine whose clock shows `machine`: nobody acts any more who wrote it there.
     ///
     /// # Errors
     /// When it is damaged, or of another node.
@@ -149,7 +149,7 @@ impl State {
         self.header.closed = true;
     }
 
-    /// What it says to who comes next.
+    /// The record that it leaves to the next leader.
     ///
     /// # Errors
     /// When a value makes no sense.
@@ -178,7 +178,7 @@ impl State {
         text + &format!("blake3 {}\n", seal.to_hex())
     }
 
-    /// What stands in the file of `node`, and when it was written.
+    /// Returns the state in the file of `node`, and the clock at the time when it was written.
     ///
     /// # Errors
     /// When it is damaged, or of another node.

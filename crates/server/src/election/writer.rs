@@ -46,7 +46,7 @@ enum Item {
     End(Ticket),
 }
 
-/// What is written at once.
+/// The writes that are made at once.
 #[derive(Clone, Debug)]
 struct Batch {
     txn: Txn,
@@ -56,7 +56,7 @@ struct Batch {
     pace: Pace,
 }
 
-/// What has come of a batch.
+/// The outcome of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Wrote {
     Nothing,

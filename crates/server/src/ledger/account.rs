@@ -6,13 +6,13 @@ use smallvec::SmallVec;
 /// A grant that counts: sent, neither superseded nor ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// How much the holder may use under it; lowered by what the holder promises, never raised.
+    /// The amount that the holder may use under it; lowered by what the holder promises, never raised.
     pub amount: Amount,
     /// When it is certainly over, on the grantor's clock.
     pub end: Time,
     /// The number of the grant; 0 for what was claimed from an earlier reign.
     pub seq: u32,
-    /// How many debts there had been when it was granted, and one; 0 for what is from before the start.
+    /// The number of debts there had been when it was granted, plus one; 0 if it is from before the start.
     pub cut: u32,
 }
 

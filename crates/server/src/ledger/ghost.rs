@@ -150,8 +150,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever claims, in whatever order, and whatever room the last leader had in its record: what is out and was not
-        /// shown is covered, also after the rest has ended.
+        /// Capacity that is out and was not shown is covered, also after the rest has ended, whoever claims, in
+        /// whatever order, and whatever room the last leader had in its record.
         #[test]
         fn what_was_not_shown_stays_covered(
             leases in prop::collection::vec((lease(), any::<bool>(), 0u64..=100), 0..12),

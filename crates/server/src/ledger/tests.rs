@@ -198,7 +198,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Holder {
-    /// What its limiter would let it use.
+    /// The amount that its limiter would let it use.
     fn believes(&self, now: u64) -> Amount {
         self.adopted.filter(|&(_, _, end)| end > now).map_or(Amount::ZERO, |(_, amount, _)| amount)
     }

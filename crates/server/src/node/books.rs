@@ -12,10 +12,10 @@ use crate::ledger::Ghost;
 use crate::repository::Kind;
 use crate::resource::Resource;
 
-/// What is counted of one resource.
+/// The books of one resource.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Books {
-    /// What the sum may not pass.
+    /// The limit of the sum.
     pub limit: Option<Amount>,
     /// The kind of what may be out.
     pub counted: Kind,
@@ -23,7 +23,7 @@ pub struct Books {
     pub changes_kind: bool,
     /// The sum as kept in passing, with the ghost, in millionths.
     pub total: u128,
-    /// What may be out under earlier leaders and is not known to whom.
+    /// The amount that may be out under earlier leaders to holders that are not known.
     pub ghost: Amount,
     /// When the last of that is over.
     pub ghost_until: Time,
@@ -31,18 +31,18 @@ pub struct Books {
     pub ghost_parts: Ghost,
     /// Whether more is out than the limit since that was cut.
     pub in_debt: bool,
-    /// What was granted since, in millionths.
+    /// The amount that was granted since, in millionths.
     pub since_cut: u128,
-    /// Who is charged.
+    /// The holders that are charged.
     pub children: Vec<ChildBook>,
 }
 
-/// What is counted of one holder.
+/// The book of one holder.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChildBook {
     /// Whether a client or a node.
     pub kind: HolderKind,
-    /// Who.
+    /// The holder.
     pub holder: String,
     /// Which life of it, if it says so.
     pub incarnation: Option<u64>,
@@ -50,11 +50,11 @@ pub struct ChildBook {
     pub charge: Amount,
     /// When the last of it ends.
     pub ends: Option<Time>,
-    /// What it wants, in units (a second).
+    /// The wants, in units (a second).
     pub wants: f64,
-    /// How many clients it stands for.
+    /// The number of clients that it stands for.
     pub weight: u64,
-    /// What is due to it.
+    /// The amount that is due to it.
     pub share: Amount,
     /// Grants that count.
     pub entries: usize,
@@ -69,7 +69,7 @@ impl Node {
         self.resources.get(resource).map(|resource| resource.books(now))
     }
 
-    /// What a successor must be told: at most so much is out.
+    /// The amounts that a successor must be told: no more is out.
     #[must_use]
     pub fn outstanding(&self, now: Time) -> BTreeMap<ResourceId, Amount> {
         let before = self.config.record.iter().flat_map(|record| {

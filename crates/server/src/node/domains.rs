@@ -11,7 +11,7 @@ use super::{Node, NodeStatus, Peer};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
 use crate::resource::Resource;
 
-/// What a node has to do with shared domains.
+/// The part of a node that has to do with shared domains.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
     place: Place,
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// What domains did at the other end.
+    /// Hears a report of what domains did at the other end.
     pub(super) fn on_domains(&mut self, now: Time, peer: Peer, report: Box<DomainReport>) {
         self.sharing.note(now, DomainEvent::Reported { peer, report });
     }

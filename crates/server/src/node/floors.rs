@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    /// What may be out of a resource, whether somebody has asked this leader for it or not.
+    /// The amount that may be out of a resource, whether somebody has asked this leader for it or not.
     fn out(&self, now: Time, id: &ResourceId) -> Amount {
         match self.resources.get(id) {
             Some(resource) => resource.outstanding(),

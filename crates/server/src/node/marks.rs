@@ -16,8 +16,8 @@ use crate::resource::{Resource, shows_earlier};
 // === impl Node ===
 
 impl Node {
-    /// What is to be written at `now`, if anything. There is nothing more before [`Node::on_marks`] has said what became of
-    /// it.
+    /// Returns the write that is due at `now`, if any. There is no other before [`Node::on_marks`] has told its
+    /// outcome.
     pub fn next_marks(&mut self, now: Time) -> Option<MarkWrite> {
         let mut marks = self.marks.take()?;
         let over = self.over(now);
@@ -120,7 +120,8 @@ impl Node {
         }
     }
 
-    /// What the mark of a resource has to allow for. Of one that nobody has asked for, what may be out from before.
+    /// The need that the mark of a resource has to allow for. Of a resource that nobody has asked for, it is what
+    /// may be out from before.
     pub(super) fn need(&self, now: Time, id: &ResourceId) -> Need {
         let settled =
             self.config.record.as_ref().is_some_and(|record| {
@@ -180,7 +181,7 @@ impl Node {
         Some(record.ghost(id, self.since, self.config.drift).at(now))
     }
 
-    /// What shows the lease that this node has from the one above, or that a leader before this one had.
+    /// The proof of the lease that this node has from the one above, or that a leader before this one had.
     fn proof(&self, id: &ResourceId) -> Option<Proof> {
         let own = self.parent.as_ref().and_then(|above| above.session().proof(id));
         own.or_else(|| self.config.record.as_ref()?.proofs.get(id).cloned())

@@ -27,7 +27,7 @@ pub(crate) struct Names {
     circle: Option<String>,
     /// Another process has the name of this one, says the node above.
     taken: bool,
-    /// Who reports under each name of a node below.
+    /// The lives that report under each name of a node below.
     below: BTreeMap<ClientId, Lives>,
     /// Requests of nodes that stand above this one, and why the last of them was refused.
     refused: u64,
@@ -199,7 +199,7 @@ impl Names {
         single
     }
 
-    /// What the node below of that name is told.
+    /// The notice for the node below of that name.
     pub(crate) fn notice(&self, name: &ClientId) -> NodeNotice {
         let name_taken = self.below.get(name).is_some_and(|lives| lives.are_two);
         NodeNotice { path: self.path(), name_taken }

@@ -30,7 +30,7 @@ pub(crate) struct Peers {
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     pub(crate) hello: Hello,
-    /// What is granted on it: resources with a listener.
+    /// The resources that are granted on it: those with a listener.
     pub(crate) attached: BTreeSet<ResourceId>,
     queue: VecDeque<Down>,
     /// A message is on its way out.
@@ -209,7 +209,7 @@ impl Stream {
     }
 }
 
-/// What was put off while a stream took nothing.
+/// The work that was put off while a stream took nothing.
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub(crate) resources: BTreeSet<ResourceId>,

@@ -6,14 +6,14 @@ use super::{NamesStatus, Node};
 use crate::resource::{Resource, ResourceStatus};
 use crate::token::Doubt;
 
-/// What to show.
+/// The choice of what to show.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StatusQuery {
     /// One resource only.
     pub resource: Option<String>,
-    /// How many resources, in the order of their names.
+    /// The number of resources to show, in the order of their names.
     pub resources: usize,
-    /// How many holders of each; not more than ten thousand in all.
+    /// The number of holders to show of each; not more than ten thousand in all.
     pub holders: usize,
 }
 
@@ -25,7 +25,7 @@ pub struct NodeStatus {
     pub node: String,
     /// The number of its reign.
     pub epoch: u64,
-    /// How long it has led, in seconds.
+    /// The time for which it has led, in seconds.
     pub leading_seconds: f64,
     /// Which edition of the configuration is in force; 0 if nobody counts them.
     pub config_version: u64,
@@ -33,9 +33,9 @@ pub struct NodeStatus {
     pub later_config: Option<u64>,
     /// Where it stands in the tree, and what is wrong with names.
     pub names: NamesStatus,
-    /// How many resources it keeps.
+    /// The number of resources that it keeps.
     pub resources_in_all: usize,
-    /// What has gone through its doors.
+    /// The tally of what has gone through its doors.
     pub tally: Tally,
     /// Those that were asked for.
     pub resources: Vec<ResourceRow>,
@@ -45,25 +45,26 @@ pub struct NodeStatus {
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "shell", derive(serde::Serialize))]
 pub struct ResourceRow {
-    /// Who has what. The capacity is what this node may hand out: of one below another, what its own lease allows.
+    /// The resource, and who has what of it. The capacity is what this node may hand out: of one below another,
+    /// what its own lease allows.
     #[cfg_attr(feature = "shell", serde(flatten))]
     pub resource: ResourceStatus,
-    /// How long the lease from the node above lasts if nothing more is heard of it, in seconds. Absent where the capacity
-    /// is configured.
+    /// The time for which the lease from the node above lasts if nothing more is heard of it, in seconds. Absent
+    /// where the capacity is configured.
     pub lease_ends_in_seconds: Option<f64>,
     /// All that may be out, in units a second or units: what holders are charged for, and the ghost.
     pub outstanding: f64,
-    /// What of it may be out under earlier leaders, and is not known to whom.
+    /// The part of it that may be out under earlier leaders to holders that are not known.
     pub ghost: f64,
     /// For how much longer that counts, in seconds.
     pub ghost_ends_in_seconds: f64,
-    /// What is written down for successors: no more is out. Absent where nothing is written.
+    /// The mark that is written down for successors: no more is out. Absent where nothing is written.
     pub mark: Option<f64>,
-    /// How many grants asked for something back.
+    /// The number of grants that asked for something back.
     pub recalls: u64,
 }
 
-/// What has gone through the doors since the start.
+/// The tally of what has gone through the doors since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "shell", derive(serde::Serialize))]
 pub struct Tally {
@@ -89,11 +90,11 @@ pub struct Tally {
     pub mark_writes: u64,
     /// Records that holders have shown not to be the last.
     pub records_distrusted: u64,
-    /// What has become of claims.
+    /// The outcomes of claims.
     pub claims: ClaimTally,
 }
 
-/// What has become of what holders showed from earlier reigns.
+/// The outcomes of what holders showed from earlier reigns.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "shell", derive(serde::Serialize))]
 pub struct ClaimTally {
@@ -124,7 +125,7 @@ impl Default for StatusQuery {
 // === impl Node ===
 
 impl Node {
-    /// Who has what.
+    /// The status: who has what.
     #[must_use]
     pub fn status(&self, now: Time, query: &StatusQuery) -> NodeStatus {
         let wanted = |id: &ResourceId| query.resource.as_ref().is_none_or(|wanted| wanted == id.as_str());
@@ -184,7 +185,7 @@ fn units(micros: u128) -> f64 {
 // === impl NodeStatus ===
 
 impl NodeStatus {
-    /// What a task of a node knows that does not lead it.
+    /// The status as it is known to a task of a node that does not lead it.
     #[must_use]
     pub fn of_nobody(node: &str, epoch: u64) -> NodeStatus {
         NodeStatus {

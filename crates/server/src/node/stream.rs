@@ -21,14 +21,14 @@ use crate::resource::{Renewal, shows_earlier};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Peer(u64);
 
-/// What comes out of a node.
+/// An output of a node.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Output {
     /// Send down a stream. Nothing more comes out for it until [`Node::ready`].
     Send {
         /// Which stream.
         peer: Peer,
-        /// What to send.
+        /// The message to send.
         down: Down,
     },
     /// The node has dropped the stream: end it after what was sent before.
@@ -40,7 +40,7 @@ pub enum Output {
     Parent(Action),
 }
 
-/// What comes from the node above.
+/// An input from the node above.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FromParent {
     /// The answer to ask `id`.
@@ -61,14 +61,14 @@ pub enum FromParent {
     Released {
         /// Its number.
         id: u64,
-        /// Who leads, if not the one asked.
+        /// The leader, if it is not the one asked.
         redirect: Option<Leader>,
     },
     /// Something came down stream `id`.
     Down {
         /// The number of the stream.
         id: u64,
-        /// What came.
+        /// The message.
         down: Down,
     },
     /// Stream `id` ended.
@@ -158,7 +158,7 @@ impl Node {
         }
     }
 
-    /// What came out for a stream last has left.
+    /// Notes that the last output for a stream has left.
     pub fn ready(&mut self, now: Time, peer: Peer) {
         let Some(noted) = self.peers.ready(peer) else { return };
         for id in &noted.resources {
@@ -251,7 +251,7 @@ impl Node {
             .min()
     }
 
-    /// How many streams are open.
+    /// The number of open streams.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.peers.len()

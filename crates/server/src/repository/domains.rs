@@ -6,10 +6,10 @@ use std::sync::Arc;
 use lessor_algorithms::tiers::Normalisation;
 use lessor_client::domain::Policies;
 
-/// What a template says about domains: clients enforce it, as the scope of the policies says.
+/// The part of a template about domains: clients enforce it, as the scope of the policies says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Domains {
-    /// What is delivered to clients.
+    /// The policies that are delivered to clients.
     pub policies: Arc<Policies>,
     /// In what it differs from what is written.
     pub changes: Vec<Change>,
@@ -20,7 +20,7 @@ pub struct Domains {
 pub struct Change {
     /// Which policy: `default`, or `"trial-*", policy 2`.
     pub policy: String,
-    /// What was made of it.
+    /// The change that was made to it.
     pub what: Normalisation,
 }
 

@@ -24,7 +24,7 @@ impl Fraction {
     /// All of it.
     pub const ALL: Fraction = Fraction(WHOLE);
 
-    /// What `field` says, to the millionth below.
+    /// Returns the fraction that `field` says, rounded down to the millionth.
     ///
     /// # Errors
     /// When that is not from 0 to 1.
@@ -38,7 +38,7 @@ impl Fraction {
         Err(Problem::Number { field, value, found, wanted: WANTED })
     }
 
-    /// So much of `amount`, rounded down.
+    /// This fraction of `amount`, rounded down.
     #[must_use]
     pub fn of(self, amount: Amount) -> Amount {
         let part = u128::from(amount.as_micros()) * u128::from(self.0) / u128::from(WHOLE);

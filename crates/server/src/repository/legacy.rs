@@ -5,30 +5,31 @@
 
 use std::time::Duration;
 
-/// What becomes of holders that draw no incarnation.
+/// The treatment of holders that draw no incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Legacy {
     /// Their reports are refused.
     Deny,
-    /// What they have counts until its lease has ended, as with everybody. One that is cut off and goes on regardless is
-    /// outside the promise from then on.
+    /// Capacity that they have counts until its lease has ended, as with everybody. A holder that is cut off and
+    /// goes on regardless is outside the promise from then on.
     #[default]
     Expire,
-    /// What they have counts until they are heard of again or give it back, and for `hold` at the longest. Their reports are
-    /// refused below another node, whose lease would end before.
+    /// Capacity that they have counts until they are heard of again or give it back, and for `hold` at the longest.
+    /// Their reports are refused below another node, whose lease would end before.
     Sticky {
         /// After so long without a word they are certainly dead. Not shorter than the lease.
         hold: Duration,
     },
 }
 
-/// How long what Doorman's clients have counts under [`Legacy::Sticky`] if nothing else is said.
+/// The time for which capacity that Doorman's clients have counts under [`Legacy::Sticky`] if nothing else is
+/// said.
 pub const LEGACY_HOLD: Duration = Duration::from_secs(3_600);
 
 // === impl Legacy ===
 
 impl Legacy {
-    /// How long a lease of `length` counts if nothing is heard of its holder.
+    /// The time for which a lease of `length` counts if nothing is heard of its holder.
     #[must_use]
     pub fn counted(self, length: Duration) -> Duration {
         match self {

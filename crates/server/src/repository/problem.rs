@@ -30,7 +30,7 @@ pub enum Field {
     Quantum,
     /// [`Template::legacy`].
     Legacy,
-    /// How long [`Legacy::Sticky`](super::Legacy::Sticky) holds.
+    /// The time for which [`Legacy::Sticky`](super::Legacy::Sticky) holds.
     LegacyHold,
     /// [`Template::legacy_max_fraction`].
     LegacyMaxFraction,
@@ -48,7 +48,7 @@ pub enum Field {
     Domains,
 }
 
-/// What is wrong with a template.
+/// A problem of a template.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Problem {
     /// The glob is malformed.
@@ -72,9 +72,9 @@ pub enum Problem {
         field: Field,
         /// The number.
         value: f64,
-        /// What is wrong with it: `is negative`.
+        /// The fault: `is negative`.
         found: &'static str,
-        /// What would be right.
+        /// The values that would be right.
         wanted: &'static str,
     },
     /// A lease would end before the client asks for the next.
@@ -100,31 +100,31 @@ pub enum Problem {
         field: Field,
         /// The time.
         value: Duration,
-        /// What is wrong with it: `is too short`.
+        /// The fault: `is too short`.
         found: &'static str,
-        /// What would be right.
+        /// The values that would be right.
         wanted: &'static str,
     },
     /// A turn would outlast the lease.
     #[error("quantum {quantum:?} is longer than lease_length {lease:?}; wanted no more than a lease")]
     QuantumLongerThanLease {
-        /// How long a turn lasts.
+        /// The length of a turn.
         quantum: Duration,
         /// The lease length.
         lease: Duration,
     },
-    /// What is cut off would count for less than a lease.
+    /// The capacity of a holder that is cut off would count for less than a lease.
     #[error("legacy_hold {hold:?} is shorter than lease_length {lease:?}; wanted at least a lease")]
     HoldShorterThanLease {
-        /// How long it counts.
+        /// The time for which it counts.
         hold: Duration,
         /// The lease length.
         lease: Duration,
     },
-    /// What is to outlast the lease would end before it.
+    /// A floor, which is to outlast the lease, would end before it.
     #[error("safe_lease {safe:?} is shorter than lease_length {lease:?}; wanted at least a lease")]
     SafeLeaseShorterThanLease {
-        /// How long a floor lasts.
+        /// The time for which a floor lasts.
         safe: Duration,
         /// The lease length.
         lease: Duration,

@@ -15,7 +15,8 @@ use super::{Fraction, Kind, Repository, SafeCapacity, Template};
 const LONGEST_LEASE: Duration = Duration::from_secs(20);
 /// Nor is it asked about less often.
 const LONGEST_REFRESH: Duration = Duration::from_secs(5);
-/// Who has a part for a turn has it for so long, or until it has brought two hits.
+/// The least length of a turn: a holder that has a part for a turn has it for this long, or until it has
+/// brought two hits.
 const LEAST_TURN: Duration = Duration::from_secs(1);
 
 // === impl Repository ===

@@ -13,44 +13,45 @@ use super::fraction::Fraction;
 use super::legacy::Legacy;
 use super::problem::{Field, Problem};
 
-/// What is configured for the resources whose names match a glob.
+/// The configuration of the resources whose names match a glob.
 ///
 /// Any value of this type can be made; a [`Repository`](super::Repository) takes only those that hold together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Template {
     /// Which resources.
     pub glob: Glob,
-    /// How much there is of each such resource, for all clients together; with [`Policy::Static`] for each of them.
+    /// The amount there is of each such resource, for all clients together; with [`Policy::Static`] for each of
+    /// them.
     pub capacity: Amount,
-    /// What a client falls back to for which nothing is reserved; of ours, only one that is told an amount or that there is no
-    /// limit. Where something is reserved, how much of that it asks for.
+    /// The amount that a client falls back to for which nothing is reserved; of ours, only one that is told an
+    /// amount or that there is no limit. Where something is reserved, the amount of it for which the client asks.
     pub safe_capacity: SafeCapacity,
     /// For people. May be empty.
     pub description: String,
     /// Units a second, or units in flight.
     pub kind: Kind,
-    /// How the capacity is shared.
+    /// The policy by which the capacity is shared.
     pub policy: Policy,
-    /// How long a lease lasts. Not shorter than the refresh interval.
+    /// The length of a lease. Not shorter than the refresh interval.
     pub lease_length: Duration,
-    /// How long a client waits until it asks again.
+    /// The time for which a client waits until it asks again.
     pub refresh_interval: Duration,
-    /// How long after its start a server hands out only what was out before. Zero: not at all.
+    /// The time after its start for which a server hands out only what was out before. Zero: no learning.
     pub learning: Duration,
     /// Of a gauge: how units that cannot be divided are taken in turns; absent: as [`Rotate::Fair`] says.
     pub rotate: Option<Rotate>,
     /// Of a gauge: how long a turn lasts; absent: a refresh interval.
     pub quantum: Option<Duration>,
-    /// What becomes of holders that draw no incarnation, as Doorman's clients do.
+    /// The treatment of holders that draw no incarnation, such as Doorman's clients.
     pub legacy: Legacy,
-    /// How much of the capacity all of them together may have.
+    /// The part of the capacity that all of them together may have.
     pub legacy_max_fraction: Fraction,
     /// Of a rate that is divided: how much of what nobody wants is lent to the nodes below and to clients, so that it is
     /// near to those who come to want it; absent: nine tenths of it.
     pub spare_to_nodes: Option<Fraction>,
     /// Of a rate that is divided: how much of the capacity is reserved for clients that reach no server, and leased apart.
     pub safe_fraction: Fraction,
-    /// How long a lease of that lasts; absent: an hour, or a lease where that is longer.
+    /// The length of a lease of that; absent: an hour, or a lease where that is longer.
     pub safe_lease: Option<Duration>,
     /// Whether equal shares are cut to powers of two, so that they change rarely. It is so with what is reserved, of which
     /// nobody has enough: without steps everybody's share would change with everyone who comes.
@@ -66,7 +67,8 @@ pub struct Template {
     pub domains: Option<Domains>,
 }
 
-/// What a client may use for ever, once its lease has ended and no server answers, and never more than that lease gave.
+/// The capacity that a client may use for ever, once its lease has ended and no server answers, and never more
+/// than that lease gave.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SafeCapacity {
     /// The capacity divided by the number of clients, for those that draw no incarnation, as Doorman's; others stop.
@@ -74,11 +76,11 @@ pub enum SafeCapacity {
     Dynamic,
     /// As much as it likes.
     Unlimited,
-    /// So much each; with nothing, clients stop.
+    /// This amount each; if it is zero, clients stop.
     Fixed(Amount),
 }
 
-/// What is counted.
+/// The kind of quantity that is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Kind {
     /// Units a second: queries, bytes.
@@ -98,7 +100,7 @@ const MAX_SECONDS: f64 = 365.0 * 86_400.0;
 /// Clocks and the wakeups of waiting tasks are no finer than this.
 const LEAST_BURST: Duration = Duration::from_millis(1);
 
-/// How long a floor lasts if nothing else is said.
+/// The time for which a floor lasts if nothing else is said.
 const SAFE_LEASE: Duration = Duration::from_secs(3_600);
 
 const UNITS_WANTED: &str = "a number from 0 to 18446744073709";
@@ -110,7 +112,7 @@ const SAFE_LEASE_WANTED: &str = "at most a year";
 const BURST_WANTED: &str = "at least 1ms, and no more than a lease";
 const LEARNING_WANTED: &str = "whole seconds from 0 (no learning) to 31536000 (a year)";
 
-/// How a lease is kept that brings less than a unit in the burst.
+/// The rule for leases that bring less than a unit in the burst.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SmallLeases {
     /// Each limiter saves one unit up: an attempt that does not wait finds it, and all clients together may pass a unit each in
@@ -124,12 +126,13 @@ pub enum SmallLeases {
 // === impl Template ===
 
 impl Template {
-    /// What is saved up if nothing else is said: enough for calls that come as they like, at 60 % of 200 a second all but one
-    /// in ten thousand; and the target sees at most 5 % more than the capacity in any one second.
+    /// The burst if nothing else is said: enough for calls that come as they like, at 60 % of 200 a second all but
+    /// one in ten thousand; and the target sees at most 5 % more than the capacity in any one second.
     pub const DEFAULT_BURST: Duration = Limiter::DEFAULT_BURST;
 
-    /// So much of each resource that `glob` matches: a rate, shared fairly by leases of a minute that are renewed every
-    /// five seconds. Nothing is out when a server starts, so that it need not learn.
+    /// Returns a template that gives `capacity` to each resource that `glob` matches: a rate, shared fairly by
+    /// leases of a minute that are renewed every five seconds. Nothing is out when a server starts, so that it need
+    /// not learn.
     #[must_use]
     pub fn new(glob: Glob, capacity: Amount) -> Template {
         Template {
@@ -173,15 +176,15 @@ impl Template {
         self.kind == Kind::Gauge || self.part.is_some()
     }
 
-    /// How units that cannot be divided are taken in turns, and how long a turn lasts; absent where there are none: of a
-    /// rate, and where the sum of all shares is not limited.
+    /// The way in which units that cannot be divided are taken in turns, and the length of a turn; absent where
+    /// there are no turns: of a rate without parts, and where the sum of all shares is not limited.
     #[must_use]
     pub fn turns(&self) -> Option<(Rotate, Duration)> {
         let quantum = self.quantum.unwrap_or(self.refresh_interval);
         self.has_turns().then(|| (self.rotate.unwrap_or(Rotate::Fair), quantum.max(LEAST_QUANTUM)))
     }
 
-    /// How much of what nobody wants is lent.
+    /// The fraction of unwanted capacity that is lent.
     #[must_use]
     pub fn spare(&self) -> Fraction {
         match self.kind == Kind::Rate && self.policy.is_bounded() {
@@ -190,13 +193,13 @@ impl Template {
         }
     }
 
-    /// How much of the capacity is reserved: what the floors of all clients together come to.
+    /// The part of the capacity that is reserved: the sum of the floors of all clients.
     #[must_use]
     pub fn reserved(&self) -> Amount {
         self.safe_fraction.of(self.capacity)
     }
 
-    /// How much of the capacity is shared by ordinary leases: what is not reserved.
+    /// The part of the capacity that ordinary leases share: all that is not reserved.
     #[must_use]
     pub fn shared(&self) -> Amount {
         self.capacity.saturating_sub(self.reserved())
@@ -208,7 +211,7 @@ impl Template {
         self.safe_fraction > Fraction::NONE
     }
 
-    /// How long a floor lasts.
+    /// The time for which a floor lasts.
     #[must_use]
     pub fn safe_lease(&self) -> Duration {
         self.safe_lease.unwrap_or(SAFE_LEASE.max(self.lease_length))
@@ -240,7 +243,8 @@ impl Template {
         })
     }
 
-    /// What holders are told that they may save up; nothing where there is nothing to be saved, or where parts say how much.
+    /// The burst that holders are told that they may save up; absent where there is nothing to be saved, or where
+    /// parts say how much.
     #[must_use]
     pub fn told_burst(&self) -> Option<Duration> {
         (self.kind == Kind::Rate && self.part.is_none())
@@ -314,7 +318,7 @@ impl Template {
         self.is_whole() && self.policy.is_bounded()
     }
 
-    /// What is wrong with how units are taken in turns.
+    /// The problems with how units are taken in turns.
     fn turn_problems(&self) -> Vec<Problem> {
         let given = [(Field::Rotate, self.rotate.is_some()), (Field::Quantum, self.quantum.is_some())];
         let given = given.into_iter().filter(|&(_, given)| given);
@@ -343,7 +347,7 @@ impl Template {
         }
     }
 
-    /// What is wrong with what is said about capacity that nobody wants.
+    /// The problem with what is said about capacity that nobody wants, if there is one.
     fn spare_problem(&self) -> Option<Problem> {
         let (found, wanted) = match self.kind {
             Kind::Gauge => ("is about rates, and this is a gauge", "kind: rate"),
@@ -354,7 +358,7 @@ impl Template {
         self.spare_to_nodes.filter(|_| misplaced).map(|_| problem)
     }
 
-    /// What is wrong with what is said about capacity that is reserved.
+    /// The problems with what is said about capacity that is reserved.
     fn floor_problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.reserves() {
@@ -381,7 +385,7 @@ impl Template {
         problems
     }
 
-    /// What is wrong with what may be saved up.
+    /// The problem with what may be saved up, if there is one.
     fn burst_problem(&self) -> Option<Problem> {
         let (found, wanted) = ("is about rates, and this is a gauge", "kind: rate");
         if self.kind == Kind::Gauge && self.small_leases.is_some() {
@@ -399,14 +403,14 @@ impl Template {
         Some(Problem::Time { field, value, found, wanted: BURST_WANTED })
     }
 
-    /// What is wrong with there being policies of domains.
+    /// The problem with there being policies of domains, if there is one.
     fn domains_problem(&self) -> Option<Problem> {
         let (found, wanted) = ("is about rates, and this is a gauge", "kind: rate");
         let misplaced = self.kind == Kind::Gauge && self.domains.is_some();
         misplaced.then_some(Problem::Misplaced { field: Field::Domains, found, wanted })
     }
 
-    /// What is wrong with what is said about Doorman's clients.
+    /// The problems with what is said about Doorman's clients.
     fn legacy_problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         match self.legacy {

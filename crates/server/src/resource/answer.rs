@@ -15,10 +15,12 @@ use crate::mutation::Mutation;
 use crate::repository::{Kind, SafeCapacity};
 use crate::token::{Content, PolledLease};
 
-/// How soon Doorman's clients are told to come back when something waits for them: they poll by a timer only.
+/// The time after which Doorman's clients are told to come back when something waits for them: they poll by a
+/// timer only.
 pub(crate) const SOON: Duration = Duration::from_secs(1);
 
-/// How soon our own clients are told to come back when what they wait for takes no longer than a write.
+/// The time after which our own clients are told to come back when what they wait for takes no longer than a
+/// write.
 pub(crate) const PROMPT: Duration = Duration::from_millis(100);
 
 /// When the holder should come back.
@@ -38,7 +40,7 @@ pub(crate) struct Reply {
     pub(crate) grant: Grant,
     /// When to ask again, if more is due to the holder than there was room for, or soon will be.
     pub(crate) retry: Option<Duration>,
-    /// What a stream remembers of it.
+    /// The part of it that a stream remembers.
     pub(super) told: Told,
 }
 
@@ -112,7 +114,7 @@ impl Resource {
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
-    /// How long a lease would be that counts from the last report of the child at `slot`; nothing if it would be over.
+    /// The length of a lease that counts from the last report of the child at `slot`; absent if it would be over.
     pub(super) fn length(&self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
         let child = self.children.at(slot);
         let full = match child.provisional {
@@ -192,7 +194,7 @@ impl Resource {
         }
     }
 
-    /// What is due to the child at `slot`, with its loan.
+    /// The amount that is due to the child at `slot`, with its loan.
     pub(super) fn target(&self, now: Time, slot: Slot) -> Amount {
         let due = self.due(now, slot);
         if self.children.at(slot).withdrawn || self.changes_kind || self.is_learning(now) {
@@ -201,7 +203,7 @@ impl Resource {
         self.with_loan(slot, due)
     }
 
-    /// What is due to the child at `slot`, whatever is lent.
+    /// The amount that is due to the child at `slot`, whatever is lent.
     pub(super) fn due(&self, now: Time, slot: Slot) -> Amount {
         let child = self.children.at(slot);
         if child.withdrawn || self.changes_kind {
@@ -217,7 +219,8 @@ impl Resource {
         share.max(self.kept(slot))
     }
 
-    /// What it was granted last on its stream, if that is as good as `target`: nobody has to hear of a rounding.
+    /// The last grant of the child on its stream if that is as good as `target`, and else `target`: nobody has to
+    /// hear of a rounding.
     fn steady(&self, slot: Slot, target: Amount) -> Amount {
         let last = self.children.at(slot).account.last().map(|last| last.amount);
         let told = self.streaming.told(slot).is_some();
@@ -240,8 +243,8 @@ impl Resource {
         demands.iter().map(share).sum()
     }
 
-    /// What the child at `slot` is told to fall back to, in units. Where something is reserved that is a lease of its own, and
-    /// those who know of it are told how much to ask for, if that is limited.
+    /// The amount that the child at `slot` is told to fall back to, in units. Where something is reserved that is a
+    /// lease of its own, and those who know of it are told how much to ask for, if that is limited.
     fn advice(&self, slot: Slot) -> Option<f64> {
         let child = self.children.at(slot);
         let floor = match self.terms.safe_capacity {
@@ -258,9 +261,10 @@ impl Resource {
         !child.incarnated || is_asked_for
     }
 
-    /// What clients are told to fall back to, in units: -1 is without limit. It may be used for ever once they are cut
-    /// off, and nothing is reserved for it: it lies outside the promise that the sum stays within the capacity. Where
-    /// something is reserved for others, it is no more than what one of them would have of that.
+    /// The amount that clients are told to fall back to, in units: -1 is without limit. It may be used for ever
+    /// once they are cut off, and nothing is reserved for it: it lies outside the promise that the sum stays within
+    /// the capacity. Where something is reserved for others, it is no more than what one of them would have of
+    /// that.
     pub(super) fn safe_capacity(&self) -> f64 {
         match self.terms.safe_capacity {
             SafeCapacity::Dynamic => {

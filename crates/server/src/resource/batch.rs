@@ -67,7 +67,7 @@ impl Batch {
         (usize::MAX, need)
     }
 
-    /// So many recalls were made, which bring `amount`.
+    /// Notes `count` recalls that were made, which bring `amount`.
     pub(super) fn recalled(&mut self, count: usize, amount: Amount) {
         if self.open == Amount::ZERO {
             self.credit = self.credit.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));

@@ -14,7 +14,7 @@ use crate::ledger::Account;
 use crate::repository::Template;
 use crate::token::PollerLife;
 
-/// What a holder showed that was not charged for what it showed.
+/// The value of `heard` for a holder that was not charged for what it showed.
 const NOTHING_SHOWN: u64 = u64::MAX;
 
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Child {
     pub(crate) session: u64,
     /// The reign in which that session began; 0 if `incarnated`.
     pub(crate) born: u64,
-    /// What it is charged for.
+    /// The account of what it is charged for.
     pub(crate) account: Account,
     pub(crate) demands: Demands,
     /// Of one that draws an incarnation the greatest report id heard, as wants of older reports are out of date; of
@@ -39,7 +39,7 @@ pub(crate) struct Child {
     /// Where it stands in the agenda.
     pub(crate) due: Tick,
     pub(crate) kind: HolderKind,
-    /// How often the numbers of grants have come to their end.
+    /// The number of times that the numbers of grants have come to their end.
     round: u8,
     pub(crate) incarnated: bool,
     /// Another life of the same id has appeared since.
@@ -50,11 +50,11 @@ pub(crate) struct Child {
     pub(crate) provisional: bool,
     /// It was charged for what it has from an earlier leader, which happens once.
     pub(crate) claimed: Claimed,
-    /// What it knows of domains.
+    /// Its knowledge of domains.
     pub(crate) knows: Knows,
 }
 
-/// How much of what a holder has from an earlier leader it was charged for.
+/// The part of what a holder has from an earlier leader for which it was charged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Claimed {
     /// It has not claimed anything.
@@ -76,7 +76,7 @@ pub(crate) enum Knows {
     Others,
 }
 
-/// What a holder wants: nearly always one demand, from a node one a band.
+/// The demands of a holder: nearly always one; from a node, one for each band.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Demands {
     One {
@@ -94,7 +94,7 @@ pub(crate) struct Several(Vec<Demand>);
 // === impl Child ===
 
 impl Child {
-    /// What identifies it among all holders of the resource.
+    /// Whether it is the holder with this identity among all holders of the resource.
     pub(crate) fn is(&self, kind: HolderKind, name: &str, life: PollerLife, incarnated: bool) -> bool {
         self.poller_life() == life && self.incarnated == incarnated && self.is_life_of(kind, name)
     }
@@ -156,8 +156,8 @@ impl Child {
         true
     }
 
-    /// What it is granted next in reign `epoch` is above what it shows that it has adopted. Nobody is believed to have been
-    /// granted half of all there are, or one who lies could use them up.
+    /// Numbers its next grant in reign `epoch` above the one that it shows that it has adopted. Nobody is believed
+    /// to have been granted half of all numbers there are, or one who lies could use them up.
     pub(crate) fn go_on_after_shown(&mut self, report: &Report, epoch: u64) {
         let shown = report.has.as_ref().and_then(|has| has.order).filter(|order| order.epoch == epoch);
         if let Some(order) = shown {

@@ -24,7 +24,7 @@ pub(crate) struct Children {
     lines: BTreeMap<Slot, u64>,
 }
 
-/// What a request says about which life of its id it comes from.
+/// The life of its id from which a request says that it comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Life<'a> {
     /// The incarnation that our clients send, and nodes that nobody has preceded.
@@ -40,7 +40,7 @@ pub(crate) enum Life<'a> {
     New,
 }
 
-/// Who asks.
+/// The holder that asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holder<'a> {
     pub(crate) kind: HolderKind,

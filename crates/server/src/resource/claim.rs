@@ -86,8 +86,8 @@ pub(super) fn origin(epoch: u64, config: &NodeConfig) -> Origin {
 // === impl Resource ===
 
 impl Resource {
-    /// What a holder has from an earlier reign is charged to it: out of what is known to be out, or while learning as far
-    /// as the capacity goes.
+    /// Charges a holder for what it has from an earlier reign: out of what is known to be out, or while learning as
+    /// far as the capacity goes.
     pub(super) fn claim(&mut self, now: Time, slot: Slot, has: &Has, held: Option<Amount>, reign: Reign<'_>) {
         if has.order.is_some_and(|order| order.epoch == reign.config.epoch) {
             return;
@@ -157,10 +157,10 @@ impl Resource {
             && !reign.config.rules.lack(Mutation::ClaimAfterShown)
     }
 
-    /// What a holder shows of an earlier reign says more than what it has: leases were granted for so long. While the server
-    /// learns it goes on for as long as others like it may last. A node below another one leaves the holder what it cannot claim,
-    /// which that one charges to a leader before this one: also where the record says that nothing is out, as it says so of its
-    /// own line of succession.
+    /// Looks at the length of the lease that a holder shows of an earlier reign. While the server learns, it goes
+    /// on for as long as others like it may last. A node below another one leaves the holder what it cannot claim,
+    /// which that one charges to a leader before this one: also where the record says that nothing is out, as it
+    /// says so of its own line of succession.
     pub(super) fn look_at(&mut self, now: Time, slot: Slot, has: &Has, reign: Reign<'_>) {
         let earlier =
             has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < reign.config.epoch);
@@ -240,7 +240,7 @@ impl Resource {
         self.room = Amount::ZERO;
     }
 
-    /// Whom a token of the child is for.
+    /// The bearer of a token of the child.
     pub(super) fn bearer<'a>(&'a self, child: &'a Child, config: &'a NodeConfig) -> Bearer<'a> {
         Bearer {
             node: &config.name,
@@ -251,7 +251,7 @@ impl Resource {
         }
     }
 
-    /// What a claimant may keep of its claim, as nobody else would have it if it was given up.
+    /// The part of its claim that a claimant may keep, as nobody else would have it if it was given up.
     pub(super) fn kept(&self, slot: Slot) -> Amount {
         let Some(&kept) = self.deferred.get(&slot) else { return Amount::ZERO };
         let wants = self.children.at(slot).demands.wants();
@@ -262,7 +262,8 @@ impl Resource {
         kept.min(Amount::from_f64(wants))
     }
 
-    /// What claimants give up from here on is free: everything from before has ended.
+    /// Ends the deferral of claims: the part that claimants give up from here on is free, as everything from before
+    /// has ended.
     pub(super) fn end_deferral(&mut self) {
         if self.deferred.is_empty() {
             return;

@@ -33,7 +33,7 @@ impl Resource {
         }
     }
 
-    /// What goes along with the next grant to the holder at `slot`.
+    /// Returns the policies of domains to go along with the next grant to the holder at `slot`.
     pub(super) fn tell_of_domains(&mut self, slot: Slot) -> Option<Arc<wire::DomainPolicies>> {
         let child = self.children.at_mut(slot);
         if child.knows != Knows::Others {

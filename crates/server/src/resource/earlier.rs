@@ -16,7 +16,7 @@ use super::slab::Slot;
 use super::{Reign, Resource};
 use crate::mutation::Mutation;
 
-/// What the leaders of a node below had before the one that is heard now.
+/// The holdings of the leaders of a node below before the one that is heard now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Earlier {
     /// When that one was first heard.
@@ -33,8 +33,8 @@ const TOLD_FOR: u32 = 2;
 // === impl Resource ===
 
 impl Resource {
-    /// How long that lasts at the most which leaders before the one at `slot` had, to be told at `now`; nothing if that is not
-    /// known for certain.
+    /// Returns the longest time for which the holdings of leaders before the one at `slot` last, to be told at
+    /// `now`; nothing if that is not known for certain.
     pub(super) fn tell_earlier(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
         let (here, rules) = (self.earlier_here?, reign.config.rules);
         let is_certain = |heard: Time| heard <= reign.led || rules.lack(Mutation::EarlierUnconfirmed);

@@ -22,7 +22,7 @@ pub(super) const SLICE: usize = 64;
 /// The part of the tolerance by which a recall goes below a share: less than all of it, so that it is not fed back.
 const DIP: f64 = 0.9;
 
-/// What a turn has done.
+/// The work that a turn has done.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Turn {
     /// Grants that were made.
@@ -71,7 +71,7 @@ impl Resource {
         self.shortage.set(slot, missing);
     }
 
-    /// What the holder at `slot` misses of its share, if that is more than `tolerance` of it.
+    /// The amount that the holder at `slot` misses of its share, if that is more than `tolerance` of it.
     fn missing(&self, now: Time, slot: Slot, tolerance: f64) -> Amount {
         if self.terms.is_whole() || !self.shares.policy().is_bounded() || self.is_learning(now) {
             return Amount::ZERO;
@@ -114,8 +114,8 @@ impl Resource {
         Turn { told: turn.told + recalled.told, tries: turn.tries + recalled.tries }
     }
 
-    /// What is free beside what others miss who are in line: nobody passes them for having just been heard. Without limit
-    /// where nobody else is.
+    /// The capacity that is free beside what others miss who are in line: nobody passes them for having just been
+    /// heard. Without limit where nobody else is.
     pub(super) fn free_beside(&self, slot: Slot) -> Amount {
         match self.shortage.of_others(slot) {
             Amount::ZERO => Amount::MAX,

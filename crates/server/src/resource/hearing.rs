@@ -217,7 +217,7 @@ impl Resource {
     }
 }
 
-/// What `report` says is wanted. A peak is no part of it.
+/// The demands that `report` states. A peak is no part of them.
 fn demands(report: &Report, reign: Reign<'_>) -> Demands {
     let mut bands = report.bands.clone();
     if reign.config.rules.lack(Mutation::PeakTakesShare)
@@ -228,8 +228,8 @@ fn demands(report: &Report, reign: Reign<'_>) -> Demands {
     Demands::from_bands(&bands)
 }
 
-/// Who sends `report`, and which life of it. A token tells that under every leader: two processes of one id may show the
-/// same amount.
+/// The holder that sends `report`, and its life. A token tells the life under every leader: two processes of
+/// one id may show the same amount.
 pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, config: &NodeConfig) -> Holder<'a> {
     let life = match (ask.incarnation, &report.has) {
         (Some(incarnation), _) => life(ask.kind, ask.line, incarnation, config.rules),
@@ -252,7 +252,7 @@ pub(crate) fn life<'a>(kind: HolderKind, line: Option<u64>, incarnation: u64, ru
     }
 }
 
-/// What a report promises: to use no more than so much under all grants up to that one.
+/// The promise of a report: a grant, and the most that is used under all grants up to that one.
 fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> {
     let has = report.has.as_ref()?;
     let held = report.held.unwrap_or(has.capacity);

@@ -21,7 +21,7 @@ use crate::repository::{Fraction, Legacy, Template};
 /// All of them together.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Crowd {
-    /// What they are charged for, in millionths.
+    /// The amount that they are charged for, in millionths.
     lent: u128,
     /// The shares of their part of the capacity; absent if that is all of it.
     part: Option<Box<Shares>>,
@@ -97,8 +97,8 @@ impl Resource {
         self.legacy.part = Some(Box::new(part));
     }
 
-    /// What is due to the holder at `slot`, to which `target` of all there is would be due, and the most that may be granted to
-    /// it.
+    /// The amount due to the holder at `slot`, to which `target` of the whole would be due, and the most that may
+    /// be granted to it.
     pub(super) fn within_part(&self, slot: Slot, target: Amount) -> (Amount, Amount) {
         let child = self.children.at(slot);
         let Some(part) = self.legacy.part.as_ref().filter(|_| !child.incarnated) else {
@@ -118,7 +118,7 @@ impl Resource {
         }
     }
 
-    /// What is charged to a holder, which draws an incarnation or not, has changed; `before` was lent to all before that.
+    /// Notes a change of the charge of a holder, `incarnated` or not; `before` was lent to all before that.
     pub(super) fn note_lent(&mut self, incarnated: bool, before: u128) {
         if !incarnated {
             self.legacy.lent = self.legacy.lent + self.ledger.lent() - before;

@@ -190,7 +190,7 @@ impl Resource {
         Some((has, lease))
     }
 
-    /// What the token says that a poller shows, if it is believed.
+    /// The content of the token that a poller shows, if it is believed.
     fn opened(&mut self, ask: &Ask, has: &Has, config: &NodeConfig) -> Option<PolledLease> {
         let opened = match &config.keys {
             Some(keys) => keys.open_poller(&self.poller(ask.kind, ask.holder.as_str(), config), &has.token),

@@ -28,7 +28,7 @@ use crate::repository::Kind;
 const LEAST_PACE: Duration = Duration::from_micros(200);
 /// The same while a batch gathers.
 const GATHERING_PACE: Duration = Duration::from_millis(1);
-/// What one grant adds to that, and one holder that was looked at.
+/// The time that one grant adds to that, and one holder that was looked at.
 const PACE_PER_GRANT: Duration = Duration::from_micros(20);
 const PACE_PER_LOOK: Duration = Duration::from_micros(1);
 
@@ -41,7 +41,7 @@ const LEAST_KEPT: f64 = 1e-3;
 /// For so long a grant and a report may have crossed.
 const CROSSING: Duration = Duration::from_secs(1);
 
-/// What has come of a heartbeat for one resource.
+/// The outcome of a heartbeat for one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Renewal {
     /// The last grant lasts longer.
@@ -191,7 +191,7 @@ impl Resource {
         }
     }
 
-    /// What is due to the holder at `slot`, as a grant for its stream; nothing if nothing can be granted.
+    /// Grants the holder at `slot` the amount due to it, for its stream; nothing if nothing can be granted.
     pub(crate) fn grant_anew(
         &mut self,
         now: Time,
@@ -237,7 +237,7 @@ impl Resource {
         self.streaming.rank(slot, rank);
     }
 
-    /// What the holder at `slot` was granted last, or less if it has promised less since.
+    /// The amount that the holder at `slot` was granted last, or less if it has promised less since.
     pub(super) fn holds(&self, slot: Slot) -> Amount {
         self.children.at(slot).account.last().map_or(Amount::ZERO, |entry| entry.amount)
     }
@@ -284,7 +284,8 @@ impl Resource {
         self.children.schedule(slot, &self.terms);
     }
 
-    /// How long the last grant would last from the last report on, if there is nothing to change about it.
+    /// The time for which the last grant would last from the last report on, if there is nothing to change about
+    /// it.
     fn extendable(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
         let told = self.streaming.told(slot)?;
         let last = *self.children.at(slot).account.last()?;
@@ -393,7 +394,7 @@ impl Resource {
     }
 }
 
-/// What has come of a heartbeat for one resource, and the grant to be sent if it is a new one.
+/// The outcome of a heartbeat for one resource, and the grant to be sent if it is a new one.
 #[derive(Debug)]
 pub(crate) struct Renewed {
     pub(crate) renewal: Renewal,

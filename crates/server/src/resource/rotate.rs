@@ -30,9 +30,9 @@ use crate::repository::{Kind, Template};
 
 /// With so many holders every change is looked at when it happens.
 const FEW: usize = 100;
-/// What each of more holders adds to the time between two looks.
+/// The time that each further holder adds between two looks.
 const PACE_PER_HOLDER: Duration = Duration::from_micros(1);
-/// What is within this of a whole number of parts counts as that.
+/// The distance from a whole number of parts that still counts as whole.
 const NEARLY_WHOLE: f64 = 1e-6;
 /// Nobody is told to come back sooner for the next turn.
 const SOONEST_RETURN: Duration = Duration::from_millis(50);
@@ -68,7 +68,7 @@ struct Seat {
     extra: bool,
 }
 
-/// What is due to one holder, as far as units cannot be divided.
+/// The claim of one holder, as far as units cannot be divided.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     slot: Slot,
@@ -248,14 +248,14 @@ impl Resource {
         }
     }
 
-    /// What is due to the holder at `slot` of a gauge that is shared.
+    /// The amount due to the holder at `slot` of a gauge that is shared.
     pub(super) fn whole_units(&self, slot: Slot) -> Amount {
         let (whole, fraction) = self.parts(self.children.at(slot));
         let extra = fraction > 0.0 && self.rota.has_extra(slot);
         self.units(whole.saturating_add(extra.into()))
     }
 
-    /// So many units, as an amount.
+    /// The given number of units, as an amount.
     fn units(&self, units: u64) -> Amount {
         Amount::from_micros(self.terms.grain().as_micros().saturating_mul(units))
     }

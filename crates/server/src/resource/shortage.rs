@@ -10,7 +10,7 @@ use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
 
-/// What a recall brings is waited for as long as this; then others are asked.
+/// The longest wait for the yield of a recall; then others are asked.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Those who are short of their share, and what is on its way back.
@@ -21,11 +21,12 @@ pub(super) struct Shortage {
     line: BTreeSet<(u32, u64, Slot)>,
     /// By what they miss, in millionths.
     by_amount: BTreeSet<(u64, Slot)>,
-    /// Who has come so far.
+    /// The number of those who have come so far.
     joined: u64,
     /// All of it.
     sum: u128,
-    /// What those who were recalled are charged for beyond that, and since when.
+    /// The time of each recall, and the amount, in millionths, that the holder is charged for beyond its last
+    /// grant.
     recalls: BTreeMap<Slot, (Time, u64)>,
     /// All of it.
     coming: u128,
@@ -33,7 +34,7 @@ pub(super) struct Shortage {
     order: VecDeque<(Time, Slot)>,
 }
 
-/// What a holder misses.
+/// The amount that a holder misses.
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     /// In millionths.
@@ -63,18 +64,18 @@ impl Shortage {
         self.by_amount.last().copied()
     }
 
-    /// What is missing in all, in millionths.
+    /// The amount that is missing in all, in millionths.
     pub(super) fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// What others miss than the holder at `slot`.
+    /// The amount that others miss than the holder at `slot`.
     pub(super) fn of_others(&self, slot: Slot) -> Amount {
         let own = self.missing.get(&slot).map_or(0, |missing| missing.amount);
         Amount::from_micros(u64::try_from(self.sum - u128::from(own)).unwrap_or(u64::MAX))
     }
 
-    /// What was recalled and is on its way, in millionths.
+    /// The amount that was recalled and is on its way, in millionths.
     pub(super) fn coming(&self) -> u128 {
         self.coming
     }

@@ -31,21 +31,21 @@ const SLICE: usize = 64;
 /// Thousandths of a unit, in which what peaks exceed wants by is squared and summed.
 const MILLI: f64 = 1e3;
 
-/// Who may be lent something, and who has a loan.
+/// The holders that may be lent something, and those that have a loan.
 #[derive(Clone, Debug)]
 pub(super) struct Lending {
-    /// What is claimed on top of the wants. The capacity is what may be lent.
+    /// The claims on top of the wants. Their capacity is the amount that may be lent.
     claims: Shares,
     borrowers: BTreeMap<Slot, Borrower>,
     /// Those who have a loan: by how much of it is not claimed, and by how much it is, per weight.
     loans: BTreeSet<(u64, u64, Slot)>,
     /// The peaks that were stated.
     peaks: BTreeMap<Slot, f64>,
-    /// What nobody wants.
+    /// The part of the capacity that nobody wants.
     spare: Amount,
     /// All loans together, in millionths.
     out: u128,
-    /// What borrowers are charged for beyond what they were granted last, in millionths: recalls under way.
+    /// The amount that borrowers are charged for beyond their last grants, in millionths: recalls under way.
     coming: u128,
     /// The squares of what each peak exceeds the wants by, in thousandths, summed.
     spread: u128,
@@ -53,9 +53,9 @@ pub(super) struct Lending {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Borrower {
-    /// What it claims on top of its wants, and how many clients it stands for.
+    /// Its claim on top of its wants, and the number of clients that it stands for.
     claim: Demand,
-    /// What it was granted last beyond its wants.
+    /// The amount that it was granted last beyond its wants.
     loan: Amount,
     coming: Amount,
     /// In thousandths of a unit.
@@ -94,7 +94,7 @@ impl Lending {
         self.set(slot, None);
     }
 
-    /// What the holder at `slot` has beyond its wants, if something may be lent to it.
+    /// The amount that the holder at `slot` has beyond its wants, if something may be lent to it.
     pub(super) fn loan(&self, slot: Slot) -> Option<Amount> {
         self.borrowers.get(&slot).map(|borrower| borrower.loan)
     }
@@ -124,14 +124,14 @@ impl Lending {
         }
     }
 
-    /// What of the spare may be lent to `borrower` while that is all that is lent.
+    /// The part of the spare that may be lent to `borrower` while that is all that is lent.
     fn part(&self, borrower: &Borrower) -> Amount {
         let rest = (self.claims.capacity() - self.claims.wants()).max(0.0);
         let evenly = rest * f64::from(borrower.claim.weight) / self.claims.weight().max(1) as f64;
         Amount::from_f64(self.claims.share(&borrower.claim) + evenly)
     }
 
-    /// What is to be kept free.
+    /// The amount to be kept free.
     fn kept(&self) -> Amount {
         self.spare.saturating_sub(Amount::from_f64(self.claims.capacity()))
     }
@@ -143,7 +143,7 @@ impl Lending {
         self.spare.saturating_sub(others)
     }
 
-    /// How much is to be recalled: down to what may be lent, if there is need.
+    /// The amount to be recalled: down to what may be lent, if there is need.
     fn need(&self) -> Amount {
         let half = Amount::from_micros(self.kept().as_micros() / 2);
         let free = self.free_for(Amount::ZERO);
@@ -219,7 +219,7 @@ impl Resource {
         self.lending.claims.set_capacity(may.as_f64());
     }
 
-    /// What is due to the child at `slot` whose share is so much: that, and its loan.
+    /// The amount due to the child at `slot`, which has that share: the share, and its loan.
     pub(super) fn with_loan(&self, slot: Slot, share: Amount) -> Amount {
         let lending = &self.lending;
         let Some(borrower) = lending.borrowers.get(&slot) else { return share };

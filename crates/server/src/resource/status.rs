@@ -22,15 +22,15 @@ pub struct ResourceStatus {
     pub kind: &'static str,
     /// The name of the algorithm, as in the configuration.
     pub algorithm: &'static str,
-    /// What may be handed out, in units a second or units.
+    /// The amount that may be handed out, in units a second or units.
     pub capacity: f64,
-    /// What is charged to holders.
+    /// The amount that is charged to holders.
     pub leased: f64,
-    /// What all of them want together.
+    /// The amount that all of them want together.
     pub wants: f64,
-    /// How many hold or want some of it.
+    /// The number of those that hold or want some of it.
     pub clients: usize,
-    /// How many clients they stand for.
+    /// The number of clients that they stand for.
     pub subclients: u64,
     /// Whether only what was out before the start is handed out.
     pub learning: bool,
@@ -38,15 +38,15 @@ pub struct ResourceStatus {
     pub learning_ends_in_seconds: f64,
     /// Whether more is out than a lowered capacity allows.
     pub in_debt: bool,
-    /// What passes the capacity without a cut that explains it: 0.
+    /// The excess over the capacity without a cut that explains it: 0.
     pub overcommitment: f64,
-    /// What clients fall back to without a server: -1 is without limit.
+    /// The capacity that clients fall back to without a server: -1 is without limit.
     pub safe_capacity: f64,
     /// That of all of them together, which nothing is reserved for; absent without limit.
     pub safe_capacity_out: Option<f64>,
-    /// How often a life of a client id went on reporting after another had appeared.
+    /// The number of times that a life of a client id went on reporting after another had appeared.
     pub duplicate_client_ids: u64,
-    /// What clients tell each other of its domains; absent if they do not.
+    /// The status of the exchange between clients about its domains; absent if there is none.
     pub domains: Option<DomainsStatus>,
     /// Those who hold it, as many as were asked for.
     pub holders: Vec<HolderStatus>,
@@ -62,18 +62,19 @@ pub struct HolderStatus {
     pub kind: &'static str,
     /// Which life of the id.
     pub session: String,
-    /// What it is charged for: the most that it may use.
+    /// The amount that it is charged for: the most that it may use.
     pub has: f64,
-    /// What it wants.
+    /// The amount that it wants.
     pub wants: f64,
-    /// What is due to it.
+    /// The amount due to it.
     pub share: f64,
-    /// How the two compare: `settled`, `gives back` until it has acknowledged its share, `waits` until others have,
-    /// `borrows` what nobody wants, `keeps` while the resource is learning, or `gone` when another life of the id has taken its place.
+    /// The charge as compared with the share: `settled`, `gives back` until it has acknowledged its share, `waits`
+    /// until others have, `borrows` what nobody wants, `keeps` while the resource is learning, or `gone` when
+    /// another life of the id has taken its place.
     pub state: &'static str,
     /// The greatest of its priorities.
     pub priority: i64,
-    /// How many clients it stands for.
+    /// The number of clients that it stands for.
     pub subclients: u64,
     /// When the last of what it is charged for ends, in seconds from now.
     pub ends_in_seconds: f64,
@@ -86,7 +87,8 @@ pub struct HolderStatus {
 // === impl Resource ===
 
 impl Resource {
-    /// Who holds how much, with at most `holders` of them one by one: those with the most first, of the first `rank`.
+    /// The status of the resource, with at most `holders` of its holders one by one: those with the most first, of
+    /// the first `rank`.
     pub(crate) fn status(&self, now: Time, holders: usize, rank: usize) -> ResourceStatus {
         let safe = self.safe_capacity();
         let advised = self.children.iter().filter(|child| self.is_advised(child)).count();
@@ -120,7 +122,7 @@ impl Resource {
         }
     }
 
-    /// Who is charged for what, one by one.
+    /// The books of the children, one by one.
     pub(crate) fn child_books(&self, now: Time) -> Vec<ChildBook> {
         let book = |(slot, child): (Slot, &Child)| ChildBook {
             kind: child.kind,

@@ -16,10 +16,10 @@ use super::Resource;
 /// A level that misses a step by less is that step: sums of steps are divided again.
 const NEARLY: f64 = 1.0 + 1e-6;
 
-/// So much of what the next step takes has to be there before it is taken.
+/// The multiple of the need of the next step that has to be there before it is taken.
 const AMPLE: f64 = 1.25;
 
-/// How a level becomes a step.
+/// The rounding of a level to a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rounding {
     Below,
@@ -29,7 +29,7 @@ enum Rounding {
 // === impl Resource ===
 
 impl Resource {
-    /// What one subclient of `priority` gets at the most; nothing where that is not how it is shared.
+    /// The most that one subclient of `priority` gets; nothing where that is not how it is shared.
     pub(super) fn level(&self, priority: i64) -> Option<f64> {
         let level = self.shares.level(priority)?;
         if !self.terms.in_steps {
@@ -50,7 +50,7 @@ impl Resource {
         }
     }
 
-    /// What would be handed out if there were as much as that takes, in units.
+    /// The amount that would be handed out if there were as much as that takes, in units.
     pub(super) fn wanted(&self) -> f64 {
         let wants = self.shares.wants();
         if !self.terms.in_steps {

@@ -60,13 +60,13 @@ struct Ranks {
     full: BTreeSet<(u64, Slot)>,
 }
 
-/// What decides where a client stands.
+/// The criteria that decide where a client stands.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Rank {
     pub(crate) priority: i64,
     pub(crate) weight: u32,
     pub(crate) wants: Amount,
-    /// What it was granted last, or less if it has promised less since.
+    /// The amount that it was granted last, or less if it has promised less since.
     pub(crate) holds: Amount,
 }
 
@@ -239,7 +239,7 @@ impl Streaming {
         self.ranks.keys().map(|&Reverse(priority)| priority).collect()
     }
 
-    /// How the holder at `slot` is ranked, if it is.
+    /// The rank of the holder at `slot`, if it has one.
     pub(crate) fn rank_of(&self, slot: Slot) -> Option<Rank> {
         self.listeners.get(&slot)?.rank
     }

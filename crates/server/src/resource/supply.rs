@@ -37,7 +37,7 @@ pub(super) enum Supply {
         opens: Time,
         /// Until when the node above is not asked, unless most of the ghost is claimed before.
         silent_until: Time,
-        /// What is left of the ghost when it is.
+        /// The rest of the ghost at which most of it counts as claimed.
         unclaimed: Amount,
     },
 }
@@ -59,10 +59,11 @@ impl Supply {
         }
     }
 
-    /// How long a lease of `length` may be that counts from `basis`; nothing if there is nothing to hand out.
+    /// The length that a lease of `length`, counted from `basis`, may have; nothing if there is nothing to hand
+    /// out.
     ///
-    /// A shorter one is cut to whole eighths of `length`, so that the same is granted for a while and renewals need not
-    /// say how long they are.
+    /// A shorter one is cut to whole eighths of `length`, so that the same is granted for a while and renewals need
+    /// not say how long they are.
     pub(super) fn length(&self, now: Time, basis: Time, length: Duration, drift: Drift) -> Option<Duration> {
         let Supply::Leased { until, .. } = *self else { return Some(length) };
         if until <= now {
@@ -168,7 +169,7 @@ impl Resource {
         std::mem::take(&mut self.wants_news)
     }
 
-    /// What all below want together, as the buckets of their demand curves.
+    /// The wants of all below together, as the buckets of their demand curves.
     pub(crate) fn bands(&self) -> Bands {
         let mut bands = Bands::new();
         for priority in self.shares.priorities() {
@@ -185,8 +186,8 @@ impl Resource {
         bands
     }
 
-    /// What those below have shown to have from earlier leaders, as far and as long as the node above counts it for certain.
-    /// Before that one has granted something, nothing else is out that is known.
+    /// The amounts that those below have shown to have from earlier leaders, as far and as long as the node above
+    /// counts them for certain. Before that one has granted something, nothing else is out that is known.
     pub(crate) fn inherited(&self, now: Time, config: &NodeConfig) -> Vec<(Amount, Time)> {
         let shown = self.outstanding().saturating_sub(self.ledger.ghost());
         let end = self.ledger.ghost_end();
@@ -199,7 +200,7 @@ impl Resource {
         self.certain.parts(now, shown)
     }
 
-    /// What may be in use below, in all.
+    /// The amount that may be in use below, in all.
     pub(crate) fn outstanding(&self) -> Amount {
         Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX))
     }

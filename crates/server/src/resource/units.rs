@@ -47,12 +47,12 @@ const MICRO_PERIOD: u64 = 1_000_000 * 1_000_000_000;
 #[derive(Clone, Default, Debug)]
 pub(super) struct Pool {
     bucket: Bucket,
-    /// What the leases bring that flow in, in millionths a second.
+    /// The rate that the leases bring that flow in, in millionths a second.
     rate: u64,
     members: BTreeMap<Slot, Member>,
     /// Those who wait, by what they were sent for their lease.
     line: BTreeSet<(u128, Slot)>,
-    /// What has been sent for the lease of who was served last: who comes anew begins there.
+    /// The amount sent for the lease of the holder that was served last: one that comes anew begins there.
     served: u128,
     /// Units that may be used later: how many until when.
     out: Out,
@@ -71,16 +71,17 @@ struct Out {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Sent {
     units: u32,
-    /// So many of them are kept, for so long.
+    /// The number of them that are kept, and the time for which they are.
     kept: u32,
     keep: Duration,
 }
 
 #[derive(Clone, Default, Debug)]
 struct Member {
-    /// What flows in of its lease, in millionths a second; nothing of one that is large enough to have a bucket.
+    /// The part of its lease that flows in, in millionths a second; nothing of one that is large enough to have a
+    /// bucket.
     rate: u64,
-    /// What its lease brought when that last flowed in.
+    /// The rate that its lease brought when that last flowed in.
     lease: u64,
     /// Units asked for, and sent, since it began.
     asked: u64,
@@ -92,7 +93,7 @@ struct Member {
     /// Those of its units that are out, and how many are not any more.
     out: Out,
     done: u64,
-    /// What it was sent for its lease: nanoseconds in which that brings as much.
+    /// The amount that it was sent for its lease: nanoseconds in which that brings as much.
     served: u128,
     waits: bool,
 }
@@ -115,7 +116,7 @@ impl Pool {
         }
     }
 
-    /// What the leases bring that flow in, in millionths a second.
+    /// The rate that the leases bring that flow in, in millionths a second.
     pub(super) fn rate(&self) -> u64 {
         self.rate
     }
@@ -289,7 +290,7 @@ impl Resource {
         Some(Duration::from_nanos((at + period - child.basis.as_nanos() % period) % period))
     }
 
-    /// What is charged to the holder at `slot`, which listens, flows into the pool if it is small.
+    /// Lets the charge of the holder at `slot`, which listens, flow into the pool if it is small.
     pub(super) fn pool_in(&mut self, slot: Slot) {
         let child = self.children.at(slot);
         let charge = child.account.charge();
@@ -326,8 +327,8 @@ impl Resource {
         }
     }
 
-    /// What may be saved up in the pool, in millionths of a unit: what the limit brings in the burst without what all others
-    /// may save up, who are charged for the rest; one unit at the least.
+    /// The most that may be saved up in the pool, in millionths of a unit: the yield of the limit in the burst
+    /// without what all others may save up, who are charged for the rest; one unit at the least.
     fn pool_depth(&self, rules: Rules) -> u64 {
         let burst = self.terms.told_burst().unwrap_or_default();
         let others = self.outstanding().as_micros().saturating_sub(self.pool.rate());
@@ -338,7 +339,7 @@ impl Resource {
     }
 }
 
-/// What a rate brings in that time, in millionths of a unit.
+/// The yield of a rate in that time, in millionths of a unit.
 fn brings(rate: Amount, time: Duration) -> u128 {
     u128::from(rate.as_micros()) * time.as_nanos() / 1_000_000_000
 }

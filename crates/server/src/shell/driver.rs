@@ -40,14 +40,14 @@ pub struct Driver {
     domains: DomainRoom,
     /// When the node is to be polled if nothing else happens.
     alarm: watch::Sender<Time>,
-    /// What never changes is kept outside the lock.
+    /// The configuration of the node, kept outside the lock: it never changes.
     config: NodeConfig,
     /// The address that clients are told.
     advertise: String,
     /// Until when this task may act; absent: it is the only one.
     authority: Option<Arc<Authority>>,
     etcd_healthy: AtomicBool,
-    /// What is wrong with the state directory, if anything is; absent: there is none.
+    /// The fault of the state directory, if it has one; absent: there is no directory.
     state: Mutex<Option<Option<String>>>,
     draining: AtomicBool,
     failed_reloads: AtomicU64,
@@ -55,7 +55,7 @@ pub struct Driver {
     turns: Turns,
 }
 
-/// What has passed through streams since the start.
+/// The traffic through streams since the start.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     pub(super) sent: AtomicU64,
@@ -82,7 +82,8 @@ pub enum Unanswered {
 
 /// The least time between two looks at a node that nothing else happens to.
 const TICK: Duration = Duration::from_millis(1);
-/// How often memory is given back. What has ended stops counting when it is asked for, whether or not this has run.
+/// The interval at which memory is given back. Anything that has ended stops counting when it is asked for,
+/// whether or not this has run.
 const CLEAN_UP: Duration = Duration::from_secs(1);
 
 // === impl Driver ===
@@ -132,18 +133,18 @@ impl Driver {
         }
     }
 
-    /// How much one request may hold.
+    /// The limits on one request.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.config.message
     }
 
-    /// How much clocks may err.
+    /// The greatest error of clocks.
     pub(super) fn drift(&self) -> Drift {
         self.config.drift
     }
 
-    /// Who leads.
+    /// The whereabouts of the leader.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
         let known = self.house().ok().map(|house| (house.leader.clone(), house.epoch));
@@ -199,13 +200,13 @@ impl Driver {
         self.failed_reloads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many repositories could not be put in force.
+    /// The number of repositories that could not be put in force.
     #[must_use]
     pub fn failed_reloads(&self) -> u64 {
         self.failed_reloads.load(Ordering::Relaxed)
     }
 
-    /// Who has what: as this task knows if it leads, and nothing if it does not.
+    /// The status of all holders: as this task knows it if it leads, and nothing if it does not.
     ///
     /// # Errors
     /// When the node is broken.
@@ -221,7 +222,7 @@ impl Driver {
         Ok(status)
     }
 
-    /// How long this task may go on leading without hearing more, in seconds; absent: it is the only one.
+    /// The time for which this task may go on leading without hearing more, in seconds; absent: it is the only one.
     #[must_use]
     pub fn authority_seconds(&self) -> Option<f64> {
         let until = self.authority.as_ref()?.until();
@@ -319,7 +320,7 @@ impl Driver {
         leader.address.as_ref() == Some(&self.advertise)
     }
 
-    /// Who leads instead of this task, as far as it knows: not itself, when its authority has lapsed.
+    /// The leader instead of this task, as far as it knows: not itself, when its authority has lapsed.
     fn another(&self, leader: &Leader) -> Leader {
         if self.is_at(leader) { Leader::default() } else { leader.clone() }
     }
@@ -376,7 +377,7 @@ impl Driver {
         self.house().map_or(0, |house| house.streams())
     }
 
-    /// What has passed through streams.
+    /// The traffic through streams.
     pub(super) fn traffic(&self) -> &Traffic {
         &self.traffic
     }
@@ -385,7 +386,7 @@ impl Driver {
 // === the node above ===
 
 impl Driver {
-    /// What the node wants of the one above, from here on.
+    /// The actions that the node wants of the one above, from here on.
     pub(super) fn parent_actions(&self) -> Result<mpsc::UnboundedReceiver<Upward>, Unanswered> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.visit(|house, _| house.upward = Some(sender))?;

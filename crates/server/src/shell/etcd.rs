@@ -48,7 +48,7 @@ pub struct EtcdOptions {
     /// Members, as `http://host:port` or `https://host:port`; at least one. Each call goes to one of them, and to the next
     /// after a failure.
     pub endpoints: Vec<String>,
-    /// Who calls, and the password, where etcd asks for it.
+    /// The user who calls, and the password, where etcd asks for it.
     pub user: Option<(String, String)>,
     /// Certificates, where members are at `https://`.
     pub tls: Option<EtcdTls>,
@@ -60,7 +60,7 @@ pub struct Election {
     requests: mpsc::UnboundedSender<Request>,
     events: mpsc::UnboundedReceiver<Event>,
     authority: Arc<Authority>,
-    /// How long etcd is asked to keep the key of a leader.
+    /// The time for which etcd is asked to keep the key of a leader.
     pub(in crate::shell) ttl: Duration,
     task: JoinHandle<()>,
 }
@@ -79,7 +79,7 @@ struct Acting {
     until: Option<(u64, Time)>,
     /// When nobody else led yet for certain.
     led: Option<Time>,
-    /// Whoever has resigned gets no authority any more.
+    /// Set when the task has resigned: it gets no authority any more.
     resigned: bool,
 }
 
@@ -95,24 +95,24 @@ pub enum StartError {
     /// A member is at no address.
     #[error("etcd endpoint {found:?} is not like http://host:port or https://host:port")]
     Endpoint {
-        /// What it is.
+        /// The endpoint.
         found: String,
     },
     /// Nobody at a member would be believed.
     #[error("etcd endpoint {found:?} is https, and there is no certificate of an authority to know it by")]
     NoAuthority {
-        /// What it is.
+        /// The endpoint.
         found: String,
     },
     /// A member would be spoken to without certificates, though there are some.
     #[error("etcd endpoint {found:?} is http, and there are certificates: wanted https")]
     NotEncrypted {
-        /// What it is.
+        /// The endpoint.
         found: String,
     },
 }
 
-/// What was to be written was not, as far as is known: this task does not lead, or not any more.
+/// The failure of a write, as far as is known: this task does not lead, or not any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("this task does not lead, or not any more")]
 pub struct NotWritten;
@@ -160,8 +160,8 @@ impl Election {
         Ok(Election { requests, events, authority, ttl, task: tokio::spawn(task.run()) })
     }
 
-    /// What happens next; nothing more after [`Event::Resigned`]. [`Event::Written`] is told to the one who wrote instead.
-    /// Nothing is lost when the future is dropped.
+    /// The next event; nothing more after [`Event::Resigned`]. [`Event::Written`] is told to the one who wrote
+    /// instead. Nothing is lost when the future is dropped.
     pub async fn event(&mut self) -> Option<Event> {
         self.events.recv().await
     }

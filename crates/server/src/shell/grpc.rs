@@ -105,7 +105,8 @@ pub(super) async fn routes(driver: Arc<Driver>, request_bytes: usize) -> (Routes
     (routes, reporter)
 }
 
-/// What is at no path that is served: clients of gRPC are told in their own way, everybody else by 404.
+/// Answers requests for paths that are not served: clients of gRPC are told in their own way, everybody else by
+/// 404.
 pub(super) async fn nowhere(request: axum::extract::Request) -> axum::response::Response {
     let kind = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     match kind.is_some_and(|kind| kind.starts_with(b"application/grpc")) {

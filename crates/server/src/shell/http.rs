@@ -13,7 +13,7 @@ use super::driver::Driver;
 use super::metrics::Metrics;
 use crate::node::StatusQuery;
 
-/// What `/status` takes.
+/// The parameters of `/status`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StatusParameters {

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::driver::{Driver, Upward};
 use crate::node::FromParent;
 
-/// How long to wait for an answer, at the longest.
+/// The longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Until stopped.

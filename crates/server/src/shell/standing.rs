@@ -19,10 +19,10 @@ use crate::election::lag::{Lag, Step};
 use crate::election::record::{RecordWrite, Terms};
 use crate::marks::MarkWrite;
 
-/// How long to wait until another may lead, when this task ends.
+/// The longest wait until another may lead, when this task ends.
 const RESIGNATION: Duration = Duration::from_secs(3);
 
-/// How often a leader looks whether it has the configuration that was in force.
+/// The interval at which a leader looks whether it has the configuration that was in force.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A write of the record that has been asked for.
@@ -136,7 +136,7 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
     }
 }
 
-/// What the leader of a reign wants to be written: in no other one, of which the driver may not have heard yet.
+/// The write that the leader of a reign wants: in no other reign, of which the driver may not have heard yet.
 pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
     let MarkWrite { puts, kinds, rests, proofs, deletes, header, ticket: _ } = write;
     let terms = header.map(|header| Terms {

@@ -44,7 +44,7 @@ pub struct StateDirectory {
     keys: Keys,
 }
 
-/// What is wrong with a state directory.
+/// A fault of a state directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StateFault {
     /// Another process uses it.
@@ -72,7 +72,7 @@ pub enum StateFault {
     /// Something cannot be read or written.
     #[error("state directory: cannot {what} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation that was tried.
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -82,19 +82,19 @@ pub enum StateFault {
     /// There is a record that can neither be kept up nor removed.
     #[error("{fault}; and what stands in {} would be out of date: make it writable, or remove it", .path.display())]
     Stale {
-        /// What is wrong.
+        /// The fault.
         fault: Box<StateFault>,
         /// The file.
         path: PathBuf,
     },
 }
 
-/// What a start has come to.
+/// The outcome of a start.
 #[derive(Debug)]
 pub(super) struct Opened {
     /// The directory, and what the server before has left; nothing if it cannot be used.
     pub(super) directory: Option<(StateDirectory, Record)>,
-    /// What is wrong, if anything is.
+    /// The fault, if there is one.
     pub(super) fault: Option<StateFault>,
 }
 

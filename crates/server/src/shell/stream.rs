@@ -24,10 +24,10 @@ use tracing::debug;
 use super::driver::{Connected, Driver, Outbox, Seat, Unanswered};
 use super::grpc::{refused, unanswered};
 
-/// How long somebody who has opened a stream may take to say who it is.
+/// The time that somebody who has opened a stream may take to say who it is.
 const HELLO: Duration = Duration::from_secs(10);
 
-/// What goes down a stream. When it is dropped, the stream has ended.
+/// The messages that go down a stream. When this is dropped, the stream has ended.
 #[derive(Debug)]
 pub struct Downs {
     driver: Arc<Driver>,

@@ -9,14 +9,14 @@ use lessor_proto::{Amount, Time};
 
 use super::{Bearer, Doubt, Key, Keys, SEAL};
 
-/// What the token of a poller says of its lease.
+/// The lease of a poller, as its token states it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PolledLease {
     /// The life of the poller.
     pub life: PollerLife,
     /// Which grant it is.
     pub order: Order,
-    /// How much it gave.
+    /// The amount that it gave.
     pub amount: Amount,
     /// When it is certainly over, on the clock of the leader of the reign `origin`.
     pub ends: Time,
@@ -50,7 +50,7 @@ impl Keys {
         token
     }
 
-    /// What `token` says, if it was made for the poller `bearer`.
+    /// The lease that `token` states, if it was made for the poller `bearer`.
     ///
     /// # Errors
     /// When there is none, or it was not.
@@ -79,7 +79,7 @@ impl PolledLease {
         self.to_bytes().to_vec()
     }
 
-    /// What a token says, sealed or not.
+    /// The lease that a token states, sealed or not.
     ///
     /// # Errors
     /// When it is none of a poller's.

@@ -15,7 +15,7 @@ pub(super) struct Etcd {
     child: Option<Child>,
 }
 
-/// How often a start is tried, and how often it is asked whether it serves.
+/// The number of times that a start is tried, and that it is asked whether it serves.
 const STARTS: usize = 3;
 const LOOKS: usize = 150;
 

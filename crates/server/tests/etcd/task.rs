@@ -14,7 +14,7 @@ pub(super) const AUTHORITY: Duration = Duration::from_secs(2);
 /// Longer than anything may take on the slowest machine.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-/// So many tasks were started so far: each has another nonce.
+/// The nonce of the next task: each has another.
 static LIVES: AtomicU64 = AtomicU64::new(1);
 
 /// A task.

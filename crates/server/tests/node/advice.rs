@@ -24,7 +24,8 @@ fn ask(town: &mut Town, name: &str, memory: Memory) -> Grant {
     town.ask(name, &words).expect("it is served").grants.remove(0)
 }
 
-/// What a client of ours and one of Doorman's are told, and how much may be used of it in all.
+/// The safe capacities that a client of ours and one of Doorman's are told, and the amount that may be used of
+/// them in all.
 fn advice(safe_capacity: SafeCapacity, fraction: f64) -> (Option<f64>, Option<f64>, Option<f64>) {
     let safe_fraction = Fraction::check(Field::SafeFraction, fraction).expect("a fraction");
     let mut town = Town::new(Template { safe_capacity, safe_fraction, ..template(100.0) }, 1);

@@ -73,7 +73,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
     write(node, now);
 }
 
-/// What a client is told that wants 8 and perhaps shows as many units of the leader of that reign.
+/// The amount told to a client that wants 8 and perhaps shows as many units of the leader of that reign.
 fn ask(node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option<Amount> {
     let has = shown.map(|(units, epoch)| Has {
         capacity: Amount::from_units(units),

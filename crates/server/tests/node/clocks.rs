@@ -61,7 +61,7 @@ fn leaf() -> Node {
     node
 }
 
-/// How much somebody is granted, and for how long.
+/// The amount that somebody is granted, and the time for which.
 fn ask(node: &mut Node, seconds: u64) -> Option<(Amount, Duration)> {
     let report = Report {
         resource: resource(),

@@ -39,7 +39,7 @@ fn settle(hall: &mut Hall) {
     }
 }
 
-/// How many grants come out within a second after one client wants something else.
+/// The number of grants that come out within a second after one client wants something else.
 fn grants_after(hall: &mut Hall, name: &str, amount: f64, held: Option<Amount>) -> usize {
     hall.report(name, Some(wants(amount).bands), held, false);
     let heard = hall.until(hall.now + seconds(1.0));
@@ -210,8 +210,8 @@ fn books() -> impl Strategy<Value = Vec<(f64, u32)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whoever comes to want more has it soon, for no more grants than that is worth, and nobody falls far below its share
-    /// for it.
+    /// A holder that comes to want more has it soon, for no more grants than that is worth, and nobody falls far
+    /// below its share for it.
     #[test]
     fn a_gain_costs_no_more_grants_than_it_is_worth(book in books(), who in any::<prop::sample::Index>(), part in 0.2..3.0_f64) {
         let capacity = 4.0 * book.len() as f64;
@@ -255,7 +255,7 @@ proptest! {
     }
 }
 
-/// What one subclient gets where all of them want more.
+/// The amount that one subclient gets where all of them want more.
 fn fair_level(capacity: f64, book: &[(f64, u32)]) -> f64 {
     let mut order: Vec<(f64, f64)> =
         book.iter().map(|&(wants, weight)| (wants / f64::from(weight), f64::from(weight))).collect();

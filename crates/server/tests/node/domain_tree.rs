@@ -26,9 +26,9 @@ struct Tree {
     lives: [u64; 3],
     /// The number of the last report of each client, by its leaf and its number.
     reports: BTreeMap<(usize, u64), u64>,
-    /// What leaves said to the root.
+    /// The reports of leaves to the root.
     said: Vec<(usize, DomainReport)>,
-    /// What clients were told.
+    /// The news that clients were told.
     told: Vec<((usize, u64), DomainNews)>,
 }
 

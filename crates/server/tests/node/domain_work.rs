@@ -23,7 +23,7 @@ fn square() -> (Square, Vec<&'static str>) {
     (square, names)
 }
 
-/// What is told in a second in which each client reports a hit ten times.
+/// The news that are told in a second in which each client reports a hit ten times.
 fn second(square: &mut Square, names: &[&'static str]) -> Vec<(&'static str, DomainNews)> {
     for _ in 0..REPORTS {
         for part in names.chunks(names.len() / 10) {

@@ -39,7 +39,7 @@ struct Pair {
     node: Node,
     session: Session,
     stream: Option<(u64, Peer)>,
-    /// What came with each grant: the version of the policies, if there were some.
+    /// The version of the policies that came with each grant, if there were some.
     came: Vec<Option<u32>>,
     changes: Vec<Change>,
 }
@@ -119,7 +119,7 @@ impl Pair {
         self.changes.last()?.domains.as_ref().map(|policies| policies.version())
     }
 
-    /// What has come since this was last asked.
+    /// Takes the versions that have come since this was last asked.
     fn came(&mut self) -> Vec<Option<u32>> {
         std::mem::take(&mut self.came)
     }
@@ -210,7 +210,7 @@ fn where_there_are_no_policies_nothing_is_told() {
     assert_eq!(told(&mut node, HolderKind::Client, Some(1), 2, Some(9)), Some(0), "that there are none");
 }
 
-/// What comes with the grant that answers a report.
+/// The version of the policies that comes with the grant that answers a report, if there are some.
 fn told(
     node: &mut Node,
     kind: HolderKind,

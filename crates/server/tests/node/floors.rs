@@ -32,7 +32,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// So many clients that want more than there is.
+/// A village with that many clients, all of which want more than there is.
 fn village(leaves: usize, clients: usize) -> Village {
     let mut village = Village::new(terms(100.0, 0.2), leaves);
     (0..clients).for_each(|_| _ = village.come(1_000.0));
@@ -191,7 +191,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// How long a cut may take: the lease and the authority of the root, after the last succession.
+/// The longest time that a cut may take: the lease and the authority of the root, after the last succession.
 const CUT: Duration = Duration::from_secs(12);
 
 proptest! {

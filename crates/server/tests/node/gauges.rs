@@ -181,7 +181,7 @@ impl Pool {
         }
     }
 
-    /// What somebody believes to have.
+    /// The amount that somebody believes to have.
     fn has(&self, name: &str) -> Amount {
         let lease = match self.pollers.get(name) {
             Some(poller) => poller.lease.as_ref(),
@@ -202,7 +202,7 @@ impl Pool {
         }
     }
 
-    /// What is due to everybody on average: the water level, found by halving.
+    /// The amounts due to everybody on average: the water level, found by halving.
     fn shares(&self) -> BTreeMap<String, f64> {
         let demand =
             |w: &Wanter| w.bands.iter().map(|band| (f64::from(band.subclients), band.wants)).collect();

@@ -8,7 +8,7 @@ use lessor_server::node::{Node, NodeConfig, StatusQuery};
 use lessor_server::repository::{Glob, Repository, Template};
 use lessor_server::resource::ResourceStatus;
 
-/// What a client keeps of its answers.
+/// The part of its answers that a client keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Memory {
     /// All of the lease, as Doorman's client does without knowing.
@@ -41,9 +41,9 @@ pub(crate) struct Words {
     pub(crate) fresh: bool,
     /// The answer never arrives.
     pub(crate) lost: bool,
-    /// What it claims to have from an earlier reign.
+    /// The amount that it claims to have from an earlier reign.
     pub(crate) claims: Option<f64>,
-    /// What it promises to keep to.
+    /// The amount that it promises to keep to.
     pub(crate) held: Option<f64>,
     /// The version of the policies of domains that it shows.
     pub(crate) domains: Option<u32>,
@@ -54,7 +54,7 @@ pub(crate) struct Town {
     pub(crate) now: Time,
     pub(crate) node: Node,
     pub(crate) holders: BTreeMap<String, Holder>,
-    /// How many processes there have been.
+    /// The number of processes so far.
     lives: u64,
 }
 
@@ -129,7 +129,7 @@ impl Town {
         self.node.release(self.now, &release);
     }
 
-    /// What all holders believe they may use.
+    /// The amount that all holders believe they may use.
     pub(crate) fn believed(&self) -> u128 {
         self.holders.values().map(|holder| u128::from(holder.believes(self.now).as_micros())).sum()
     }

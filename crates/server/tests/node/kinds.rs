@@ -181,7 +181,7 @@ fn hear_above(leaf: &mut Node, seconds: u64, kind: Kind) {
     }
 }
 
-/// What is the same in all grants of the node above.
+/// The parts that are the same in all grants of the node above.
 fn granted() -> Grant {
     let mut above = node(Kind::Rate);
     let ask = Holder::new("leaf", None).said(1.0);

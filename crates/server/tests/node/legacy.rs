@@ -115,8 +115,8 @@ impl Street {
         cling(&mut self.town);
     }
 
-    /// What clients go on with: ours until their leases end, Doorman's as long as they live, if they were heard of within
-    /// the hold.
+    /// The amount that clients go on with: ours until their leases end, Doorman's as long as they live, if they
+    /// were heard of within the hold.
     fn used(&self) -> u128 {
         let used = |client: u8| -> Amount {
             let is_live = self.town.now < self.heard[usize::from(client)] + HOLD;
@@ -127,7 +127,7 @@ impl Street {
         (0..CLIENTS).map(|client| u128::from(used(client).as_micros())).sum()
     }
 
-    /// What is charged to Doorman's clients.
+    /// The amount that is charged to Doorman's clients.
     fn lent_to_doorman(&self) -> u128 {
         let books = self.town.node.books(self.town.now, &super::holders::resource());
         let children = books.into_iter().flat_map(|books| books.children);

@@ -12,15 +12,15 @@ use super::holders::{resource, template, wants};
 use super::listeners::Hall;
 
 const CAPACITY: u64 = 100;
-/// What the honest one has from the first leader, and what the liar was granted by it.
+/// The amount that the honest one has from the first leader, and the amount that the liar was granted by it.
 const HONEST: u64 = 60;
 const LIAR: u64 = 20;
 
-/// What the liar shows.
+/// The claim and the token that the liar shows.
 #[derive(Clone, Copy, Debug)]
 struct Lie {
     claims: u64,
-    /// What its token says; none if nothing.
+    /// The amount that its token states; 0: there is no token.
     token: u64,
 }
 

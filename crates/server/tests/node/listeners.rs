@@ -22,7 +22,7 @@ pub(crate) struct Listener {
     /// The time for which it says that its lease counts, if it says that.
     pub(crate) counts: Option<Duration>,
     sent: BTreeMap<u64, Time>,
-    /// What it wanted last.
+    /// The wants that it stated last.
     wants: Bands,
     /// It reads nothing.
     pub(crate) stuck: bool,
@@ -47,12 +47,12 @@ pub(crate) struct Written {
     pub(crate) prompt: bool,
     pub(crate) on_its_way: Option<MarkWrite>,
     pub(crate) marks: BTreeMap<ResourceId, Amount>,
-    /// What stands beside them; absent before it has been written.
+    /// The header beside the marks; absent before it has been written.
     pub(crate) header: Option<Header>,
     pub(crate) writes: usize,
 }
 
-/// What came out of the node.
+/// An output of the node.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Heard {
     Down(String, Down),
@@ -79,7 +79,7 @@ impl Hall {
         }
     }
 
-    /// What is on its way to the record gets there, and the node hears of it; or it gets there and nobody knows.
+    /// Lets the write on its way reach the record, and the node hear of it; or it gets there and nobody knows.
     pub(crate) fn commit(&mut self, known: bool) {
         let Some(write) = self.record.on_its_way.take() else { return };
         self.record.marks.extend(write.puts);
@@ -188,7 +188,7 @@ impl Hall {
         heard
     }
 
-    /// What comes out at this moment.
+    /// Returns the outputs of this moment.
     pub(crate) fn hear(&mut self) -> Vec<(Time, Heard)> {
         let mut heard = Vec::new();
         loop {

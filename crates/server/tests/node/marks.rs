@@ -33,7 +33,7 @@ fn want(hall: &mut Hall, client: u8, amount: f64) {
     hall.report(&name, Some(wants(amount).bands), None, false);
 }
 
-/// What is out, and what a successor would find.
+/// The amount that is out, and the amount that a successor would find.
 fn out_and_written(hall: &Hall) -> (u128, u128) {
     let out = hall.node.books(hall.now, &resource()).map_or(0, |books| books.total);
     let written = hall.record.marks.get(&resource()).map_or(0, |mark| u128::from(mark.as_micros()));
@@ -99,7 +99,7 @@ enum Step {
     Leave {
         client: u8,
     },
-    /// What is on its way is written, and the node knows, or it does not.
+    /// The write on its way is done, and the node knows, or it does not.
     Write {
         known: bool,
     },

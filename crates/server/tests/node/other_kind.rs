@@ -18,7 +18,7 @@ struct Line {
     node: Option<Node>,
 }
 
-/// Who asks for a rate, or for units.
+/// A holder that asks for a rate, or for units.
 struct Holder {
     name: &'static str,
     integer: bool,

@@ -56,7 +56,7 @@ fn terms() -> Template {
     Template { lease_length: seconds(LEASE), refresh_interval: seconds(16), ..template(CAPACITY as f64) }
 }
 
-/// What the first leader leaves behind. It stopped at `stop`, if anybody knows.
+/// The record that the first leader leaves behind. It stopped at `stop`, if anybody knows.
 fn left(stop: Option<u64>) -> Record {
     Record {
         marks: [(resource(), Amount::from_units(CAPACITY))].into(),
@@ -74,7 +74,7 @@ impl Poller {
         Poller { name: name.to_owned(), wants, lease: None, expiry: 0, next, reaches: true }
     }
 
-    /// What it asks for, showing `lease`.
+    /// The request that it makes, showing `lease`.
     fn ask(&self, lease: Option<&Grant>) -> Ask {
         let has = |grant: &Grant| Has {
             capacity: grant.capacity,
@@ -130,7 +130,7 @@ impl Street {
         street
     }
 
-    /// Whoever is due asks. Never more is believed than there is.
+    /// Lets every poller that is due ask. Never more is believed than there is.
     fn step(&mut self, now: u64) {
         for poller in self.pollers.iter_mut().filter(|poller| poller.next <= now && poller.reaches) {
             poller.poll(&mut self.node, now);

@@ -16,13 +16,13 @@ use lessor_server::resource::DomainsStatus;
 
 use super::holders::{client, repository, resource, template, wants};
 
-/// What comes out of the node at one moment, at the most.
+/// The most outputs of the node at one moment.
 const OUTPUTS: usize = 1_000;
-/// How often the node has something to do by itself between two heartbeats, at the most.
+/// The most times that the node has something to do by itself between two heartbeats.
 const LOOKS: usize = 1_000;
-/// How often clients say that they are there.
+/// The interval at which clients say that they are there.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// So long who serves a hot domain waits for what is no news of entering a tier.
+/// The time for which one that serves a hot domain waits for news other than of entering a tier.
 pub(crate) const PACE: Duration = Duration::from_millis(50);
 
 /// Each domain may hit so often in ten seconds, for a minute at a time.
@@ -55,14 +55,14 @@ fn with(policies: &Arc<Policies>) -> Template {
 pub(crate) struct Square {
     pub(crate) now: Time,
     pub(crate) node: Node,
-    /// What clients count by.
+    /// The version of the policies that clients count by.
     pub(crate) version: u32,
     clients: BTreeMap<&'static str, Talker>,
     names: BTreeMap<Peer, &'static str>,
-    /// Who does not read.
+    /// The clients that do not read.
     pub(crate) stuck: BTreeSet<&'static str>,
     beaten: Time,
-    /// What was told to whom, since this was last asked.
+    /// The news that was told, and to whom, since this was last asked.
     pub(crate) told: Vec<(&'static str, DomainNews)>,
 }
 
@@ -210,7 +210,7 @@ impl Square {
         self.drain();
     }
 
-    /// What was told to a client since this was last asked.
+    /// Takes the news that a client was told since this was last asked.
     pub(crate) fn told(&mut self, name: &str) -> Vec<DomainNews> {
         let (told, others) = std::mem::take(&mut self.told).into_iter().partition(|(who, _)| *who == name);
         self.told = others;
@@ -218,7 +218,8 @@ impl Square {
         told.into_iter().map(|(_, news)| news).collect()
     }
 
-    /// What hits a client was told of since this was last asked: whose, whether all, of how many others, and how many.
+    /// Takes the hits that a client was told of since this was last asked: their domain, whether they are all, the
+    /// number of others, and the number of hits.
     pub(crate) fn told_of(&mut self, name: &str) -> Vec<(String, bool, u32, u32)> {
         let domains = self.told(name).into_iter().flat_map(|news| news.domains);
         let row = |hits: DomainHits| {

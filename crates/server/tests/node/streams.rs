@@ -85,7 +85,7 @@ fn terms(number: &dyn Fn(&str) -> Option<f64>) -> Template {
     terms
 }
 
-/// What tokens are made with.
+/// The keys that tokens are made with.
 fn keys() -> Keys {
     Keys::new(Key::new([7; 32]))
 }
@@ -115,7 +115,7 @@ fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> N
     config
 }
 
-/// What an earlier leader of a leaf has left to show its lease with.
+/// The proof that an earlier leader of a leaf has left to show its lease with.
 fn proof(epoch: u64) -> Proof {
     Proof { order: Order { epoch, seq: 4 }, token: vec![9; 3].into() }
 }

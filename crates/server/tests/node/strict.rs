@@ -18,7 +18,7 @@ use super::holders::{client, repository, resource, template, wants};
 
 /// Steps that an exchange takes at the most.
 const STEPS: usize = 1_000;
-/// How finely time goes by.
+/// The time that goes by in one step.
 const STEP: Duration = Duration::from_millis(50);
 
 fn contract(limit: u32) -> Contract {
@@ -153,7 +153,7 @@ impl Town {
         })
     }
 
-    /// What each has, in hits a second: nearly so many, as a window is a nanosecond longer than it seems.
+    /// The rate that each has, in hits a second, rounded: a window is a nanosecond longer than it seems.
     fn have(&self) -> Vec<f64> {
         self.has().map(|held| held.as_f64().round()).collect()
     }
@@ -281,7 +281,8 @@ fn however_many_domains_have_leases_other_resources_are_shown_before_them() {
     assert_eq!(names, ["zoo", "db|d:one"]);
 }
 
-/// What a client is granted that polls and draws no incarnation, and wants ten.
+/// The capacity granted to a client that polls, draws no incarnation and wants ten, and the length of the
+/// grant.
 fn ask(node: &mut Node, resource: ResourceId) -> Result<(f64, Duration), String> {
     let bands: Bands = wants(10.0).bands;
     let ask = Ask {

@@ -52,7 +52,7 @@ fn with_domains() -> Template {
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// So many steps go by.
+    /// That many steps go by.
     Pass(u32),
     /// All clients take what they can of a domain in each of so many steps.
     Rush(usize, u32),

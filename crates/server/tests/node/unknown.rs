@@ -49,7 +49,7 @@ fn charged(hall: &Hall) -> Amount {
     books.map_or(Amount::ZERO, |books| Amount::from_micros(u64::try_from(books.total).expect("a few units")))
 }
 
-/// What a holder shows that was granted 40 by the leader of that reign.
+/// The report of a holder that was granted 40 by the leader of that reign.
 fn shows(epoch: u64) -> Report {
     let wish = Band { priority: 0, subclients: 1, wants: 40.0 };
     let has = Has {

@@ -17,7 +17,7 @@ use super::holders::{client, repository, resource};
 /// More things than that at one moment, and nobody will ever come to rest.
 const ENDLESS: usize = 1_000_000;
 
-/// Who holds: a client, or the node at a place.
+/// A holder: a client, or the node at a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Who {
     Client(usize),
@@ -179,14 +179,14 @@ impl Village {
         }
     }
 
-    /// What all clients together may use, in millionths.
+    /// The amount that all clients together may use, in millionths.
     pub(crate) fn believed(&self) -> u64 {
         let live = |client: &&Client| self.now < client.allowance.until;
         let amount = |client: &Client| client.allowance.capacity.unwrap_or(Amount::MAX).as_micros();
         self.clients.iter().filter(live).map(amount).sum()
     }
 
-    /// What the leader of the root has out, in millionths.
+    /// The amount that the leader of the root has out, in millionths.
     pub(crate) fn out(&self, resource: &ResourceId) -> u128 {
         let node = self.places[0].node.as_ref();
         node.and_then(|node| node.books(self.now, resource)).map_or(0, |books| books.total)

@@ -42,7 +42,7 @@ impl House {
         self.server.address()
     }
 
-    /// What is charged to holders of a resource.
+    /// The amount that is charged to holders of a resource.
     pub(crate) fn leased(&self, resource: &str) -> f64 {
         let query = StatusQuery { resource: Some(resource.to_owned()), ..StatusQuery::default() };
         let status = self.server.driver().status(&query).unwrap();

@@ -9,7 +9,8 @@ use crate::raw::{Talk, connect, hello, report};
 
 /// The window of the client: what may be on its way to somebody who does not read.
 const WINDOW: u32 = 65_535;
-/// What the server has taken for the connection at once before it sees that the window is closed, in bytes.
+/// The number of bytes that the server has taken for the connection at once before it sees that the window is
+/// closed.
 const TAKEN: u32 = 64 << 10;
 const RESOURCES: usize = 200;
 /// A grant of one resource takes more than so many bytes.

@@ -10,7 +10,7 @@ use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Peer};
 use lessor_server::repository::{Glob, Repository, Template};
 
-/// Who holds something of a node: the node of that number, or the holder of that number outside.
+/// A holder of something of a node: the node of that number, or the holder of that number outside.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Party {
     Node(usize),
@@ -30,7 +30,7 @@ struct Stream {
     id: u64,
 }
 
-/// What is on its way.
+/// A message on its way.
 enum Mail {
     ToNode { node: usize, peer: Peer, up: Up },
     ToParty { to: Party, id: u64, down: Down },
@@ -40,7 +40,7 @@ enum Mail {
 pub(crate) struct Grove {
     now: Time,
     nodes: Vec<Node>,
-    /// Whom each node asks.
+    /// The node that each node asks, if it asks one.
     parents: Vec<Option<usize>>,
     holders: Vec<Holder>,
     streams: BTreeMap<(usize, Peer), Stream>,
@@ -94,7 +94,7 @@ impl Grove {
         self.holders.push(Holder { parent, session });
     }
 
-    /// What each holder may use.
+    /// The amount that each holder may use.
     pub(crate) fn believed(&self) -> Vec<f64> {
         let amount = |holder: &Holder| holder.session.allowance(self.now, &resource()).capacity;
         self.holders.iter().map(|holder| amount(holder).unwrap_or(Amount::MAX).as_f64()).collect()
@@ -208,7 +208,7 @@ pub(crate) fn resource() -> ResourceId {
     ResourceId::new("db", 256).expect("a name")
 }
 
-/// So much of everything, for everybody.
+/// A template that gives everybody that capacity of everything.
 pub(crate) fn template(capacity: f64) -> Template {
     Template::new(Glob::new("*").expect("a glob"), Amount::from_f64(capacity))
 }

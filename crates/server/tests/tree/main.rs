@@ -16,9 +16,9 @@ use grove::{Grove, template};
 /// A tree, and who asks it for what.
 #[derive(Clone, Debug)]
 struct Forest {
-    /// Whom each node but the root asks, as a part of the nodes before it.
+    /// The node that each node but the root asks, as a part of the nodes before it.
     parents: Vec<f64>,
-    /// Who asks: which node, as a part of all of them, and for what.
+    /// The node that each holder asks, as a part of all of them, and the bands that it asks for.
     holders: Vec<(f64, Vec<Band>)>,
     /// The capacity, as a part of all that is wanted.
     capacity: f64,
@@ -35,7 +35,7 @@ impl Forest {
         self.holders.iter().flat_map(|(_, bands)| bands).map(|band| band.wants).sum()
     }
 
-    /// What each holder may use of a tree of real nodes when it has come to rest, as far as it wants it.
+    /// The amount that each holder may use of a tree of real nodes when it has come to rest, as far as it wants it.
     fn in_the_tree(&self) -> Vec<f64> {
         let parents: Vec<Option<usize>> = std::iter::once(None)
             .chain(self.parents.iter().enumerate().map(|(before, part)| Some(pick(*part, before + 1))))
@@ -50,7 +50,7 @@ impl Forest {
         grove.believed().into_iter().zip(wanted).map(|(believed, wanted)| believed.min(wanted)).collect()
     }
 
-    /// What each would get of one server.
+    /// The amount that each would get of one server.
     fn on_one_server(&self) -> Vec<f64> {
         let mut shares = Shares::new(Policy::FairShare, self.wants() * self.capacity);
         let demand =
@@ -71,7 +71,7 @@ fn wants() -> impl Strategy<Value = f64> {
     prop_oneof![9 => (-2.0..3.0_f64).prop_map(|power| 10.0_f64.powf(power)), 1 => Just(0.0)]
 }
 
-/// What a client wants, or many of them together.
+/// The wants of a client, or of many of them together.
 fn bands() -> impl Strategy<Value = Vec<Band>> {
     let client =
         (0..3_i64, wants()).prop_map(|(priority, wants)| vec![Band { priority, subclients: 1, wants }]);

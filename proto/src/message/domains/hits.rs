@@ -52,7 +52,7 @@ impl DomainHits {
         }
     }
 
-    /// What was said in the field `path`.
+    /// Reads the hits from the field `path`.
     pub(super) fn from_wire(path: &str, wire: wire::DomainHits) -> Result<DomainHits, Refusal> {
         let wanted = || format!("at most {LONGEST_DOMAIN} bytes of text");
         let field = || format!("{path}.domain");

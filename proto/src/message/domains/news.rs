@@ -10,7 +10,7 @@ use crate::{Time, wire};
 /// Bytes in the name of a resource: servers may be configured for longer ones than they are by default.
 const LONGEST_NAME: usize = 4096;
 
-/// What domains did at other clients.
+/// News of what domains did at other clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DomainNews {
     /// Of which resource.

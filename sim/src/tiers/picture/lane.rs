@@ -65,7 +65,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// What it does there, in words; exactly, if it is one phase.
+    /// The state of the tier and the time of it there, in words; exactly, if it is one phase.
     fn said(&self, doing: Doing, end: u64, from: usize, until: usize) -> String {
         let what = match doing {
             Doing::Current => "is the current one",
@@ -81,7 +81,7 @@ impl Drawn<'_> {
         format!("tier {} {what} from {} s until {} s", self.lane.number, seconds(first), seconds(last))
     }
 
-    /// How full the window is.
+    /// Draws how full the window is.
     fn used(&self, svg: &mut Svg) {
         if self.lane.columns.iter().all(|column| column.fullest == 0) {
             return;

@@ -39,7 +39,7 @@ impl Town {
         true
     }
 
-    /// What is shared fairly is shared in proportion from here on, or the other way round.
+    /// Switches a resource from fair to proportional shares from here on, or the other way round.
     pub(super) fn change_policy(&mut self) -> bool {
         let index = self.dice.index(self.resources.len());
         let resource = &mut self.resources[index];
@@ -91,7 +91,7 @@ impl Town {
         self.drive_client(client);
     }
 
-    /// What a client may want of what it holds there.
+    /// Draws an amount that a client may want of what it holds there.
     pub(crate) fn any_wants(&mut self, hold: u32) -> f64 {
         let index = usize::from(self.holdings[hold as usize].resource);
         let capacity = Amount::from_micros(self.oracle.first_capacity(index)).as_f64();

@@ -63,7 +63,7 @@ impl Pool {
         kept.map(|(queue, _)| self.runs(queue).count()).sum()
     }
 
-    /// How many facts these queues are; more than there can be, if one of them cannot be a fact.
+    /// The number of facts in these queues; more than there can be, if one of them cannot be a fact.
     fn facts(&self, kept: impl Kept) -> usize {
         let of_run = |count| if u16::try_from(count).is_ok() { 1 } else { BESIDE + 1 };
         let of_queue = |(queue, _)| {

@@ -247,7 +247,7 @@ impl<const N: usize, const W: usize> Few<N, W> {
         Ok(())
     }
 
-    /// How many facts there are.
+    /// The number of facts.
     pub(super) fn len(&self) -> usize {
         self.first(FREE).unwrap_or(N)
     }

@@ -7,7 +7,7 @@ use std::num::NonZeroU16;
 
 use super::{NEVER, Run};
 
-/// So many cells there are at most, less those for queues that have no run yet.
+/// The greatest number of cells, less those for queues that have no run yet.
 const MANY: usize = 65_000;
 
 /// Cells of 16 bytes.
@@ -193,7 +193,7 @@ impl Many {
         size_of_val(&*self.cells)
     }
 
-    /// How many queues and runs there is room for.
+    /// The number of queues and runs for which there is room.
     pub(super) fn room(&self) -> usize {
         self.cells.len() - 1
     }

@@ -21,7 +21,7 @@ const WIDTHS: [Constraint; 5] = [
     Constraint::Fill(1),
 ];
 
-/// What is beside the tenants, and where they are: nowhere if there is no room.
+/// The area beside the tenants, and that of the tenants, which has no width if there is no room.
 pub(super) fn beside(area: Rect) -> [Rect; 2] {
     let width = if area.width >= WIDTH + BESIDE { WIDTH } else { 0 };
     Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).areas(area)

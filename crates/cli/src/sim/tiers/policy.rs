@@ -10,7 +10,7 @@ use lessor_proto::ResourceId;
 use lessor_server::shell::source;
 use lessor_sim::tiers::Tiers;
 
-/// How a tier is written.
+/// The syntax of a tier.
 const TIER: &str = "A tier, LIMIT/WINDOW[:ACTIVE[:COOLDOWN]][:skippable][:COUNT], COUNT being exact, sliding/K, fixed \
     or bucket; the active time is the window if it is not there, the cooldown none. Several in ascending order are one policy";
 
@@ -65,7 +65,7 @@ impl Follows {
     }
 }
 
-/// What can be meant by a policy, as a server would deliver it; and says what was changed.
+/// Returns the normal form of a policy, as a server would deliver it; and says what was changed.
 fn noted(policy: &Policy, number: usize) -> Policy {
     let (normal, changes) = normalise(policy);
     for change in changes {

@@ -12,7 +12,7 @@ use crate::demand::Estimator;
 use crate::holding::{Fallback, HoldingConfig, Kind, Surplus};
 use crate::session::{Change, Session};
 
-/// What a session holds for domains, of any number of resources.
+/// The leases that a session holds for domains, of any number of resources.
 #[derive(Debug, Default)]
 pub struct Sublessee(BTreeMap<ResourceId, Held>);
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Contract, Policy};
 use lessor_proto::Amount;
 
-/// So many hits of a limit are one part more.
+/// The number of hits of a limit for each further part.
 const HITS_PER_PART: u32 = 10;
 const SECOND: Duration = Duration::from_secs(1);
 /// Nanoseconds in a second, and millionths in a unit.
@@ -39,7 +39,7 @@ pub enum NotStrict {
     /// A tier that lasts longer than its window, or shorter.
     #[error("active {active:?} is not the window, {window:?}; {WANTED}")]
     Active {
-        /// How long it is active.
+        /// The time for which it is active.
         active: Duration,
         /// Its window.
         window: Duration,
@@ -68,7 +68,7 @@ const WANTED: &str = "with scope strict a policy is a hard_limit and at most one
 // === impl Share ===
 
 impl Share {
-    /// What follows from a contract; nothing if that closes the resource.
+    /// The lease that follows from a contract; nothing if that closes the resource.
     ///
     /// # Errors
     /// With the first thing in it that cannot be leased.
@@ -99,14 +99,14 @@ impl Share {
         Amount::from_micros(self.part.as_micros() * self.parts)
     }
 
-    /// How many parts it has: so many hits can be saved up by all clients together, and so many clients can hold a part of it
-    /// at the same time.
+    /// The number of its parts: so many hits can be saved up by all clients together, and so many clients can hold
+    /// a part of it at the same time.
     #[must_use]
     pub fn parts(&self) -> u64 {
         self.parts
     }
 
-    /// What is granted is a multiple of this.
+    /// The amount of a part: each grant is a multiple of it.
     #[must_use]
     pub fn part(&self) -> Amount {
         self.part

@@ -55,7 +55,7 @@ fn domains(limit: u32) -> (Domains, Arc<Bell>) {
     (domains, bell)
 }
 
-/// So much of the resource, which is there at once from the first second on.
+/// A lease of `units` of the resource, which are there at once from the first second on.
 fn lease(units: u64) -> Limiter {
     let lease = Limiter::new(Duration::from_secs(1));
     lease.allow(Time::ZERO, Allowance::forever(Amount::from_units(units)));
@@ -300,14 +300,14 @@ fn a_lease_is_asked_for_as_long_as_something_is_wanted() {
     assert_eq!((wants(4), wants(5), wants(6)), (3.0, 0.0, 0.0));
 }
 
-/// What may happen to those who share the lease of a domain.
+/// An event that may happen to those who share the lease of a domain.
 #[derive(Clone, Debug)]
 enum Event {
-    /// So many nanoseconds go by.
+    /// This number of nanoseconds goes by.
     Pass(u64),
     /// One asks for so many hits.
     Ask(usize, u32),
-    /// So many parts go from one to another, who has them when the first one has not.
+    /// This number of parts goes from one to another, who has them when the first one has not.
     Move(usize, usize, u64),
     /// The lease of one has ended, and another has what it had.
     End(usize, usize),

@@ -20,7 +20,7 @@ struct Two {
     clients: [Domains; 2],
     /// The number of each client's stream, and whether it was told anything on it.
     streams: [(u64, bool); 2],
-    /// What each did, as far as it was told.
+    /// The hits of each, as far as they were told.
     did: [BTreeMap<Arc<str>, Vec<DomainEntry>>; 2],
 }
 
@@ -53,7 +53,8 @@ impl Two {
         self.clients[who].request(&self.lease, "tenant", copies, 1, self.now)
     }
 
-    /// What a client has to tell, as soon as it would, passed on to the other if that uses the domain too.
+    /// Takes the report of a client as soon as it would tell it, and passes it on to the other if that uses the
+    /// domain too.
     fn pass(&mut self, who: usize) -> Option<DomainReport> {
         self.now = self.now.max(self.clients[who].tell_at()?);
         let report = self.clients[who].tell(self.now, &resource())?;
@@ -85,7 +86,7 @@ impl Two {
         Some(report)
     }
 
-    /// What a client has to tell of the one domain: whether it is all, and how many hits.
+    /// The report of a client on the one domain: whether it is all, and the number of hits.
     fn told(&mut self, who: usize) -> Option<(bool, u32)> {
         let report = self.pass(who)?;
         let [hits] = &report.domains[..] else { panic!("one domain: {report:?}") };

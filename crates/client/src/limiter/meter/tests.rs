@@ -175,7 +175,7 @@ fn nothing_is_granted_between_the_return_of_an_allowance_of_nothing_and_the_next
     });
 }
 
-/// What happens on the fake clock.
+/// An event on the fake clock.
 #[derive(Clone, Debug)]
 enum Event {
     Pass(u64),

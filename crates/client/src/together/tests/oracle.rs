@@ -10,7 +10,8 @@ const GAUGES: [u32; 2] = [3, 7];
 const RATES: [u64; 3] = [4, 9, 30];
 const SECOND: u64 = 1_000_000_000;
 
-/// What there is, counted in the plainest way. Resources 0 and 1 are gauges, 2 and 3 rates with domains, 4 a rate.
+/// The state of all resources, counted in the plainest way. Resources 0 and 1 are gauges, 2 and 3 rates with
+/// domains, 4 a rate.
 #[derive(Clone)]
 struct Plain {
     in_use: [u32; 2],
@@ -110,7 +111,7 @@ impl Plain {
         self.histories[rate][tenant].request(contract, &mut self.all[rate], now, ask).granted
     }
 
-    /// What is granted, tried from the most to the least.
+    /// Grants copies, tried from the most to the least, and returns their number.
     fn ask(
         &mut self,
         wants: &[Want],

@@ -27,7 +27,7 @@ fn ask(pool: &mut Pool, slot: Slot, units: u64) {
     pool.ask(Time::ZERO, slot, &asked(units, None, 0));
 }
 
-/// So many equal leases of so much in all.
+/// A pool of `members` equal leases of `units` in all.
 fn pool(members: u32, units: u64) -> Pool {
     let mut pool = Pool::default();
     for slot in 0..members {

@@ -21,7 +21,7 @@ const TURN: usize = 16;
 /// The longest sleep of the task.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
-/// What the house tells of streams and policies.
+/// A notice of streams and policies, as the house gives it.
 #[derive(Debug)]
 pub(super) enum Notice {
     /// The node was replaced, for the time of this term.
@@ -40,7 +40,7 @@ pub(super) struct DomainRoom {
     pub(super) bell: Notify,
 }
 
-/// What stands behind the lock.
+/// The state behind the lock.
 #[derive(Debug)]
 pub(super) struct Floor {
     sync: DomainSync,
@@ -108,7 +108,7 @@ impl DomainRoom {
         (floor.planned, reports)
     }
 
-    /// What was known under this lock is as good as any: nothing that matters to leases is.
+    /// Locks the state, also after a panic: nothing that matters to leases is known here.
     pub(super) fn floor(&self) -> MutexGuard<'_, Floor> {
         self.floor.lock().unwrap_or_else(PoisonError::into_inner)
     }

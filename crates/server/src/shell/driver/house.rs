@@ -18,10 +18,11 @@ use crate::repository::Repository;
 /// The node gives out one message a stream, and the next when that has been taken.
 const OUTBOX: usize = 1;
 
-/// What comes out for a stream. A channel sets memory aside for 32 of what goes through it, so messages are boxed.
+/// The messages that come out for a stream. A channel sets memory aside for 32 of what goes through it, so messages
+/// are boxed.
 pub(in crate::shell) type Outbox = mpsc::Receiver<Box<Down>>;
 
-/// What is to be done with the node above.
+/// An instruction about the node above.
 #[derive(Debug)]
 pub(crate) enum Upward {
     /// A leader has begun: what another one had begun is over.
@@ -42,7 +43,7 @@ pub(in crate::shell) struct Seat {
 #[derive(Debug)]
 pub(in crate::shell) struct Connected {
     pub(in crate::shell) seat: Seat,
-    /// What is due to it.
+    /// The messages that are due to it.
     pub(in crate::shell) outbox: Outbox,
     /// News of domains.
     pub(in crate::shell) news: Outbox,
@@ -52,15 +53,15 @@ pub(in crate::shell) struct Connected {
 pub(super) struct House {
     /// Absent while another task leads.
     pub(super) node: Option<Node>,
-    /// Who leads, as far as is known.
+    /// The leader, as far as is known.
     pub(super) leader: Leader,
     /// Its reign.
     pub(super) epoch: Option<u64>,
     /// With what this task would begin to lead.
     pub(super) repository: Repository,
-    /// What shows time that the clock did not.
+    /// The guard that shows time that the clock did not.
     pub(super) clocks: clock::Watch,
-    /// How often the node, or its absence, has been replaced.
+    /// The number of times that the node, or its absence, has been replaced.
     term: u64,
     outboxes: BTreeMap<Peer, mpsc::Sender<Box<Down>>>,
     /// Streams at a time.
@@ -167,7 +168,7 @@ impl House {
         Ok(Connected { seat: Seat { term: self.term, peer }, outbox, news })
     }
 
-    /// How the node calls a stream, unless that is of an earlier reign.
+    /// The number of a stream at the node, unless the stream is of an earlier reign.
     pub(super) fn peer(&self, seat: Seat) -> Option<Peer> {
         seat.peer_in(self.term)
     }

@@ -16,7 +16,7 @@ use crate::node::Node;
 // === impl Driver ===
 
 impl Driver {
-    /// What the node wants to be written for its successors, from here on, and in which reign.
+    /// The writes that the node wants for its successors, from here on, each with its reign.
     pub(in crate::shell) fn record_writes(
         &self,
     ) -> Result<mpsc::UnboundedReceiver<(u64, MarkWrite)>, Unanswered> {
@@ -95,14 +95,14 @@ impl Driver {
         self.authority.as_ref().map(|_| self.etcd_healthy.load(Ordering::Relaxed))
     }
 
-    /// What is wrong with the state directory, if anything is. Returns whether that is news.
+    /// Notes the fault of the state directory, if it has one. Returns whether that is news.
     pub(in crate::shell) fn hear_of_state(&self, fault: Option<&str>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let before = state.replace(fault.map(str::to_owned)).flatten();
         before.is_some() != fault.is_some()
     }
 
-    /// What is wrong with the state directory, if anything is; absent: there is none.
+    /// The fault of the state directory, if it has one; absent: there is no directory.
     #[must_use]
     pub fn state_fault(&self) -> Option<Option<String>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()

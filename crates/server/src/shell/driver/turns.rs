@@ -25,7 +25,7 @@ const MOST_TURNS: usize = 10_000;
 /// The bounds of the histogram of turns, in seconds.
 const BOUNDS: [f64; 10] = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 1e-2, 3e-2, 1e-1];
 
-/// What waits for the driver's task, and how long turns have taken.
+/// The work that waits for the driver's task, and how long turns have taken.
 #[derive(Debug)]
 pub(in crate::shell) struct Turns {
     /// There is something to do.
@@ -135,7 +135,7 @@ impl Driver {
         })
     }
 
-    /// What one has the lock for at once, and what comes of it.
+    /// Takes the lock for one turn, and hands out what comes of it.
     pub(super) fn hold<R>(&self, turn: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
         let mut house = self.house()?;
         let now = clock::now();

@@ -109,7 +109,7 @@ fn written(response: &etcd_client::TxnResponse) -> Result<Answer, Error> {
     }
 }
 
-/// What each of the reads in a transaction has found.
+/// The results of the reads in a transaction.
 fn read(response: &etcd_client::TxnResponse) -> Vec<Option<Stored>> {
     let responses = response.op_responses().into_iter();
     let read = responses.map(|response| match response {
@@ -129,7 +129,7 @@ pub(super) fn stored(kv: &KeyValue) -> Stored {
     }
 }
 
-/// What went wrong. Only where etcd itself has said no is it known that nothing was done.
+/// The failure of a call. Only where etcd itself has said no is it known that nothing was done.
 pub(super) fn failure(error: &Error, endpoint: &Endpoint) -> Failure {
     let text = error.to_string();
     if text.contains("lease not found") {

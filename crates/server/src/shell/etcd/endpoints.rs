@@ -12,9 +12,10 @@ use tonic::transport::Uri;
 
 use super::{EtcdOptions, StartError};
 
-/// How often a silent connection is tried. Etcd ends connections that are tried more often than every five seconds.
+/// The interval at which a silent connection is tried. Etcd ends connections that are tried more often than
+/// every five seconds.
 const TRY: Duration = Duration::from_secs(6);
-/// How long that may take.
+/// The time that a try may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The members of etcd.

@@ -18,7 +18,7 @@ use crate::election::call::{Action, Answer, Failure, Watched};
 use crate::election::record::RecordWrite;
 use crate::election::{Candidate, Event, Ticket};
 
-/// What is asked of the task.
+/// A request to the task.
 pub(super) enum Request {
     Write { write: Box<RecordWrite>, done: oneshot::Sender<Result<(), NotWritten>> },
     HearClock,
@@ -27,7 +27,7 @@ pub(super) enum Request {
     Resign,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 struct Outcome {
     id: u64,
     endpoint: usize,
@@ -44,9 +44,9 @@ pub(super) struct Task {
     /// Calls under way.
     calls: FuturesUnordered<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     watcher: Option<Watcher>,
-    /// What shows time that the clock did not.
+    /// The guard that shows time that the clock did not.
     clocks: clock::Watch,
-    /// Whoever waits for a write.
+    /// The waiters for writes, by ticket.
     writing: BTreeMap<Ticket, oneshot::Sender<Result<(), NotWritten>>>,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Watcher {
     pub(super) id: u64,
     endpoint: Arc<Endpoint>,
     state: State,
-    /// What was seen and not yet taken.
+    /// The events that were seen and not yet taken.
     seen: VecDeque<Watched>,
 }
 

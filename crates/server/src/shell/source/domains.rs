@@ -31,7 +31,8 @@ struct Reader<'a> {
     changes: Vec<Change>,
 }
 
-/// What `template` says about domains, if anything; nothing also if that cannot be taken, which has been noted.
+/// The part of `template` about domains, if there is one; nothing also if that cannot be taken, which has been
+/// noted.
 pub(super) fn domains(notes: &mut Notes, template: &Fields<'_>) -> Option<Domains> {
     let node = template.get("domains")?;
     let outer = notes.subject.clone();
@@ -69,7 +70,7 @@ impl Reader<'_> {
         policies.map_err(|bad| self.notes.add(at.place("overrides"), format!("overrides: {bad}"))).ok()
     }
 
-    /// What becomes of those who would be refused while the server is not heard of.
+    /// Whether those who would be refused while the server is not heard of are refused indeed.
     fn refuses_unheard(&mut self, at: &Fields<'_>, scope: Scope) -> bool {
         let read = self.notes.read(at, "unheard", |node| {
             scalar::one_of("unheard", node, &[("grant", false), ("refuse", true)])

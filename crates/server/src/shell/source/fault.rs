@@ -11,7 +11,7 @@ pub struct Fault {
     pub line: usize,
     /// The character in the line, from 1.
     pub column: usize,
-    /// What was found, and what was wanted.
+    /// A description of what was found, and of what was wanted.
     pub message: String,
     /// The line, and below it a mark under the place, both behind a margin with the line's number.
     pub snippet: String,
@@ -25,9 +25,9 @@ pub struct Faults {
     more: usize,
 }
 
-/// How many faults are kept. Who has more has given the wrong file.
+/// The most faults that are kept. A file with more is the wrong one.
 const MOST: usize = 1_000;
-/// How many characters of a line are shown before and behind the place.
+/// The number of characters of a line that are shown before the place, and behind it.
 const AROUND: usize = 60;
 
 // === impl Faults ===
@@ -48,7 +48,7 @@ impl Faults {
         self.faults.iter()
     }
 
-    /// How many there are, those included that are too many to be kept.
+    /// The number of faults, those included that are too many to be kept.
     #[must_use]
     pub fn count(&self) -> usize {
         self.faults.len() + self.more

@@ -18,15 +18,15 @@ struct Found<'n> {
     value: &'n Node,
 }
 
-/// What may stand in a mapping, and what to say of it.
+/// The fields that may stand in a mapping, and the words for messages about it.
 pub(super) struct Schema {
-    /// What the mapping is called.
+    /// The name of the mapping.
     pub(super) subject: String,
     /// Behind the name of an unknown field: ` in algorithm`.
     pub(super) within: &'static str,
     /// The fields.
     pub(super) known: &'static [&'static str],
-    /// What to say of a field that belongs elsewhere.
+    /// The hint about a field that belongs elsewhere.
     pub(super) hint: fn(&str) -> Option<&'static str>,
 }
 

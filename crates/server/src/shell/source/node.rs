@@ -27,7 +27,7 @@ pub(super) struct Place {
 pub(super) struct Node {
     pub(super) place: Place,
     pub(super) value: Value,
-    /// How many nodes it is, itself and aliased ones included.
+    /// The number of nodes that it is, itself and aliased ones included.
     weight: usize,
 }
 
@@ -50,11 +50,12 @@ pub(super) struct Unreadable {
     pub(super) message: String,
 }
 
-/// How many nodes a document may have, what aliases repeat included: enough for tens of thousands of templates.
+/// The most nodes that a document may have, one for each alias included: enough for tens of thousands of
+/// templates.
 const MAX_NODES: usize = 1_000_000;
-/// How many nodes may be repeated by aliases.
+/// The most nodes that may be repeated by aliases.
 const MAX_REPEATED: usize = 250_000;
-/// How deep lists and mappings may be nested; a repository needs six.
+/// The greatest depth to which lists and mappings may be nested; a repository needs six.
 const MAX_DEPTH: usize = 64;
 
 /// The document in `text`, or `None` if there is nothing in it.
@@ -132,7 +133,7 @@ impl Builder {
         self.add(Rc::new(Node { place, value, weight }), anchor)
     }
 
-    /// What the alias stands for; an anchor not closed yet would make the tree a circle.
+    /// Adds the node that the alias stands for; an anchor not closed yet would make the tree a circle.
     fn repeat(&mut self, anchor: usize, place: Place) -> Result<(), Unreadable> {
         let Some(node) = self.anchors.get(&anchor).map(Rc::clone) else {
             return Err(place.unreadable("an alias within what it stands for"));

@@ -47,19 +47,20 @@ const VERSION: &str = "a whole number that grows with each edition, as in 7";
 /// Every whole number up to it is a number of its own when it is read.
 const LAST_VERSION: f64 = 9_007_199_254_740_991.0;
 const SECONDS: &str = "whole seconds, as in 60";
-/// What a time is taken for that cannot be read: no lease is shorter than the one, nor longer than the other.
+/// The stand-ins for a time that cannot be read: no lease is shorter than the first, nor longer than the
+/// second.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
-/// What has been found to be wrong so far.
+/// The faults that have been found so far.
 #[derive(Default)]
 pub(super) struct Notes {
     faults: Vec<(Place, String)>,
-    /// What is being read, with a colon: put before every note.
+    /// The subject that is being read, with a colon: put before every note.
     pub(super) subject: String,
 }
 
-/// What a field says.
+/// The content of a field.
 pub(super) enum Reading<T> {
     /// There is none, or it is null.
     Absent,
@@ -257,7 +258,7 @@ fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {
     algorithm
 }
 
-/// What becomes of Doorman's clients.
+/// Reads the treatment of Doorman's clients.
 fn legacy(notes: &mut Notes, template: &Fields<'_>, lease: Duration) -> Legacy {
     let legacy = notes.read(template, "legacy", scalar::legacy);
     let hold = notes.read(template, "legacy_hold", |node| scalar::time("legacy_hold", node));
@@ -301,7 +302,7 @@ fn parameters(notes: &mut Notes, algorithm: &Fields<'_>) {
     }
 }
 
-/// How a template is called in messages: by its glob if that can be told, or else by its number.
+/// The name of a template in messages: its glob if that can be told, or else its number.
 fn subject(index: usize, node: &Node) -> String {
     let Value::Map(pairs) = &node.value else { return format!("template {}", index + 1) };
     let is_glob = |key: &Node| matches!(&key.value, Value::Scalar { text, .. } if text == "identifier_glob");

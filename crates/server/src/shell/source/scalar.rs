@@ -7,7 +7,7 @@ use lessor_algorithms::{Policy, Rotate};
 use super::node::{Node, Value};
 use crate::repository::{Kind, LEGACY_HOLD, Legacy, SmallLeases};
 
-/// How much of a value is repeated in a message.
+/// The number of characters of a value that are repeated in a message.
 const SHOWN: usize = 60;
 
 /// A number. Doorman's YAML library lets `1_000` and `0x10` stand for numbers, so they do here.
@@ -60,7 +60,7 @@ pub(super) fn text<'a>(name: &str, node: &'a Node) -> Result<&'a str, String> {
     }
 }
 
-/// How to share, by Doorman's names or their numbers in its protocol.
+/// Reads the policy of sharing, by Doorman's names or their numbers in its protocol.
 pub(super) fn policy(node: &Node) -> Result<Policy, String> {
     const KNOWN: [(&str, &str, Policy); 4] = [
         ("NO_ALGORITHM", "0", Policy::None),
@@ -77,7 +77,7 @@ pub(super) fn policy(node: &Node) -> Result<Policy, String> {
         .ok_or_else(|| format!("kind {} is not an algorithm; {}", written(node), wanted(text, &names)))
 }
 
-/// What is counted.
+/// Reads the kind of a resource.
 pub(super) fn kind(node: &Node) -> Result<Kind, String> {
     match text("kind", node)? {
         "rate" => Ok(Kind::Rate),
@@ -92,17 +92,17 @@ pub(super) fn kind(node: &Node) -> Result<Kind, String> {
     }
 }
 
-/// How units are taken in turns.
+/// Reads the way in which units are taken in turns.
 pub(super) fn rotate(node: &Node) -> Result<Rotate, String> {
     one_of("rotate", node, &[("fair", Rotate::Fair), ("sticky", Rotate::Sticky), ("none", Rotate::None)])
 }
 
-/// How leases are kept that bring less than a unit in the burst.
+/// Reads the treatment of leases that bring less than a unit in the burst.
 pub(super) fn small_leases(node: &Node) -> Result<SmallLeases, String> {
     one_of("small_leases", node, &[("save", SmallLeases::Save), ("request", SmallLeases::Request)])
 }
 
-/// What becomes of Doorman's clients; sticky with the usual hold.
+/// Reads the treatment of Doorman's clients; sticky with the usual hold.
 pub(super) fn legacy(node: &Node) -> Result<Legacy, String> {
     let sticky = Legacy::Sticky { hold: LEGACY_HOLD };
     one_of("legacy", node, &[("deny", Legacy::Deny), ("expire", Legacy::Expire), ("sticky", sticky)])
@@ -134,7 +134,7 @@ pub(super) fn written(node: &Node) -> String {
     }
 }
 
-/// What was meant by `word`, or else all that would have been right.
+/// A hint at the name that was meant by `word`, or else at all that would have been right.
 pub(super) fn wanted(word: &str, known: &[&str]) -> String {
     let distance = |name: &&&str| distance(&bare(word), &bare(name));
     match known.iter().min_by_key(distance).filter(|name| distance(name) <= 2) {
@@ -152,7 +152,7 @@ pub(super) fn listed(words: &[&str], last: &str) -> String {
     }
 }
 
-/// What a node is, when it is not what was wanted.
+/// The shape of a node that is not what was wanted.
 pub(super) fn shape(node: &Node) -> &'static str {
     match node.value {
         _ if node.is_null() => "empty",
@@ -175,7 +175,7 @@ fn bare(word: &str) -> Vec<char> {
     word.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).take(SHOWN).collect()
 }
 
-/// How many characters have to be put in, taken out or replaced (Levenshtein).
+/// The number of characters that have to be put in, taken out or replaced (Levenshtein).
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {

@@ -15,11 +15,12 @@ use tracing::warn;
 use super::{LoadError, interpret, read};
 use crate::repository::Repository;
 
-/// How often the file is compared in any case: a link may lead to another directory, and some file systems tell nothing.
+/// The interval at which the file is compared in any case: a link may lead to another directory, and some file
+/// systems tell nothing.
 const POLL: Duration = Duration::from_secs(5);
 /// For how long a changed file has to stay as it is: it may be being written.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How many times that is waited for, if it does not.
+/// The number of times that this is waited for, if the file goes on changing.
 const PATIENCE: usize = 100;
 
 /// A file that holds a repository, and what of it has been seen.
@@ -46,7 +47,7 @@ pub struct Source {
     _watcher: Option<RecommendedWatcher>,
 }
 
-/// What a file held, as far as it takes to see that it has changed.
+/// The content of a file, as far as it takes to see that it has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Content {
     Bytes { length: usize, hash: u64 },
@@ -123,7 +124,7 @@ impl Source {
         content != self.seen
     }
 
-    /// What the file holds now, read where it holds nobody up.
+    /// The content of the file now, read where it holds nobody up.
     async fn look(&self) -> Content {
         let path = self.path.clone();
         let looking = tokio::task::spawn_blocking(move || Content::of(&read(&path)));

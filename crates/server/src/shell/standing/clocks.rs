@@ -14,11 +14,11 @@ use tracing::debug;
 
 use crate::election::ClockBounds;
 
-/// How often a leader is asked. Its clock is known the better the later the last answer came.
+/// The interval at which a leader is asked. Its clock is known the better the later the last answer came.
 const PACE: Duration = Duration::from_secs(5);
 /// The same until it has answered for the first time: it may not lead yet.
 const FIRST_PACE: Duration = Duration::from_millis(500);
-/// How long it has to answer.
+/// The time that it has to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 type Question = Pin<Box<dyn Future<Output = Option<(Time, Whereabouts)>> + Send>>;
@@ -32,7 +32,7 @@ pub(super) struct Clocks {
     /// Whether the leader has answered.
     heard: bool,
     question: Option<Question>,
-    /// What shows time that one's own clock did not.
+    /// The guard that shows time that one's own clock did not.
     watch: clock::Watch,
 }
 
