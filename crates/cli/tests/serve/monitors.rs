@@ -80,6 +80,7 @@ fn check_metrics(page: &page::Page) {
         "lessor_wants{resource=\"db/orders\"} 42.5",
         "lessor_clients{resource=\"db/orders\"} 2.0",
         "lessor_overcommitment{resource=\"db/orders\"} 0.0",
+        "# TYPE lessor_turn_seconds histogram",
     ];
     for line in expected {
         assert!(page.body.lines().any(|found| found == line), "no {line} in\n{}", page.body);
@@ -90,7 +91,9 @@ fn check_metrics(page: &page::Page) {
         let (name, value) = line.rsplit_once(' ').expect(line);
         value.parse::<f64>().expect(line);
         let name = name.split('{').next().unwrap();
-        let name = name.strip_suffix("_total").unwrap_or(name);
+        // The last part of the name of a counter, or of a histogram.
+        let parts = ["_total", "_bucket", "_sum", "_count"];
+        let name = parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
         assert!(page.body.contains(&format!("# TYPE {name} ")), "{name} has no type");
     }
 }
