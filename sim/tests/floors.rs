@@ -77,9 +77,8 @@ fn whatever_goes_wrong_neither_passes_its_part() {
             ..Faults::none()
         };
         for kind in Mischief::ALL {
-            // Two lives of a client have a floor each, and there is no more of it for that; and only rates have one.
-            let happens = !matches!(kind, Mischief::Twin | Mischief::Kind);
-            plan.faults.mischief[kind as usize] = happens.then_some(Duration::from_secs(15));
+            // Two lives of a client have a floor each, and there is no more of it for that.
+            plan.faults.mischief[kind as usize] = (kind != Mischief::Twin).then_some(Duration::from_secs(15));
         }
         let mut town = Town::new(seed, &plan);
         town.pass(Duration::from_secs(200)).unwrap_or_else(|violation| panic!("{violation}"));

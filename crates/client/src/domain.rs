@@ -70,7 +70,7 @@ mod turn;
 mod wait;
 mod wire;
 
-pub use self::clocks::Clocks;
+pub use self::clocks::{Clocks, Unconfirmed};
 pub use self::counts::Counts;
 pub use self::decision::{Bound, Decision, Ground};
 pub use self::exchange::{CADENCE, HEARING};

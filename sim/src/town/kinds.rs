@@ -23,11 +23,14 @@ impl Town {
     pub(super) fn change_kind(&mut self) -> bool {
         let index = self.dice.index(self.resources.len());
         let (root, with) = (self.places[0].tasks.clone(), self.dice.below(4));
-        let resource = &mut self.resources[index];
-        // What Doorman's clients go on with is of a rate.
-        if resource.id.is_floor() || matches!(resource.legacy, Legacy::Sticky { .. }) {
+        let resource = &self.resources[index];
+        // Only rates have floors, and what Doorman's clients go on with is of a rate.
+        let floor = resource.id.floor();
+        let has_floor = self.resources.iter().any(|other| other.id == floor);
+        if resource.id.is_floor() || has_floor || matches!(resource.legacy, Legacy::Sticky { .. }) {
             return false;
         }
+        let resource = &mut self.resources[index];
         resource.kind = other(resource.kind);
         let kind = resource.kind;
         if kind == Kind::Gauge {

@@ -30,7 +30,7 @@ use lessor_proto::message::{
 };
 use lessor_proto::{ResourceId, Time};
 
-use super::clocks::Clocks;
+use super::clocks::{Clocks, Unconfirmed};
 use super::policies::Scope;
 use super::shard::Record;
 use super::sharing::is_share;
@@ -44,8 +44,6 @@ pub const CADENCE: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(5);
 /// Without news for longer than this others are out of hearing; the server has some four times as often.
 pub const HEARING: Duration = Duration::from_secs(1);
-/// Reports that were not heard yet whose time is remembered.
-const MOST_SENT: usize = 1_024;
 
 /// The exchange between the clients of a resource.
 #[derive(Debug)]
@@ -66,8 +64,7 @@ pub(super) struct Talk {
     /// Something was heard that answers what was told since the stream is attended to.
     has_begun: bool,
     clocks: Clocks,
-    /// Reports that the server has not confirmed, and when they were made.
-    sent: VecDeque<(u64, Time)>,
+    unconfirmed: Unconfirmed,
     /// The number of the last report.
     last: u64,
     /// The last report that the server has taken up.
@@ -191,10 +188,7 @@ impl Domains {
         talk.last += 1;
         talk.told_at = Some(now);
         let id = talk.last;
-        talk.sent.push_back((id, now));
-        if talk.sent.len() > MOST_SENT {
-            talk.sent.pop_front();
-        }
+        talk.unconfirmed.note(now, id);
         Some(DomainReport { resource: resource.clone(), version, id, ask: asks, below: None, domains })
     }
 
@@ -207,7 +201,8 @@ impl Domains {
             if talk.stream.is_none() || !talk.has_begun {
                 return;
             }
-            talk.hear(now, news);
+            let Talk { unconfirmed, clocks, .. } = &mut *talk;
+            unconfirmed.hear(now, news, clocks);
             (talk.clocks, talk.note_heat(news))
         };
         self.exchange.members.store(news.members.max(1), Ordering::Relaxed);
@@ -315,19 +310,6 @@ impl Domains {
 // === impl Talk ===
 
 impl Talk {
-    /// Learns from news about the clock there, and about what came there.
-    fn hear(&mut self, now: Time, news: &DomainNews) {
-        self.clocks.came(now, news.now);
-        while let Some(&(id, sent)) = self.sent.front()
-            && id <= news.heard
-        {
-            if id == news.heard {
-                self.clocks.heard(now, sent, news.heard_at);
-            }
-            self.sent.pop_front();
-        }
-    }
-
     /// Notes that report `heard` is answered: only now are the news known here. Returns those who wait for that.
     fn answer(&mut self, heard: u64) -> Vec<Waker> {
         self.heard = self.heard.max(heard);

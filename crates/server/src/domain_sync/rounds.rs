@@ -1,5 +1,5 @@
-//! What clients said of one hot domain, in rounds: each is told as one sum to all that use the domain, less what each of them
-//! said itself.
+//! Rounds of one hot domain: the hits that clients said in each are told as one sum to all that use the domain, less those that
+//! each of them said itself.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -6,12 +6,12 @@
 //! So long as a domain is not hot above, each of m nodes keeps to itself hits of up to 1/(4m) of the limit, and each of n
 //! clients of up to 1/(4n), so that together less than half is kept back.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::Contract;
-use lessor_client::domain::{Clocks, entry_at, is_marked, is_share, least_limit};
+use lessor_client::domain::{Clocks, Unconfirmed, entry_at, is_marked, is_share, least_limit};
 use lessor_proto::Time;
 use lessor_proto::message::{
     Census, DomainEntry, DomainHits, DomainNews, DomainReport, MOST_DOMAINS, MOST_ENTRIES,
@@ -24,8 +24,6 @@ use super::subscriber::Pending;
 const PACE: Duration = Duration::from_millis(50);
 /// The least time between any two.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Reports that were not confirmed yet whose time is remembered.
-const MOST_SENT: usize = 1_024;
 
 /// The subscription of a node at the one above: the hits that are said there, and those that it said.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +32,7 @@ pub(super) struct Uplink {
     /// Something was heard that answers what was said since the stream is attended to.
     has_begun: bool,
     clocks: Clocks,
-    /// Reports that were not confirmed, and when they were made.
-    sent: VecDeque<(u64, Time)>,
+    unconfirmed: Unconfirmed,
     /// The number of the last report.
     last: u64,
     told_at: Option<Time>,
@@ -145,10 +142,7 @@ impl SharedDomains {
         let uplink = &mut self.uplink;
         uplink.last += 1;
         (uplink.told_at, uplink.told_census) = (Some(now), census);
-        uplink.sent.push_back((uplink.last, now));
-        if uplink.sent.len() > MOST_SENT {
-            uplink.sent.pop_front();
-        }
+        uplink.unconfirmed.note(now, uplink.last);
         let (resource, version) = (self.resource.clone(), self.policies.version());
         Some(DomainReport { resource, version, id: uplink.last, ask, below: Some(census), domains })
     }
@@ -160,7 +154,8 @@ impl SharedDomains {
         if !uplink.is_heard() {
             return;
         }
-        uplink.hear(now, news);
+        uplink.census = Census { clients: news.members, nodes: news.nodes.max(1) };
+        uplink.unconfirmed.hear(now, news, &mut uplink.clocks);
         let is_ours = news.version == self.policies.version();
         if news.begins {
             uplink.hot.clear();
@@ -225,22 +220,6 @@ impl SharedDomains {
         self.take(now, None, &Origin::Above, hits);
         if let Some(state) = self.domains.get_mut(&name) {
             state.others_above = others as usize;
-        }
-    }
-}
-
-impl Uplink {
-    /// Takes up what news say of the clock there, of what came there, and of those below.
-    fn hear(&mut self, now: Time, news: &DomainNews) {
-        self.census = Census { clients: news.members, nodes: news.nodes.max(1) };
-        self.clocks.came(now, news.now);
-        while let Some(&(id, sent)) = self.sent.front()
-            && id <= news.heard
-        {
-            if id == news.heard {
-                self.clocks.heard(now, sent, news.heard_at);
-            }
-            self.sent.pop_front();
         }
     }
 }
