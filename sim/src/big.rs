@@ -1,11 +1,11 @@
-//! A large town: how fast the minds are when there are many of them, and whether a tree that large keeps its promise while
+//! A large simulation: how fast the minds are when there are many of them, and whether a tree that large keeps its promise while
 //! leaders die at every level.
 //!
 //! ```
 //! use lessor_sim::big::BigTown;
 //!
-//! let town = BigTown { clients: 60, fan_out: vec![2, 3], minutes: 1, ..BigTown::default() };
-//! let report = town.run(1).expect("no rule is broken");
+//! let simulation = BigTown { clients: 60, fan_out: vec![2, 3], minutes: 1, ..BigTown::default() };
+//! let report = simulation.run(1).expect("no rule is broken");
 //! assert!(report.believed > 0.9 && report.believed <= 1.0, "{report:?}");
 //! ```
 
@@ -14,15 +14,15 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use crate::oracle::Violation;
-use crate::plan::{Link, Terms, TownPlan, Watch, Way};
-use crate::town::{Counts, Town};
+use crate::plan::{Link, Scrutiny, SimulationPlan, Terms, Way};
+use crate::simulation::{Counts, Simulation};
 
-/// The size of a large town, and the events in it.
+/// The size of a large simulation, and the events in it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct BigTown {
-    /// The number of clients, which are spread evenly over the places of the last level.
+pub struct BigTree {
+    /// The number of clients, which are spread evenly over the sites of the last level.
     pub clients: usize,
-    /// The number of children of each place of a level, from the root down.
+    /// The number of children of each site of a level, from the root down.
     pub fan_out: Vec<usize>,
     /// The length of a run, in minutes.
     pub minutes: u64,
@@ -62,13 +62,13 @@ pub struct BigReport {
 /// Until then not everybody need have something.
 const WARM_UP: Duration = Duration::from_secs(60);
 
-// === impl BigTown ===
+// === impl BigTree ===
 
-impl Default for BigTown {
-    /// A hundred thousand clients below a hundred places below ten, for ten minutes; every ten seconds one in a hundred
+impl Default for BigTree {
+    /// A hundred thousand clients below a hundred sites below ten, for ten minutes; every ten seconds one in a hundred
     /// wants something else, and what all want is a little more than there is.
-    fn default() -> BigTown {
-        BigTown {
+    fn default() -> BigTree {
+        BigTree {
             clients: 100_000,
             fan_out: vec![10, 10],
             minutes: 10,
@@ -82,24 +82,24 @@ impl Default for BigTown {
     }
 }
 
-impl BigTown {
+impl BigTree {
     /// A million clients below the same servers, of whom a leader dies every twenty seconds, one of each level a minute.
     #[must_use]
-    pub fn million() -> BigTown {
-        BigTown { clients: 1_000_000, dying: Some(Duration::from_secs(20)), ..BigTown::default() }
+    pub fn million() -> BigTree {
+        BigTree { clients: 1_000_000, dying: Some(Duration::from_secs(20)), ..BigTree::default() }
     }
 
-    /// The town as a plan: one unit for each client in all.
+    /// The simulation as a plan: one unit for each client in all.
     #[must_use]
-    pub fn plan(&self) -> TownPlan {
+    pub fn plan(&self) -> SimulationPlan {
         let leaves: usize = self.fan_out.iter().product();
         let (capacity, each) = (self.clients as f64, self.clients.div_ceil(leaves.max(1)));
-        let mut plan = TownPlan::tree(&self.fan_out, each, capacity, self.load);
+        let mut plan = SimulationPlan::tree(&self.fan_out, each, capacity, self.load);
         plan.clients.truncate(self.clients);
-        plan.watch = Watch::Loose(5_000_000);
-        for place in &mut plan.places {
-            place.terms = self.terms;
-            place.link = Link { latency: Duration::from_millis(10), jitter: Duration::from_millis(1) };
+        plan.watch = Scrutiny::Loose(5_000_000);
+        for site in &mut plan.sites {
+            site.terms = self.terms;
+            site.link = Link { latency: Duration::from_millis(10), jitter: Duration::from_millis(1) };
         }
         plan.clients.iter_mut().for_each(|client| client.way = self.way);
         plan
@@ -110,39 +110,39 @@ impl BigTown {
     /// # Errors
     /// When a rule is broken.
     pub fn run(&self, seed: u64) -> Result<BigReport, Box<Violation>> {
-        let mut town = Town::new(seed, &self.plan());
-        self.run_in(&mut town)
+        let mut sim = Simulation::new(seed, &self.plan());
+        self.run_in(&mut sim)
     }
 
-    /// Runs a town that was built by [`BigTown::plan`].
+    /// Runs a simulation that was built by [`BigTree::plan`].
     ///
     /// # Errors
     /// When a rule is broken.
-    pub fn run_in(&self, town: &mut Town) -> Result<BigReport, Box<Violation>> {
+    pub fn run_in(&self, sim: &mut Simulation) -> Result<BigReport, Box<Violation>> {
         let end = Time::ZERO + Duration::from_secs(60 * self.minutes);
         let (mut least_believed, mut deaths, mut next_death) =
             (1.0_f64, 0, self.dying.map(|every| Time::ZERO + every));
-        while town.now() < end {
-            let step = (town.now() + self.step).min(end);
-            town.run_until(step)?;
+        while sim.now() < end {
+            let step = (sim.now() + self.step).min(end);
+            sim.run_until(step)?;
             if step >= Time::ZERO + WARM_UP {
-                least_believed = least_believed.min(self.believed(town));
+                least_believed = least_believed.min(self.believed(sim));
             }
             if step < end {
-                town.stir(self.changing, 2.0 * self.load);
+                sim.stir(self.changing, 2.0 * self.load);
             }
             if let (Some(at), Some(every)) = (next_death, self.dying)
                 && at <= step
             {
-                deaths += u64::from(town.lose_leader(self.victim(deaths as usize)));
+                deaths += u64::from(sim.lose_leader(self.victim(deaths as usize)));
                 next_death = Some(at + every);
             }
         }
         Ok(BigReport {
-            hash: town.hash(),
-            events: town.events(),
-            counts: town.counts(),
-            believed: self.believed(town),
+            hash: sim.hash(),
+            events: sim.events(),
+            counts: sim.counts(),
+            believed: self.believed(sim),
             least_believed,
             deaths,
         })
@@ -156,16 +156,16 @@ impl BigTown {
 
     /// The number of its servers, of several tasks each.
     #[must_use]
-    pub fn places(&self) -> usize {
+    pub fn sites(&self) -> usize {
         self.sizes().sum()
     }
 
     /// The amount that clients believe they hold, as a fraction of the most that they could.
-    fn believed(&self, town: &Town) -> f64 {
-        town.total_believed(0) as f64 / 1e6 / town.total_wants(0).min(self.clients as f64)
+    fn believed(&self, sim: &Simulation) -> f64 {
+        sim.total_believed(0) as f64 / 1e6 / sim.total_wants(0).min(self.clients as f64)
     }
 
-    /// Whose leader dies next, after so many: a place of each level in turn, and of those of a level another each time.
+    /// Whose leader dies next, after so many: a site of each level in turn, and of those of a level another each time.
     fn victim(&self, deaths: usize) -> u32 {
         let (level, round) = (deaths % self.levels(), deaths / self.levels());
         let above: usize = self.sizes().take(level).sum();
@@ -173,7 +173,7 @@ impl BigTown {
         (above + round % size) as u32
     }
 
-    /// The number of places of each level.
+    /// The number of sites of each level.
     fn sizes(&self) -> impl Iterator<Item = usize> {
         let below = self.fan_out.iter().scan(1, |size, children| {
             *size *= children;

@@ -13,7 +13,7 @@ use crate::process::Process;
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: ClientId,
-    pub(crate) place: u32,
+    pub(crate) site: u32,
     pub(crate) way: Way,
     pub(crate) incarnation: u64,
     pub(crate) mind: Mind,

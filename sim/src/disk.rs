@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lessor_server::election::files::Files;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// A disk.
 #[derive(Clone, Debug, Default)]
@@ -55,13 +55,13 @@ impl Disk {
     }
 
     /// The machine loses power, and starts again: of names and bytes that were not synced some are there.
-    pub fn lose_power(&mut self, dice: &mut Dice) {
-        if dice.chance(500) {
+    pub fn lose_power(&mut self, rng: &mut Rng) {
+        if rng.chance(500) {
             self.names = self.synced.clone();
         }
         self.synced = self.names.clone();
         for content in self.files.values_mut().filter(|content| !content.synced) {
-            let kept = dice.index(content.bytes.len() + 1);
+            let kept = rng.index(content.bytes.len() + 1);
             content.bytes.truncate(kept);
             content.synced = true;
         }
@@ -69,9 +69,9 @@ impl Disk {
     }
 
     /// Some byte of a file is another one. Whether there is such a file.
-    pub fn damage(&mut self, path: &Path, dice: &mut Dice) -> bool {
+    pub fn damage(&mut self, path: &Path, rng: &mut Rng) -> bool {
         let Some(file) = self.names.get(path).and_then(|file| self.files.get_mut(file)) else { return false };
-        let at = dice.index(file.bytes.len());
+        let at = rng.index(file.bytes.len());
         file.bytes.get_mut(at).map(|byte| *byte ^= 1).is_some()
     }
 
@@ -142,7 +142,7 @@ mod tests {
         disk.leave(calls);
         let done = replace(&mut disk, Path::new(DIRECTORY), "state", b"two").is_ok();
         if power {
-            disk.lose_power(&mut Dice::new(seed));
+            disk.lose_power(&mut Rng::new(seed));
         }
         (done, disk.read(path).map(<[u8]>::to_vec))
     }
@@ -179,7 +179,7 @@ mod tests {
         for seed in 0..500 {
             let mut disk = Disk::default();
             disk.put(path, b"one").expect("there is room");
-            disk.lose_power(&mut Dice::new(seed));
+            disk.lose_power(&mut Rng::new(seed));
             kept[usize::from(disk.read(path) == Some(b"one"))] += 1;
         }
         assert!(kept.iter().all(|&count| count > 20), "{kept:?}");

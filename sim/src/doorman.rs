@@ -4,11 +4,12 @@
 //! polling in lock step, a proportional share granted out of what nobody else has on record, and new masters that ask
 //! under a new name while the old one's lease still counts. Its clients can believe more than there is; that is the point.
 //!
-//! Time goes by whole seconds. A second begins with its mishaps, wants and samples; then whoever is due has a turn, one
+//! Time goes by whole seconds. A second begins with its faults, wants and samples; then whoever is due has a turn, one
 //! after the other in an order drawn from the seed, and again as long as anybody is due in the same second. No call takes
 //! time and none is lost.
 
 mod lease;
+mod log;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -21,21 +22,21 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use self::lease::Lease;
-use self::server::Server;
+use self::lease::DoormanLease;
+use self::log::EventLog;
+use self::server::DoormanServer;
 use crate::measure::{Level, Recorder, Recording};
-use crate::trace::Trace;
-use crate::workload::{Mishap, MishapEvent, Workload};
+use crate::workload::{FaultEvent, ScheduledFault, Workload};
 
 /// The tree of a workload, run by Doorman's rules.
 #[derive(Debug)]
-struct Town<'a> {
+struct DoormanRun<'a> {
     workload: &'a Workload,
     now: u64,
-    dice: Pcg64,
+    rng: Pcg64,
     clients: Vec<Asker>,
     /// The tasks of all jobs, those of one job beside each other.
-    tasks: Vec<Task>,
+    tasks: Vec<DoormanTask>,
     /// Of every job, its master's position among the tasks.
     masters: Vec<Option<usize>>,
     /// The clients and tasks with the times at which they are due, in the order of the turns.
@@ -43,22 +44,22 @@ struct Town<'a> {
     /// The share that each client should hold in this second.
     fair: Vec<f64>,
     recorder: Recorder,
-    trace: Trace,
+    log: EventLog,
 }
 
 /// A client or a server, as it asks a job for capacity.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asker {
-    lease: Option<Lease>,
+    lease: Option<DoormanLease>,
     /// The task that it takes for the master of the job it asks.
     master: Option<usize>,
 }
 
 /// One server of a job.
 #[derive(Clone, Debug, Default)]
-struct Task {
+struct DoormanTask {
     /// The state that it has while it is master.
-    server: Option<Server>,
+    server: Option<DoormanServer>,
     /// The task that it takes for its parent's master, which it remembers whether it is master or not.
     parent: Option<usize>,
 }
@@ -66,51 +67,51 @@ struct Task {
 /// Somebody who does something at times.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
-    who: Who,
+    who: DoormanActor,
     due_seconds: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Who {
+enum DoormanActor {
     Client(usize),
-    Task(usize),
+    DoormanTask(usize),
 }
 
 /// Runs `workload` by Doorman's rules. Its seed also decides the order of turns and who wins an election, which no trace
 /// tells.
 #[must_use]
 pub fn run(workload: &Workload) -> Recording {
-    Town::new(workload).run()
+    DoormanRun::new(workload).run()
 }
 
-// === impl Town ===
+// === impl DoormanRun ===
 
-impl<'a> Town<'a> {
-    fn new(workload: &'a Workload) -> Town<'a> {
+impl<'a> DoormanRun<'a> {
+    fn new(workload: &'a Workload) -> DoormanRun<'a> {
         let plan = &workload.plan;
         let (clients, tasks) = (plan.clients.len(), plan.jobs.len() * plan.tasks_per_job);
         // Not the numbers that the workload was drawn from.
-        let mut dice = Pcg64::seed_from_u64(!workload.seed);
-        let who = (0..clients).map(Who::Client).chain((0..tasks).map(Who::Task));
+        let mut rng = Pcg64::seed_from_u64(!workload.seed);
+        let who = (0..clients).map(DoormanActor::Client).chain((0..tasks).map(DoormanActor::DoormanTask));
         let mut threads: Vec<Thread> = who.map(|who| Thread { who, due_seconds: 0 }).collect();
-        threads.shuffle(&mut dice);
-        let mut town = Town {
+        threads.shuffle(&mut rng);
+        let mut run = DoormanRun {
             workload,
             now: 0,
-            dice,
+            rng,
             clients: vec![Asker::default(); clients],
-            tasks: vec![Task::default(); tasks],
+            tasks: vec![DoormanTask::default(); tasks],
             masters: vec![None; plan.jobs.len()],
             threads,
             fair: Vec::new(),
             recorder: Recorder::new(plan.capacity, clients, plan.seconds),
-            trace: Trace::new(),
+            log: EventLog::new(),
         };
         for job in 0..plan.jobs.len() {
-            let winner = town.any_task(job);
-            town.install(job, winner);
+            let winner = run.any_task(job);
+            run.install(job, winner);
         }
-        town
+        run
     }
 
     fn run(mut self) -> Recording {
@@ -127,27 +128,27 @@ impl<'a> Town<'a> {
                 self.turns();
             }
         }
-        self.recorder.finish(Some(self.trace.hash()))
+        self.recorder.finish(Some(self.log.hash()))
     }
 
-    /// The mishaps of this second. Elections after losses of the same second are returned: they come after those who are
+    /// The faults of this second. Elections after losses of the same second are returned: they come after those who are
     /// due have found no master.
     fn befall(&mut self) -> Vec<usize> {
         let (workload, mut late, mut lost) = (self.workload, Vec::new(), Vec::new());
-        for Mishap { event, .. } in workload.mishaps_at(self.now) {
+        for ScheduledFault { event, .. } in workload.faults_at(self.now) {
             let (kind, target) = (event.kind(), event.target(&workload.plan));
-            self.recorder.mishap(self.now, kind, target);
+            self.recorder.fault(self.now, kind, target);
             self.note(format_args!("{kind} {target}"));
             match *event {
-                MishapEvent::Lose { job } => {
+                FaultEvent::Lose { job } => {
                     if self.depose(job).is_some() {
                         lost.push(job);
                     }
                 }
-                MishapEvent::Restore { job } if lost.contains(&job) => late.push(job),
-                MishapEvent::Restore { job } => self.restore(job),
-                MishapEvent::Elect { job } => self.elect(job),
-                MishapEvent::Spike { .. } | MishapEvent::NoElect { .. } => {}
+                FaultEvent::Restore { job } if lost.contains(&job) => late.push(job),
+                FaultEvent::Restore { job } => self.restore(job),
+                FaultEvent::Elect { job } => self.elect(job),
+                FaultEvent::Spike { .. } | FaultEvent::NoElect { .. } => {}
             }
         }
         late
@@ -159,8 +160,8 @@ impl<'a> Town<'a> {
             let Thread { who, due_seconds } = self.threads[index];
             if due_seconds <= self.now {
                 let pause = match who {
-                    Who::Client(client) => self.client_turn(client),
-                    Who::Task(task) => self.task_turn(task),
+                    DoormanActor::Client(client) => self.client_turn(client),
+                    DoormanActor::DoormanTask(task) => self.task_turn(task),
                 };
                 self.threads[index].due_seconds = self.now + pause;
             }
@@ -199,7 +200,7 @@ impl<'a> Town<'a> {
 
     fn install(&mut self, job: usize, winner: usize) {
         let level = self.workload.plan.jobs[job].level;
-        self.tasks[winner].server = Some(Server::elected(self.now, level));
+        self.tasks[winner].server = Some(DoormanServer::elected(self.now, level));
         self.masters[job] = Some(winner);
         self.wake(winner);
         self.note(format_args!("task {winner} leads job {job}"));
@@ -208,14 +209,16 @@ impl<'a> Town<'a> {
     /// A task that was just elected has a turn in the same second.
     fn wake(&mut self, task: usize) {
         let now = self.now;
-        let its =
-            self.threads.iter_mut().filter(|thread| matches!(thread.who, Who::Task(who) if who == task));
+        let its = self
+            .threads
+            .iter_mut()
+            .filter(|thread| matches!(thread.who, DoormanActor::DoormanTask(who) if who == task));
         its.for_each(|thread| thread.due_seconds = now);
     }
 
     fn any_task(&mut self, job: usize) -> usize {
         let tasks = self.workload.plan.tasks_per_job;
-        job * tasks + self.dice.random_range(0..tasks)
+        job * tasks + self.rng.random_range(0..tasks)
     }
 
     /// Tells the recorder what the clients want and believe.
@@ -242,7 +245,7 @@ impl<'a> Town<'a> {
     }
 
     fn note(&mut self, line: impl std::fmt::Display) {
-        self.trace.add(Time::ZERO + Duration::from_secs(self.now), line);
+        self.log.add(Time::ZERO + Duration::from_secs(self.now), line);
     }
 }
 

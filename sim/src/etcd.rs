@@ -17,28 +17,28 @@ pub struct Etcd {
     /// Nothing of this revision or earlier is remembered, but what there still is.
     compacted: u64,
     keys: BTreeMap<String, Stored>,
-    leases: BTreeMap<LeaseId, Lease>,
+    leases: BTreeMap<LeaseId, EtcdLease>,
     granted: i64,
-    history: Vec<Change>,
-    watches: BTreeMap<u64, Watch>,
+    history: Vec<KeyChange>,
+    watches: BTreeMap<u64, KeyWatch>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Lease {
+struct EtcdLease {
     ttl: Duration,
     ends: Time,
 }
 
 /// A change of a key at a revision.
 #[derive(Clone, Debug)]
-struct Change {
+struct KeyChange {
     revision: u64,
     key: String,
     stored: Option<Stored>,
 }
 
 #[derive(Clone, Debug)]
-struct Watch {
+struct KeyWatch {
     key: String,
     /// The next revision that is to be shown.
     next: u64,
@@ -95,7 +95,7 @@ impl Etcd {
                 let ttl = Duration::from_secs(seconds).max(SHORTEST);
                 self.granted += 1;
                 let lease = LeaseId(self.granted);
-                self.leases.insert(lease, Lease { ttl, ends: now + ttl });
+                self.leases.insert(lease, EtcdLease { ttl, ends: now + ttl });
                 Ok(Answer::Granted { lease, ttl })
             }
             Call::KeepAlive { lease } => {
@@ -169,7 +169,7 @@ impl Etcd {
 
     /// Begins to watch, under a number of the caller's.
     pub fn watch(&mut self, id: u64, key: &str, from_revision: u64) {
-        self.watches.insert(id, Watch { key: key.to_owned(), next: from_revision });
+        self.watches.insert(id, KeyWatch { key: key.to_owned(), next: from_revision });
     }
 
     /// Ends a watch.
@@ -248,12 +248,12 @@ impl Etcd {
             lease,
         };
         self.keys.insert(key.to_owned(), stored.clone());
-        self.history.push(Change { revision: self.revision, key: key.to_owned(), stored: Some(stored) });
+        self.history.push(KeyChange { revision: self.revision, key: key.to_owned(), stored: Some(stored) });
     }
 
     fn remove(&mut self, key: &str) {
         if self.keys.remove(key).is_some() {
-            self.history.push(Change { revision: self.revision, key: key.to_owned(), stored: None });
+            self.history.push(KeyChange { revision: self.revision, key: key.to_owned(), stored: None });
         }
     }
 }

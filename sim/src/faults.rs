@@ -1,13 +1,13 @@
-//! What goes wrong in a town, how often, and how often it did.
+//! What goes wrong in a simulation, how often, and how often it did.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
-/// The faults of a town, and the time at which they stop.
+/// The faults of a simulation, and the time at which they stop.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Faults {
+pub struct FaultPlan {
     /// When it stops.
     pub until: Duration,
     /// Requests and answers lost, in thousandths.
@@ -26,13 +26,13 @@ pub struct Faults {
     pub spell: Duration,
     /// The time for which a client goes on wanting the same, on average; nothing: for ever.
     pub restless: Option<Duration>,
-    /// The time from one mischief of each kind to the next, on average; nothing: it does not happen.
-    pub mischief: [Option<Duration>; Mischief::ALL.len()],
+    /// The time from one fault of each kind to the next, on average; nothing: it does not happen.
+    pub gaps: [Option<Duration>; Fault::ALL.len()],
 }
 
 /// Something that goes wrong at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Mischief {
+pub enum Fault {
     /// A stream breaks, and both ends hear of it.
     Break,
     /// A stream breaks, and one end or none hears of it.
@@ -55,10 +55,10 @@ pub enum Mischief {
     FreezeLeader,
     /// A task dies that leads, with all it knew.
     LoseLeader,
-    /// One dies that leads a place, and with it the one that leads the place above.
+    /// One dies that leads a site, and with it the one that leads the site above.
     LoseBoth,
-    /// All tasks of a place die.
-    LosePlace,
+    /// All tasks of a site die.
+    LoseSite,
     /// A leader gives up in order, and its process begins anew.
     Resign,
     /// Somebody deletes the key of a leader, which is not told.
@@ -77,9 +77,9 @@ pub enum Mischief {
     CompactEtcd,
     /// A client is cut off, in one direction or both.
     CutClient,
-    /// A place is cut off from the one above.
-    CutPlace,
-    /// A place is cut off from all below.
+    /// A site is cut off from the one above.
+    CutSite,
+    /// A site is cut off from all below.
     CutDoor,
     /// A clock runs at another rate.
     Drift,
@@ -97,7 +97,7 @@ pub enum Mischief {
     FillDisk,
     /// A byte of a state file is changed.
     DamageFile,
-    /// The servers of a place are given another way to remember.
+    /// The servers of a site are given another way to remember.
     Move,
     /// A machine stands still, and its clock with it.
     Pause,
@@ -122,106 +122,106 @@ pub struct Tally {
     pub etcd_unanswered: u64,
     /// Calls that etcd carried out when those who had made them had given them up.
     pub etcd_late: u64,
-    /// Reigns that have begun while another leader of the place had authority.
+    /// Epochs that have begun while another leader of the site had authority.
     pub beside: u64,
-    /// Each kind of mischief.
-    pub mischief: [u64; Mischief::ALL.len()],
+    /// Each kind of fault.
+    pub gaps: [u64; Fault::ALL.len()],
 }
 
-// === impl Mischief ===
+// === impl Fault ===
 
-impl Mischief {
+impl Fault {
     /// All of them.
-    pub const ALL: [Mischief; 35] = [
-        Mischief::Break,
-        Mischief::Silence,
-        Mischief::Stall,
-        Mischief::Crash,
-        Mischief::Vanish,
-        Mischief::Twin,
-        Mischief::Leave,
-        Mischief::Drop,
-        Mischief::Freeze,
-        Mischief::FreezeLeader,
-        Mischief::LoseLeader,
-        Mischief::LoseBoth,
-        Mischief::LosePlace,
-        Mischief::Resign,
-        Mischief::Depose,
-        Mischief::CutEtcd,
-        Mischief::DeafWatch,
-        Mischief::FreezeEtcd,
-        Mischief::LoseEtcd,
-        Mischief::RestartEtcd,
-        Mischief::CompactEtcd,
-        Mischief::CutClient,
-        Mischief::CutPlace,
-        Mischief::CutDoor,
-        Mischief::Drift,
-        Mischief::Capacity,
-        Mischief::Lease,
-        Mischief::Template,
-        Mischief::Policy,
-        Mischief::LosePower,
-        Mischief::FillDisk,
-        Mischief::DamageFile,
-        Mischief::Move,
-        Mischief::Pause,
-        Mischief::Kind,
+    pub const ALL: [Fault; 35] = [
+        Fault::Break,
+        Fault::Silence,
+        Fault::Stall,
+        Fault::Crash,
+        Fault::Vanish,
+        Fault::Twin,
+        Fault::Leave,
+        Fault::Drop,
+        Fault::Freeze,
+        Fault::FreezeLeader,
+        Fault::LoseLeader,
+        Fault::LoseBoth,
+        Fault::LoseSite,
+        Fault::Resign,
+        Fault::Depose,
+        Fault::CutEtcd,
+        Fault::DeafWatch,
+        Fault::FreezeEtcd,
+        Fault::LoseEtcd,
+        Fault::RestartEtcd,
+        Fault::CompactEtcd,
+        Fault::CutClient,
+        Fault::CutSite,
+        Fault::CutDoor,
+        Fault::Drift,
+        Fault::Capacity,
+        Fault::Lease,
+        Fault::Template,
+        Fault::Policy,
+        Fault::LosePower,
+        Fault::FillDisk,
+        Fault::DamageFile,
+        Fault::Move,
+        Fault::Pause,
+        Fault::Kind,
     ];
-    /// The first of them that only some towns can have: it is drawn with what it needs.
-    const FIRST_SPECIAL: usize = Mischief::LosePower as usize;
+    /// The first of them that only some simulations can have: it is drawn with what it needs.
+    const FIRST_SPECIAL: usize = Fault::LosePower as usize;
 
     /// The name of it in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Mischief::Break => "stream broken",
-            Mischief::Silence => "stream dead in silence",
-            Mischief::Stall => "reader stalled",
-            Mischief::Crash => "client crashed",
-            Mischief::Vanish => "client vanished",
-            Mischief::Twin => "twin begun",
-            Mischief::Leave => "client left",
-            Mischief::Drop => "resource dropped",
-            Mischief::Freeze => "client frozen",
-            Mischief::FreezeLeader => "leader frozen",
-            Mischief::LoseLeader => "leader lost",
-            Mischief::LoseBoth => "leader and its parent lost",
-            Mischief::LosePlace => "all tasks of a place lost",
-            Mischief::Resign => "leader resigned",
-            Mischief::Depose => "leader deposed by hand",
-            Mischief::CutEtcd => "task cut off from etcd",
-            Mischief::DeafWatch => "watch dead in silence",
-            Mischief::FreezeEtcd => "etcd frozen",
-            Mischief::LoseEtcd => "etcd not to be reached",
-            Mischief::RestartEtcd => "etcd begun anew",
-            Mischief::CompactEtcd => "etcd compacted",
-            Mischief::CutClient => "client cut off",
-            Mischief::CutPlace => "place cut off from above",
-            Mischief::CutDoor => "place cut off from below",
-            Mischief::Drift => "clock rate changed",
-            Mischief::Capacity => "capacity changed",
-            Mischief::Lease => "lease length changed",
-            Mischief::Template => "template removed",
-            Mischief::Policy => "policy changed",
-            Mischief::LosePower => "machine with a state directory lost",
-            Mischief::FillDisk => "disk full",
-            Mischief::DamageFile => "state file damaged",
-            Mischief::Move => "way to remember changed",
-            Mischief::Pause => "machine stood still with its clock",
-            Mischief::Kind => "kind changed",
+            Fault::Break => "stream broken",
+            Fault::Silence => "stream dead in silence",
+            Fault::Stall => "reader stalled",
+            Fault::Crash => "client crashed",
+            Fault::Vanish => "client vanished",
+            Fault::Twin => "twin begun",
+            Fault::Leave => "client left",
+            Fault::Drop => "resource dropped",
+            Fault::Freeze => "client frozen",
+            Fault::FreezeLeader => "leader frozen",
+            Fault::LoseLeader => "leader lost",
+            Fault::LoseBoth => "leader and its parent lost",
+            Fault::LoseSite => "all tasks of a site lost",
+            Fault::Resign => "leader resigned",
+            Fault::Depose => "leader deposed by hand",
+            Fault::CutEtcd => "task cut off from etcd",
+            Fault::DeafWatch => "watch dead in silence",
+            Fault::FreezeEtcd => "etcd frozen",
+            Fault::LoseEtcd => "etcd not to be reached",
+            Fault::RestartEtcd => "etcd begun anew",
+            Fault::CompactEtcd => "etcd compacted",
+            Fault::CutClient => "client cut off",
+            Fault::CutSite => "site cut off from above",
+            Fault::CutDoor => "site cut off from below",
+            Fault::Drift => "clock rate changed",
+            Fault::Capacity => "capacity changed",
+            Fault::Lease => "lease length changed",
+            Fault::Template => "template removed",
+            Fault::Policy => "policy changed",
+            Fault::LosePower => "machine with a state directory lost",
+            Fault::FillDisk => "disk full",
+            Fault::DamageFile => "state file damaged",
+            Fault::Move => "way to remember changed",
+            Fault::Pause => "machine stood still with its clock",
+            Fault::Kind => "kind changed",
         }
     }
 }
 
-// === impl Faults ===
+// === impl FaultPlan ===
 
-impl Faults {
+impl FaultPlan {
     /// Nothing at all.
     #[must_use]
-    pub fn none() -> Faults {
-        Faults {
+    pub fn none() -> FaultPlan {
+        FaultPlan {
             until: Duration::ZERO,
             loss: 0,
             twice: 0,
@@ -231,41 +231,41 @@ impl Faults {
             etcd_slow: 0,
             spell: Duration::ZERO,
             restless: None,
-            mischief: [None; Mischief::ALL.len()],
+            gaps: [None; Fault::ALL.len()],
         }
     }
 
-    /// Some of everything until `until`, each kind switched on or off by the dice and as often as they say.
+    /// Some of everything until `until`, each kind switched on or off by the rng and as often as they say.
     #[must_use]
-    pub fn draw(dice: &mut Dice, until: Duration) -> Faults {
-        let mut some = |most: u64| if dice.chance(600) { dice.between(1, most) as u32 } else { 0 };
+    pub fn draw(rng: &mut Rng, until: Duration) -> FaultPlan {
+        let mut some = |most: u64| if rng.chance(600) { rng.between(1, most) as u32 } else { 0 };
         let (loss, twice, slow) = (some(300), some(150), some(200));
-        let (etcd_loss, etcd_slow) = ([0, 20, 150][dice.index(3)], [0, 50, 200][dice.index(3)]);
-        let mut mischief = [None; Mischief::ALL.len()];
-        for kind in &mut mischief[..Mischief::FIRST_SPECIAL] {
-            if dice.chance(400) {
+        let (etcd_loss, etcd_slow) = ([0, 20, 150][rng.index(3)], [0, 50, 200][rng.index(3)]);
+        let mut gaps = [None; Fault::ALL.len()];
+        for kind in &mut gaps[..Fault::FIRST_SPECIAL] {
+            if rng.chance(400) {
                 // From about one a minute to about one every two seconds.
-                *kind = Some(Duration::from_millis(dice.between(2_000, 60_000)));
+                *kind = Some(Duration::from_millis(rng.between(2_000, 60_000)));
             }
         }
-        Faults {
+        FaultPlan {
             until,
             loss,
             twice,
             slow,
-            slow_mean: Duration::from_millis(dice.between(100, 2_500)),
+            slow_mean: Duration::from_millis(rng.between(100, 2_500)),
             etcd_loss,
             etcd_slow,
-            spell: Duration::from_millis(dice.between(300, 8_000)),
-            restless: Some(Duration::from_millis(dice.between(1_000, 20_000))),
-            mischief,
+            spell: Duration::from_millis(rng.between(300, 8_000)),
+            restless: Some(Duration::from_millis(rng.between(1_000, 20_000))),
+            gaps,
         }
     }
 
-    /// The time from one mischief of `kind` to the next, on average, if it happens.
+    /// The time from one fault of `kind` to the next, on average, if it happens.
     #[must_use]
-    pub fn every(&self, kind: Mischief) -> Option<Duration> {
-        self.mischief[kind as usize]
+    pub fn every(&self, kind: Fault) -> Option<Duration> {
+        self.gaps[kind as usize]
     }
 }
 
@@ -273,8 +273,8 @@ impl Faults {
 
 impl Tally {
     /// One more of `kind`.
-    pub(crate) fn count(&mut self, kind: Mischief) {
-        self.mischief[kind as usize] += 1;
+    pub(crate) fn count(&mut self, kind: Fault) {
+        self.gaps[kind as usize] += 1;
     }
 
     /// The two together.
@@ -288,7 +288,7 @@ impl Tally {
         self.etcd_unanswered += other.etcd_unanswered;
         self.etcd_late += other.etcd_late;
         self.beside += other.beside;
-        for (mine, others) in self.mischief.iter_mut().zip(other.mischief) {
+        for (mine, others) in self.gaps.iter_mut().zip(other.gaps) {
             *mine += others;
         }
         self
@@ -304,9 +304,9 @@ impl Tally {
             ("call of etcd lost", self.etcd_lost),
             ("write made and the answer lost", self.etcd_unanswered),
             ("call of etcd late", self.etcd_late),
-            ("reign begun beside another", self.beside),
+            ("epoch begun beside another", self.beside),
         ];
-        messages.into_iter().chain(Mischief::ALL.iter().map(|kind| kind.name()).zip(self.mischief))
+        messages.into_iter().chain(Fault::ALL.iter().map(|kind| kind.name()).zip(self.gaps))
     }
 }
 
@@ -322,7 +322,7 @@ impl Default for Tally {
             etcd_unanswered: 0,
             etcd_late: 0,
             beside: 0,
-            mischief: [0; Mischief::ALL.len()],
+            gaps: [0; Fault::ALL.len()],
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Legacy {
     turn: usize,
     leader: Option<Arc<str>>,
     timeout: Duration,
-    leases: Vec<Lease>,
+    leases: Vec<PolledLease>,
     last_id: u64,
     in_flight: Option<(u64, Time)>,
     due: Time,
@@ -28,7 +28,7 @@ pub(crate) struct Legacy {
 }
 
 #[derive(Debug)]
-struct Lease {
+struct PolledLease {
     resource: ResourceId,
     priority: i64,
     wants: f64,
@@ -62,7 +62,7 @@ impl Legacy {
     /// It goes on with what it has for as long as that counts.
     pub(crate) fn add(&mut self, resource: ResourceId, wants: f64, priority: i64, counts: Counts) {
         let (has, end, told) = (None, Time::ZERO, Allowance::NOTHING);
-        self.leases.push(Lease { resource, priority, wants, has, end, told, counts });
+        self.leases.push(PolledLease { resource, priority, wants, has, end, told, counts });
     }
 
     pub(crate) fn set_wants(&mut self, resource: &ResourceId, wants: f64) {
@@ -100,7 +100,7 @@ impl Legacy {
             incarnation: None,
             report_id: None,
             target_epoch: None,
-            reports: self.leases.iter().map(Lease::report).collect(),
+            reports: self.leases.iter().map(PolledLease::report).collect(),
             line: None,
         };
         let to = self.leader.as_ref().unwrap_or(&self.servers[self.turn]).clone();
@@ -157,9 +157,9 @@ impl Legacy {
     }
 }
 
-// === impl Lease ===
+// === impl PolledLease ===
 
-impl Lease {
+impl PolledLease {
     fn report(&self) -> Report {
         let band = Band { priority: self.priority, subclients: 1, wants: self.wants };
         let bands: Bands = [band].into_iter().collect();

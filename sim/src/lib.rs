@@ -1,4 +1,4 @@
-//! The town on one clock: the real node and the real sessions of clients, with a network between them that delays and
+//! The simulation on one clock: the real node and the real sessions of clients, with a network between them that delays and
 //! loses, all from one seed.
 //!
 //! Nothing here waits: time jumps from event to event. After every event an oracle that is too simple to be wrong adds up
@@ -7,41 +7,40 @@
 //! ```
 //! use lessor_proto::Time;
 //! use lessor_sim::plan::TownPlan;
-//! use lessor_sim::town::Town;
+//! use lessor_sim::simulation::Simulation;
 //!
 //! // Two regions of three clients each, who want 50 of 200 each.
-//! let mut town = Town::new(7, &TownPlan::tree(&[2], 3, 200.0, 50.0));
-//! town.run_until(Time::from_nanos(60_000_000_000)).expect("no rule is broken");
-//! assert!(town.total_believed(0) <= 200_000_000);
+//! let mut simulation = Simulation::new(7, &TownPlan::tree(&[2], 3, 200.0, 50.0));
+//! simulation.run_until(Time::from_nanos(60_000_000_000)).expect("no rule is broken");
+//! assert!(simulation.total_believed(0) <= 200_000_000);
 //! ```
 
-pub mod agenda;
 pub mod big;
 mod client;
 pub mod clock;
-pub mod dice;
 pub mod disk;
 pub mod doorman;
 pub mod etcd;
+pub mod event_queue;
 pub mod faults;
 mod legacy;
 pub mod measure;
 #[cfg(feature = "mutations")]
 pub mod mutation;
 pub mod oracle;
-mod place;
 pub mod plan;
 mod process;
 mod program;
 pub mod registry;
 pub mod report;
+pub mod rng;
 pub mod scenario;
+pub mod simulation;
+mod site;
 pub mod spare;
-mod story;
 mod stream;
 pub mod swarm;
 pub mod tenants;
 pub mod tiers;
-pub mod town;
-pub mod trace;
+mod trace;
 pub mod workload;

@@ -72,7 +72,7 @@ pub struct Recording {
     /// At one instant of every second, the last one included.
     pub samples: Vec<Sample>,
     /// In the order in which they happened.
-    pub mishaps: Vec<Mark>,
+    pub faults: Vec<Mark>,
     /// Events after which the clients' beliefs were added up.
     pub events: u64,
     /// Those after which the clients believed more than there is.
@@ -112,7 +112,7 @@ pub struct Level {
     pub capacity: f64,
 }
 
-/// A mishap that befell the run.
+/// A fault that befell the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// The second.
@@ -137,7 +137,7 @@ impl Recorder {
             clients,
             seconds: vec![Second::default(); seconds as usize],
             samples: Vec::new(),
-            mishaps: Vec::new(),
+            faults: Vec::new(),
             events: 0,
             overshoot_events: 0,
             overshoot_seconds: 0.0,
@@ -168,15 +168,15 @@ impl Recorder {
     }
 
     /// Takes a sample of the clients as the last event left them, and of the levels of the tree from the root down to the
-    /// clients. Once a second, after the mishaps and the changes of wants in that second and before anybody asks.
+    /// clients. Once a second, after the faults and the changes of wants in that second and before anybody asks.
     pub fn sample(&mut self, at_seconds: u64, levels: Vec<Level>) {
         self.recording.samples.push(Sample { at_seconds, totals: self.state, levels });
     }
 
-    /// A mishap befalls a client or a job.
-    pub fn mishap(&mut self, at_seconds: u64, kind: &str, target: &str) {
+    /// A fault befalls a client or a job.
+    pub fn fault(&mut self, at_seconds: u64, kind: &str, target: &str) {
         let (kind, target) = (kind.to_owned(), target.to_owned());
-        self.recording.mishaps.push(Mark { at_seconds, kind, target });
+        self.recording.faults.push(Mark { at_seconds, kind, target });
     }
 
     /// One request is sent, on any hop. What is sent when the last second is over does not count.

@@ -1,7 +1,7 @@
 //! Rules of the minds that are taken out one at a time, to show that the oracle notices.
 
 pub use lessor_client::mutation::Mutation as HolderMutation;
-pub use lessor_server::election::mutation::{Mutation as ElectionMutation, Rules as ElectionRules};
+pub use lessor_server::election::mutation::{ElectionMutation, ElectionRules};
 pub use lessor_server::mutation::{Mutation as GrantorMutation, Rules};
 
 /// A rule that is taken out.

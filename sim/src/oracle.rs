@@ -21,8 +21,8 @@ use lessor_proto::Time;
 use lessor_proto::message::Order;
 
 use crate::clock::Clock;
-use crate::plan::{PlacePlan, Watch};
-use crate::town::{Resource, Town};
+use crate::plan::{Scrutiny, SitePlan};
+use crate::simulation::{Resource, Simulation};
 
 pub(crate) use self::beliefs::{Holding, Stance};
 use self::books::Seen;
@@ -32,9 +32,9 @@ use self::kinds::Counted;
 
 /// A rule is broken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("seed {seed}, event {event}, at {at}: {rule} is broken: {what}\n{story}")]
+#[error("seed {seed}, event {event}, at {at}: {rule} is broken: {what}\n{trace}")]
 pub struct Violation {
-    /// The seed of the town.
+    /// The seed of the simulation.
     pub seed: u64,
     /// The number of the event.
     pub event: u64,
@@ -46,7 +46,7 @@ pub struct Violation {
     pub what: String,
     /// The last events: of each the real time, the time on the clock of the one that acted, who that was, and what
     /// happened.
-    pub story: String,
+    pub trace: String,
 }
 
 /// An invariant, by its number in the protocol; 0 is an assertion of a mind itself.
@@ -59,7 +59,7 @@ pub(crate) struct Oracle {
     resources: usize,
     /// The sum of what clients believe they hold, for each resource, in millionths.
     totals: Vec<u128>,
-    /// The same of those below each place: by place, then by resource.
+    /// The same of those below each site: by site, then by resource.
     below: Vec<u128>,
     limits: Vec<Limit>,
     flows: Vec<Flow>,
@@ -67,10 +67,10 @@ pub(crate) struct Oracle {
     /// The state of each task and resource when they were last seen.
     seen: Vec<Seen>,
     /// The grants in the message that is being taken in.
-    pub(crate) mail: Vec<Mail>,
+    pub(crate) delivery: Vec<Delivery>,
     broken: Option<(Rule, String)>,
-    /// The tasks and places that an event has touched: tasks whose nodes acted, places whose clients believe
-    /// something else, and places where something may have become of a candidate.
+    /// The tasks and sites that an event has touched: tasks whose nodes acted, sites whose clients believe
+    /// something else, and sites where something may have become of a candidate.
     acted: Vec<u32>,
     stirred: Vec<u32>,
     pub(crate) voted: Vec<u32>,
@@ -79,7 +79,7 @@ pub(crate) struct Oracle {
 
 /// A grant in the message that is being taken in, or that everything is renewed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mail {
+pub(crate) struct Delivery {
     /// Which resource; absent: all of them.
     resource: Option<u16>,
     order: Option<Order>,
@@ -95,23 +95,23 @@ struct Limit {
     past: Vec<(u64, Time)>,
 }
 
-/// No town is without an event for so long.
+/// No simulation is without an event for so long.
 const LINGERS: Duration = Duration::from_secs(5);
 
 // === impl Oracle ===
 
 impl Oracle {
-    pub(crate) fn new(resources: usize, places: &[PlacePlan]) -> Oracle {
-        let tasks: usize = places.iter().map(|place| usize::from(place.tasks)).sum();
+    pub(crate) fn new(resources: usize, sites: &[SitePlan]) -> Oracle {
+        let tasks: usize = sites.iter().map(|site| usize::from(site.tasks)).sum();
         Oracle {
             resources,
             totals: vec![0; resources],
-            below: vec![0; resources * places.len()],
+            below: vec![0; resources * sites.len()],
             limits: vec![Limit::default(); resources],
             flows: vec![Flow::default(); resources],
             kinds: Vec::new(),
             seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
-            mail: Vec::new(),
+            delivery: Vec::new(),
             broken: None,
             acted: Vec::new(),
             stirred: Vec::new(),
@@ -166,7 +166,7 @@ impl Oracle {
         self.seen[first..first + self.resources].iter_mut().for_each(|seen| seen.dethrone(clock));
     }
 
-    /// The number of something that is kept for each place, or each task, and each resource.
+    /// The number of something that is kept for each site, or each task, and each resource.
     fn at(&self, owner: u32, resource: u16) -> usize {
         owner as usize * self.resources + usize::from(resource)
     }
@@ -188,18 +188,18 @@ impl Limit {
     }
 }
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
+impl Simulation {
     /// Looks whether a rule is broken.
     pub(crate) fn look(&mut self) -> Result<(), Box<Violation>> {
         self.check_sums();
-        for place in std::mem::take(&mut self.oracle.voted) {
-            self.check_authority(place);
+        for site in std::mem::take(&mut self.oracle.voted) {
+            self.check_authority(site);
         }
         match self.rules.watch {
-            Watch::Close => self.check_touched(),
-            Watch::Loose(every) => {
+            Scrutiny::Close => self.check_touched(),
+            Scrutiny::Loose(every) => {
                 self.oracle.until_recount += 1;
                 if self.oracle.until_recount >= every {
                     self.oracle.until_recount = 0;
@@ -223,8 +223,8 @@ impl Town {
     }
 
     fn violation(&self, rule: Rule, what: String) -> Violation {
-        let story = self.story();
-        Violation { seed: self.seed, event: self.events(), at: self.now, rule, what, story }
+        let trace = self.trace();
+        Violation { seed: self.seed, event: self.events(), at: self.now, rule, what, trace }
     }
 
     /// The promise: all beliefs together are within what there is.
@@ -245,31 +245,31 @@ impl Town {
         }
     }
 
-    /// The places that an event has touched, and what they compare with.
+    /// The sites that an event has touched, and what they compare with.
     fn check_touched(&mut self) {
         self.recount_all();
         self.check_kinds();
         let acted = std::mem::take(&mut self.oracle.acted);
         for &task in &acted {
-            let place = self.tasks[task as usize].place;
+            let site = self.tasks[task as usize].site;
             (0..self.resources.len() as u16).for_each(|resource| self.check_node(task, resource, true));
-            self.check_authority(place);
+            self.check_authority(site);
             // Its holders' leases are compared with the books of their grantor.
-            let children = self.places[place as usize].children.clone();
+            let children = self.sites[site as usize].children.clone();
             for child in children {
                 (0..self.resources.len() as u16).for_each(|resource| self.check_edge(child, resource));
             }
-            (0..self.resources.len() as u16).for_each(|resource| self.check_edge(place, resource));
+            (0..self.resources.len() as u16).for_each(|resource| self.check_edge(site, resource));
         }
         self.oracle.acted = acted;
         let mut stirred = std::mem::take(&mut self.oracle.stirred);
         stirred.sort_unstable();
         stirred.dedup();
-        for &place in &stirred {
-            let mut at = Some(place);
-            while let Some(place) = at {
-                self.check_place(place);
-                at = self.places[place as usize].parent;
+        for &site in &stirred {
+            let mut at = Some(site);
+            while let Some(site) = at {
+                self.check_site(site);
+                at = self.sites[site as usize].parent;
             }
         }
         self.oracle.stirred = stirred;
@@ -278,15 +278,15 @@ impl Town {
     /// Everything.
     pub(crate) fn check_all(&mut self) {
         self.recount_all();
-        (0..self.places.len() as u32).for_each(|place| self.check_place(place));
+        (0..self.sites.len() as u32).for_each(|site| self.check_site(site));
     }
 
-    fn check_place(&mut self, place: u32) {
+    fn check_site(&mut self, site: u32) {
         for resource in 0..self.resources.len() as u16 {
-            for task in self.places[place as usize].tasks.clone() {
+            for task in self.sites[site as usize].tasks.clone() {
                 self.check_node(task, resource, false);
             }
-            self.check_edge(place, resource);
+            self.check_edge(site, resource);
         }
     }
 }

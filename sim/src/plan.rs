@@ -1,4 +1,4 @@
-//! What a town is like: its tree of places, its clients, what there is to share, and what may go wrong.
+//! What a simulation is like: its tree of sites, its clients, what there is to share, and what may go wrong.
 
 mod check;
 mod memory;
@@ -10,20 +10,20 @@ use lessor_client::session::Transport;
 use lessor_proto::{Amount, Drift};
 use lessor_server::election::ElectionConfig;
 use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Legacy, Policy, Rotate, SmallLeases};
+use lessor_server::repository::{Kind, Legacy, Rotate, SharePolicy, SmallLeases};
 
 pub use self::check::BadPlan;
 pub use self::memory::{DiskPlan, Keeps, Memory};
-use crate::faults::Faults;
+use crate::faults::FaultPlan;
 
 /// With what all keys at etcd begin.
 pub(crate) const PREFIX: &str = "lessor";
 
-/// The plan of a town.
+/// The plan of a simulation.
 #[derive(Clone, Debug)]
-pub struct TownPlan {
+pub struct SimulationPlan {
     /// The tree: the root first, parents before their children.
-    pub places: Vec<PlacePlan>,
+    pub sites: Vec<SitePlan>,
     /// The clients.
     pub clients: Vec<ClientPlan>,
     /// The resources to share.
@@ -33,20 +33,20 @@ pub struct TownPlan {
     /// Whether the clocks make use of that, and show any date. They all show the same otherwise.
     pub odd_clocks: bool,
     /// The settings of the sessions of clients and nodes.
-    pub manners: Manners,
+    pub settings: Settings,
     /// The faults that happen.
-    pub faults: Faults,
+    pub faults: FaultPlan,
     /// The closeness with which the oracle looks.
-    pub watch: Watch,
+    pub watch: Scrutiny,
     /// Whether grants carry tokens, and claims go by them; else they are believed.
     pub tokens: bool,
     /// The treatment of what claimants give up.
     pub claims: Claims,
-    /// The way in which places come by their leaders.
+    /// The way in which sites come by their leaders.
     pub election: Election,
     /// Whether there are two processes of one name below others, where servers are alone.
     pub namesakes: bool,
-    /// The records that servers write when they are alone, and whether places are given another way to remember.
+    /// The records that servers write when they are alone, and whether sites are given another way to remember.
     pub memory: Memory,
     /// The conduct of clients that are cut off for longer than their leases last.
     pub fallback: Fallback,
@@ -61,16 +61,16 @@ pub struct TownPlan {
 
 /// A node of the tree.
 #[derive(Clone, Debug)]
-pub struct PlacePlan {
+pub struct SitePlan {
     /// Its name.
     pub name: String,
-    /// The place above; absent for the root.
+    /// The site above; absent for the root.
     pub parent: Option<u32>,
     /// The number of its tasks, one of which leads.
     pub tasks: u8,
-    /// The way to the place above.
+    /// The way to the site above.
     pub link: Link,
-    /// The transport by which its tasks speak to the place above.
+    /// The transport by which its tasks speak to the site above.
     pub transport: Transport,
     /// Whether its tasks know streams.
     pub streams: bool,
@@ -80,7 +80,7 @@ pub struct PlacePlan {
     pub authority: Duration,
 }
 
-/// The way in which places come by their leaders.
+/// The way in which sites come by their leaders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Election {
     /// The first task of each leads from the beginning on, for ever, and writes nothing down: servers that are alone.
@@ -89,7 +89,7 @@ pub enum Election {
     Etcd(EtcdPlan),
 }
 
-/// The etcd of a town, and how tasks speak to it.
+/// The etcd of a simulation, and how tasks speak to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EtcdPlan {
     /// The time for which etcd is asked to keep the key of a leader of which it hears nothing: whole seconds.
@@ -102,7 +102,7 @@ pub struct EtcdPlan {
     pub link: Link,
 }
 
-/// The terms of the leases of a place: whole seconds.
+/// The terms of the leases of a site: whole seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terms {
     /// The time for which they last.
@@ -116,8 +116,8 @@ pub struct Terms {
 pub struct ClientPlan {
     /// Its id.
     pub name: String,
-    /// The place that it asks.
-    pub place: u32,
+    /// The site that it asks.
+    pub site: u32,
     /// The way there.
     pub link: Link,
     /// The way in which it asks.
@@ -160,7 +160,7 @@ pub struct ResourcePlan {
     /// A rate or a gauge.
     pub kind: Kind,
     /// The policy by which it is shared.
-    pub policy: Policy,
+    pub policy: SharePolicy,
     /// The amount that there is of it.
     pub capacity: Amount,
     /// Of a gauge: how its units are taken in turns.
@@ -187,7 +187,7 @@ pub struct Link {
 
 /// The settings of sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Manners {
+pub struct Settings {
     /// The time to wait for an answer.
     pub timeout: Duration,
     /// The least time between two requests.
@@ -202,56 +202,56 @@ pub struct Manners {
 
 /// The closeness with which the oracle looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Watch {
+pub enum Scrutiny {
     /// At everything after every event.
     Close,
     /// At the sum of all beliefs after every event, and at everything once in so many.
     Loose(u32),
 }
 
-// === impl TownPlan ===
+// === impl SimulationPlan ===
 
-impl TownPlan {
-    /// A town of one place with so many streaming clients of one resource, where nothing goes wrong.
+impl SimulationPlan {
+    /// A simulation of one site with so many streaming clients of one resource, where nothing goes wrong.
     #[must_use]
-    pub fn flat(clients: usize, capacity: f64, wants: f64) -> TownPlan {
-        TownPlan::tree(&[], clients, capacity, wants)
+    pub fn flat(clients: usize, capacity: f64, wants: f64) -> SimulationPlan {
+        SimulationPlan::tree(&[], clients, capacity, wants)
     }
 
-    /// A regular tree: `fan_out` says how many children each place of a level has, `clients` how many clients each place
+    /// A regular tree: `fan_out` says how many children each site of a level has, `clients` how many clients each site
     /// of the last. One resource, everybody streams, nothing goes wrong.
     #[must_use]
-    pub fn tree(fan_out: &[usize], clients: usize, capacity: f64, wants: f64) -> TownPlan {
-        let mut places = vec![PlacePlan::new("root", None)];
+    pub fn tree(fan_out: &[usize], clients: usize, capacity: f64, wants: f64) -> SimulationPlan {
+        let mut sites = vec![SitePlan::new("root", None)];
         let mut level = vec![0];
         for (depth, &children) in fan_out.iter().enumerate() {
             let mut next = Vec::with_capacity(level.len() * children);
             for &parent in &level {
                 for _ in 0..children {
-                    let index = places.len() as u32;
-                    places.push(PlacePlan::new(format!("n{}-{}", depth + 1, next.len()), Some(parent)));
+                    let index = sites.len() as u32;
+                    sites.push(SitePlan::new(format!("n{}-{}", depth + 1, next.len()), Some(parent)));
                     next.push(index);
                 }
             }
             level = next;
         }
-        let of = |(place, number): (u32, usize)| ClientPlan {
-            name: format!("c{place}-{number}"),
-            place,
+        let of = |(site, number): (u32, usize)| ClientPlan {
+            name: format!("c{site}-{number}"),
+            site,
             link: Link::NEAR,
             way: Way::Stream,
             holds: vec![Hold::new(0, wants)],
         };
-        let seats = level.iter().flat_map(|&place| (0..clients).map(move |number| (place, number)));
-        TownPlan {
+        let seats = level.iter().flat_map(|&site| (0..clients).map(move |number| (site, number)));
+        SimulationPlan {
             clients: seats.map(of).collect(),
-            places,
+            sites,
             resources: vec![ResourcePlan::rate("db", capacity)],
             drift: Drift::DEFAULT,
             odd_clocks: false,
-            manners: Manners::default(),
-            faults: Faults::none(),
-            watch: Watch::Close,
+            settings: Settings::default(),
+            faults: FaultPlan::none(),
+            watch: Scrutiny::Close,
             tokens: true,
             claims: Claims::Freed,
             election: Election::Etcd(EtcdPlan::default()),
@@ -266,13 +266,13 @@ impl TownPlan {
     }
 }
 
-// === impl PlacePlan ===
+// === impl SitePlan ===
 
-impl PlacePlan {
-    /// A place of three tasks with leases of a minute.
+impl SitePlan {
+    /// A site of three tasks with leases of a minute.
     #[must_use]
-    pub fn new(name: impl Into<String>, parent: Option<u32>) -> PlacePlan {
-        PlacePlan {
+    pub fn new(name: impl Into<String>, parent: Option<u32>) -> SitePlan {
+        SitePlan {
             name: name.into(),
             parent,
             tasks: 3,
@@ -349,7 +349,7 @@ impl ResourcePlan {
         ResourcePlan {
             name: name.into(),
             kind: Kind::Rate,
-            policy: Policy::FairShare,
+            policy: SharePolicy::FairShare,
             capacity: Amount::from_f64(capacity),
             rotate: None,
             quantum: None,
@@ -373,12 +373,12 @@ impl Link {
     }
 }
 
-// === impl Manners ===
+// === impl Settings ===
 
-impl Default for Manners {
+impl Default for Settings {
     /// As a session is set up by itself.
-    fn default() -> Manners {
-        Manners {
+    fn default() -> Settings {
+        Settings {
             timeout: Duration::from_secs(5),
             spacing: Duration::from_secs(1),
             longest_back_off: Duration::from_secs(30),

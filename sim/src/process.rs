@@ -2,32 +2,32 @@
 
 use std::collections::VecDeque;
 
-use lessor_client::suspend::Watch;
+use lessor_client::suspend::SuspendWatch;
 use lessor_proto::Time;
 
 use crate::clock::Clock;
 use crate::plan::Link;
+use crate::simulation::Event;
 use crate::stream::StreamRef;
-use crate::town::Event;
 
-/// Something that holds leases: a client, or a task of a place that leads it.
+/// Something that holds leases: a client, or a task of a site that leads it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Party {
+pub(crate) enum Actor {
     Client(u32),
     Task(u32),
 }
 
-/// One life of a party.
+/// One life of an actor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sender {
-    pub(crate) party: Party,
+    pub(crate) actor: Actor,
     pub(crate) life: u32,
 }
 
 /// The state that clients and tasks have in common.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// The number of lives before it: processes of a client, reigns of a task.
+    /// The number of lives before it: processes of a client, epochs of a task.
     pub(crate) life: u32,
     pub(crate) clock: Clock,
     /// When it will be woken.
@@ -51,7 +51,7 @@ pub(crate) struct Pause {
     /// At which its clock ran.
     pub(crate) rate: u64,
     /// The readings of its clocks.
-    pub(crate) watch: Watch,
+    pub(crate) watch: SuspendWatch,
 }
 
 /// A process that does not run.
@@ -89,14 +89,14 @@ impl Process {
     }
 }
 
-// === impl Party ===
+// === impl Actor ===
 
-impl Party {
+impl Actor {
     /// A number that tells it from all others.
     pub(crate) fn code(self) -> u64 {
         match self {
-            Party::Client(index) => u64::from(index),
-            Party::Task(index) => 1 << 32 | u64::from(index),
+            Actor::Client(index) => u64::from(index),
+            Actor::Task(index) => 1 << 32 | u64::from(index),
         }
     }
 }

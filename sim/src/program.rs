@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lessor_client::allowance::Allowance;
 use lessor_client::gauge::{Gauge, Permit};
-use lessor_client::limiter::{Limiter, Sent, Wish};
+use lessor_client::limiter::{Limiter, SentUnits, UnitWish};
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
@@ -161,7 +161,7 @@ impl Program {
     }
 
     /// Units have been sent.
-    pub(crate) fn bring(&mut self, sent: Sent, local: Time) {
+    pub(crate) fn bring(&mut self, sent: SentUnits, local: Time) {
         if let Program::Hits(hits) = self {
             let (kept, keep) = sent.keep.unwrap_or_default();
             hits.sent.extend((0..kept).map(|_| local + keep));
@@ -170,7 +170,7 @@ impl Program {
     }
 
     /// The wish that the limiter has of its grantor.
-    pub(crate) fn wish(&self, local: Time) -> Option<Wish> {
+    pub(crate) fn wish(&self, local: Time) -> Option<UnitWish> {
         match self {
             Program::Hits(hits) => hits.limiter.wish(local),
             Program::Units(_) => None,

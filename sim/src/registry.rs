@@ -1,18 +1,18 @@
-//! The etcd of a town: a simulated one for each place, as no call touches the keys of two, behind one clock, which freezes
-//! as a whole. It knows what a successor would read, and which reigns were ended by hand.
+//! The etcd of a simulation: a simulated one for each site, as no call touches the keys of two, behind one clock, which freezes
+//! as a whole. It knows what a successor would read, and which epochs were ended by hand.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::election::call::{Answer, Call, Failure, Txn};
-use lessor_server::election::record::Keys;
+use lessor_server::election::record::RecordKeys;
 use lessor_server::node::{Record, RestOver};
 
 use crate::clock::Clock;
 use crate::etcd::Etcd;
 
-/// The etcd of a town.
+/// The etcd of a simulation.
 #[derive(Debug)]
 pub struct Registry {
     clock: Clock,
@@ -21,18 +21,18 @@ pub struct Registry {
     frozen: Option<Time>,
 }
 
-/// The state that it keeps for one place.
+/// The state that it keeps for one site.
 #[derive(Debug)]
 struct Part {
     store: Etcd,
-    keys: Keys,
+    keys: RecordKeys,
     record: Record,
-    /// The amounts that marks say are left from before a leader, each with the number of that leader's reign.
+    /// The amounts that marks say are left from before a leader, each with the number of that leader's epoch.
     left: BTreeMap<ResourceId, (Amount, u64)>,
-    /// Reigns whose keys were deleted by hand, and when.
+    /// Epochs whose keys were deleted by hand, and when.
     forced: Vec<(u64, Time)>,
-    /// Numbers of reigns, and the revisions at which their keys were made.
-    reigns: BTreeMap<u64, u64>,
+    /// Numbers of epochs, and the revisions at which their keys were made.
+    epochs: BTreeMap<u64, u64>,
     /// When it was begun.
     since: Time,
 }
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub result: Result<Answer, Failure>,
     /// Whether those who watch may have something to see.
     pub is_news: bool,
-    /// Of a write that was made: the reign that says it wrote, and that of the leader.
+    /// Of a write that was made: the epoch that says it wrote, and that of the leader.
     pub written: Option<(Option<u64>, Option<u64>)>,
 }
 
@@ -54,54 +54,54 @@ const HISTORY: usize = 256;
 // === impl Registry ===
 
 impl Registry {
-    /// An empty one, with a part for the place of each name, whose keys are under `prefix`.
+    /// An empty one, with a part for the site of each name, whose keys are under `prefix`.
     pub fn new(clock: Clock, prefix: &str, names: impl IntoIterator<Item = String>) -> Registry {
         let part = |name: String| Part {
             store: Etcd::new(),
-            keys: Keys::new(prefix, &name),
+            keys: RecordKeys::new(prefix, &name),
             record: Record::default(),
             left: BTreeMap::new(),
             forced: Vec::new(),
-            reigns: BTreeMap::new(),
+            epochs: BTreeMap::new(),
             since: Time::ZERO,
         };
         Registry { clock, parts: names.into_iter().map(part).collect(), frozen: None }
     }
 
-    /// The store that is kept for a place.
-    pub fn store(&mut self, place: u32) -> &mut Etcd {
-        &mut self.parts[place as usize].store
+    /// The store that is kept for a site.
+    pub fn store(&mut self, site: u32) -> &mut Etcd {
+        &mut self.parts[site as usize].store
     }
 
-    /// The record that a successor at a place would read.
+    /// The record that a successor at a site would read.
     #[must_use]
-    pub fn record(&self, place: u32) -> &Record {
-        &self.parts[place as usize].record
+    pub fn record(&self, site: u32) -> &Record {
+        &self.parts[site as usize].record
     }
 
-    /// The reign at a place whose key is there, by the revision of that.
+    /// The epoch at a site whose key is there, by the revision of that.
     #[must_use]
-    pub fn leads(&self, place: u32) -> Option<u64> {
-        let part = &self.parts[place as usize];
+    pub fn leads(&self, site: u32) -> Option<u64> {
+        let part = &self.parts[site as usize];
         part.store.get(&part.keys.leader).map(|stored| stored.create_revision)
     }
 
-    /// The revision of the key of a reign.
+    /// The revision of the key of an epoch.
     #[must_use]
-    pub fn key_of(&self, place: u32, epoch: u64) -> Option<u64> {
-        self.parts[place as usize].reigns.get(&epoch).copied()
+    pub fn key_of(&self, site: u32, epoch: u64) -> Option<u64> {
+        self.parts[site as usize].epochs.get(&epoch).copied()
     }
 
-    /// A reign has this number, and its key was made at `revision`.
-    pub fn learn(&mut self, place: u32, epoch: u64, revision: u64) {
+    /// An epoch has this number, and its key was made at `revision`.
+    pub fn learn(&mut self, site: u32, epoch: u64, revision: u64) {
         if epoch > 0 {
-            self.parts[place as usize].reigns.insert(epoch, revision);
+            self.parts[site as usize].epochs.insert(epoch, revision);
         }
     }
 
-    /// From `now` on there is another etcd for a place, which is empty.
-    pub fn replace(&mut self, now: Time, place: u32) {
-        let part = &mut self.parts[place as usize];
+    /// From `now` on there is another etcd for a site, which is empty.
+    pub fn replace(&mut self, now: Time, site: u32) {
+        let part = &mut self.parts[site as usize];
         let keys = part.keys.clone();
         *part = Part {
             store: Etcd::new(),
@@ -109,59 +109,59 @@ impl Registry {
             record: Record::default(),
             left: BTreeMap::new(),
             forced: Vec::new(),
-            reigns: BTreeMap::new(),
+            epochs: BTreeMap::new(),
             since: now,
         };
     }
 
-    /// Whether a call about a place that was made at `sent` is for another etcd than there is now.
+    /// Whether a call about a site that was made at `sent` is for another etcd than there is now.
     #[must_use]
-    pub fn is_elsewhere(&self, place: u32, sent: Time) -> bool {
-        sent < self.parts[place as usize].since
+    pub fn is_elsewhere(&self, site: u32, sent: Time) -> bool {
+        sent < self.parts[site as usize].since
     }
 
-    /// When the key of a reign, which was made at `revision`, was deleted by hand, if it was.
+    /// When the key of an epoch, which was made at `revision`, was deleted by hand, if it was.
     #[must_use]
-    pub fn forced(&self, place: u32, revision: u64) -> Option<Time> {
-        let forced = &self.parts[place as usize].forced;
+    pub fn forced(&self, site: u32, revision: u64) -> Option<Time> {
+        let forced = &self.parts[site as usize].forced;
         forced.iter().find(|(found, _)| *found == revision).map(|&(_, at)| at)
     }
 
-    /// A call about a place takes effect.
-    pub fn carry_out(&mut self, now: Time, place: u32, call: &Call) -> Outcome {
-        let part = &mut self.parts[place as usize];
+    /// A call about a site takes effect.
+    pub fn carry_out(&mut self, now: Time, site: u32, call: &Call) -> Outcome {
+        let part = &mut self.parts[site as usize];
         let before = part.store.revision();
         let result = part.store.carry_out(self.clock.at(now), call);
         let is_news = part.store.revision() != before;
         let by = match (call, &result) {
             (Call::Write(txn), Ok(Answer::Written { .. })) => {
                 let by = part.take_over(txn);
-                Some(by.map(|epoch| part.reigns.get(&epoch).copied().unwrap_or(epoch)))
+                Some(by.map(|epoch| part.epochs.get(&epoch).copied().unwrap_or(epoch)))
             }
             _ => None,
         };
         if part.store.remembers() > HISTORY {
             part.store.compact(part.store.revision().saturating_sub(HISTORY as u64 / 2));
         }
-        Outcome { result, is_news, written: by.map(|by| (by, self.leads(place))) }
+        Outcome { result, is_news, written: by.map(|by| (by, self.leads(site))) }
     }
 
-    /// Ends the leases at a place that have run out.
-    pub fn advance(&mut self, now: Time, place: u32) {
+    /// Ends the leases at a site that have run out.
+    pub fn advance(&mut self, now: Time, site: u32) {
         let local = self.clock.at(now);
-        self.store(place).advance(local);
+        self.store(site).advance(local);
     }
 
-    /// When the next lease at a place ends.
+    /// When the next lease at a site ends.
     #[must_use]
-    pub fn next_end(&self, place: u32) -> Time {
-        self.clock.when(self.parts[place as usize].store.next_end())
+    pub fn next_end(&self, site: u32) -> Time {
+        self.clock.when(self.parts[site as usize].store.next_end())
     }
 
-    /// Somebody deletes the key of the leader of a place. Whether there was one.
-    pub fn depose(&mut self, now: Time, place: u32) -> bool {
-        let Some(epoch) = self.leads(place) else { return false };
-        let part = &mut self.parts[place as usize];
+    /// Somebody deletes the key of the leader of a site. Whether there was one.
+    pub fn depose(&mut self, now: Time, site: u32) -> bool {
+        let Some(epoch) = self.leads(site) else { return false };
+        let part = &mut self.parts[site as usize];
         part.forced.push((epoch, now));
         let key = part.keys.leader.clone();
         part.store.delete(&key);
@@ -204,7 +204,7 @@ impl Registry {
 // === impl Part ===
 
 impl Part {
-    /// Takes over what a transaction has put, and gives back which reign says that it did so.
+    /// Takes over what a transaction has put, and gives back which epoch says that it did so.
     fn take_over(&mut self, txn: &Txn) -> Option<u64> {
         let (mut by, mut rest_over) = (None, None);
         for (key, value) in &txn.puts {
@@ -212,7 +212,7 @@ impl Part {
             let after = |name: &str| words.iter().position(|word| *word == name).map(|at| words[at + 1]);
             let number = |name: &str| after(name).and_then(|word| word.parse::<u64>().ok());
             let length = |name: &str| number(name).map(Duration::from_nanos).unwrap_or_default();
-            if *key == self.keys.reign {
+            if *key == self.keys.epoch {
                 by = number("epoch");
                 self.record.longest_lease = length("longest_lease_ns");
                 self.record.longest_safe_lease = length("longest_safe_lease_ns");

@@ -4,7 +4,7 @@ mod line;
 mod plot;
 mod table;
 
-pub use self::line::Line;
+pub use self::line::ReportLine;
 pub use self::plot::svg;
 pub use self::table::csv;
 
@@ -14,7 +14,7 @@ use crate::workload::{Plan, Scenario};
 
 /// Which run it was.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Run<'a> {
+pub struct ReportRun<'a> {
     /// The scenario.
     pub scenario: Scenario,
     /// Its tree.
@@ -25,7 +25,7 @@ pub struct Run<'a> {
     pub mode: Mode,
 }
 
-/// A mishap in two words.
+/// A fault in two words.
 fn words(mark: &Mark) -> String {
     format!("{} {}", mark.kind, mark.target)
 }

@@ -15,7 +15,7 @@
 //! ```
 
 mod client;
-mod site;
+mod node;
 mod traffic;
 mod world;
 
@@ -25,8 +25,8 @@ use lessor_client::session::Failure;
 use lessor_proto::{Amount, ResourceId};
 use lessor_server::repository::{Glob, Repository, Template};
 
-pub use self::traffic::Traffic;
-use self::world::World;
+pub use self::traffic::SpareTraffic;
+use self::world::SpareWorld;
 
 /// After so long a message that was lost comes again.
 const SAID_AGAIN: Duration = Duration::from_millis(200);
@@ -35,11 +35,11 @@ const BEGIN: Duration = Duration::from_secs(5);
 
 /// One run.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Run {
+pub struct SpareRun {
     /// The number of clients that share the capacity.
     pub clients: usize,
     /// Which of them is asked, when.
-    pub traffic: Traffic,
+    pub traffic: SpareTraffic,
     /// The time for which requests are counted, in simulated seconds.
     pub seconds: u64,
     /// Units a second.
@@ -58,7 +58,7 @@ pub struct Run {
 
 /// The outcome of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Report {
+pub struct SpareReport {
     /// Requests.
     pub asked: u64,
     /// Those that clients refused.
@@ -73,14 +73,14 @@ pub struct Report {
     pub over: u64,
 }
 
-// === impl Run ===
+// === impl SpareRun ===
 
-impl Default for Run {
+impl Default for SpareRun {
     /// Ten clients of 5,000 a second, 50 ms of which may be saved up, for half a minute of even requests.
-    fn default() -> Run {
-        Run {
+    fn default() -> SpareRun {
+        SpareRun {
             clients: 10,
-            traffic: Traffic::Poisson,
+            traffic: SpareTraffic::Poisson,
             seconds: 30,
             capacity: 5_000,
             burst: Duration::from_millis(50),
@@ -92,25 +92,25 @@ impl Default for Run {
     }
 }
 
-impl Run {
+impl SpareRun {
     /// As many clients with the capacity that the table has for them: 5,000 up to ten, and a hundred for each above.
     #[must_use]
-    pub fn of(clients: usize, traffic: Traffic) -> Run {
+    pub fn of(clients: usize, traffic: SpareTraffic) -> SpareRun {
         let capacity = if clients <= 10 { 5_000 } else { clients as u64 * 100 };
-        Run { clients, traffic, capacity, ..Run::default() }
+        SpareRun { clients, traffic, capacity, ..SpareRun::default() }
     }
 
     /// The same with so many servers between the root and the clients, which are near to those.
     #[must_use]
-    pub fn below(self, leaves: usize) -> Run {
+    pub fn below(self, leaves: usize) -> SpareRun {
         let delay = if leaves > 0 { Duration::from_millis(1) } else { self.delay };
-        Run { leaves, delay, ..self }
+        SpareRun { leaves, delay, ..self }
     }
 
     /// Plays it.
     #[must_use]
-    pub fn play(&self, seed: u64) -> Report {
-        World::new(*self, seed).play()
+    pub fn play(&self, seed: u64) -> SpareReport {
+        SpareWorld::new(*self, seed).play()
     }
 
     fn repository(&self) -> Repository {
@@ -121,9 +121,9 @@ impl Run {
     }
 }
 
-// === impl Report ===
+// === impl SpareReport ===
 
-impl Report {
+impl SpareReport {
     /// The requests that were refused beyond what one limiter refuses, as a fraction of those that were asked.
     #[must_use]
     pub fn lost(&self) -> f64 {
@@ -143,8 +143,8 @@ fn resource() -> ResourceId {
 mod tests {
     use super::*;
 
-    fn play(clients: usize, traffic: Traffic) -> Report {
-        let report = Run { seconds: 20, ..Run::of(clients, traffic) }.play(1);
+    fn play(clients: usize, traffic: SpareTraffic) -> SpareReport {
+        let report = SpareRun { seconds: 20, ..SpareRun::of(clients, traffic) }.play(1);
         assert!(report.asked > 10_000, "{report:?}");
         assert_eq!(report.over, 0, "{report:?}");
         report
@@ -152,24 +152,24 @@ mod tests {
 
     #[test]
     fn one_client_loses_nothing_of_what_nobody_else_wants() {
-        for traffic in Traffic::ALL {
+        for traffic in SpareTraffic::ALL {
             let report = play(1, traffic);
             // A tenth is kept, which a rise has to show before it has it.
-            let most = if traffic == Traffic::OnOff { 0.02 } else { 0.002 };
+            let most = if traffic == SpareTraffic::OnOff { 0.02 } else { 0.002 };
             assert!(report.lost() < most, "{traffic}: {report:?}");
         }
     }
 
     #[test]
     fn ten_clients_lose_little_and_the_same_each_time() {
-        let report = play(10, Traffic::Poisson);
+        let report = play(10, SpareTraffic::Poisson);
         assert!(report.lost() < 0.005, "{report:?}");
-        assert_eq!(report, play(10, Traffic::Poisson));
+        assert_eq!(report, play(10, SpareTraffic::Poisson));
     }
 
     #[test]
     fn below_leaves_little_more_is_lost() {
-        let run = Run { seconds: 10, ..Run::of(100, Traffic::Poisson) };
+        let run = SpareRun { seconds: 10, ..SpareRun::of(100, SpareTraffic::Poisson) };
         let (flat, tree) = (run.play(1), run.below(5).play(1));
         assert_eq!((flat.over, tree.over), (0, 0));
         assert_eq!(flat.asked, tree.asked, "they are asked for the same");
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_hot_client_is_fed_within_a_few_round_trips() {
-        let report = play(10, Traffic::Hot);
+        let report = play(10, SpareTraffic::Hot);
         // Before anything was lent to clients this was more than a tenth.
         assert!(report.lost() < 0.06, "{report:?}");
     }

@@ -5,7 +5,7 @@ use lessor_server::node::Peer;
 
 use crate::process::Sender;
 
-/// All streams of the town.
+/// All streams of the simulation.
 #[derive(Default, Debug)]
 pub(crate) struct Streams {
     slots: Vec<Stream>,
@@ -27,7 +27,7 @@ pub(crate) struct Stream {
     /// The id that the holder has for it.
     pub(crate) id: u64,
     pub(crate) task: u32,
-    /// The reign of the task that it is connected to, and how that calls it.
+    /// The epoch of the task that it is connected to, and how that calls it.
     pub(crate) peer: Option<(u64, Peer)>,
     /// Nothing arrives at the node before what was sent before it.
     pub(crate) up_clear: Time,

@@ -1,7 +1,7 @@
-//! Many small towns in which everything goes wrong, each from its own seed.
+//! Many small simulations in which everything goes wrong, each from its own seed.
 //!
 //! A seed decides the tree, the clients, the resources, the clocks, and which kinds of faults there are and how often:
-//! each town has some of them, so that none hides another. Leases are short against the delays in half of the towns, as
+//! each simulation has some of them, so that none hides another. Leases are short against the delays in half of the simulations, as
 //! the rules about time are hardly ever put to the test otherwise. In the end the faults stop: after a while everybody
 //! must have its share, and where all stream nobody must have anything to say.
 //!
@@ -24,10 +24,10 @@ use lessor_client::session::Transport;
 use lessor_proto::Time;
 
 pub use self::draw::plan;
-use crate::faults::{Mischief, Tally};
+use crate::faults::{Fault, Tally};
 use crate::oracle::Violation;
-use crate::plan::{Election, TownPlan, Way};
-use crate::town::{Counts, Town};
+use crate::plan::{Election, SimulationPlan, Way};
+use crate::simulation::{Counts, Simulation};
 
 /// The options of a swarm.
 #[derive(Clone, Debug)]
@@ -36,15 +36,15 @@ pub struct Options {
     pub budget: u64,
     /// Go on after a violation.
     pub keep_going: bool,
-    /// Places have no parents.
+    /// Sites have no parents.
     pub flat: bool,
     /// Nobody streams.
     pub polling: bool,
-    /// The time for which things go wrong in each town.
+    /// The time for which things go wrong in each simulation.
     pub faulty: Duration,
-    /// The mischief that never happens.
-    pub without: Vec<Mischief>,
-    /// Whether everybody must have its share when the faults are over; else a town ends with them.
+    /// The fault that never happens.
+    pub without: Vec<Fault>,
+    /// Whether everybody must have its share when the faults are over; else a simulation ends with them.
     pub judged: bool,
     /// The number of lines that a violation shows of what happened before it.
     pub lines: usize,
@@ -74,9 +74,9 @@ pub struct SwarmReport {
     pub violations: Vec<Violation>,
 }
 
-/// The outcome of one town.
+/// The outcome of one simulation.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct SwarmRun {
     /// Events in it.
     pub events: u64,
     /// The counts of what was sent.
@@ -101,14 +101,14 @@ impl Default for Options {
             faulty: Duration::from_secs(60),
             without: Vec::new(),
             judged: true,
-            lines: crate::story::KEPT,
+            lines: crate::trace::KEPT,
             #[cfg(feature = "mutations")]
             mutation: None,
         }
     }
 }
 
-/// Runs the town of each seed.
+/// Runs the simulation of each seed.
 #[must_use]
 pub fn run(seeds: Range<u64>, options: &Options) -> SwarmReport {
     let mut report = SwarmReport::default();
@@ -124,73 +124,73 @@ pub fn run(seeds: Range<u64>, options: &Options) -> SwarmReport {
     report
 }
 
-/// Runs the town of one seed.
+/// Runs the simulation of one seed.
 #[must_use]
-pub fn run_one(seed: u64, options: &Options) -> Run {
+pub fn run_one(seed: u64, options: &Options) -> SwarmRun {
     let plan = plan(seed, options);
-    let mut town = Town::new(seed, &plan);
-    town.keep_story(options.lines);
+    let mut sim = Simulation::new(seed, &plan);
+    sim.keep_trace(options.lines);
     // Whoever panics has broken a rule of its own.
-    let outcome = catch_unwind(AssertUnwindSafe(|| live(&mut town, &plan, options.judged)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| live(&mut sim, &plan, options.judged)));
     let violation = match outcome {
         Ok(outcome) => outcome.err().map(|violation| *violation),
-        Err(panic) => Some(town.panicked(&*panic)),
+        Err(panic) => Some(sim.panicked(&*panic)),
     };
-    Run { events: town.events(), counts: town.counts(), faults: *town.tally(), hash: town.hash(), violation }
+    SwarmRun { events: sim.events(), counts: sim.counts(), faults: *sim.tally(), hash: sim.hash(), violation }
 }
 
 /// First the faults, then what must be so without them.
 ///
 /// # Errors
 /// When a rule is broken.
-pub fn live(town: &mut Town, plan: &TownPlan, judged: bool) -> Result<(), Box<Violation>> {
-    town.run_until(Time::ZERO + plan.faults.until)?;
+pub fn live(sim: &mut Simulation, plan: &SimulationPlan, judged: bool) -> Result<(), Box<Violation>> {
+    sim.run_until(Time::ZERO + plan.faults.until)?;
     // Two processes of one name are a mistake of whoever named them: who has heard of the later does not listen to the earlier.
     if !judged || plan.namesakes {
         return Ok(());
     }
-    town.end_twins();
-    town.pass(patience(town, plan))?;
-    town.judge()?;
+    sim.end_twins();
+    sim.pass(patience(sim, plan))?;
+    sim.judge()?;
     // The last report that is due to what went before has been heard.
-    let longest = plan.places.iter().map(|place| place.terms.lease_length).max().unwrap_or_default();
-    let streams = plan.places.iter().all(|place| place.streams && place.transport == Transport::Stream)
+    let longest = plan.sites.iter().map(|site| site.terms.lease_length).max().unwrap_or_default();
+    let streams = plan.sites.iter().all(|site| site.streams && site.transport == Transport::Stream)
         && plan.clients.iter().all(|client| client.way == Way::Stream);
-    if town.has_turns() {
-        town.judge_turns()?;
+    if sim.has_turns() {
+        sim.judge_turns()?;
     } else if streams {
-        let before = town.counts();
-        town.pass(longest * 2)?;
-        town.judge_silence(&before)?;
+        let before = sim.counts();
+        sim.pass(longest * 2)?;
+        sim.judge_silence(&before)?;
     }
     for _ in 0..2 {
-        town.disturb();
-        town.pass(patience(town, plan) / 2)?;
-        town.judge()?;
+        sim.disturb();
+        sim.pass(patience(sim, plan) / 2)?;
+        sim.judge()?;
     }
     Ok(())
 }
 
 /// The time that it may take until everybody has its share.
-fn patience(town: &Town, plan: &TownPlan) -> Duration {
+fn patience(sim: &Simulation, plan: &SimulationPlan) -> Duration {
     // What a dead client had, or a ghost, ends with the longest lease; then it has to get to where it is wanted.
-    let lease = plan.drift.stretch(town.longest_lease());
+    let lease = plan.drift.stretch(sim.longest_lease());
     // A stream that is dead in silence is given up after a minute at the latest.
-    let authority = plan.places.iter().map(|place| place.authority).max().unwrap_or_default();
+    let authority = plan.sites.iter().map(|site| site.authority).max().unwrap_or_default();
     let ttl = match (plan.election, plan.memory.etcd) {
         (Election::Etcd(etcd), _) | (Election::Alone, Some(etcd)) => etcd.ttl,
         (Election::Alone, None) => Duration::ZERO,
     };
     (authority + ttl) * 3
         + lease * 3
-        + plan.manners.longest_back_off * 2
-        + plan.manners.timeout * 2
+        + plan.settings.longest_back_off * 2
+        + plan.settings.timeout * 2
         + Duration::from_secs(60)
 }
 
 impl SwarmReport {
-    /// One town more.
-    pub fn add(&mut self, run: Run) {
+    /// One simulation more.
+    pub fn add(&mut self, run: SwarmRun) {
         self.seeds += 1;
         self.events += run.events;
         self.messages += run.counts.messages();

@@ -33,11 +33,11 @@ use lessor_client::session::Failure;
 use lessor_proto::{Amount, ResourceId};
 use lessor_server::repository::{Domains, Glob, Repository, Template};
 
-pub use self::line::Line;
-pub use self::report::Report;
-pub use self::traffic::Traffic;
-pub use self::way::{Ask, Way};
-use self::world::World;
+pub use self::line::TenantsLine;
+pub use self::report::TenantsReport;
+pub use self::traffic::TenantsTraffic;
+pub use self::way::{Ask, TenantsWay};
+use self::world::TenantsWorld;
 
 /// The domain.
 const DOMAIN: &str = "tenant-42";
@@ -54,16 +54,16 @@ const BEGIN: Duration = Duration::from_secs(5);
 
 /// One run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct TenantsRun {
     /// The number of clients that the domain reaches.
     pub clients: usize,
     /// The servers from a client up to the root: with two there are two leaves, with
     /// three four, below two nodes. Clients ask the leaves in turn.
     pub levels: u32,
     /// Which of them, when.
-    pub traffic: Traffic,
+    pub traffic: TenantsTraffic,
     /// The knowledge that they have of each other.
-    pub way: Way,
+    pub way: TenantsWay,
     /// The length of the run, in simulated seconds.
     pub seconds: u64,
     /// Requests a second of all clients together, while there are any.
@@ -72,21 +72,21 @@ pub struct Run {
     pub delay: Duration,
     /// The contract that says what the domain may do.
     pub contract: Contract,
-    /// The server, or the last of the leaves, is lost then, and another one takes its place a second later.
+    /// The server, or the last of the leaves, is lost then, and another one takes its site a second later.
     pub lost_at: Option<Duration>,
 }
 
-// === impl Run ===
+// === impl TenantsRun ===
 
-impl Default for Run {
+impl Default for TenantsRun {
     /// Four clients that tell each other, asked forty times a second for ten minutes, ten milliseconds from the server, with
-    /// the tiers of [`Way::contract`].
-    fn default() -> Run {
-        let way = Way::Shared(Ask::Confirmed);
-        Run {
+    /// the tiers of [`TenantsWay::contract`].
+    fn default() -> TenantsRun {
+        let way = TenantsWay::Shared(Ask::Confirmed);
+        TenantsRun {
             clients: 4,
             levels: 1,
-            traffic: Traffic::Uniform,
+            traffic: TenantsTraffic::Uniform,
             way,
             seconds: 600,
             rate: 40.0,
@@ -97,16 +97,16 @@ impl Default for Run {
     }
 }
 
-impl Run {
+impl TenantsRun {
     /// Plays it; chance is drawn from `seed`.
     ///
     /// # Panics
     /// When it has no clients, or no levels, or more than four.
     #[must_use]
-    pub fn play(&self, seed: u64) -> Report {
+    pub fn play(&self, seed: u64) -> TenantsReport {
         assert!(self.clients > 0, "a domain reaches at least one client");
         assert!((1..=MOST_LEVELS).contains(&self.levels), "a tree of one to four levels");
-        let mut world = World::new(self, seed);
+        let mut world = TenantsWorld::new(self, seed);
         world.play();
         world.report
     }
@@ -130,9 +130,9 @@ impl Run {
 
     fn repository(&self) -> Repository {
         let scope = match self.way {
-            Way::Alone => Scope::Client,
-            Way::Shared(_) | Way::Polling => Scope::Shared,
-            Way::Strict => Scope::Strict,
+            TenantsWay::Alone => Scope::Client,
+            TenantsWay::Shared(_) | TenantsWay::Polling => Scope::Shared,
+            TenantsWay::Strict => Scope::Strict,
         };
         let rules = Rules { scope, default: Some(self.contract.clone()), ..Rules::default() };
         let policies = Policies::new(rules).expect("nothing stands twice");

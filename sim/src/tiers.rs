@@ -31,14 +31,14 @@ mod table;
 mod text;
 
 pub use self::arrival::{Arrival, MOST, Pattern, Shape, TooMany, arrivals};
-pub use self::figures::{Figures, Refused, TierFigures};
+pub use self::figures::{Refused, TierFigures, TiersFigures};
 pub use self::history::{COLUMNS, Column, Doing, History, Lane, Phase, Request, run};
-pub use self::line::Line;
+pub use self::line::TierLine;
 pub use self::notation::{BadPattern, BadTier, Tiers, shown};
 pub use self::picture::svg;
 pub use self::rows::{BadRow, read as read_arrivals};
 pub use self::table::csv;
-pub use self::text::{Look, text};
+pub use self::text::{TextStyle, text};
 
 /// Nanoseconds.
 const SECOND: u64 = 1_000_000_000;

@@ -4,7 +4,7 @@
 //! be compared client by client. It is drawn from a seed or read from a trace; the rules are those of the seven scenarios
 //! by which the authors of Doorman judged their design.
 //!
-//! Inside one second this is the order: mishaps as they stand in the list, then the change of wants, then samples, then
+//! Inside one second this is the order: faults as they stand in the list, then the change of wants, then samples, then
 //! requests.
 //!
 //! ```
@@ -19,7 +19,7 @@ mod draw;
 mod plan;
 pub mod trace;
 
-pub use self::plan::{Job, Place, Plan, Scenario, UnknownScenario};
+pub use self::plan::{Job, Plan, Scenario, UnknownScenario, WorkloadClient};
 
 /// The events in one tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,14 +31,14 @@ pub struct Workload {
     /// The seed that the workload was drawn from; of a trace, the seed that the system that runs it draws from.
     pub seed: u64,
     /// One entry for every second in which a want changes, the first at 0, in the order of time.
-    pub changes: Vec<Change>,
+    pub changes: Vec<WantsChange>,
     /// In the order in which they happen.
-    pub mishaps: Vec<Mishap>,
+    pub faults: Vec<ScheduledFault>,
 }
 
 /// The wants of all clients from one second on.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Change {
+pub struct WantsChange {
     /// The second.
     pub at_seconds: u64,
     /// Of every client in the order of the plan, in units of capacity, after all changes of that second.
@@ -47,16 +47,16 @@ pub struct Change {
 
 /// Something that goes wrong, or right again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mishap {
+pub struct ScheduledFault {
     /// The second.
     pub at_seconds: u64,
     /// The event.
-    pub event: MishapEvent,
+    pub event: FaultEvent,
 }
 
-/// The kind of a mishap, and the one that it happens to, as a position in the plan.
+/// The kind of a fault, and the one that it happens to, as a position in the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MishapEvent {
+pub enum FaultEvent {
     /// A client wants much more; how much more is in the change of the same second.
     Spike {
         /// The client.
@@ -100,27 +100,27 @@ impl Workload {
         until.checked_sub(1).map_or(&[], |last| &self.changes[last].wants)
     }
 
-    /// The mishaps of this second, in the order in which they happen.
+    /// The faults of this second, in the order in which they happen.
     #[must_use]
-    pub fn mishaps_at(&self, at_seconds: u64) -> &[Mishap] {
-        let from = self.mishaps.partition_point(|mishap| mishap.at_seconds < at_seconds);
-        let until = self.mishaps.partition_point(|mishap| mishap.at_seconds <= at_seconds);
-        &self.mishaps[from..until]
+    pub fn faults_at(&self, at_seconds: u64) -> &[ScheduledFault] {
+        let from = self.faults.partition_point(|fault| fault.at_seconds < at_seconds);
+        let until = self.faults.partition_point(|fault| fault.at_seconds <= at_seconds);
+        &self.faults[from..until]
     }
 }
 
-// === impl MishapEvent ===
+// === impl FaultEvent ===
 
-impl MishapEvent {
+impl FaultEvent {
     /// `spike`, `lose`, `restore`, `elect` or `noelect`.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
-            MishapEvent::Spike { .. } => "spike",
-            MishapEvent::Lose { .. } => "lose",
-            MishapEvent::Restore { .. } => "restore",
-            MishapEvent::Elect { .. } => "elect",
-            MishapEvent::NoElect { .. } => "noelect",
+            FaultEvent::Spike { .. } => "spike",
+            FaultEvent::Lose { .. } => "lose",
+            FaultEvent::Restore { .. } => "restore",
+            FaultEvent::Elect { .. } => "elect",
+            FaultEvent::NoElect { .. } => "noelect",
         }
     }
 
@@ -128,11 +128,11 @@ impl MishapEvent {
     #[must_use]
     pub fn target(self, plan: &Plan) -> &str {
         match self {
-            MishapEvent::Spike { client } => &plan.clients[client].name,
-            MishapEvent::Lose { job }
-            | MishapEvent::Restore { job }
-            | MishapEvent::Elect { job }
-            | MishapEvent::NoElect { job } => &plan.jobs[job].name,
+            FaultEvent::Spike { client } => &plan.clients[client].name,
+            FaultEvent::Lose { job }
+            | FaultEvent::Restore { job }
+            | FaultEvent::Elect { job }
+            | FaultEvent::NoElect { job } => &plan.jobs[job].name,
         }
     }
 }
@@ -151,12 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn mishaps_are_found_by_their_second() {
+    fn faults_are_found_by_their_second() {
         let workload = Workload::draw(Scenario::Two, 3);
-        let [lost] = workload.mishaps_at(120) else { panic!("{:?}", workload.mishaps) };
+        let [lost] = workload.faults_at(120) else { panic!("{:?}", workload.faults) };
         assert_eq!((lost.event.kind(), lost.event.target(&workload.plan)), ("lose", "root"));
-        let [back] = workload.mishaps_at(140) else { panic!("{:?}", workload.mishaps) };
+        let [back] = workload.faults_at(140) else { panic!("{:?}", workload.faults) };
         assert_eq!((back.event.kind(), back.event.target(&workload.plan)), ("restore", "root"));
-        assert!(workload.mishaps_at(121).is_empty());
+        assert!(workload.faults_at(121).is_empty());
     }
 }

@@ -13,15 +13,15 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 use lessor_server::election::call::{Action, Answer, Call, Failure, Watched};
-use lessor_server::election::mutation::Rules;
+use lessor_server::election::mutation::ElectionRules;
 use lessor_server::election::record::RecordWrite;
 use lessor_server::election::{Candidate, ElectionConfig, Event, Leader, Ticket};
-use lessor_sim::agenda::Agenda;
 use lessor_sim::clock::{Clock, PERFECT};
-use lessor_sim::dice::Dice;
+use lessor_sim::event_queue::EventQueue;
 use lessor_sim::registry::{Outcome, Registry};
+use lessor_sim::rng::Rng;
 
-/// The only place.
+/// The only site.
 const ROOT: u32 = 0;
 const TASKS: usize = 3;
 /// Clocks err by up to a twentieth.
@@ -35,8 +35,9 @@ const EVENTS: usize = 100_000;
 fn no_two_act_at_once_and_somebody_leads_after_the_faults() {
     let mut sum = Counts::default();
     for seed in 0..seeds() {
-        let counts =
-            World::new(seed, Rules::default()).run().unwrap_or_else(|found| panic!("seed {seed}: {found}"));
+        let counts = World::new(seed, ElectionRules::default())
+            .run()
+            .unwrap_or_else(|found| panic!("seed {seed}: {found}"));
         sum.add(&counts);
     }
     println!("{sum:?}");
@@ -55,25 +56,25 @@ fn seeds() -> u64 {
 
 #[cfg(feature = "mutations")]
 mod mutations {
-    use lessor_server::election::mutation::Mutation;
+    use lessor_server::election::mutation::ElectionMutation;
 
     use super::*;
 
     /// Each is noticed within so many seeds; the number behind it is the first at which it was. The seeds change with every
     /// change of the world.
-    const TAKEN: [(Mutation, u64); 5] = [
-        (Mutation::AuthorityOfTtl, 100), // 3
-        (Mutation::FromAnswer, 5_000),   // 508
-        (Mutation::NoReadBack, 100),     // 5
-        (Mutation::NoGuard, 100),        // 2
-        (Mutation::NoOrder, 1_000),      // 77
+    const TAKEN: [(ElectionMutation, u64); 5] = [
+        (ElectionMutation::AuthorityOfTtl, 100), // 3
+        (ElectionMutation::FromAnswer, 5_000),   // 508
+        (ElectionMutation::NoReadBack, 100),     // 5
+        (ElectionMutation::NoGuard, 100),        // 2
+        (ElectionMutation::NoOrder, 1_000),      // 77
     ];
 
     #[test]
     fn no_rule_of_the_election_can_be_left_out() {
         for (mutation, seeds) in TAKEN {
             let found = (0..seeds).find_map(|seed| {
-                World::new(seed, Rules::without(mutation)).run().err().map(|found| (seed, found))
+                World::new(seed, ElectionRules::without(mutation)).run().err().map(|found| (seed, found))
             });
             let (seed, found) = found.unwrap_or_else(|| panic!("{mutation:?}: nothing in {seeds} seeds"));
             println!("{mutation:?}: seed {seed}, {found}");
@@ -82,8 +83,8 @@ mod mutations {
 }
 
 struct World {
-    dice: Dice,
-    agenda: Agenda<Happening>,
+    rng: Rng,
+    queue: EventQueue<Happening>,
     etcd: Registry,
     /// Calls that wait for a frozen etcd.
     waiting: Vec<Happening>,
@@ -133,7 +134,7 @@ enum Happening {
     ThawEtcd,
     Heal { task: usize },
     Begin { task: usize },
-    Mischief,
+    Fault,
 }
 
 #[derive(Default, Debug)]
@@ -170,11 +171,11 @@ impl Counts {
 // === impl World ===
 
 impl World {
-    fn new(seed: u64, rules: Rules) -> World {
-        let mut dice = Dice::new(seed);
+    fn new(seed: u64, rules: ElectionRules) -> World {
+        let mut rng = Rng::new(seed);
         let millis = Duration::from_millis;
         // Half of the worlds are as narrow as the rules allow, so that drift matters.
-        let (ttl, authority) = if dice.chance(500) { (3_000, 2_700) } else { (10_000, 4_000) };
+        let (ttl, authority) = if rng.chance(500) { (3_000, 2_700) } else { (10_000, 4_000) };
         let config = ElectionConfig {
             ttl: millis(ttl),
             authority: millis(authority),
@@ -184,30 +185,30 @@ impl World {
             rules,
             ..ElectionConfig::new("root", "unknown", 0)
         };
-        let etcd_clock = clock(&mut dice, Time::ZERO);
+        let etcd_clock = clock(&mut rng, Time::ZERO);
         let mut world = World {
-            agenda: Agenda::small(),
+            queue: EventQueue::small(),
             etcd: Registry::new(etcd_clock, &config.prefix, [config.node.clone()]),
             waiting: Vec::new(),
             config,
-            tasks: (0..TASKS).map(|_| Task::new(&mut dice)).collect(),
-            losses: [0, 20, 150][dice.index(3)],
-            slow: [0, 50, 200][dice.index(3)],
+            tasks: (0..TASKS).map(|_| Task::new(&mut rng)).collect(),
+            losses: [0, 20, 150][rng.index(3)],
+            slow: [0, 50, 200][rng.index(3)],
             counts: Counts::default(),
-            dice,
+            rng,
         };
         for task in 0..TASKS {
-            let at = Time::ZERO + world.dice.time(Duration::ZERO, millis(500));
-            world.agenda.put(at, Happening::Begin { task });
+            let at = Time::ZERO + world.rng.time(Duration::ZERO, millis(500));
+            world.queue.put(at, Happening::Begin { task });
         }
-        world.agenda.put(Time::ZERO + millis(1_000), Happening::Mischief);
+        world.queue.put(Time::ZERO + millis(1_000), Happening::Fault);
         world
     }
 
     fn run(mut self) -> Result<Counts, String> {
         // What has been missed on a watch is found after a ttl, what led then ends after another.
         let end = CALM + self.config.ttl * 3 + Duration::from_secs(5);
-        while let Some((now, happening)) = self.agenda.pop(end) {
+        while let Some((now, happening)) = self.queue.pop(end) {
             self.counts.events += 1;
             if self.counts.events > EVENTS {
                 return Err(format!("{now}: more than {EVENTS} events"));
@@ -254,7 +255,7 @@ impl World {
             Happening::Thaw { task } => {
                 let Some(waiting) = self.tasks[task].frozen.take() else { return Ok(()) };
                 // Sometimes it looks at its clock before it hears of anything.
-                if self.dice.chance(500) {
+                if self.rng.chance(500) {
                     self.act(now, task)?;
                 }
                 waiting.into_iter().for_each(|happening| self.hear(now, happening));
@@ -263,17 +264,17 @@ impl World {
             Happening::ThawEtcd => {
                 self.etcd.thaw(now);
                 for happening in std::mem::take(&mut self.waiting) {
-                    let at = now + self.dice.time(Duration::ZERO, Duration::from_millis(5));
-                    self.agenda.put(at, happening);
+                    let at = now + self.rng.time(Duration::ZERO, Duration::from_millis(5));
+                    self.queue.put(at, happening);
                 }
-                self.agenda.put(now + Duration::from_millis(2), Happening::LeaseEnds);
+                self.queue.put(now + Duration::from_millis(2), Happening::LeaseEnds);
                 Ok(())
             }
             Happening::Heal { task } => {
                 self.tasks[task].is_cut = false;
                 Ok(())
             }
-            Happening::Mischief => self.mischief(now),
+            Happening::Fault => self.gaps(now),
         }
     }
 
@@ -283,7 +284,7 @@ impl World {
         at.leader = None;
         let config = ElectionConfig {
             address: format!("task-{task}:1"),
-            nonce: self.dice.number(),
+            nonce: self.rng.number(),
             ..self.config.clone()
         };
         at.candidate = Some(Candidate::new(at.clock.at(now), config).map_err(|bad| bad.to_string())?);
@@ -312,7 +313,7 @@ impl World {
         // A moment that has passed is no reason to wake up in the same again.
         at.wakes = at.clock.when(candidate.deadline()).max(now + Duration::from_nanos(1));
         if at.wakes < Time::MAX {
-            self.agenda.put(at.wakes, Happening::Wake { task });
+            self.queue.put(at.wakes, Happening::Wake { task });
         }
         Ok(())
     }
@@ -357,8 +358,8 @@ impl World {
             }
             Event::Resigned => {
                 self.tasks[task].end();
-                let again = now + self.dice.time(Duration::ZERO, Duration::from_secs(2));
-                self.agenda.put(again, Happening::Begin { task });
+                let again = now + self.rng.time(Duration::ZERO, Duration::from_secs(2));
+                self.queue.put(again, Happening::Begin { task });
             }
             Event::Leader(leader) => self.tasks[task].leader = leader,
             Event::Faulty(_) | Event::Healthy => {}
@@ -372,7 +373,7 @@ impl World {
             Action::Call { id, call } => {
                 if !self.is_lost(task) {
                     let at = now + self.delay();
-                    self.agenda.put(at, Happening::Arrive { task, life, id, sent: now, call });
+                    self.queue.put(at, Happening::Arrive { task, life, id, sent: now, call });
                 }
             }
             // Watches begin at once, or not at all.
@@ -380,7 +381,7 @@ impl World {
                 if self.is_lost(task) || self.etcd.is_frozen() {
                     let at = now + self.delay();
                     let watched = Watched::Ended(Failure::Timeout);
-                    self.agenda.put(at, Happening::Watched { task, life, id, watched });
+                    self.queue.put(at, Happening::Watched { task, life, id, watched });
                 } else {
                     self.etcd.store(ROOT).watch(watch(task, life, id), &key, from_revision);
                     self.tasks[task].watching.insert(id);
@@ -396,7 +397,7 @@ impl World {
 
     /// A leader raises or lowers its mark every now and then.
     fn write(&mut self, now: Time, task: usize) -> bool {
-        let wanted = self.dice.chance(50);
+        let wanted = self.rng.chance(50);
         let at = &mut self.tasks[task];
         let may_act = at.may_act(now);
         let (Some(books), Some(candidate)) = (&mut at.books, &mut at.candidate) else { return false };
@@ -404,7 +405,7 @@ impl World {
             return false;
         }
         let local = at.clock.at(now);
-        let mark = self.dice.below(1_000).max(if local < books.floor.1 { books.floor.0 } else { 0 });
+        let mark = self.rng.below(1_000).max(if local < books.floor.1 { books.floor.0 } else { 0 });
         let marks = [(resource(), Amount::from_micros(mark))].into();
         let Some(ticket) = candidate.write(local, RecordWrite { marks, ..RecordWrite::default() }) else {
             return false;
@@ -417,14 +418,14 @@ impl World {
 
     fn arrive(&mut self, now: Time, task: usize, life: u64, id: u64, call: &Call) -> Result<(), String> {
         let Outcome { result, written, .. } = self.etcd.carry_out(now, ROOT, call);
-        self.agenda.put(self.etcd.next_end(ROOT).max(now), Happening::LeaseEnds);
+        self.queue.put(self.etcd.next_end(ROOT).max(now), Happening::LeaseEnds);
         if let Some((epoch, leader)) = written.filter(|(epoch, leader)| epoch.is_none() || epoch != leader) {
-            return Err(format!("{now}: a write of reign {epoch:?} in that of {leader:?}"));
+            return Err(format!("{now}: a write of epoch {epoch:?} in that of {leader:?}"));
         }
         self.show(now);
         if !self.is_lost(task) {
             let at = now + self.delay();
-            self.agenda.put(at, Happening::Answered { task, life, id, result });
+            self.queue.put(at, Happening::Answered { task, life, id, result });
         }
         Ok(())
     }
@@ -440,7 +441,7 @@ impl World {
                     }
                     let at = (now + self.delay()).max(self.tasks[task].seen_until);
                     self.tasks[task].seen_until = at;
-                    self.agenda.put(at, Happening::Watched { task, life, id, watched });
+                    self.queue.put(at, Happening::Watched { task, life, id, watched });
                 }
             }
         }
@@ -470,30 +471,30 @@ impl World {
 // === what goes wrong ===
 
 impl World {
-    fn mischief(&mut self, now: Time) -> Result<(), String> {
+    fn gaps(&mut self, now: Time) -> Result<(), String> {
         if now >= CALM {
             self.calm();
             return Ok(());
         }
-        let next = now + self.dice.exponential(Duration::from_secs(2));
-        self.agenda.put(next.min(CALM), Happening::Mischief);
-        let task = self.dice.index(TASKS);
-        let while_it_lasts = self.dice.time(Duration::from_millis(100), self.config.ttl * 3 / 2);
+        let next = now + self.rng.exponential(Duration::from_secs(2));
+        self.queue.put(next.min(CALM), Happening::Fault);
+        let task = self.rng.index(TASKS);
+        let while_it_lasts = self.rng.time(Duration::from_millis(100), self.config.ttl * 3 / 2);
         let until = (now + while_it_lasts).min(CALM);
-        match self.dice.below(11) {
+        match self.rng.below(11) {
             0 | 1 if self.tasks[task].frozen.is_none() => {
                 self.tasks[task].frozen = Some(VecDeque::new());
-                self.agenda.put(until, Happening::Thaw { task });
+                self.queue.put(until, Happening::Thaw { task });
             }
             2 if !self.etcd.is_frozen() => {
                 self.etcd.freeze(until);
-                self.agenda.put(until, Happening::ThawEtcd);
+                self.queue.put(until, Happening::ThawEtcd);
             }
             3 => self.restart_etcd(now),
             4 => self.etcd.compact(),
             5 => {
                 self.tasks[task].end();
-                self.agenda.put(until, Happening::Begin { task });
+                self.queue.put(until, Happening::Begin { task });
             }
             6 if self.tasks[task].frozen.is_none() => {
                 let at = &mut self.tasks[task];
@@ -505,7 +506,7 @@ impl World {
             }
             7 => {
                 self.tasks[task].is_cut = true;
-                self.agenda.put(until, Happening::Heal { task });
+                self.queue.put(until, Happening::Heal { task });
             }
             8 => self.change_rates(now),
             9 if !self.etcd.is_frozen() && self.etcd.depose(now, ROOT) => {
@@ -530,24 +531,24 @@ impl World {
             let life = self.tasks[task].life;
             for id in std::mem::take(&mut self.tasks[task].watching) {
                 let watched = Watched::Ended(Failure::Unavailable("restarted".to_owned()));
-                let at = now + self.dice.time(Duration::ZERO, Duration::from_millis(50));
-                self.agenda.put(at, Happening::Watched { task, life, id, watched });
+                let at = now + self.rng.time(Duration::ZERO, Duration::from_millis(50));
+                self.queue.put(at, Happening::Watched { task, life, id, watched });
             }
         }
     }
 
     fn change_rates(&mut self, now: Time) {
-        let rate = rate(&mut self.dice);
+        let rate = rate(&mut self.rng);
         self.etcd.set_rate(now, rate);
-        self.agenda.put(self.etcd.next_end(ROOT).max(now), Happening::LeaseEnds);
+        self.queue.put(self.etcd.next_end(ROOT).max(now), Happening::LeaseEnds);
         for task in 0..TASKS {
-            let rate = self::rate(&mut self.dice);
+            let rate = self::rate(&mut self.rng);
             let at = &mut self.tasks[task];
             at.clock.set_rate(now, rate);
             if let Some(candidate) = &at.candidate {
                 at.wakes = at.clock.when(candidate.deadline()).max(now + Duration::from_nanos(1));
                 if at.wakes < Time::MAX {
-                    self.agenda.put(at.wakes, Happening::Wake { task });
+                    self.queue.put(at.wakes, Happening::Wake { task });
                 }
             }
         }
@@ -560,16 +561,12 @@ impl World {
     }
 
     fn is_lost(&mut self, task: usize) -> bool {
-        self.tasks[task].is_cut || self.dice.chance(self.losses)
+        self.tasks[task].is_cut || self.rng.chance(self.losses)
     }
 
     fn delay(&mut self) -> Duration {
-        let usual = self.dice.time(Duration::from_micros(200), Duration::from_millis(20));
-        if self.dice.chance(self.slow) {
-            usual + self.dice.exponential(Duration::from_secs(1))
-        } else {
-            usual
-        }
+        let usual = self.rng.time(Duration::from_micros(200), Duration::from_millis(20));
+        if self.rng.chance(self.slow) { usual + self.rng.exponential(Duration::from_secs(1)) } else { usual }
     }
 }
 
@@ -588,7 +585,7 @@ impl World {
         for (task, books) in &acting {
             if Some(books.epoch) != newest && !self.was_just_forced(now, books.epoch) {
                 return Err(format!(
-                    "{now}: task {task} acts in reign {}, and {newest:?} has begun",
+                    "{now}: task {task} acts in epoch {}, and {newest:?} has begun",
                     books.epoch
                 ));
             }
@@ -599,7 +596,7 @@ impl World {
                 }
             } else if !self.was_just_forced(now, books.epoch) {
                 return Err(format!(
-                    "{now}: task {task} acts in reign {}, and its key has gone",
+                    "{now}: task {task} acts in epoch {}, and its key has gone",
                     books.epoch
                 ));
             }
@@ -631,9 +628,9 @@ impl World {
 // === impl Task ===
 
 impl Task {
-    fn new(dice: &mut Dice) -> Task {
+    fn new(rng: &mut Rng) -> Task {
         Task {
-            clock: clock(dice, Time::ZERO),
+            clock: clock(rng, Time::ZERO),
             candidate: None,
             life: 0,
             frozen: None,
@@ -660,19 +657,19 @@ impl Task {
     }
 }
 
-fn rate(dice: &mut Dice) -> u64 {
+fn rate(rng: &mut Rng) -> u64 {
     let (least, most) = (PERFECT - u64::from(DRIFT) * 1_000, PERFECT + u64::from(DRIFT) * 1_000);
     // Mostly at the edges.
-    match dice.below(3) {
+    match rng.below(3) {
         0 => least,
         1 => most,
-        _ => dice.between(least, most),
+        _ => rng.between(least, most),
     }
 }
 
-fn clock(dice: &mut Dice, now: Time) -> Clock {
-    let shown = Time::from_nanos(dice.below(1_000_000_000_000_000));
-    let rate = rate(dice);
+fn clock(rng: &mut Rng, now: Time) -> Clock {
+    let shown = Time::from_nanos(rng.below(1_000_000_000_000_000));
+    let rate = rate(rng);
     Clock::new(now, shown, rate)
 }
 

@@ -1,8 +1,8 @@
 //! Every rule of the minds is needed: with one taken out a violation is found, and none without.
 //!
-//! Most are noticed by the swarm, whose seeds change with every change of the town: each is looked for in about ten times
-//! as many as it took when this was written, in towns that are not judged in the end. The others are shown by a story,
-//! which takes what a town does not have: a holder that lies, or hears of two leaders in turn.
+//! Most are noticed by the swarm, whose seeds change with every change of the simulation: each is looked for in about ten times
+//! as many as it took when this was written, in simulations that are not judged in the end. The others are shown by a story,
+//! which takes what a simulation does not have: a holder that lies, or hears of two leaders in turn.
 #![cfg(feature = "mutations")]
 
 mod mutations {
@@ -40,7 +40,7 @@ type Story = fn(Option<Mutation>) -> Option<String>;
 
 /// Where it is noticed that a rule is taken out.
 enum Noticed {
-    /// In one of so many towns of the swarm.
+    /// In one of so many simulations of the swarm.
     Swarm(u64),
     Story(Story),
     Both(u64, Story),
@@ -54,13 +54,13 @@ fn holder(mutation: HolderMutation) -> Noticed {
         HolderMutation::FromReceipt => Swarm(20),      // 0: I11; 1, 2: I7
         HolderMutation::RenewAnyway => Swarm(10_000),  // 495, 1151: I4
         HolderMutation::KeepAfterPromise => Swarm(20), // 0, 1, 2: I9
-        // Towns notice it about once in a thousand seeds (1946: I1; 2467: I4).
+        // Simulations notice it about once in a thousand seeds (1946: I1; 2467: I4).
         HolderMutation::NoFence => Noticed::Story(fence::back_to_the_deposed),
         HolderMutation::HeldIsLease => Swarm(20),  // 0, 1, 2: I12
         HolderMutation::UnitsNotHeld => Swarm(50), // 0, 1, 5: I9
         HolderMutation::UseReadBefore => Both(60, units::taken_while_given_back), // 1, 3, 6: I9
         HolderMutation::DeadlineMoves => Noticed::Story(units::expired),
-        // Nothing is advised in a town.
+        // Nothing is advised in a simulation.
         HolderMutation::SafeAboveLease => Noticed::Story(safe::above_the_last_lease),
     }
 }
@@ -81,7 +81,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::RestUnguarded => Swarm(50),        // 1, 4, 8: I6
         GrantorMutation::ClaimUnwritten => Swarm(100),      // 3, 12, 18: I6
         GrantorMutation::ClaimFromLast => Noticed::Story(rests::claimed_from_the_rest),
-        // Towns notice it about once in some thousand seeds.
+        // Simulations notice it about once in some thousand seeds.
         GrantorMutation::ClaimAfterShown => Noticed::Story(inherited::after_it_was_shown),
         GrantorMutation::ClaimsUnlimited => Noticed::Story(claims::a_liar),
         GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
@@ -113,18 +113,18 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::ShownWithinLimit => Noticed::Story(memory::a_smaller_capacity),
         GrantorMutation::LearnUnwritten => Noticed::Story(unwritten::shown_before),
         GrantorMutation::UntoldIsNothing => Noticed::Story(unwritten::without_templates),
-        // Towns notice it about once in several thousand seeds (7041917: I4).
+        // Simulations notice it about once in several thousand seeds (7041917: I4).
         GrantorMutation::LineIsAll => Noticed::Story(unwritten::of_an_earlier_line),
         GrantorMutation::TrustOldRecord => Noticed::Story(memory::an_old_record),
-        // Towns notice it about once in two thousand seeds (9010504, 9016334: I2).
+        // Simulations notice it about once in two thousand seeds (9010504, 9016334: I2).
         GrantorMutation::UnknownBelow => Noticed::Story(memory::a_leaf_that_has_just_begun),
         GrantorMutation::EmptyIsNothing => Both(420, memory::an_empty_record), // 42, 56, 218: I1
-        // Towns notice it about once in a thousand seeds (682: I5).
+        // Simulations notice it about once in a thousand seeds (682: I5).
         GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
         GrantorMutation::PeakTakesShare => Noticed::Story(loans::claimed_beside_shares),
         GrantorMutation::RecallBelowPart => Noticed::Story(loans::recalled_for_a_share),
         GrantorMutation::LoanIsFree => Swarm(50), // 2, 4, 6: I4
-        // Towns that are judged notice both: 2: I20; 10: I22; 36: I19.
+        // Simulations that are judged notice both: 2: I20; 10: I22; 36: I19.
         GrantorMutation::LendWhatIsWanted => Noticed::Story(loans::recalled_for_a_share),
         GrantorMutation::LoanStays => Noticed::Story(loans::recalled_for_a_share),
     }

@@ -74,7 +74,7 @@ fn two_who_want_everything_cost_streams_next_to_nothing() {
 }
 
 #[test]
-fn an_hour_of_mishaps_costs_streams_two_thousandths() {
+fn an_hour_of_faults_costs_streams_two_thousandths() {
     check(&Goal {
         scenario: Scenario::Seven,
         mode: Mode::Stream,

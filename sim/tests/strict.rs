@@ -3,30 +3,30 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
-use lessor_sim::tenants::{Report, Run, Traffic, Way};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_sim::tenants::{TenantsReport, TenantsRun, TenantsTraffic, TenantsWay};
 
 /// Hits in a window of so many seconds, and in any second.
 fn contract(limit: u32, seconds: u64, hard: Option<u32>) -> Contract {
     let window = Duration::from_secs(seconds);
     let (active, cooldown) = (window, Duration::ZERO);
     let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-    Contract::from(Policy::new(vec![tier], hard, None).expect("a policy that holds together"))
+    Contract::from(TierPolicy::new(vec![tier], hard, None).expect("a policy that holds together"))
 }
 
 /// All patterns together, two minutes each, and two seeds; at least `least` of what the center grants.
 #[track_caller]
 fn check(clients: usize, rate: f64, contract: &Contract, least: f64) {
-    let mut sum = Report::default();
-    for traffic in Traffic::ALL {
-        let run = Run {
+    let mut sum = TenantsReport::default();
+    for traffic in TenantsTraffic::ALL {
+        let run = TenantsRun {
             clients,
             traffic,
-            way: Way::Strict,
+            way: TenantsWay::Strict,
             seconds: 120,
             rate,
             contract: contract.clone(),
-            ..Run::default()
+            ..TenantsRun::default()
         };
         let report = run.play(1).plus(run.play(2));
         println!(

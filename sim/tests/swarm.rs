@@ -1,22 +1,22 @@
-//! The part of the swarm that runs with all other tests: towns in which everything goes wrong, from seed 0 on, and
+//! The part of the swarm that runs with all other tests: simulations in which everything goes wrong, from seed 0 on, and
 //! everybody must have its share when the faults are over.
 
 use std::time::Duration;
 
 use lessor_proto::Drift;
-use lessor_sim::plan::{BadPlan, Election, EtcdPlan, TownPlan};
+use lessor_sim::plan::{BadPlan, Election, EtcdPlan, SimulationPlan};
 use lessor_sim::swarm::{Options, plan, run, run_one};
 
-/// No further town is begun after so many events; fewer where nothing is optimised.
+/// No further simulation is begun after so many events; fewer where nothing is optimised.
 const EVENTS: u64 = if cfg!(debug_assertions) { 300_000 } else { 6_000_000 };
 
 #[test]
-fn no_town_of_the_swarm_breaks_a_rule() {
+fn no_simulation_of_the_swarm_breaks_a_rule() {
     let report = run(0..u64::MAX, &Options { budget: EVENTS, ..Options::default() });
     println!("{report}");
     assert!(report.violations.is_empty(), "{report}");
     assert!(report.events >= EVENTS, "{report}");
-    // The few towns of a build without optimisation need not have had everything.
+    // The few simulations of a build without optimisation need not have had everything.
     let all = report.faults.counts().all(|(_, count)| count > 0);
     assert!(all || cfg!(debug_assertions), "something never went wrong:\n{report}");
 }
@@ -29,18 +29,18 @@ const MENDED: [u64; 12] = [
 ];
 
 #[test]
-fn no_town_breaks_a_rule_that_it_broke_once() {
+fn no_simulation_breaks_a_rule_that_it_broke_once() {
     for seed in MENDED {
         let run = run_one(seed, &Options::default());
         assert!(run.violation.is_none(), "seed {seed}: {:?}", run.violation);
     }
 }
 
-/// The number of towns that are drawn and looked at, and not run.
+/// The number of simulations that are drawn and looked at, and not run.
 const DRAWN: u64 = if cfg!(debug_assertions) { 10_000 } else { 100_000 };
 
 #[test]
-fn every_town_that_is_drawn_can_work() {
+fn every_simulation_that_is_drawn_can_work() {
     // Those whose leases at etcd were once drawn shorter than authority needs, by less than a millisecond.
     let once_impossible = [1_000_545, 2_000_847, 2_002_086];
     for seed in once_impossible.into_iter().chain(0..DRAWN) {
@@ -51,16 +51,16 @@ fn every_town_that_is_drawn_can_work() {
 }
 
 #[test]
-fn a_town_whose_leaders_would_outlive_their_keys_cannot_work() {
-    let mut plan = TownPlan::flat(1, 10.0, 1.0);
+fn a_simulation_whose_leaders_would_outlive_their_keys_cannot_work() {
+    let mut plan = SimulationPlan::flat(1, 10.0, 1.0);
     plan.drift = Drift::from_parts_per_million(50_000);
-    plan.places[0].authority = Duration::from_millis(2_715);
+    plan.sites[0].authority = Duration::from_millis(2_715);
     let etcd = |ttl| EtcdPlan { ttl: Duration::from_secs(ttl), ..EtcdPlan::default() };
     plan.election = Election::Etcd(etcd(3));
     let problem = plan.check().expect_err("3.0008 s are needed");
     assert!(matches!(problem, BadPlan::Election { .. }), "{problem}");
     plan.election = Election::Etcd(etcd(4));
     assert!(plan.check().is_ok());
-    plan.places[0].parent = Some(0);
+    plan.sites[0].parent = Some(0);
     assert!(matches!(plan.check(), Err(BadPlan::Reference { .. })));
 }

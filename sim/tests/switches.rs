@@ -1,19 +1,19 @@
-//! Settings in which the promise was once broken, and that the swarm draws rarely: towns of each, one after the other.
+//! Settings in which the promise was once broken, and that the swarm draws rarely: simulations of each, one after the other.
 
 use lessor_server::repository::{Kind, Legacy};
-use lessor_sim::faults::Mischief;
-use lessor_sim::plan::{Election, Memory, TownPlan, Way};
+use lessor_sim::faults::Fault;
+use lessor_sim::plan::{Election, Memory, SimulationPlan, Way};
 use lessor_sim::swarm::{Options, plan, run_one};
 
 /// Clients of Doorman's that go on with what they have.
-fn is_sticky(plan: &TownPlan) -> bool {
+fn is_sticky(plan: &SimulationPlan) -> bool {
     plan.resources.iter().any(|resource| matches!(resource.legacy, Legacy::Sticky { .. }))
         && plan.clients.iter().any(|client| client.way == Way::Legacy)
 }
 
 /// Servers without etcd that write nothing down, in a tree.
-fn is_lone_tree(plan: &TownPlan) -> bool {
-    plan.election == Election::Alone && plan.memory == Memory::default() && plan.places.len() > 1
+fn is_lone_tree(plan: &SimulationPlan) -> bool {
+    plan.election == Election::Alone && plan.memory == Memory::default() && plan.sites.len() > 1
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_server_below_others_that_begins_again_without_memory_hands_out_nothing_twic
     for seed in seeds {
         let run = run_one(seed, &options);
         assert!(run.violation.is_none(), "{:?}", run.violation);
-        lost += run.faults.mischief[Mischief::LoseLeader as usize];
+        lost += run.faults.gaps[Fault::LoseLeader as usize];
     }
     assert!(lost > 50, "{lost}");
 }
@@ -32,13 +32,13 @@ fn a_server_below_others_that_begins_again_without_memory_hands_out_nothing_twic
 #[test]
 fn two_servers_of_one_name_are_charged_by_themselves() {
     let options = Options::default();
-    let of_one_name = |plan: &TownPlan| plan.namesakes;
+    let of_one_name = |plan: &SimulationPlan| plan.namesakes;
     let seeds = (0..).filter(|&seed| of_one_name(&plan(seed, &options))).take(80);
     let mut lost = 0;
     for seed in seeds {
         let run = run_one(seed, &options);
         assert!(run.violation.is_none(), "{:?}", run.violation);
-        lost += run.faults.mischief[Mischief::LoseLeader as usize];
+        lost += run.faults.gaps[Fault::LoseLeader as usize];
     }
     assert!(lost > 30, "{lost}");
 }
@@ -52,7 +52,7 @@ fn sticky_leases_that_a_successor_echoes_count_for_as_long_as_they_are_used() {
     for seed in seeds {
         let run = run_one(seed, &options);
         assert!(run.violation.is_none(), "{:?}", run.violation);
-        lost += run.faults.mischief[Mischief::LoseLeader as usize];
+        lost += run.faults.gaps[Fault::LoseLeader as usize];
     }
     assert!(lost > 50, "{lost}");
 }
@@ -61,17 +61,17 @@ fn sticky_leases_that_a_successor_echoes_count_for_as_long_as_they_are_used() {
 #[test]
 fn a_root_that_learns_while_its_capacity_is_cut_charges_what_is_in_use() {
     let options = Options { judged: false, ..Options::default() };
-    let lone_gauge = |plan: &TownPlan| {
+    let lone_gauge = |plan: &SimulationPlan| {
         let gauge = plan.resources.iter().any(|resource| resource.kind == Kind::Gauge);
-        plan.election == Election::Alone && plan.places.len() == 1 && gauge
+        plan.election == Election::Alone && plan.sites.len() == 1 && gauge
     };
     let seeds = (0..).filter(|&seed| lone_gauge(&plan(seed, &options))).take(50);
     let (mut lost, mut cuts) = (0, 0);
     for seed in seeds {
         let run = run_one(seed, &options);
         assert!(run.violation.is_none(), "{:?}", run.violation);
-        lost += run.faults.mischief[Mischief::LoseLeader as usize];
-        cuts += run.faults.mischief[Mischief::Capacity as usize];
+        lost += run.faults.gaps[Fault::LoseLeader as usize];
+        cuts += run.faults.gaps[Fault::Capacity as usize];
     }
     assert!(lost > 30 && cuts > 50, "{lost} lost, {cuts} cuts");
 }

@@ -3,22 +3,22 @@
 
 use std::time::Duration;
 
-use lessor_sim::tenants::{Ask, Report, Run, Traffic, Way};
+use lessor_sim::tenants::{Ask, TenantsReport, TenantsRun, TenantsTraffic, TenantsWay};
 
 /// The part that clients of different leaves grant beyond one who is asked for every hit, in trees of two levels
 /// and of three.
 const MOST_OVER: [f64; 2] = [0.06, 0.08];
 
-const SHARED: [Way; 2] = [Way::Shared(Ask::AtOnce), Way::Shared(Ask::Confirmed)];
+const SHARED: [TenantsWay; 2] = [TenantsWay::Shared(Ask::AtOnce), TenantsWay::Shared(Ask::Confirmed)];
 
 /// The numbers of clients below leaves; sixteen take minutes where nothing is optimised.
 const BELOW_LEAVES: &[usize] = if cfg!(debug_assertions) { &[4] } else { &[4, 16] };
 
 /// Two minutes of each traffic and two seeds, with four clients and with sixteen.
-fn reports(way: Way) -> impl Iterator<Item = (Run, Report)> {
+fn reports(way: TenantsWay) -> impl Iterator<Item = (TenantsRun, TenantsReport)> {
     [4, 16].into_iter().flat_map(move |clients| {
-        Traffic::ALL.into_iter().map(move |traffic| {
-            let run = Run { clients, traffic, way, seconds: 120, ..Run::default() };
+        TenantsTraffic::ALL.into_iter().map(move |traffic| {
+            let run = TenantsRun { clients, traffic, way, seconds: 120, ..TenantsRun::default() };
             let report = run.play(1).plus(run.play(2));
             println!("{way}, {clients} clients, {traffic}: {:.4} over, {report:?}", report.over());
             (run, report)
@@ -26,10 +26,10 @@ fn reports(way: Way) -> impl Iterator<Item = (Run, Report)> {
     })
 }
 
-/// Some towns whose server is lost in second 60, and another one comes a second later.
-fn lost(way: Way, seconds: u64) -> Report {
-    let run = Run { way, seconds, lost_at: Some(Duration::from_secs(60)), ..Run::default() };
-    (1..=4).map(|seed| run.play(seed)).fold(Report::default(), Report::plus)
+/// Some simulations whose server is lost in second 60, and another one comes a second later.
+fn lost(way: TenantsWay, seconds: u64) -> TenantsReport {
+    let run = TenantsRun { way, seconds, lost_at: Some(Duration::from_secs(60)), ..TenantsRun::default() };
+    (1..=4).map(|seed| run.play(seed)).fold(TenantsReport::default(), TenantsReport::plus)
 }
 
 #[test]
@@ -45,9 +45,9 @@ fn clients_that_tell_each_other_keep_to_the_tiers_together() {
 
 #[test]
 fn clients_that_know_nothing_of_each_other_are_far_from_it() {
-    for (run, report) in reports(Way::Alone) {
+    for (run, report) in reports(TenantsWay::Alone) {
         assert_eq!((report.reports, report.news), (0, 0), "{run:?}: {report:?}");
-        if run.traffic == Traffic::Uniform {
+        if run.traffic == TenantsTraffic::Uniform {
             assert!(report.over() > 0.3, "{run:?}: {report:?}");
         }
     }
@@ -74,8 +74,8 @@ fn clients_find_each_other_again_when_a_server_is_back() {
 fn clients_of_different_leaves_find_each_other_again_when_a_leaf_is_back() {
     for way in SHARED {
         let lost_at = Some(Duration::from_secs(60));
-        let run = Run { levels: 2, way, seconds: 90, lost_at, ..Run::default() };
-        let report = (1..=4).map(|seed| run.play(seed)).fold(Report::default(), Report::plus);
+        let run = TenantsRun { levels: 2, way, seconds: 90, lost_at, ..TenantsRun::default() };
+        let report = (1..=4).map(|seed| run.play(seed)).fold(TenantsReport::default(), TenantsReport::plus);
         println!("{way}: {:.4} over, {report:?}", report.over());
         assert!(report.over() < MOST_OVER[0], "{way}: {report:?}");
         assert_eq!(report.unexcused, 0, "{way}: {report:?}");
@@ -89,9 +89,9 @@ fn clients_of_different_leaves_keep_to_the_tiers_together() {
     let deepest = if cfg!(debug_assertions) { 2 } else { 3 };
     for (levels, way) in (2..=deepest).flat_map(|levels| SHARED.map(|way| (levels, way))) {
         for (clients, traffic) in
-            BELOW_LEAVES.iter().flat_map(|&clients| Traffic::ALL.map(|each| (clients, each)))
+            BELOW_LEAVES.iter().flat_map(|&clients| TenantsTraffic::ALL.map(|each| (clients, each)))
         {
-            let run = Run { clients, levels, traffic, way, seconds: 120, ..Run::default() };
+            let run = TenantsRun { clients, levels, traffic, way, seconds: 120, ..TenantsRun::default() };
             let report = run.play(1).plus(run.play(2));
             println!(
                 "{way}, {levels} levels, {clients} clients, {traffic}: {:.4} over, {report:?}",

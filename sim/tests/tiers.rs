@@ -5,8 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use lessor_algorithms::tiers::Contract;
-use lessor_sim::dice::Dice;
-use lessor_sim::tiers::{Arrival, Doing, Figures, History, Lane, Look, Tiers, csv, run, svg, text};
+use lessor_sim::rng::Rng;
+use lessor_sim::tiers::{Arrival, Doing, History, Lane, TextStyle, Tiers, TiersFigures, csv, run, svg, text};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -42,7 +42,7 @@ fn simple_grants_five_in_any_second() {
     ];
     let history = play("5/1s", &asked, 4);
     assert_eq!(granted(&history), [1, 4, 0, 1, 0, 4]);
-    let figures = Figures::new(&history);
+    let figures = TiersFigures::new(&history);
     assert_eq!((figures.most_in_a_second, figures.tiers[0].entered, figures.tiers[0].fullest), (5, 2, 5));
     assert_eq!(times(&history.lanes[0], Doing::Current), [(0, 1000), (1000, 2000)]);
 }
@@ -66,7 +66,7 @@ fn penalties_cool_down_while_the_lower_tier_goes_on() {
     assert_eq!(times(higher, Doing::Cooling), [(5_000, 20_000), (25_000, 40_000)]);
     assert_eq!(higher.entered, [0, 20 * SECOND]);
     assert_eq!(times(lower, Doing::Shadowed), [(0, 1_000), (20_000, 20_500)]);
-    let figures = Figures::new(&history);
+    let figures = TiersFigures::new(&history);
     let [lower, higher] = &figures.tiers[..] else { panic!("two tiers") };
     assert_eq!((lower.hits, higher.hits, higher.cooldown_s), (20, 60, 30.0));
     assert_eq!(figures.refused.tiers, 76);
@@ -81,7 +81,7 @@ fn punishment_is_a_prison_for_fifteen_seconds() {
     let prison = &history.lanes[1];
     assert_eq!(times(prison, Doing::Current), [(0, 15_000)]);
     assert_eq!((prison.hits, prison.columns.iter().map(|column| column.refused).sum::<u32>()), (1, 1001));
-    let figures = Figures::new(&history);
+    let figures = TiersFigures::new(&history);
     assert_eq!((figures.longest_without_s, figures.tiers[0].shadowed_s), (15.0, 1.0));
 }
 
@@ -99,15 +99,15 @@ fn batches_are_closed_while_they_cool_down() {
 }
 
 /// A policy of up to three tiers that is as odd as it likes.
-fn drawn(dice: &mut Dice) -> String {
+fn drawn(rng: &mut Rng) -> String {
     let kinds = ["", ":sliding/4", ":fixed", ":bucket", ":skippable"];
-    let tier = |dice: &mut Dice| {
+    let tier = |rng: &mut Rng| {
         let (limit, window, active, cooldown) =
-            (dice.between(1, 9), dice.between(1, 4), dice.between(0, 9), dice.between(0, 9));
-        format!("{limit}/{window}s:{active}s:{cooldown}s{}", kinds[dice.index(kinds.len())])
+            (rng.between(1, 9), rng.between(1, 4), rng.between(0, 9), rng.between(0, 9));
+        format!("{limit}/{window}s:{active}s:{cooldown}s{}", kinds[rng.index(kinds.len())])
     };
-    let tiers = dice.between(1, 3);
-    (0..tiers).map(|_| tier(dice)).collect::<Vec<_>>().join(", ")
+    let tiers = rng.between(1, 3);
+    (0..tiers).map(|_| tier(rng)).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks what holds of the lanes of one policy, whatever it is and whatever is asked.
@@ -135,19 +135,20 @@ fn check_lanes(lanes: &[&Lane], granted: u64, end: u64, said: &str) {
 #[test]
 fn what_is_shown_of_odd_policies_adds_up() {
     for seed in 0..200 {
-        let mut dice = Dice::new(seed);
-        let policies: Vec<String> = (0..dice.between(1, 2)).map(|_| drawn(&mut dice)).collect();
+        let mut rng = Rng::new(seed);
+        let policies: Vec<String> = (0..rng.between(1, 2)).map(|_| drawn(&mut rng)).collect();
         let read = |text: &String| text.parse::<Tiers>().unwrap().policy(None, None).unwrap();
         let contract = Contract::new(policies.iter().map(read).collect()).unwrap();
         let (mut at, end) = (0, 60 * SECOND);
         let mut asked = Vec::new();
         while at < end {
-            let copies = dice.between(1, 6) as u32;
-            asked.push(Arrival { at, copies, min: dice.between(0, u64::from(copies)) as u32 });
-            at += dice.below(8) * SECOND / 4;
+            let copies = rng.between(1, 6) as u32;
+            asked.push(Arrival { at, copies, min: rng.between(0, u64::from(copies)) as u32 });
+            at += rng.below(8) * SECOND / 4;
         }
         let history = run(&contract, &asked, &[], end);
-        let (figures, said) = (Figures::new(&history), format!("seed {seed}: {}", policies.join(" and ")));
+        let (figures, said) =
+            (TiersFigures::new(&history), format!("seed {seed}: {}", policies.join(" and ")));
         assert_eq!(figures.asked, figures.granted + figures.refused.sum(), "{said}");
         assert_eq!(
             figures.tiers.iter().map(|tier| tier.refused).sum::<u64>(),
@@ -160,6 +161,6 @@ fn what_is_shown_of_odd_policies_adds_up() {
         }
         assert_eq!(csv(&history).lines().count(), 1 + asked.len());
         assert!(svg(&history).ends_with("</svg>"));
-        assert!(text(&history, Look { width: 80, has_colours: false }).lines().count() > 5);
+        assert!(text(&history, TextStyle { width: 80, has_colours: false }).lines().count() > 5);
     }
 }

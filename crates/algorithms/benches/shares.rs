@@ -5,13 +5,14 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 
 criterion_group!(benches, decisions);
 criterion_main!(benches);
 
 fn decisions(criterion: &mut Criterion) {
-    for (policy, name) in [(Policy::FairShare, "fair"), (Policy::ProportionalShare, "proportional")] {
+    for (policy, name) in [(SharePolicy::FairShare, "fair"), (SharePolicy::ProportionalShare, "proportional")]
+    {
         let mut group = criterion.benchmark_group(name);
         for (wants, kind) in [(fixed as fn(u64) -> f64, "fixed"), (uniform, "uniform"), (zipf, "zipf")] {
             for len in [100, 1_000, 100_000, 1_000_000] {
@@ -34,7 +35,7 @@ struct Town {
 
 impl Town {
     /// The capacity is half of what is wanted.
-    fn new(policy: Policy, len: u64, wants: fn(u64) -> f64) -> Town {
+    fn new(policy: SharePolicy, len: u64, wants: fn(u64) -> f64) -> Town {
         let demands: Vec<Demand> = (0..len)
             .map(|number| Demand { priority: 0, weight: 1, wants: wants(scrambled(number)) })
             .collect();

@@ -31,7 +31,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
-use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Tier, TierPolicy, Window};
 use rustix::time::{ClockId, clock_gettime};
 
 const SECOND: u64 = 1_000_000_000;
@@ -269,7 +269,7 @@ fn tier(limit: u32, window: u64, active: u64, cooldown: u64) -> Tier {
 }
 
 fn contract(tiers: Vec<Tier>, hard: Option<u32>) -> Contract {
-    let policy = Policy::new(tiers, hard, None);
+    let policy = TierPolicy::new(tiers, hard, None);
     Contract::from(policy.unwrap_or_else(|error| unreachable!("{error}")))
 }
 

@@ -58,14 +58,14 @@ const EIGHTHS: [f64; BUCKETS_PER_OCTAVE as usize] = [
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Curve {
     /// Those that hold any demand, in ascending order of their indices.
-    pub buckets: Vec<Bucket>,
+    pub buckets: Vec<CurveBucket>,
     /// The weight of the demands that want nothing, or so little that it lies below the grid.
     pub idle: u64,
 }
 
 /// The demands whose wants per weight lie between two neighbouring points of the grid.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Bucket {
+pub struct CurveBucket {
     /// The greatest whole number not above 8 log2(wants / weight) of each of the demands, and of their mean.
     pub index: i32,
     /// Of all of them together; at least 1.
@@ -82,7 +82,7 @@ impl Curve {
         let mut curve = Curve::default();
         for (index, sums) in demands.groups(|wants_per_weight| index_of(wants_per_weight * unit)) {
             match index {
-                Some(index) => curve.buckets.push(Bucket::new(index, sums, unit)),
+                Some(index) => curve.buckets.push(CurveBucket::new(index, sums, unit)),
                 None => curve.idle = sums.weight,
             }
         }
@@ -99,13 +99,13 @@ impl Curve {
     }
 }
 
-// === impl Bucket ===
+// === impl CurveBucket ===
 
-impl Bucket {
+impl CurveBucket {
     /// `sums` are counted in `unit` units.
-    fn new(index: i32, sums: Sums, unit: f64) -> Bucket {
+    fn new(index: i32, sums: Sums, unit: f64) -> CurveBucket {
         let wants = fitted(index, sums.weight as f64, (sums.wants * unit).min(f64::MAX));
-        Bucket { index, weight: sums.weight, wants }
+        CurveBucket { index, weight: sums.weight, wants }
     }
 
     /// The bucket as one demand of `priority` at the level above: so many equal clients, each wanting the mean.
@@ -197,19 +197,19 @@ mod tests {
         for (number, index) in
             [(1.0, 0), (1.09, 0), (1.0906, 1), (2.0, 8), (3.0, 12), (0.5, -8), (1024.0, 80)]
         {
-            assert_eq!(Bucket::index_of(number, 1), Some(index), "{number}");
+            assert_eq!(CurveBucket::index_of(number, 1), Some(index), "{number}");
         }
-        assert_eq!(Bucket::index_of(3000.0, 1000), Some(12));
-        assert_eq!(Bucket::index_of(f64::MAX, 1), Some(8191));
-        assert!(Bucket::bounds(8191).end.is_infinite());
+        assert_eq!(CurveBucket::index_of(3000.0, 1000), Some(12));
+        assert_eq!(CurveBucket::index_of(f64::MAX, 1), Some(8191));
+        assert!(CurveBucket::bounds(8191).end.is_infinite());
     }
 
     #[test]
     fn nothing_and_next_to_nothing_lie_below_the_grid() {
         for number in [0.0, -0.0, 5e-324, f64::MIN_POSITIVE, 2f64.powi(-800).next_down()] {
-            assert_eq!(Bucket::index_of(number, 1), None, "{number:e}");
+            assert_eq!(CurveBucket::index_of(number, 1), None, "{number:e}");
         }
-        assert_eq!(Bucket::index_of(2f64.powi(-800), 1), Some(LEAST_INDEX));
+        assert_eq!(CurveBucket::index_of(2f64.powi(-800), 1), Some(LEAST_INDEX));
     }
 
     #[test]

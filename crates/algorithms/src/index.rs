@@ -13,7 +13,7 @@ mod node;
 use std::mem;
 use std::ops::AddAssign;
 
-use node::{Child, Entry, Node};
+use node::{Child, IndexEntry, Node};
 
 /// A multiset of demands, each a pair of wants (finite, >= 0, in the caller's unit) and weight (>= 1).
 ///
@@ -49,7 +49,7 @@ impl Index {
     }
 
     pub(crate) fn insert(&mut self, wants: f64, weight: u32) {
-        if let Some(right) = self.root.insert(Entry { wants, weight, count: 1 }) {
+        if let Some(right) = self.root.insert(IndexEntry { wants, weight, count: 1 }) {
             let left = mem::replace(&mut self.root, Node::Leaf(Vec::new()));
             self.root = Node::Inner(vec![Child::new(left), Child::new(right)]);
         }
@@ -60,7 +60,7 @@ impl Index {
     ///
     /// If no equal demand is held.
     pub(crate) fn remove(&mut self, wants: f64, weight: u32) {
-        self.root.remove(Entry { wants, weight, count: 1 });
+        self.root.remove(IndexEntry { wants, weight, count: 1 });
         if let Node::Inner(children) = &mut self.root
             && children.len() == 1
         {
@@ -130,7 +130,7 @@ mod tests {
                 assert!(entries.len() <= LEAF_MAX);
                 assert!(entries.iter().all(|entry| entry.count > 0));
                 assert!(entries.is_sorted_by(|a, b| a.order(b) == Ordering::Less));
-                (0, entries.len(), entries.capacity() * size_of::<Entry>())
+                (0, entries.len(), entries.capacity() * size_of::<IndexEntry>())
             }
             Node::Inner(children) => {
                 assert!((2..=INNER_MAX).contains(&children.len()));
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    fn last(node: &Node) -> Entry {
+    fn last(node: &Node) -> IndexEntry {
         match node {
             Node::Leaf(entries) => entries[entries.len() - 1],
             Node::Inner(children) => last(&children[children.len() - 1].node),
@@ -251,7 +251,7 @@ mod tests {
             let mut below = Sums::default();
             for &(wants, weight) in kept {
                 if f64::from(wants) / f64::from(weight) < point {
-                    below += Entry { wants: wants.into(), weight, count: 1 }.sums();
+                    below += IndexEntry { wants: wants.into(), weight, count: 1 }.sums();
                 }
             }
             prop_assert_eq!(index.prefix(|_, wants_per_weight| wants_per_weight < point), below);

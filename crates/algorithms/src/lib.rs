@@ -50,4 +50,4 @@ pub mod tiers;
 
 pub use curve::Curve;
 pub use rotation::{Rotate, Rotation};
-pub use share::{Demand, Policy, Shares};
+pub use share::{Demand, SharePolicy, Shares};

@@ -16,7 +16,7 @@ const UNIT: f64 = (1u128 << 127) as f64 * 2.0;
 
 /// A way to divide a capacity among demands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Policy {
+pub enum SharePolicy {
     /// Everyone gets what they want.
     None,
     /// Everyone gets what they want, up to the capacity each: the sum has no limit.
@@ -49,7 +49,7 @@ pub struct Demand {
 /// that of the demand, which is meant to be small.
 #[derive(Clone, Debug)]
 pub struct Shares {
-    policy: Policy,
+    policy: SharePolicy,
     /// Units; may be infinite.
     capacity: f64,
     bands: Bands,
@@ -57,13 +57,13 @@ pub struct Shares {
     len: usize,
 }
 
-// === impl Policy ===
+// === impl SharePolicy ===
 
-impl Policy {
+impl SharePolicy {
     /// Whether the sum of all shares stays within the capacity.
     #[must_use]
     pub fn is_bounded(self) -> bool {
-        matches!(self, Policy::ProportionalShare | Policy::FairShare)
+        matches!(self, SharePolicy::ProportionalShare | SharePolicy::FairShare)
     }
 }
 
@@ -85,19 +85,19 @@ impl Shares {
     ///
     /// If the capacity is negative or not a number. It may be infinite.
     #[must_use]
-    pub fn new(policy: Policy, capacity: f64) -> Shares {
+    pub fn new(policy: SharePolicy, capacity: f64) -> Shares {
         assert!(capacity >= 0.0, "capacity {capacity} is negative");
         Shares { policy, capacity, bands: Bands::default(), len: 0 }
     }
 
     /// The policy by which the capacity is divided.
     #[must_use]
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self) -> SharePolicy {
         self.policy
     }
 
     /// Divides the same capacity among the same demands in another way.
-    pub fn set_policy(&mut self, policy: Policy) {
+    pub fn set_policy(&mut self, policy: SharePolicy) {
         self.policy = policy;
     }
 
@@ -143,10 +143,10 @@ impl Shares {
     #[must_use]
     pub fn share(&self, demand: &Demand) -> f64 {
         match self.policy {
-            Policy::None => demand.wants,
-            Policy::Static => demand.wants.min(self.capacity),
-            Policy::ProportionalShare => self.bounded_share(demand, proportional::share),
-            Policy::FairShare => {
+            SharePolicy::None => demand.wants,
+            SharePolicy::Static => demand.wants.min(self.capacity),
+            SharePolicy::ProportionalShare => self.bounded_share(demand, proportional::share),
+            SharePolicy::FairShare => {
                 let level = fair::level(&self.band_of(demand)) * UNIT;
                 demand.wants.min(level * f64::from(demand.weight))
             }
@@ -160,7 +160,7 @@ impl Shares {
     /// priorities leave anything, and otherwise zero. `None` under the other policies, which know no level.
     #[must_use]
     pub fn level(&self, priority: i64) -> Option<f64> {
-        if self.policy != Policy::FairShare {
+        if self.policy != SharePolicy::FairShare {
             return None;
         }
         Some(match self.bands.band(priority, self.capacity / UNIT) {

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use lessor_algorithms::curve::{BUCKETS_PER_OCTAVE, Bucket};
-use lessor_algorithms::{Curve, Demand, Policy, Shares};
+use lessor_algorithms::curve::{BUCKETS_PER_OCTAVE, CurveBucket};
+use lessor_algorithms::{Curve, Demand, SharePolicy, Shares};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -65,7 +65,7 @@ impl Tree {
 }
 
 fn filled(capacity: f64, demands: &[Demand]) -> Shares {
-    let mut shares = Shares::new(Policy::FairShare, capacity);
+    let mut shares = Shares::new(SharePolicy::FairShare, capacity);
     demands.iter().for_each(|demand| shares.insert(demand));
     shares
 }
@@ -90,8 +90,8 @@ fn amounts() -> impl Strategy<Value = f64> {
         (0..20u32).prop_map(f64::from),
         0.0..1e3,
         (-9.0..15.0).prop_map(|exponent| 10f64.powf(exponent)),
-        (0..40i32).prop_map(|index| Bucket::bounds(index).start),
-        (0..40i32).prop_map(|index| Bucket::bounds(index).end.next_down()),
+        (0..40i32).prop_map(|index| CurveBucket::bounds(index).start),
+        (0..40i32).prop_map(|index| CurveBucket::bounds(index).end.next_down()),
         select(vec![0.0, -0.0, 5e-324, 1e-290, 1e-200, 1e290]),
     ]
 }
@@ -102,13 +102,13 @@ fn moderate() -> impl Strategy<Value = f64> {
         0.0..100.0,
         (0.0..7.0).prop_map(f64::exp2),
         Just(0.0),
-        (0..40i32).prop_map(|i| Bucket::bounds(i).start)
+        (0..40i32).prop_map(|i| CurveBucket::bounds(i).start)
     ]
 }
 
 /// Nearly all in one bucket, at its two ends: the worst there is.
 fn crowded() -> impl Strategy<Value = f64> {
-    let ends = Bucket::bounds(24);
+    let ends = CurveBucket::bounds(24);
     prop_oneof![Just(ends.start), Just(ends.end.next_down()), ends]
 }
 
@@ -157,7 +157,7 @@ proptest! {
         let (mut buckets, mut idle) = (BTreeMap::<i32, (u64, f64)>::new(), 0);
         for demand in kept {
             let weight = u64::from(demand.weight);
-            match Bucket::index_of(demand.wants, weight) {
+            match CurveBucket::index_of(demand.wants, weight) {
                 None => idle += weight,
                 Some(index) => {
                     let (weights, wants) = buckets.entry(index).or_default();
@@ -181,7 +181,7 @@ proptest! {
         let clients: Vec<Demand> =
             clients.iter().map(|&(wants, weight)| Demand { priority: 0, weight, wants }).collect();
         for bucket in filled(1.0, &clients).curve(0).buckets {
-            prop_assert_eq!(Bucket::index_of(bucket.wants, bucket.weight), Some(bucket.index));
+            prop_assert_eq!(CurveBucket::index_of(bucket.wants, bucket.weight), Some(bucket.index));
         }
     }
 
@@ -226,7 +226,7 @@ proptest! {
             let share = demand.wants.min(level * f64::from(demand.weight));
             prop_assert_eq!(shares.share(demand).to_bits(), share.to_bits());
         }
-        for policy in [Policy::None, Policy::Static, Policy::ProportionalShare] {
+        for policy in [SharePolicy::None, SharePolicy::Static, SharePolicy::ProportionalShare] {
             shares.set_policy(policy);
             prop_assert_eq!(shares.level(0), None);
         }
@@ -289,7 +289,7 @@ fn check_division(tree: &Tree, capacity: f64) -> f64 {
 /// tenths of the bucket the second is taken to be full, and its own great ones get what the first should have had.
 #[test]
 fn leaves_with_one_end_of_a_bucket_and_with_both_are_divided_worst() {
-    let ends = Bucket::bounds(24);
+    let ends = CurveBucket::bounds(24);
     let small = vec![Demand { priority: 0, weight: 1, wants: ends.start }; 389];
     let great = vec![Demand { priority: 0, weight: 1, wants: ends.end.next_down() }; 611];
     let (alone, among_small) = great.split_at(386);
@@ -335,7 +335,7 @@ fn where_nobody_has_a_priority_the_level_tells_whether_anything_is_left() {
 
 #[test]
 fn a_million_clients_are_a_few_buckets() {
-    let mut shares = Shares::new(Policy::FairShare, 1.0);
+    let mut shares = Shares::new(SharePolicy::FairShare, 1.0);
     (0..1_000_000u32).for_each(|number| {
         shares.insert(&Demand { priority: 0, weight: 1, wants: f64::from(number % 65_536) });
     });
@@ -351,5 +351,5 @@ fn a_million_clients_are_a_few_buckets() {
 fn beyond_the_greatest_number_a_bucket_wants_that_number() {
     let clients = [Demand { priority: 0, weight: 1, wants: f64::MAX }; 3];
     let bucket = filled(1.0, &clients).curve(0).buckets[0];
-    assert_eq!(bucket, Bucket { index: 8191, weight: 3, wants: f64::MAX });
+    assert_eq!(bucket, CurveBucket { index: 8191, weight: 3, wants: f64::MAX });
 }

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -19,7 +19,7 @@ const ROUNDING: f64 = 1e-14;
 // === the oracle ===
 
 /// The share of each of `demands`.
-fn oracle(policy: Policy, capacity: f64, demands: &[Demand]) -> Vec<f64> {
+fn oracle(policy: SharePolicy, capacity: f64, demands: &[Demand]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by_key(|&at| Reverse(demands[at].priority));
     let mut shares = vec![0.0; demands.len()];
@@ -27,10 +27,10 @@ fn oracle(policy: Policy, capacity: f64, demands: &[Demand]) -> Vec<f64> {
     for band in order.chunk_by(|&a, &b| demands[a].priority == demands[b].priority) {
         let of_band: Vec<Demand> = band.iter().map(|&at| demands[at]).collect();
         let shares_of_band = match policy {
-            Policy::None => of_band.iter().map(|demand| demand.wants).collect(),
-            Policy::Static => of_band.iter().map(|demand| demand.wants.min(capacity)).collect(),
-            Policy::ProportionalShare => proportional(left, &of_band),
-            Policy::FairShare => fair(left, &of_band),
+            SharePolicy::None => of_band.iter().map(|demand| demand.wants).collect(),
+            SharePolicy::Static => of_band.iter().map(|demand| demand.wants.min(capacity)).collect(),
+            SharePolicy::ProportionalShare => proportional(left, &of_band),
+            SharePolicy::FairShare => fair(left, &of_band),
         };
         band.iter().zip(shares_of_band).for_each(|(&at, share)| shares[at] = share);
         left = (left - sum(&of_band)).max(0.0);
@@ -78,7 +78,7 @@ fn sum(demands: &[Demand]) -> f64 {
 
 // === what is compared ===
 
-fn filled(policy: Policy, capacity: f64, demands: &[Demand]) -> Shares {
+fn filled(policy: SharePolicy, capacity: f64, demands: &[Demand]) -> Shares {
     let mut shares = Shares::new(policy, capacity);
     demands.iter().for_each(|demand| shares.insert(demand));
     shares
@@ -105,8 +105,13 @@ fn check(shares: &Shares, demands: &[Demand]) {
     assert!((shares.wants() - wants).abs() <= 1e-12 * wants);
 }
 
-fn policies() -> impl Strategy<Value = Policy> {
-    select(vec![Policy::None, Policy::Static, Policy::ProportionalShare, Policy::FairShare])
+fn policies() -> impl Strategy<Value = SharePolicy> {
+    select(vec![
+        SharePolicy::None,
+        SharePolicy::Static,
+        SharePolicy::ProportionalShare,
+        SharePolicy::FairShare,
+    ])
 }
 
 fn capacities() -> impl Strategy<Value = f64> {
@@ -156,7 +161,7 @@ proptest! {
         demands in demands(1..60).prop_shuffle(),
         removed in 0..60usize,
     ) {
-        let mut shares = Shares::new(Policy::None, 1.0);
+        let mut shares = Shares::new(SharePolicy::None, 1.0);
         demands.iter().rev().for_each(|demand| shares.insert(demand));
         let (gone, kept) = demands.split_at(removed.min(demands.len()));
         gone.iter().for_each(|demand| shares.remove(demand));
@@ -176,7 +181,7 @@ proptest! {
     /// Serving a greater priority less, or a lower one before it, would show here.
     #[test]
     fn nobody_gets_anything_before_all_greater_priorities_have_all_they_want(
-        policy in select(vec![Policy::ProportionalShare, Policy::FairShare]),
+        policy in select(vec![SharePolicy::ProportionalShare, SharePolicy::FairShare]),
         capacity in capacities(),
         demands in demands(1..60),
     ) {
@@ -191,7 +196,7 @@ proptest! {
 
     #[test]
     fn a_weight_is_as_good_as_so_many_demands(
-        policy in select(vec![Policy::ProportionalShare, Policy::FairShare]),
+        policy in select(vec![SharePolicy::ProportionalShare, SharePolicy::FairShare]),
         capacity in 0.0..1e4,
         wants in vec((0.0..1e3, 1..9u32), 1..30),
     ) {
@@ -230,7 +235,7 @@ fn any_demand(dice: u64) -> Demand {
 #[test]
 fn a_million_random_changes_leave_no_drift() {
     let mut demands: Vec<Demand> = (0..300).map(|number| any_demand(scrambled(number))).collect();
-    let mut shares = filled(Policy::FairShare, 1e6, &demands);
+    let mut shares = filled(SharePolicy::FairShare, 1e6, &demands);
     for change in 0..1_000_000 {
         let dice = scrambled(1_000 + change);
         let demand = &mut demands[dice as usize % 300];
@@ -239,9 +244,9 @@ fn a_million_random_changes_leave_no_drift() {
         shares.insert(demand);
         if change % 10_000 == 0 {
             shares.set_policy(if change % 20_000 == 0 {
-                Policy::FairShare
+                SharePolicy::FairShare
             } else {
-                Policy::ProportionalShare
+                SharePolicy::ProportionalShare
             });
             shares.set_capacity(10f64.powi((change / 10_000 % 10) as i32));
             check(&shares, &demands);
@@ -258,7 +263,7 @@ fn a_million_random_changes_leave_no_drift() {
 fn the_greatest_numbers_give_finite_shares_that_add_up() {
     let wants = |wants| Demand { priority: 0, weight: 1, wants };
     let demands: Vec<_> = (0..1_000).map(|_| wants(f64::MAX)).chain([wants(1.0), wants(0.0)]).collect();
-    for policy in [Policy::ProportionalShare, Policy::FairShare] {
+    for policy in [SharePolicy::ProportionalShare, SharePolicy::FairShare] {
         for capacity in [0.0, 0.3, 1e13, f64::MAX, f64::INFINITY] {
             let shares = filled(policy, capacity, &demands);
             check(&shares, &demands);
@@ -272,7 +277,7 @@ fn the_greatest_numbers_give_finite_shares_that_add_up() {
 fn the_least_numbers_give_shares_within_bounds() {
     let wants = |wants| Demand { priority: 0, weight: 1, wants };
     let demands = [0.0, 5e-324, f64::MIN_POSITIVE, 1e-290, 1.0].map(wants);
-    for policy in [Policy::ProportionalShare, Policy::FairShare] {
+    for policy in [SharePolicy::ProportionalShare, SharePolicy::FairShare] {
         for capacity in [0.0, 5e-324, f64::MIN_POSITIVE, 1e-290, 0.5, 2.0] {
             let shares = filled(policy, capacity, &demands);
             let each = demands.map(|demand| shares.share(&demand));
@@ -285,11 +290,11 @@ fn the_least_numbers_give_shares_within_bounds() {
 #[test]
 #[should_panic(expected = "only a demand that was inserted can be removed")]
 fn removing_from_a_band_that_is_not_there_panics() {
-    Shares::new(Policy::FairShare, 1.0).remove(&Demand { priority: 0, weight: 1, wants: 1.0 });
+    Shares::new(SharePolicy::FairShare, 1.0).remove(&Demand { priority: 0, weight: 1, wants: 1.0 });
 }
 
 #[test]
 #[should_panic(expected = "wants no amount")]
 fn wants_that_are_no_number_are_refused_at_the_door() {
-    Shares::new(Policy::FairShare, 1.0).insert(&Demand { priority: 0, weight: 1, wants: f64::NAN });
+    Shares::new(SharePolicy::FairShare, 1.0).insert(&Demand { priority: 0, weight: 1, wants: f64::NAN });
 }

@@ -6,7 +6,7 @@
 
 use std::str::FromStr;
 
-use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 
 #[test]
 fn shares_are_as_the_tables_say() {
@@ -15,10 +15,10 @@ fn shares_are_as_the_tables_say() {
 
 fn answer(case: &mut datadriven::TestCase) -> Result<String, datadriven::DataDrivenError> {
     let policy = match case.directive.as_str() {
-        "none" => Policy::None,
-        "static" => Policy::Static,
-        "proportional" => Policy::ProportionalShare,
-        "fair" => Policy::FairShare,
+        "none" => SharePolicy::None,
+        "static" => SharePolicy::Static,
+        "proportional" => SharePolicy::ProportionalShare,
+        "fair" => SharePolicy::FairShare,
         other => panic!("policy {other:?} is none of none, static, proportional, fair"),
     };
     let mut shares = Shares::new(policy, case.take_arg("capacity")?);

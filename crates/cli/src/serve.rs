@@ -230,7 +230,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A server alone and without memory has nobody to ask which reigns there have been: it goes by the date, as those that are
+/// A server alone and without memory has nobody to ask which epochs there have been: it goes by the date, as those that are
 /// elected or remember do in their first. Below the millisecond it is drawn: two of one name that are started together are two.
 fn epoch() -> u64 {
     let date = next_epoch(0, u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX));
@@ -247,7 +247,7 @@ fn whatever_is_wanted() -> Template {
     Template {
         safe_capacity: SafeCapacity::Unlimited,
         description: "no template matches it".to_owned(),
-        policy: lessor_server::repository::Policy::None,
+        policy: lessor_server::repository::SharePolicy::None,
         ..Template::new(Glob::new("*").expect("a glob"), Amount::ZERO)
     }
 }

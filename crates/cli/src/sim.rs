@@ -1,5 +1,5 @@
 //! `lessor sim`: one of the seven scenarios, by our nodes and sessions or by Doorman's rules, and how it went; or a swarm of
-//! small towns in which everything goes wrong, or a large one in which nothing does. Or burst tiers by themselves, or how well several clients keep to them.
+//! small trees in which everything goes wrong, or a large one in which nothing does. Or burst tiers by themselves, or how well several clients keep to them.
 
 mod big;
 mod domains;
@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use lessor_client::shell::clock;
-use lessor_sim::big::BigTown;
+use lessor_sim::big::BigTree;
 use lessor_sim::measure::Recording;
-use lessor_sim::report::{self, Line, Run};
+use lessor_sim::report::{self, ReportLine, ReportRun};
 use lessor_sim::scenario::{self, Mode};
 use lessor_sim::swarm::Options;
 use lessor_sim::workload::{Scenario, Workload, trace};
 
-use self::domains::Comparison;
+use self::domains::DomainsComparison;
 use self::range::Seeds;
 use self::what::What;
 
@@ -35,8 +35,8 @@ pub(crate) struct Sim {
     #[command(subcommand)]
     alone: Option<Alone>,
     /// one, two, three (one server, whose master is lost), four (two levels), five, six, seven (three levels: calm, with two
-    /// clients that want very much, with a mishap a minute for an hour); swarm (small towns in which everything goes wrong,
-    /// one a seed, with every rule looked at after every event); town (many clients below three levels of servers); million (a
+    /// clients that want very much, with a fault a minute for an hour); swarm (small trees in which everything goes wrong,
+    /// one a seed, with every rule looked at after every event); tree (many clients below three levels of servers); million (a
     /// million of them, while leaders die at every level); domains (one domain that reaches several clients: how well they
     /// keep to its tiers together, by each scope); spare (clients that say nothing of what they want: what is lost of what
     /// one limiter of the whole capacity would grant them)
@@ -68,14 +68,14 @@ pub(crate) struct Sim {
     /// Go on with the next seed of a swarm after one that breaks a rule, and name all of them in the end
     #[arg(long)]
     keep_going: bool,
-    /// Lines of what happened before a rule was broken in a town of a swarm, 80 without it
+    /// Lines of what happened before a rule was broken in a simulation of a swarm, 80 without it
     #[arg(long, value_name = "N")]
     lines: Option<usize>,
-    /// Clients of a town, 100000 or a million without it; or that a domain reaches, 4 and then 16 without it; or
+    /// Clients of a tree, 100000 or a million without it; or that a domain reaches, 4 and then 16 without it; or
     /// that share what is spare, 10, 100 and then 1000
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
-    /// Simulated minutes of a town; 10 without it
+    /// Simulated minutes of a tree; 10 without it
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
     /// Simulated seconds of domains, 600 without it; or of what is spare, 30
@@ -108,11 +108,11 @@ impl Sim {
         match what {
             What::Scenario(scenario) => self.scenario(scenario),
             What::Swarm => self.swarm(),
-            What::Town | What::Million => self.settle(what),
+            What::Simulation | What::Million => self.settle(what),
             What::Domains => self.compare(),
             What::Spare => {
                 let Sim { clients, seconds, leaves, json, .. } = *self;
-                spare::Comparison { clients, leaves, seconds, seeds: self.seeds(), json }.run()
+                spare::SpareComparison { clients, leaves, seconds, seeds: self.seeds(), json }.run()
             }
         }
     }
@@ -127,7 +127,7 @@ impl Sim {
     /// Whether every flag means something for what is to be run.
     fn check(&self, what: What) -> anyhow::Result<()> {
         let is_scenario = matches!(what, What::Scenario(_));
-        let is_large = matches!(what, What::Town | What::Million);
+        let is_large = matches!(what, What::Simulation | What::Million);
         let is_shared = matches!(what, What::Domains | What::Spare);
         let flags = [
             ("--trace", self.trace.is_some(), is_scenario),
@@ -148,22 +148,22 @@ impl Sim {
         Ok(())
     }
 
-    /// A large town.
+    /// A large tree.
     fn settle(&self, what: What) -> anyhow::Result<()> {
-        let usual = if what == What::Million { BigTown::million() } else { BigTown::default() };
-        let town = BigTown {
+        let usual = if what == What::Million { BigTree::million() } else { BigTree::default() };
+        let tree = BigTree {
             clients: self.clients.unwrap_or(usual.clients),
             minutes: self.minutes.unwrap_or(usual.minutes),
             way: big::way(self.mode, what)?,
             ..usual
         };
-        big::run(&town, what, self.seed, self.mode, self.json)
+        big::run(&tree, what, self.seed, self.mode, self.json)
     }
 
     /// Clients that a domain reaches.
     fn compare(&self) -> anyhow::Result<()> {
         let (clients, seconds) = (self.clients, self.seconds);
-        Comparison { clients, seconds, seeds: self.seeds(), json: self.json }.run()
+        DomainsComparison { clients, seconds, seeds: self.seeds(), json: self.json }.run()
     }
 
     fn scenario(&self, scenario: Scenario) -> anyhow::Result<()> {
@@ -173,11 +173,11 @@ impl Sim {
             let begun = clock::now();
             let recording = scenario::run(&workload, self.mode)?;
             let wall = clock::now().since(begun);
-            let run = Run { scenario, plan: &workload.plan, seed, mode: self.mode };
+            let run = ReportRun { scenario, plan: &workload.plan, seed, mode: self.mode };
             if let Some(directory) = &self.out {
                 write(directory, &run, &recording)?;
             }
-            let line = Line::new(&run, &recording, &recording.figures(), wall);
+            let line = ReportLine::new(&run, &recording, &recording.figures(), wall);
             if self.json {
                 println!("{}", line.json());
             }
@@ -201,7 +201,7 @@ impl Sim {
     }
 }
 
-fn write(directory: &Path, run: &Run<'_>, recording: &Recording) -> anyhow::Result<()> {
+fn write(directory: &Path, run: &ReportRun<'_>, recording: &Recording) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     let name = format!("{}_{}_{}", run.scenario, run.seed, run.mode);
     for (ending, text) in [("csv", report::csv(run, recording)), ("svg", report::svg(run, recording))] {

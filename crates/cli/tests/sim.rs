@@ -226,7 +226,7 @@ async fn a_swarm_counts_what_went_wrong_and_breaks_no_rule() {
 #[tokio::test]
 async fn a_town_is_as_large_as_one_likes() {
     for mode in ["stream", "poll"] {
-        let said = succeed(&["town", "--clients", "300", "--minutes", "1", "--mode", mode, "--json"]).await;
+        let said = succeed(&["tree", "--clients", "300", "--minutes", "1", "--mode", mode, "--json"]).await;
         let line: Value = serde_json::from_str(&said).unwrap();
         assert_eq!(line["clients"], 300);
         assert!(line["used_in_the_end"].as_f64().unwrap() > 0.9, "{line}");
@@ -247,15 +247,15 @@ async fn a_flag_that_means_nothing_is_refused() {
     for (arguments, complaint) in [
         (&["five", "--clients", "3"][..], "--clients means nothing for five"),
         (&["swarm", "--mode", "poll"], "--mode means nothing for swarm"),
-        (&["town", "--seeds", "1..2"], "--seeds means nothing for town"),
-        (&["town", "--mode", "doorman"], "--mode doorman means nothing for town; wanted stream or poll"),
-        (&["town", "--clients", "0"], "--clients: found 0, wanted at least 1"),
+        (&["tree", "--seeds", "1..2"], "--seeds means nothing for tree"),
+        (&["tree", "--mode", "doorman"], "--mode doorman means nothing for tree; wanted stream or poll"),
+        (&["tree", "--clients", "0"], "--clients: found 0, wanted at least 1"),
         (&["million", "--seeds", "1..2"], "--seeds means nothing for million"),
         (&["domains", "--mode", "poll"], "--mode means nothing for domains"),
         (&["domains", "--minutes", "1"], "--minutes means nothing for domains"),
         (&["domains", "--clients", "0"], "--clients: found 0, wanted at least 1"),
         (&["domains", "--seconds", "0"], "--seconds: found 0, wanted a number from 1 to 31536000"),
-        (&["town", "--seconds", "9"], "--seconds means nothing for town"),
+        (&["tree", "--seconds", "9"], "--seconds means nothing for tree"),
     ] {
         let said = fail(arguments).await;
         assert!(said.contains(complaint), "{arguments:?}: {said}");

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use governor::{Quota, RateLimiter};
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
-use lessor_client::domain::{Domains, Options, Policies, Query, Rules};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_client::domain::{DomainOptions, Domains, Policies, Query, Rules};
 use lessor_client::limiter::{Allowance, Limiter};
 use lessor_client::shell::clock;
 use lessor_proto::Time;
@@ -40,11 +40,11 @@ fn domains(limit: u32) -> Domains {
         is_skippable: false,
         kind: Window::Sliding { slices: 10 },
     };
-    let policy = Policy::new(vec![tier(limit, 1, 0), tier(limit.saturating_mul(10), 5, 15)], None, None);
+    let policy = TierPolicy::new(vec![tier(limit, 1, 0), tier(limit.saturating_mul(10), 5, 15)], None, None);
     let contract = policy.map(Contract::from).unwrap_or_else(|_| unreachable!("it holds together"));
     let rules = Rules { default: Some(contract), ..Rules::default() };
     let policies = Policies::new(rules).unwrap_or_else(|_| unreachable!("there is nothing twice"));
-    let domains = Domains::new(Options { most: 4_000_000, ..Options::default() });
+    let domains = Domains::new(DomainOptions { most: 4_000_000, ..DomainOptions::default() });
     domains.follow(Some(Arc::new(policies)));
     domains
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
-use lessor_client::domain::{Domains, Options, Policies, Rules};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_client::domain::{DomainOptions, Domains, Policies, Rules};
 use lessor_client::gauge::Gauge;
 use lessor_client::limiter::{Allowance, Limiter};
 use lessor_client::shell::clock;
@@ -28,10 +28,10 @@ fn domains() -> (Domains, Limiter) {
         is_skippable: false,
         kind: Window::Sliding { slices: 10 },
     };
-    let policy = Policy::new(vec![tier(u32::MAX / 10, 1, 0), tier(u32::MAX, 5, 15)], None, None);
+    let policy = TierPolicy::new(vec![tier(u32::MAX / 10, 1, 0), tier(u32::MAX, 5, 15)], None, None);
     let contract = policy.map(Contract::from).unwrap_or_else(|_| unreachable!("it holds together"));
     let rules = Rules { default: Some(contract), ..Rules::default() };
-    let domains = Domains::new(Options::default());
+    let domains = Domains::new(DomainOptions::default());
     domains.follow(Policies::new(rules).ok().map(Arc::new));
     let lease = Limiter::default();
     lease.allow(clock::now(), MUCH);

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
-use self::haste::{Door, Knocks};
+use self::haste::{KnockGate, Knocks};
 use self::peak::{Attempts, Peak};
 use crate::{gauge, limiter};
 
@@ -41,7 +41,7 @@ pub mod peak;
 
 /// The options of the measurement of demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct DemandOptions {
     /// The shortest time over which a rate is measured.
     pub window: Duration,
     /// For how many windows a want is remembered; at least one.
@@ -57,7 +57,7 @@ pub struct Options {
 /// Watches use and says what we want next.
 #[derive(Clone, Debug)]
 pub struct Estimator {
-    options: Options,
+    options: DemandOptions,
     /// Said by the program; nothing is measured then.
     fixed: Option<Amount>,
     stated: Amount,
@@ -98,17 +98,17 @@ const QUIET_AFTER_A_KNOCK: Duration = Duration::from_millis(200);
 // === impl Settled ===
 
 impl Settled {
-    fn of(usage: limiter::Usage) -> Settled {
+    fn of(usage: limiter::RateUsage) -> Settled {
         Settled { all: usage.attempted.saturating_sub(usage.waiting), granted: usage.granted }
     }
 }
 
-// === impl Options ===
+// === impl DemandOptions ===
 
-impl Default for Options {
+impl Default for DemandOptions {
     /// Windows of a second, remembered for three; 10 % headroom; from one unit to anything.
-    fn default() -> Options {
-        Options {
+    fn default() -> DemandOptions {
+        DemandOptions {
             window: Duration::from_secs(1),
             windows: 3,
             headroom_percent: 10,
@@ -123,7 +123,7 @@ impl Default for Options {
 impl Estimator {
     /// An estimator that saw nothing yet and asks for the floor.
     #[must_use]
-    pub fn new(options: Options) -> Estimator {
+    pub fn new(options: DemandOptions) -> Estimator {
         Estimator {
             options,
             fixed: None,
@@ -163,10 +163,10 @@ impl Estimator {
 
     /// Whether a refusal is worth a knock at `now`.
     #[must_use]
-    pub fn door(&self, now: Time) -> Door {
+    pub fn door(&self, now: Time) -> KnockGate {
         match &self.claims {
             Some(claims) if self.peak().is_some() => claims.knocks.door(now, haste::sure(now, &claims.peak)),
-            _ => Door::Shut,
+            _ => KnockGate::Shut,
         }
     }
 
@@ -179,7 +179,7 @@ impl Estimator {
 
     /// Learns of attempts and what a limiter's counters read at `now`, a few times a window: closes the window when
     /// it is over, and says when it has become quiet.
-    pub fn look(&mut self, now: Time, usage: limiter::Usage, attempts: &[Attempts]) -> Amount {
+    pub fn look(&mut self, now: Time, usage: limiter::RateUsage, attempts: &[Attempts]) -> Amount {
         if self.begun.is_none_or(|(begun, _)| now.since(begun) >= self.options.window) {
             self.observe_rate(now, usage);
         }
@@ -249,7 +249,7 @@ impl Estimator {
 
     /// Learns what a limiter's counters read at `now`, and returns what to ask for. To be called about once a window;
     /// the first call only begins one.
-    pub fn observe_rate(&mut self, now: Time, usage: limiter::Usage) -> Amount {
+    pub fn observe_rate(&mut self, now: Time, usage: limiter::RateUsage) -> Amount {
         let settled = Settled::of(usage);
         let Some((begun, before)) = self.begun else {
             self.begun = Some((now, settled));
@@ -275,7 +275,7 @@ impl Estimator {
 
     /// Learns how a gauge was used until `now`, and returns what to ask for, in whole units. Every
     /// [`gauge::Gauge::usage`] must come here, since its peak begins anew each time.
-    pub fn observe_gauge(&mut self, now: Time, usage: gauge::Usage) -> Amount {
+    pub fn observe_gauge(&mut self, now: Time, usage: gauge::GaugeUsage) -> Amount {
         let (begun, _) = *self.begun.get_or_insert((now, Settled::default()));
         self.running_peak = self.running_peak.max(Amount::from_units(usage.peak));
         let want = self.running_peak;
@@ -298,7 +298,7 @@ impl Estimator {
     /// States what follows from the remembered wants and the running one, if it differs enough; in multiples of
     /// `grain`.
     fn state(&mut self, now: Time, running: Amount, grain: Amount) {
-        let Options { window, windows, headroom_percent, floor, most } = self.options;
+        let DemandOptions { window, windows, headroom_percent, floor, most } = self.options;
         let memory = window.saturating_mul(windows.max(1));
         while self.peaks.len() > 1 && self.peaks.front().is_some_and(|&(at, _)| now.since(at) >= memory) {
             self.peaks.pop_front();

@@ -71,15 +71,15 @@ mod wait;
 mod wire;
 
 pub use self::clocks::{Clocks, Unconfirmed};
-pub use self::counts::Counts;
+pub use self::counts::DomainCounts;
 pub use self::decision::{Bound, Decision, Ground};
 pub use self::exchange::{CADENCE, HEARING};
 pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules, Scope};
 pub use self::sharing::{is_marked, is_share, least_limit};
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
-pub use self::store::{Degraded, Domains, Options};
+pub use self::store::{Degraded, DomainOptions, Domains};
 pub use self::strict::{Lender, MOST_LEASES, News, NotStrict, Share, Sublease, Subleases, Sublessee};
 pub(crate) use self::turn::{Cut, Seat, Turn};
+pub use self::wait::{DomainWish, NotGranted};
 pub(crate) use self::wait::{LEAST, back_off, text};
-pub use self::wait::{NotGranted, Wish};
 pub use self::wire::{entry_at, none, told_at};

@@ -48,12 +48,12 @@ pub enum Fault {
         /// The highest order adopted.
         adopted: Order,
     },
-    /// The grant comes from an earlier reign than one we have heard of.
+    /// The grant comes from an earlier epoch than one we have heard of.
     #[error("grant {found} is of an earlier reign than {fence}", found = text(*found))]
     Deposed {
         /// The order of the grant.
         found: Order,
-        /// The highest reign heard of.
+        /// The highest epoch heard of.
         fence: u64,
     },
     /// The grant counts from a report that we did not send, or have forgotten.

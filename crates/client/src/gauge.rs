@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lessor_proto::Time;
 
 use self::count::Count;
-use self::term::{Tenure, Terms};
+use self::term::{GaugeTerms, Tenure};
 pub use crate::allowance::Allowance;
 pub use crate::waiting::{Clock, Refused, Waiting};
 use crate::waiting::{Queue, Ticket};
@@ -53,7 +53,7 @@ pub struct Gauge {
 struct Inner {
     count: Count,
     /// Until when permits are given, and last.
-    terms: Terms,
+    terms: GaugeTerms,
     /// Units that are waited for; changes under the lock of the queue.
     waited_for: AtomicU64,
     /// The most that was in use, waited for and asked for at a time, since the last [`Gauge::usage`].
@@ -82,7 +82,7 @@ struct Units {
 
 /// Why a permit was not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Denied {
+pub enum GaugeDenied {
     /// There is no lease, or one of less than a unit, or it has ended.
     #[error("nothing is leased")]
     NothingLeased,
@@ -104,7 +104,7 @@ pub enum Denied {
 
 /// The use of a gauge.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Usage {
+pub struct GaugeUsage {
     /// Units that are out.
     pub in_use: u64,
     /// Units that are waited for.
@@ -121,7 +121,7 @@ impl Gauge {
     pub fn new(waiting: Waiting) -> Gauge {
         let inner = Inner {
             count: Count::default(),
-            terms: Terms::default(),
+            terms: GaugeTerms::default(),
             waited_for: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             queue: Mutex::new(Queue::new()),
@@ -164,7 +164,7 @@ impl Gauge {
     ///
     /// See [`Denied`].
     #[inline]
-    pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<Permit, Denied> {
+    pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<Permit, GaugeDenied> {
         self.try_acquire_between(n, n, now)
     }
 
@@ -179,7 +179,7 @@ impl Gauge {
         least: u32,
         most: u32,
         now: impl Fn() -> Time,
-    ) -> Result<Permit, Denied> {
+    ) -> Result<Permit, GaugeDenied> {
         let most = most.max(least);
         self.inner.let_in(most)?;
         let taken = self.inner.take(least, most, now())?;
@@ -205,11 +205,11 @@ impl Gauge {
 
     /// The present use and its peak, which begins anew.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> GaugeUsage {
         let in_use = u64::from(self.inner.count.in_use());
         let waiting = self.inner.waited_for.load(Ordering::SeqCst);
         let peak = self.inner.peak.swap(0, Ordering::Relaxed).max(in_use + waiting);
-        Usage { in_use, waiting, peak }
+        GaugeUsage { in_use, waiting, peak }
     }
 }
 
@@ -224,17 +224,17 @@ impl Default for Gauge {
 impl Inner {
     /// Whether one who does not wait may ask for `n` units: nobody is overtaken.
     #[inline]
-    fn let_in(&self, n: u32) -> Result<(), Denied> {
+    fn let_in(&self, n: u32) -> Result<(), GaugeDenied> {
         let waiting = self.waited_for.load(Ordering::Relaxed);
         if waiting == 0 || n == 0 {
             return Ok(());
         }
         self.note_peak(u64::from(self.count.in_use()) + waiting + u64::from(n));
-        Err(Denied::OthersWait { waiting })
+        Err(GaugeDenied::OthersWait { waiting })
     }
 
     /// Takes as many as there are of `most` units, if that is at least `least`.
-    fn take(&self, least: u32, most: u32, now: Time) -> Result<Units, Denied> {
+    fn take(&self, least: u32, most: u32, now: Time) -> Result<Units, GaugeDenied> {
         // After the clock: an allowance that ended by `now` is seen here.
         let tenure = self.terms.tenure();
         if most == 0 {
@@ -242,12 +242,12 @@ impl Inner {
         }
         if now.as_nanos() >= tenure.until {
             self.note_peak(u64::from(self.count.in_use()) + u64::from(most));
-            return Err(Denied::NothingLeased);
+            return Err(GaugeDenied::NothingLeased);
         }
         let (in_use, taken) = match self.count.take(least, most) {
             Ok((in_use, taken)) => (in_use, Ok(taken)),
-            Err((in_use, 0)) => (in_use, Err(Denied::NothingLeased)),
-            Err((in_use, limit)) => (in_use, Err(Denied::Full { in_use, limit })),
+            Err((in_use, 0)) => (in_use, Err(GaugeDenied::NothingLeased)),
+            Err((in_use, limit)) => (in_use, Err(GaugeDenied::Full { in_use, limit })),
         };
         self.note_peak(u64::from(in_use) + u64::from(most));
         taken.map(|units| Units { units, tenure })

@@ -385,8 +385,8 @@ impl Holding {
         })
     }
 
-    /// The reign under which something is held, or counted, that has not ended.
-    pub(crate) fn reign(&self, now: Time) -> Option<u64> {
+    /// The epoch under which something is held, or counted, that has not ended.
+    pub(crate) fn epoch(&self, now: Time) -> Option<u64> {
         let lives = |cover: &Cover| now < cover.end && cover.amount > Amount::ZERO;
         self.cover.iter().any(lives).then(|| self.order())?.map(|order| order.epoch)
     }
@@ -427,10 +427,10 @@ impl Holding {
     /// Makes the report at `now` to the leader of `reign`, or to whichever leads: the promise holds from here on.
     /// The surplus is given back before that ([`Holding::give_back_surplus`]), and what is in use is read in
     /// between. A successor of the one who granted the lease is shown what that one may count, and promised less.
-    pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, reign: Option<u64>) -> Report {
+    pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, epoch: Option<u64>) -> Report {
         let held = self.held(now);
         let lasts = self.lasts(now);
-        let counted = self.counted_before(now, held.max(self.in_use), reign);
+        let counted = self.counted_before(now, held.max(self.in_use), epoch);
         if self.in_use <= held {
             self.ack_wanted = false;
         }
@@ -515,10 +515,10 @@ impl Holding {
         &mut self,
         now: Time,
         promise: Amount,
-        reign: Option<u64>,
+        epoch: Option<u64>,
     ) -> Option<(Amount, Arc<[u8]>)> {
         let order = self.lease.as_ref().and_then(|lease| lease.order);
-        let succeeded = order.is_some_and(|order| reign > Some(order.epoch));
+        let succeeded = order.is_some_and(|order| epoch > Some(order.epoch));
         self.cover.retain(|cover| now < cover.end);
         let first = self.cover.first().map(|cover| (cover.amount, Arc::clone(&cover.token)));
         self.cover.iter_mut().for_each(|cover| cover.amount = cover.amount.min(promise));

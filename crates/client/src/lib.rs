@@ -73,4 +73,4 @@ pub mod shell;
 
 pub use domain::Snapshot;
 #[cfg(feature = "shell")]
-pub use shell::{Client, Resource, Together};
+pub use shell::{Client, Resource, TogetherHandle};

@@ -82,11 +82,11 @@ use self::attempts::Slots;
 use self::central::{Burst, Central};
 pub(crate) use self::hold::Hold;
 use self::knocker::Knocker;
-use self::meter::{Answer, Meter};
+use self::meter::{Meter, MeterAnswer};
 use self::shards::Shards;
-pub use self::units::{Sent, Wish};
+pub use self::units::{SentUnits, UnitWish};
 pub use crate::allowance::Allowance;
-use crate::demand::haste::Door;
+use crate::demand::haste::KnockGate;
 use crate::demand::peak::Attempts;
 pub use crate::waiting::{Clock, Refused, Waiting};
 
@@ -145,7 +145,7 @@ pub enum Denied {
 
 /// The units that were asked of a limiter and that it gave, since it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Usage {
+pub struct RateUsage {
     /// Granted, denied and waited for. Who asks again after a denial counts again.
     pub attempted: u64,
     /// Granted.
@@ -277,12 +277,12 @@ impl Limiter {
 
     /// The units to ask the grantor for, where units are had so ([`Allowance::asked`]). The answer holds until the
     /// next such question.
-    pub fn wish(&self, now: Time) -> Option<Wish> {
+    pub fn wish(&self, now: Time) -> Option<UnitWish> {
         self.lock().wish(now)
     }
 
     /// The grantor has sent units. Those who wait have them first.
-    pub fn bring(&self, sent: Sent, now: Time) {
+    pub fn bring(&self, sent: SentUnits, now: Time) {
         let mut central = self.take_over();
         central.bring(sent, now);
         self.settle(central, now);
@@ -291,7 +291,7 @@ impl Limiter {
     /// The units asked for and granted so far. This takes the central lock, so it is for now and then, not for
     /// every permit.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> RateUsage {
         self.lock().usage(&self.shards)
     }
 
@@ -304,7 +304,7 @@ impl Limiter {
 
     /// Whether a refusal is told to who listens. While it is, or no answer to that has come, `acquire` refuses nobody for
     /// the rate at which it would wait too long.
-    pub fn set_door(&self, door: Door) {
+    pub fn set_door(&self, door: KnockGate) {
         self.knocker.set(door);
     }
 
@@ -371,12 +371,12 @@ impl Limiter {
     /// The answer of the meter, if it runs and can tell.
     fn metered(&self, n: u32, now: Time) -> Option<Result<(), Denied>> {
         match self.meter.spend(n, now) {
-            Answer::Granted => {
+            MeterAnswer::Granted => {
                 self.shards.count_metered(n);
                 Some(Ok(()))
             }
-            Answer::Denied(denied) => Some(Err(denied)),
-            Answer::AskTheBucket => None,
+            MeterAnswer::Denied(denied) => Some(Err(denied)),
+            MeterAnswer::AskTheBucket => None,
         }
     }
 

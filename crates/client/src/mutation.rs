@@ -15,7 +15,7 @@ pub enum Mutation {
     RenewAnyway,
     /// Capacity that a report gives back is still used.
     KeepAfterPromise,
-    /// Leaders of reigns below the fence are reported to, and their grants are adopted.
+    /// Leaders of epochs below the fence are reported to, and their grants are adopted.
     NoFence,
     /// A node reports that it holds its lease, instead of all that it has handed out.
     HeldIsLease,

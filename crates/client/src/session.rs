@@ -39,12 +39,12 @@ use crate::domain::Policies;
 pub use crate::fault::{Failure, Fault};
 use crate::holding::{HoldingConfig, Inheritance, Proof, Rung};
 use crate::mutation::Mutation;
-pub use action::{Action, Change, Counts};
+pub use action::{Action, Change, SessionCounts};
 pub use config::{SessionConfig, Transport};
 use entry::{Entry, Stage};
 use line::Streams;
 use route::{Astray, Route};
-use sent::Sent;
+use sent::SentRequests;
 use spread::Spread;
 
 /// Releases sent before the rest is left to the end of the lease.
@@ -64,15 +64,15 @@ pub struct Session {
     /// The last number given to a request or a stream: the report id of asks.
     last_id: u64,
     last_ask: Option<Time>,
-    sent: Sent,
-    /// The highest reign heard of: nothing of an earlier one is adopted any more.
+    sent: SentRequests,
+    /// The highest epoch heard of: nothing of an earlier one is adopted any more.
     fence: Option<u64>,
     changes: VecDeque<Change>,
     /// A request that waits for the program to hear the changes it promises.
     outbox: Option<Action>,
     /// When an allowance changes by itself, if nothing else happens.
     next_end: Time,
-    counts: Counts,
+    counts: SessionCounts,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -110,12 +110,12 @@ impl Session {
             in_flight: None,
             last_id: 0,
             last_ask: None,
-            sent: Sent::default(),
+            sent: SentRequests::default(),
             fence: None,
             changes: VecDeque::new(),
             outbox: None,
             next_end: Time::MAX,
-            counts: Counts::default(),
+            counts: SessionCounts::default(),
         }
     }
 
@@ -264,7 +264,7 @@ impl Session {
 
     /// The counts of what has happened so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SessionCounts {
         self.counts
     }
 

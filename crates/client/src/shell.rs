@@ -17,8 +17,8 @@ mod together;
 
 pub use client::{BuildError, Builder, Client, ConnectError};
 pub use domain::Domain;
-pub use line::{Heard, Line};
+pub use line::{LineEvent, ParentLine};
 pub use metrics::{Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};
 pub use resource::{Closed, LeaseView, Resource};
-pub use together::Together;
+pub use together::TogetherHandle;

@@ -60,7 +60,7 @@ mod wait;
 
 use lessor_proto::Time;
 
-pub use self::answer::{Answer, Denied, Permit, Refusal};
+pub use self::answer::{Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 use crate::domain::Domains;
 use crate::gauge::Gauge;
 use crate::limiter::Limiter;
@@ -136,7 +136,7 @@ impl<'a> Together<'a> {
     ///
     /// # Errors
     /// [`Denied::Refused`] if a part refuses, [`Denied::Twice`] and [`Denied::TooMuch`] if the request cannot be.
-    pub fn try_acquire(&self, now: Time) -> Result<Permit, Denied> {
+    pub fn try_acquire(&self, now: Time) -> Result<TogetherPermit, TogetherDenied> {
         self.check()?;
         Ok(self.attempt(None, now)?)
     }
@@ -147,15 +147,15 @@ impl<'a> Together<'a> {
     }
 
     /// Whether the request can be made at all.
-    fn check(&self) -> Result<(), Denied> {
+    fn check(&self) -> Result<(), TogetherDenied> {
         for (second, part) in self.parts.iter().enumerate() {
             if let Some(first) = self.parts[..second].iter().position(|other| other.of.is(&part.of)) {
-                return Err(Denied::Twice { first, second });
+                return Err(TogetherDenied::Twice { first, second });
             }
             if let Price::Each(each) = part.price
                 && self.min > part.price.copies(u32::MAX)
             {
-                return Err(Denied::TooMuch { part: second, each, min: self.min });
+                return Err(TogetherDenied::TooMuch { part: second, each, min: self.min });
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::time::Duration;
 #[cfg(feature = "shell")]
 pub(crate) use self::boot::Boot;
 pub use self::line::Clock;
-pub(crate) use self::line::{Door, Step, wait};
+pub(crate) use self::line::{QueueGate, Step, wait};
 pub(crate) use self::queue::{Queue, Ticket};
 
 #[cfg(feature = "shell")]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::measure;
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
-use lessor_client::domain::{Domains, Options, Override, Policies, Rules};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_client::domain::{DomainOptions, Domains, Override, Policies, Rules};
 use lessor_client::limiter::{Allowance, Limiter};
 use lessor_proto::{Amount, Glob, Time};
 
@@ -34,7 +34,7 @@ impl House {
             each("long/*", contract(vec![tier(100, 60, 0)], Some(50), None)),
             each("all/*", contract(vec![tier(5, 1, 0)], None, Some(20))),
         ];
-        let domains = Domains::new(Options::default());
+        let domains = Domains::new(DomainOptions::default());
         domains.follow(Some(Arc::new(Policies::new(Rules { overrides, ..Rules::default() }).unwrap())));
         let lease = Limiter::new(Duration::from_secs(1));
         lease.allow(Time::ZERO, Allowance::forever(Amount::from_units(100)));
@@ -73,7 +73,7 @@ fn tier(limit: u32, seconds: u64, cooldown: u64) -> Tier {
 }
 
 fn contract(tiers: Vec<Tier>, hard: Option<u32>, global: Option<u32>) -> Contract {
-    Contract::from(Policy::new(tiers, hard, global).unwrap())
+    Contract::from(TierPolicy::new(tiers, hard, global).unwrap())
 }
 
 /// Counts what a domain takes once it has lived for a while.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules};
 use lessor_proto::message::{DomainEntry, DomainHits, DomainReport, Hello, HolderKind};
 use lessor_proto::{ClientId, ResourceId, Time};
@@ -153,7 +153,7 @@ impl Square {
 fn policies() -> Arc<Policies> {
     let (window, active, cooldown) = (Duration::from_secs(10), Duration::from_secs(60), Duration::ZERO);
     let tier = Tier { limit: 1_000_000, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-    let policy = Policy::new(vec![tier], None, None).expect("it holds together");
+    let policy = TierPolicy::new(vec![tier], None, None).expect("it holds together");
     let rules = Rules { default: Some(Contract::from(policy)), ..Rules::default() };
     Arc::new(Policies::new(rules).expect("nothing stands twice"))
 }

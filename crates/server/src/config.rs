@@ -14,14 +14,14 @@ use crate::election::record::RecordRead;
 use crate::ledger::{Ghost, Part};
 use crate::mutation::Rules;
 use crate::repository::{Kind, Template};
-use crate::token::Keys;
+use crate::token::TokenKeys;
 
 /// The configuration of a node at its start. Everything that clients can make grow has its limit here.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// The name of the node in the tree.
     pub name: String,
-    /// The number of this reign: greater than that of any before.
+    /// The number of this epoch: greater than that of any before.
     pub epoch: u64,
     /// The bound on the error of clocks.
     pub drift: Drift,
@@ -54,7 +54,7 @@ pub struct NodeConfig {
     /// For how long a leader of this node goes on leading without hearing that it still does. Written beside the marks.
     pub authority: Duration,
     /// With what tokens are made and checked; absent: there are none.
-    pub keys: Option<Keys>,
+    pub keys: Option<TokenKeys>,
     /// Whether those who show a lease from before `record` are believed without a token, where there are no keys.
     pub trust_claims: bool,
     /// The treatment of capacity that claimants give up.
@@ -88,7 +88,7 @@ pub struct Record {
     pub rest_over: RestOver,
     /// The proofs that the node held leases from the one above.
     pub proofs: BTreeMap<ResourceId, Proof>,
-    /// For reigns of which that is known, when their leaders had certainly stopped, by their own clocks. What counted then
+    /// For epochs of which that is known, when their leaders had certainly stopped, by their own clocks. What counted then
     /// is a part of what is out.
     pub stops: BTreeMap<u64, Time>,
     /// The longest time that any of it may last, by the clock of its holder.
@@ -101,7 +101,7 @@ pub struct Record {
     pub config_version: u64,
     /// It has resigned: it granted nothing after it wrote this, and nobody before it can.
     pub closed: bool,
-    /// The number of the last leader's reign; 0: not known.
+    /// The number of the last leader's epoch; 0: not known.
     pub epoch: u64,
     /// Set when it is not known how much is out of anything: the record has been lost, or there has never been one.
     /// Marks say nothing; the times for which leases last and leaders act are no less than those given here.
@@ -153,7 +153,7 @@ const CLAIMED_AFTER: Duration = Duration::from_secs(2);
 // === impl NodeConfig ===
 
 impl NodeConfig {
-    /// A node of that name and reign, with the default limits.
+    /// A node of that name and epoch, with the default limits.
     #[must_use]
     pub fn new(name: impl Into<String>, epoch: u64) -> NodeConfig {
         NodeConfig {

@@ -1,12 +1,12 @@
 //! The election: one task of a node that leads it, or waits until it may.
 //!
-//! Every node has one key in etcd, which ends with a lease. Whoever puts it where it is not leads, and its reign bears the number
+//! Every node has one key in etcd, which ends with a lease. Whoever puts it where it is not leads, and its epoch bears the number
 //! of the revision at which that was. Those who find it wait until it goes. A leader acts only while
 //! [`Candidate::authority_until`] lies ahead: it is counted on its own clock from *before* it spoke to etcd, and ends
 //! well before etcd can let the key go, whatever clocks and messages do. So two never act at once, and no clock of
 //! anybody else needs to be believed.
 //!
-//! Before a reign begins, what the one before left is read, and the record says that it is open; see [`record`].
+//! Before an epoch begins, what the one before left is read, and the record says that it is open; see [`record`].
 //!
 //! A [`Candidate`] does no I/O: [`Candidate::poll`] gives out calls of etcd, [`Candidate::on_answer`] takes what came of them,
 //! and [`Candidate::next_event`] tells what that means.
@@ -55,13 +55,13 @@ mod event;
 pub mod files;
 mod following;
 pub mod lag;
+mod leadership;
 mod leg;
 pub mod mutation;
 mod outbox;
 mod pace;
 mod reader;
 pub mod record;
-mod reign;
 mod resigning;
 mod revoking;
 mod standing;
@@ -78,10 +78,10 @@ pub use self::event::{Event, Leader, Ticket};
 
 use self::call::{Action, Answer, Call, Failure, Watched};
 use self::following::{Following, Seen};
-use self::outbox::{Outbox, Pending};
+use self::leadership::{Leadership, Lease};
+use self::outbox::{Outbox, PendingCall};
 use self::pace::Pace;
-use self::record::{Keys, RecordWrite};
-use self::reign::{Lease, Reign};
+use self::record::{RecordKeys, RecordWrite};
 use self::resigning::Resigning;
 use self::revoking::Revoking;
 
@@ -89,7 +89,7 @@ use self::revoking::Revoking;
 #[derive(Clone, Debug)]
 pub struct Candidate {
     config: ElectionConfig,
-    keys: Keys,
+    keys: RecordKeys,
     phase: Phase,
     revoking: Revoking,
     /// Failures on the way to an election.
@@ -112,19 +112,19 @@ enum Phase {
     /// Waits before it looks again who leads.
     Resting { until: Time },
     /// Looks who leads.
-    Looking(Pending),
+    Looking(PendingCall),
     /// Nobody leads. Waits a little, or all who wait would campaign in the same instant; sees whether somebody was faster.
     Poised { at: Time, following: Option<Following> },
     /// Asks for a lease to campaign with.
-    Granting(Pending),
+    Granting(PendingCall),
     /// Campaigns.
-    Campaigning { lease: Lease, call: Pending },
+    Campaigning { lease: Lease, call: PendingCall },
     /// Has campaigned, and does not know what came of it: looks who leads.
-    Unsure { lease: Lease, call: Option<Pending>, next: Time },
+    Unsure { lease: Lease, call: Option<PendingCall>, next: Time },
     /// Waits while somebody leads.
     Following(Following),
     /// Leads.
-    Leading(Box<Reign>),
+    Leading(Box<Leadership>),
     /// Gives up.
     Resigning(Box<Resigning>),
     /// Has given up.
@@ -144,7 +144,7 @@ impl Candidate {
     pub fn new(now: Time, config: ElectionConfig) -> Result<Candidate, BadConfig> {
         config.check()?;
         Ok(Candidate {
-            keys: Keys::new(&config.prefix, &config.node),
+            keys: RecordKeys::new(&config.prefix, &config.node),
             phase: Phase::Resting { until: now },
             revoking: Revoking::default(),
             pace: Pace::default(),
@@ -182,7 +182,7 @@ impl Candidate {
             Phase::Looking(call) | Phase::Granting(call) | Phase::Campaigning { call, .. } => call.until,
             Phase::Unsure { call, next, .. } => call.map_or(*next, |call| call.until),
             Phase::Following(following) => following.deadline(),
-            Phase::Leading(reign) => reign.deadline(&self.config),
+            Phase::Leading(leadership) => leadership.deadline(&self.config),
             Phase::Resigning(resigning) => resigning.deadline(self.revoking.is_empty()),
             Phase::Resigned => Time::MAX,
         };
@@ -194,7 +194,7 @@ impl Candidate {
     #[must_use]
     pub fn authority_until(&self) -> Option<Time> {
         match &self.phase {
-            Phase::Leading(reign) => reign.authority_until(&self.config),
+            Phase::Leading(leadership) => leadership.authority_until(&self.config),
             _ => None,
         }
     }
@@ -203,7 +203,7 @@ impl Candidate {
     #[must_use]
     pub fn led_at(&self) -> Option<Time> {
         match &self.phase {
-            Phase::Leading(reign) => reign.led_at(),
+            Phase::Leading(leadership) => leadership.led_at(),
             _ => None,
         }
     }
@@ -212,7 +212,7 @@ impl Candidate {
     #[must_use]
     pub fn key_revision(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Leading(reign) => Some(reign.revision()),
+            Phase::Leading(leadership) => Some(leadership.revision()),
             _ => None,
         }
     }
@@ -230,7 +230,7 @@ impl Candidate {
                 lease.lose_time(lost);
                 call.iter_mut().for_each(|call| call.lose_time(lost));
             }
-            Phase::Leading(reign) => reign.lose_time(lost),
+            Phase::Leading(leadership) => leadership.lose_time(lost),
             Phase::Resting { .. }
             | Phase::Poised { .. }
             | Phase::Following(_)
@@ -240,11 +240,11 @@ impl Candidate {
         self.advance(now);
     }
 
-    /// The number of its reign, if it leads.
+    /// The number of its epoch, if it leads.
     #[must_use]
     pub fn epoch(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Leading(reign) => Some(reign.epoch()),
+            Phase::Leading(leadership) => Some(leadership.epoch()),
             _ => None,
         }
     }
@@ -268,12 +268,12 @@ impl Candidate {
 
     /// Lets the leader's record be changed. [`Event::Written`] says when it is; if [`Event::Deposed`] comes before, it may
     /// have been or not. Nothing if this task does not lead, or in
-    /// another reign.
+    /// another epoch.
     pub fn write(&mut self, now: Time, write: RecordWrite) -> Option<Ticket> {
         self.advance(now);
         match &mut self.phase {
-            Phase::Leading(reign) if write.epoch.is_none_or(|epoch| epoch == reign.epoch()) => {
-                reign.write(write, &self.config)
+            Phase::Leading(leadership) if write.epoch.is_none_or(|epoch| epoch == leadership.epoch()) => {
+                leadership.write(write, &self.config)
             }
             _ => None,
         }
@@ -291,9 +291,9 @@ impl Candidate {
                 self.phase = Phase::Resigning(resigning);
                 return;
             }
-            Phase::Leading(reign) => {
-                lease = Some(reign.lease());
-                writer = reign.into_writer(now);
+            Phase::Leading(leadership) => {
+                lease = Some(leadership.lease());
+                writer = leadership.into_writer(now);
             }
             Phase::Campaigning { lease: held, .. } | Phase::Unsure { lease: held, .. } => lease = Some(held),
             Phase::Following(following) | Phase::Poised { following: Some(following), .. } => {
@@ -310,11 +310,11 @@ impl Candidate {
         self.advance(now);
         self.stands_from = now + time;
         match &mut self.phase {
-            Phase::Leading(reign) => {
-                if reign.is_open() {
+            Phase::Leading(leadership) => {
+                if leadership.is_open() {
                     self.out.tell(Event::Deposed);
                 }
-                let lease = reign.lease();
+                let lease = leadership.lease();
                 self.revoking.add(now, lease.id, lease.ttl);
                 self.phase = Phase::Resting { until: now + self.config.keep_alive };
             }
@@ -411,9 +411,9 @@ impl Candidate {
                 following.advance(now, &self.keys, &self.config, &mut self.out);
                 return (Phase::Following(following), false);
             }
-            Phase::Leading(mut reign) => {
-                reign.advance(now, &self.keys, &self.config, &mut self.out);
-                return (Phase::Leading(reign), false);
+            Phase::Leading(mut leadership) => {
+                leadership.advance(now, &self.keys, &self.config, &mut self.out);
+                return (Phase::Leading(leadership), false);
             }
             Phase::Resigning(mut resigning) => {
                 resigning.advance(now, &self.keys, &self.config, &mut self.revoking, &mut self.out);

@@ -30,7 +30,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Drift, Time};
 
 pub use account::{Account, Entry};
-pub use ghost::{Ghost, Origin, Part};
+pub use ghost::{Ghost, GhostOrigin, Part};
 
 use crate::mutation::{Mutation, Rules};
 
@@ -165,7 +165,7 @@ impl Ledger {
     /// Counts no ghost any more: nothing is granted meanwhile to anybody who has not shown it.
     pub fn exorcise(&mut self) {
         self.total -= micros(self.ghost());
-        self.ghost = self.ghost.without(Amount::MAX, Origin::Last);
+        self.ghost = self.ghost.without(Amount::MAX, GhostOrigin::Last);
         self.settle_debt();
     }
 
@@ -272,7 +272,7 @@ impl Ledger {
 
     /// The amount that would outlast the rest if `claimed` were claimed, where that would pass the ceiling; nothing where it fits.
     #[must_use]
-    pub fn lacks_room(&self, claimed: Amount, origin: Origin) -> Amount {
+    pub fn lacks_room(&self, claimed: Amount, origin: GhostOrigin) -> Amount {
         let Some(ceiling) = self.ceiling.filter(|_| !self.rules.lack(Mutation::ClaimUnwritten)) else {
             return Amount::ZERO;
         };
@@ -372,11 +372,11 @@ impl Ledger {
 
     /// Charges `claimed`, which the holder has from an earlier leader, out of the ghost; as much of it as that has left.
     /// The sum stays the same. It is not counted as granted since a cut. Promises about grants from `seq` on are about it.
-    pub fn claim(&mut self, account: &mut Account, claimed: Amount, seq: u32, origin: Origin) -> Amount {
+    pub fn claim(&mut self, account: &mut Account, claimed: Amount, seq: u32, origin: GhostOrigin) -> Amount {
         let limited = !self.rules.lack(Mutation::ClaimsUnlimited);
         let amount = if limited { claimed.min(self.ghost()) } else { claimed };
         let (end, taken) = (self.ghost_end(), amount.min(self.ghost()));
-        let origin = if self.rules.lack(Mutation::ClaimFromLast) { Origin::Last } else { origin };
+        let origin = if self.rules.lack(Mutation::ClaimFromLast) { GhostOrigin::Last } else { origin };
         self.ghost = self.ghost.without(taken, origin);
         self.total -= micros(taken);
         self.change(account, |account| account.add(Entry { amount, end, seq, cut: BEFORE_START }));

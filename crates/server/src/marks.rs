@@ -32,9 +32,9 @@ use crate::ledger::Ceiling;
 use crate::mutation::Mutation;
 use crate::repository::Kind;
 
-pub use self::header::Header;
 use self::header::Heading;
-use self::need::Value;
+pub use self::header::MarkHeader;
+use self::need::NeedValue;
 pub(crate) use self::need::{Need, Over};
 
 /// A change of the record, to be made whole and only as long as this leader has not been succeeded.
@@ -53,7 +53,7 @@ pub struct MarkWrite {
     /// Marks to be removed: nothing is out.
     pub deletes: BTreeSet<ResourceId>,
     /// The header that is to stand beside the marks; absent: the one that stands there.
-    pub header: Option<Header>,
+    pub header: Option<MarkHeader>,
 }
 
 /// The marks of all resources of a node.
@@ -98,8 +98,8 @@ struct Mark {
     rest_end: Time,
     /// When it is to be lowered, or written again.
     falling: Option<Time>,
-    /// The reign of the lease whose proof stands beside it for certain.
-    reign: Option<u64>,
+    /// The epoch of the lease whose proof stands beside it for certain.
+    epoch: Option<u64>,
     /// The kind of what may be out; absent: not known.
     kind: Option<Kind>,
 }
@@ -137,13 +137,13 @@ impl Marks {
         let opens = record.opens(since, config.drift);
         let ends = |id: &ResourceId| record.ends(id, since, config.drift);
         let found = |(id, &amount): (&ResourceId, &Amount)| {
-            let reign = record.proofs.get(id).map(|proof| proof.order.epoch);
+            let epoch = record.proofs.get(id).map(|proof| proof.order.epoch);
             // The first write of an election says that all of it is the own part.
             let (most, least, lasting) = (amount, amount, amount);
             let kind = record.kinds.get(id).copied();
             (
                 id.clone(),
-                Mark { most, least, lasting, falling: Some(ends(id)), reign, kind, ..Mark::default() },
+                Mark { most, least, lasting, falling: Some(ends(id)), epoch, kind, ..Mark::default() },
             )
         };
         let past = record.longest().classes();
@@ -246,7 +246,7 @@ impl Marks {
     pub(crate) fn note(&mut self, now: Time, id: &ResourceId, need: Need) -> bool {
         self.align(id, need.kind);
         let found = self.marks.get(id).copied();
-        let Mark { most, least, lasting, falling, reign, .. } = found.unwrap_or_default();
+        let Mark { most, least, lasting, falling, epoch, .. } = found.unwrap_or_default();
         let opening = self.header.written.is_none();
         match need.out > least {
             true => _ = self.beyond.insert(id.clone()),
@@ -258,7 +258,7 @@ impl Marks {
             self.due.insert(id.clone());
             self.hurry(now);
         }
-        let is_old = least > Amount::ZERO && need.reign > reign;
+        let is_old = least > Amount::ZERO && need.epoch > epoch;
         match (is_old || need.is_exceeded_by(most), falling) {
             (true, None) => self.set_falling(id, Some(now + PATIENCE)),
             // Until the end of what is out from before, that is not known.
@@ -281,7 +281,7 @@ impl Marks {
         if self.resigned || self.deadline().is_none_or(|at| now < at) {
             return None;
         }
-        let mut values: BTreeMap<ResourceId, Value> = BTreeMap::new();
+        let mut values: BTreeMap<ResourceId, NeedValue> = BTreeMap::new();
         if self.due_at <= now {
             for id in std::mem::take(&mut self.due) {
                 let need = need(&id);
@@ -306,7 +306,7 @@ impl Marks {
             let need = need(&id);
             if need.is_exceeded_by(mark.most) {
                 values.entry(id).or_insert(need.beside(need.lower_mark()));
-            } else if need.reign > mark.reign && mark.least > Amount::ZERO {
+            } else if need.epoch > mark.epoch && mark.least > Amount::ZERO {
                 values.entry(id).or_insert(need.beside(mark.least));
             }
         }
@@ -338,7 +338,7 @@ impl Marks {
         let mut settled = Settled::default();
         if let Some(header) = write.header.filter(|_| committed) {
             settled.unknown = header.unknown && !self.header.says_unknown();
-            let before = self.header.written.replace(header).map_or(Longest::default(), Header::longest);
+            let before = self.header.written.replace(header).map_or(Longest::default(), MarkHeader::longest);
             self.header.doubtful = false;
             settled.longer = header.longest().passes(before);
         }
@@ -362,7 +362,7 @@ impl Marks {
                         // It was on its way when the kind was changed, and allows for nothing of the new one.
                         (mark.least, mark.lasting) = (Amount::ZERO, Amount::ZERO);
                     }
-                    mark.reign = write.proofs.get(&id).map(|proof| proof.order.epoch);
+                    mark.epoch = write.proofs.get(&id).map(|proof| proof.order.epoch);
                 }
                 false if mark.least < amount || mark.lasting < amount.saturating_sub(rest) => {
                     self.due.insert(id.clone());
@@ -399,7 +399,7 @@ impl Marks {
             let need = need(id);
             (id.clone(), need.beside(mark.least.min(need.out)))
         };
-        let values: BTreeMap<ResourceId, Value> = self.marks.iter().map(value).collect();
+        let values: BTreeMap<ResourceId, NeedValue> = self.marks.iter().map(value).collect();
         let closed = now >= self.header.before.1;
         self.note_rests(&values);
         let header = self.header.at(now, closed, self.beyond.is_empty(), self.rest_over(now, over));
@@ -420,14 +420,14 @@ impl Marks {
 
     fn write(
         &mut self,
-        values: BTreeMap<ResourceId, Value>,
-        header: Option<Header>,
+        values: BTreeMap<ResourceId, NeedValue>,
+        header: Option<MarkHeader>,
         over: Over,
         proof: impl Fn(&ResourceId) -> Option<Proof>,
     ) -> MarkWrite {
         self.last_ticket += 1;
         let mut write = MarkWrite { ticket: self.last_ticket, header, ..MarkWrite::default() };
-        for (id, Value { amount, rest, kind }) in values {
+        for (id, NeedValue { amount, rest, kind }) in values {
             let mark = self.marks.entry(id.clone()).or_default();
             mark.kind = kind.or(mark.kind);
             mark.most = mark.most.max(amount);
@@ -455,7 +455,7 @@ impl Marks {
     }
 
     /// The record may say from here on that something is left from before of those of which it is to say so.
-    fn note_rests(&mut self, values: &BTreeMap<ResourceId, Value>) {
+    fn note_rests(&mut self, values: &BTreeMap<ResourceId, NeedValue>) {
         let left = values.iter().filter(|(_, value)| value.rest > Amount::ZERO);
         self.rests.extend(left.map(|(id, _)| id.clone()));
     }

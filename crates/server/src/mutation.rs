@@ -46,7 +46,7 @@ pub enum Mutation {
     ClaimAfterShown,
     /// Claims are honoured beyond what may be out.
     ClaimsUnlimited,
-    /// Capacity that a holder has from an earlier reign is taken out of what may be out each time it shows it, and
+    /// Capacity that a holder has from an earlier epoch is taken out of what may be out each time it shows it, and
     /// each time another leader of a node does.
     ClaimsAdded,
     /// A report of a node's leader frees what the leader before it was charged for.

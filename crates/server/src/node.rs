@@ -24,11 +24,11 @@ use lessor_proto::{ClientId, ResourceId, Time};
 pub use crate::config::{Claims, NodeConfig, ParentConfig, Record, RestOver};
 use crate::config::{Longest, learning};
 use crate::date::Date;
-pub use crate::marks::{Header, MarkWrite};
+pub use crate::marks::{MarkHeader, MarkWrite};
 use crate::marks::{Marks, Need};
 use crate::mutation::Mutation;
 use crate::repository::{Repository, Template};
-use crate::resource::{Holder, Life, PROMPT, Reign, Resource, SOON, admit_legacy};
+use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, admit_legacy};
 use crate::resource::{check_kind, life, shows_earlier};
 use crate::token::Bearer;
 
@@ -115,7 +115,7 @@ impl Node {
         }
     }
 
-    /// The number of this reign.
+    /// The number of this epoch.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.config.epoch
@@ -141,14 +141,14 @@ impl Node {
         }
     }
 
-    /// Takes the reports of one holder and answers them; with nothing but the number of this reign if they are meant for
+    /// Takes the reports of one holder and answers them; with nothing but the number of this epoch if they are meant for
     /// another.
     ///
     /// # Errors
     /// When a resource is covered by no template or a limit is reached; then nothing of the request counts.
     pub fn ask(&mut self, now: Time, ask: &Ask) -> Result<Answer, Refusal> {
         if ask.target_epoch.is_some_and(|epoch| epoch != self.config.epoch) {
-            // Meant for another reign: what it promises and claims is not about ours. The holder learns which is ours.
+            // Meant for another epoch: what it promises and claims is not about ours. The holder learns which is ours.
             self.tally.misdirected += 1;
             return Ok(Answer { epoch: Some(self.config.epoch), ..Answer::default() });
         }
@@ -196,12 +196,12 @@ impl Node {
         self.learn_as_told(now);
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
-            let (template, kin) = (self.template(&id), self.kin(&id));
+            let (template, floor_pair) = (self.template(&id), self.floor_pair(&id));
             if let Some(resource) = self.resources.get_mut(&id) {
                 resource.advance(now);
                 resource.set_template(template);
-                self.coupled |= kin.is_some();
-                resource.kin = kin;
+                self.coupled |= floor_pair.is_some();
+                resource.floor_pair = floor_pair;
             }
             self.note_policies(now, &id);
             self.sync(now, &id);
@@ -218,12 +218,12 @@ impl Node {
         for (id, resource) in &mut self.resources {
             let before = resource.ledger().total();
             resource.advance(now);
-            if resource.kin.is_some() && resource.ledger().total() != before {
+            if resource.floor_pair.is_some() && resource.ledger().total() != before {
                 moved.push(id.clone());
             }
             if let Some(marks) = self.marks.as_mut().filter(|_| resource.ledger().total() != before) {
-                let reign = marks::reign_above(&self.parent, id);
-                marks.note(now, id, Need { reign, ..resource.need() });
+                let epoch = marks::epoch_above(&self.parent, id);
+                marks.note(now, id, Need { epoch, ..resource.need() });
             }
             if resource.is_idle(now) {
                 idle.push(id.clone());
@@ -301,7 +301,7 @@ impl Node {
     }
 
     /// The record does not tell what is out: that is learnt, as without one. Whatever it was, it ends no later than if it had
-    /// been granted up to the beginning of this reign.
+    /// been granted up to the beginning of this epoch.
     fn distrust_record(&mut self, now: Time) {
         let Some(record) = &mut self.config.record else { return };
         record.unknown = true;
@@ -309,10 +309,10 @@ impl Node {
         self.learn_as_told(now);
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
-            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
+            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
             if let Some(resource) = self.resources.get_mut(&id) {
                 resource.advance(now);
-                resource.learn_anew(reign);
+                resource.learn_anew(cx);
             }
             self.sync(now, &id);
             self.book(&id);
@@ -329,14 +329,14 @@ impl Node {
 
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
         self.names.check(ask.kind, &ask.holder)?;
-        let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions + 1);
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions + 1);
         let mut fresh = 0;
         for (index, report) in ask.reports.iter().enumerate() {
             match self.resources.get_mut(&report.resource) {
                 Some(resource) if resource.template().is_some() => {
                     resource.advance(now);
                     resource.check_kind(ask, index, report, &self.config)?;
-                    resource.admit(ask, report, reign)?;
+                    resource.admit(ask, report, cx)?;
                 }
                 Some(_) => return Err(unknown(&self.repository, index, &report.resource)),
                 None => {
@@ -380,15 +380,15 @@ impl Node {
                     self.resources.get_mut(id).expect("it has just been opened")
                 }
             };
-            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
-            let reign = Reign { date: self.date, ..reign };
-            let waits = resource.waits_to_learn(now, ask, report, reign).is_some();
-            if waits || resource.waits_for_room(now, ask, report, reign) {
+            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+            let cx = CallContext { date: self.date, ..cx };
+            let waits = resource.waits_to_learn(now, ask, report, cx).is_some();
+            if waits || resource.waits_for_room(now, ask, report, cx) {
                 retry = retry.into_iter().chain([PROMPT]).min();
                 self.sync(now, id);
                 continue;
             }
-            let reply = resource.report(now, ask, report, reign);
+            let reply = resource.report(now, ask, report, cx);
             let displaced = resource.wake() != resource.booked;
             match reply {
                 Some(reply) => {
@@ -396,7 +396,7 @@ impl Node {
                     grants.push(reply.grant);
                 }
                 // There is nothing yet to grant from.
-                None if reign.longest.lease.is_zero() && self.later_config().is_none() => {
+                None if cx.longest.lease.is_zero() && self.later_config().is_none() => {
                     retry = Some(PROMPT);
                 }
                 None => retry = retry.into_iter().chain([SOON]).min(),
@@ -413,12 +413,12 @@ impl Node {
     /// Opens the books of a resource that was admitted and has none.
     fn open(&mut self, now: Time, id: &ResourceId) {
         let template = self.template(id).expect("admitted, so a template covers it");
-        let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
-        let mut resource = Resource::new(now, id.clone(), template, reign);
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        let mut resource = Resource::new(now, id.clone(), template, cx);
         let kind = resource.counted();
         resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id, kind)));
-        resource.kin = self.kin(id);
-        self.coupled |= resource.kin.is_some();
+        resource.floor_pair = self.floor_pair(id);
+        self.coupled |= resource.floor_pair.is_some();
         self.resources.insert(id.clone(), resource);
         self.note_policies(now, id);
         self.couple(now, id);
@@ -435,12 +435,17 @@ impl Node {
 }
 
 /// `times` are when the leader began, and when it led last for certain.
-fn reign<'a>(config: &'a NodeConfig, marks: &Option<Marks>, times: [Time; 2], session: u64) -> Reign<'a> {
+fn call_context<'a>(
+    config: &'a NodeConfig,
+    marks: &Option<Marks>,
+    times: [Time; 2],
+    session: u64,
+) -> CallContext<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);
     let says_unknown = marks.as_ref().is_none_or(Marks::says_unknown);
     let [since, led] = times;
-    Reign { config, since, led, longest, says_unknown, session, date: Date::default() }
+    CallContext { config, since, led, longest, says_unknown, session, date: Date::default() }
 }
 
 /// Whether a leader does not know what is out, nor would its successor. Below another node nothing is out in a line of succession

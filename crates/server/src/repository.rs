@@ -44,7 +44,7 @@ pub use self::fraction::Fraction;
 pub use self::legacy::{LEGACY_HOLD, Legacy};
 pub use self::problem::{Field, Problem};
 pub use self::template::{Kind, SafeCapacity, SmallLeases, Template};
-pub use lessor_algorithms::{Policy, Rotate};
+pub use lessor_algorithms::{Rotate, SharePolicy};
 pub use lessor_proto::glob::{BadGlob, Glob, GlobFault};
 
 /// All templates, in their order. The default has none, so that no resource is known.

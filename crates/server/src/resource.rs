@@ -9,9 +9,9 @@
 //! While it is *learning*, after a start, whatever may still be out from before counts as charged: holders get back what
 //! they show, within the capacity, and nobody else gets anything.
 
-mod agenda;
 mod answer;
 mod batch;
+mod calendar;
 mod certain;
 mod child;
 mod children;
@@ -25,7 +25,7 @@ mod kind;
 mod legacy;
 mod poller;
 mod push;
-mod rotate;
+mod rotation;
 mod shortage;
 mod slab;
 mod spare;
@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::{Policy, Shares};
+use lessor_algorithms::{SharePolicy, Shares};
 use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
@@ -50,8 +50,8 @@ use self::children::Children;
 use self::earlier::Earlier;
 use self::echoed::Echoed;
 use self::hearing::holder;
-use self::legacy::Crowd;
-use self::rotate::Rota;
+use self::legacy::LegacyTotals;
+use self::rotation::UnitRotation;
 use self::shortage::Shortage;
 use self::spare::Lending;
 use self::streaming::Streaming;
@@ -98,7 +98,7 @@ pub struct Resource {
     /// The kind of what may be out.
     counted: Kind,
     /// The charges of holders that draw no incarnation.
-    legacy: Crowd,
+    legacy: LegacyTotals,
     streaming: Streaming,
     /// Streams on which nobody listens any more, as far as the synchronisation of domains has not heard of it.
     pub(crate) silent: Vec<Peer>,
@@ -109,7 +109,7 @@ pub struct Resource {
     /// The holders to which capacity that nobody wants is lent.
     lending: Lending,
     /// The turns that holders take.
-    rota: Rota,
+    rotation: UnitRotation,
     /// Units for those whose leases are too small to save one up.
     pool: Pool,
     /// Something has moved shares or freed capacity since those who listen were last told what that means for them.
@@ -121,7 +121,7 @@ pub struct Resource {
     /// The step that its level was cut to last, where that is done.
     step: f64,
     /// With which other one it shares its capacity.
-    pub(crate) kin: Option<ResourceId>,
+    pub(crate) floor_pair: Option<ResourceId>,
     /// Where it stands on the timeline of its node.
     pub(crate) booked: Option<Time>,
     learning_until: Time,
@@ -156,7 +156,7 @@ pub struct Resource {
 
 /// The data that stays the same for every report of one ask.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reign<'a> {
+pub(crate) struct CallContext<'a> {
     pub(crate) config: &'a NodeConfig,
     /// When this leader began.
     pub(crate) since: Time,
@@ -166,7 +166,7 @@ pub(crate) struct Reign<'a> {
     pub(crate) longest: Longest,
     /// Whether a successor would find that more may be out than the marks say, if it found anything.
     pub(crate) says_unknown: bool,
-    /// The number for a session that begins now, never used before in this reign.
+    /// The number for a session that begins now, never used before in this epoch.
     pub(crate) session: u64,
     /// For those who go by it: they ask without a stream.
     pub(crate) date: Date,
@@ -175,63 +175,63 @@ pub(crate) struct Reign<'a> {
 // === impl Resource ===
 
 impl Resource {
-    pub(crate) fn new(now: Time, id: ResourceId, template: Arc<Template>, reign: Reign<'_>) -> Resource {
-        let drift = reign.config.drift;
-        let leased = reign.config.parent.is_some() && template.policy.is_bounded();
+    pub(crate) fn new(now: Time, id: ResourceId, template: Arc<Template>, cx: CallContext<'_>) -> Resource {
+        let drift = cx.config.drift;
+        let leased = cx.config.parent.is_some() && template.policy.is_bounded();
         let limit = if leased { Some(Amount::ZERO) } else { limit(&template) };
-        let mut ledger = Ledger::new(limit, reign.config.rules);
-        let record = reign.config.record.as_ref();
+        let mut ledger = Ledger::new(limit, cx.config.rules);
+        let record = cx.config.record.as_ref();
         let (mut learning, mut supply) = (learning(&template, record, drift), Supply::Configured);
         let mut longest = template.lease_length;
         let known = record.filter(|record| !record.unknown);
         // Without a record nobody has led before one who keeps marks.
-        let mut earlier_here = (record.is_none() && reign.config.marks).then_some(Time::ZERO);
+        let mut earlier_here = (record.is_none() && cx.config.marks).then_some(Time::ZERO);
         if let Some(record) = known {
-            let mut ghost = record.ghost(&id, reign.since, drift);
-            if reign.config.rules.lack(Mutation::ShortGhost) {
-                let end = reign.since + record.longest().of(&id) / 2;
+            let mut ghost = record.ghost(&id, cx.since, drift);
+            if cx.config.rules.lack(Mutation::ShortGhost) {
+                let end = cx.since + record.longest().of(&id) / 2;
                 ghost = Ghost::new(Part { amount: ghost.amount(), end }, Part::default());
             }
-            if !(leased && reign.config.rules.lack(Mutation::NoNodeGhost)) {
+            if !(leased && cx.config.rules.lack(Mutation::NoNodeGhost)) {
                 ledger.haunt(ghost);
             }
             earlier_here = Some(if ghost.amount() == Amount::ZERO { Time::ZERO } else { ghost.end() });
             ledger.advance(now);
             longest = record.longest().of(&id);
         }
-        let is_believed = reign.config.rules.lack(Mutation::EmptyIsNothing) && record.is_some();
-        if leased || known.is_some() || record.is_none() && reign.config.marks || is_believed {
+        let is_believed = cx.config.rules.lack(Mutation::EmptyIsNothing) && record.is_some();
+        if leased || known.is_some() || record.is_none() && cx.config.marks || is_believed {
             learning = Duration::ZERO;
         }
         if leased {
-            supply = Supply::leased(reign, &ledger, longest);
+            supply = Supply::leased(cx, &ledger, longest);
         }
-        let counted = kind::counted(&id, &template, &ledger, reign.config);
+        let counted = kind::counted(&id, &template, &ledger, cx.config);
         let mut resource = Resource {
             id,
             shares: Shares::new(template.policy, template.shared().as_f64()),
             ledger,
-            children: Children::new(reign.config.hash_seed),
+            children: Children::new(cx.config.hash_seed),
             supply,
             asked_above: false,
             is_counted_above: None,
             changes_kind: counted != template.kind,
             counted,
-            legacy: Crowd::default(),
+            legacy: LegacyTotals::default(),
             streaming: Streaming::default(),
             silent: Vec::new(),
             shortage: Shortage::default(),
             batch: Batch::default(),
             lending: Lending::default(),
-            rota: Rota::new(&template),
+            rotation: UnitRotation::new(&template),
             pool: Pool::default(),
             unsettled: false,
             next_look: now,
             wants_news: true,
             step: 0.0,
-            kin: None,
+            floor_pair: None,
             booked: None,
-            learning_until: reign.since + learning,
+            learning_until: cx.since + learning,
             learned: learning.is_zero(),
             learns_above: false,
             touched: now,
@@ -254,12 +254,12 @@ impl Resource {
     }
 
     /// Learns anew what is out from before, as it is not what the record says; nobody gets anything else meanwhile.
-    pub(crate) fn learn_anew(&mut self, reign: Reign<'_>) {
+    pub(crate) fn learn_anew(&mut self, cx: CallContext<'_>) {
         if self.is_leased() {
             return;
         }
-        let learning = learning(&self.terms, reign.config.record.as_ref(), reign.config.drift);
-        self.learning_until = self.learning_until.max(reign.since + learning);
+        let learning = learning(&self.terms, cx.config.record.as_ref(), cx.config.drift);
+        self.learning_until = self.learning_until.max(cx.since + learning);
         self.learned = false;
         self.ledger.exorcise();
         self.earlier_here = None;
@@ -275,12 +275,12 @@ impl Resource {
             if !self.is_leased() {
                 self.ledger.set_limit(limit(template));
             }
-            self.rota.configure(template);
+            self.rotation.configure(template);
             let before = std::mem::replace(&mut self.terms, Arc::clone(template));
             self.change_domains(&before);
             self.change_kind(before.kind);
         } else {
-            self.shares.set_policy(Policy::FairShare);
+            self.shares.set_policy(SharePolicy::FairShare);
             self.ledger.set_limit(Some(Amount::ZERO));
         }
         self.template = template;
@@ -305,23 +305,23 @@ impl Resource {
     }
 
     /// Whether the report would be taken, with nothing changed if not.
-    pub(crate) fn admit(&self, ask: &Ask, report: &Report, reign: Reign<'_>) -> Result<(), Refusal> {
-        legacy::admit(&self.terms, ask, reign.config)?;
-        let holder = holder(ask, report, reign.config);
+    pub(crate) fn admit(&self, ask: &Ask, report: &Report, cx: CallContext<'_>) -> Result<(), Refusal> {
+        legacy::admit(&self.terms, ask, cx.config)?;
+        let holder = holder(ask, report, cx.config);
         let demands = Demands::from_bands(&report.bands);
         let bands = self.shares.bands()
             + demands.iter().filter(|demand| !self.shares.has_band(demand.priority)).count();
-        exhausted(|| format!("priorities of {:?}", self.id), bands, reign.config.message.bands_per_resource)?;
+        exhausted(|| format!("priorities of {:?}", self.id), bands, cx.config.message.bands_per_resource)?;
         if self.children.locate(holder).is_some() {
             return Ok(());
         }
         let count = self.children.len() + 1;
-        exhausted(|| format!("clients of {:?}", self.id), count, reign.config.clients_per_resource)?;
+        exhausted(|| format!("clients of {:?}", self.id), count, cx.config.clients_per_resource)?;
         let lives = self.children.lives(holder).count() + 1;
         let what = || {
             format!("lives of {:?} that hold {:?} at once, for want of an echoed lease", ask.holder, self.id)
         };
-        exhausted(what, lives, reign.config.lives_per_client)
+        exhausted(what, lives, cx.config.lives_per_client)
     }
 
     /// Takes a report and answers it; not if nothing can be granted.
@@ -330,13 +330,13 @@ impl Resource {
         now: Time,
         ask: &Ask,
         report: &Report,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Option<Reply> {
-        if let Some(reply) = self.keep_lease(now, ask, report, reign) {
+        if let Some(reply) = self.keep_lease(now, ask, report, cx) {
             return Some(reply);
         }
-        let slot = self.hear(now, ask, report, reign)?;
-        let reply = self.answer(now, slot, reign);
+        let slot = self.hear(now, ask, report, cx)?;
+        let reply = self.answer(now, slot, cx);
         self.children.schedule(slot, &self.terms);
         self.rank(slot);
         self.note_shortage(now, slot);
@@ -344,21 +344,27 @@ impl Resource {
     }
 
     /// Takes a report; not that of a leader who has been succeeded.
-    pub(crate) fn hear(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> Option<Slot> {
+    pub(crate) fn hear(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        cx: CallContext<'_>,
+    ) -> Option<Slot> {
         self.touched = now;
-        let holder = holder(ask, report, reign.config);
+        let holder = holder(ask, report, cx.config);
         let before = (self.ledger.total(), self.ledger.ghost());
         let slot = match self.children.locate(holder) {
             Some(slot) => {
-                if !self.succeed(now, slot, holder.life, reign) {
+                if !self.succeed(now, slot, holder.life, cx) {
                     return None;
                 }
                 let lent = self.ledger.lent();
-                self.heard(now, slot, ask, report, reign);
+                self.heard(now, slot, ask, report, cx);
                 self.note_lent(self.children.at(slot).incarnated, lent);
                 slot
             }
-            None => self.welcome(now, holder, ask, report, reign),
+            None => self.welcome(now, holder, ask, report, cx),
         };
         self.hear_of_domains(slot, report);
         if before != (self.ledger.total(), self.ledger.ghost()) {
@@ -377,8 +383,8 @@ impl Resource {
         let slot = match holder.life {
             Life::Incarnation(_) => self.children.locate(holder),
             // Of a node, only its leader gives back.
-            Life::Leader { reign, .. } => {
-                self.children.locate(holder).filter(|&slot| self.children.at(slot).session == reign)
+            Life::Leader { epoch, .. } => {
+                self.children.locate(holder).filter(|&slot| self.children.at(slot).session == epoch)
             }
             _ => self.children.dispensable(holder),
         };
@@ -433,7 +439,7 @@ impl Resource {
 
     /// When there is something to let end.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.children.deadline().into_iter().chain(self.rota.wake()).min()
+        self.children.deadline().into_iter().chain(self.rotation.wake()).min()
     }
 
     /// Whether it can be forgotten: nobody holds or wants any of it, and it was not asked for during a whole lease.
@@ -489,7 +495,7 @@ impl Resource {
             // What was shown while learning is charged at once: the record says meanwhile that it does not know.
             is_felt: lack.max(self.room) > Amount::ZERO
                 || self.ledger.ceiling().is_some_and(|ceiling| out > ceiling.total),
-            reign: None,
+            epoch: None,
             kind: Some(self.counted),
         }
     }

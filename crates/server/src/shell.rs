@@ -3,7 +3,7 @@
 //! [`Server::start`] binds, serves gRPC and HTTP on one port (and HTTP on a second one if asked to), and gives back a
 //! handle; [`Server::drain`] ends it with nothing in flight lost.
 
-mod door;
+mod acceptor;
 pub mod driver;
 pub mod etcd;
 pub mod grpc;
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tracing::{error, info, warn};
 
-use self::door::Door;
+use self::acceptor::Acceptor;
 use self::driver::Driver;
 use self::etcd::{Election, EtcdOptions};
 use self::state::{StateDirectory, StateFault};
@@ -97,7 +97,7 @@ pub enum StartError {
     },
     /// The task cannot stand for election.
     #[error("cannot stand for election")]
-    Election(#[from] etcd::StartError),
+    Election(#[from] etcd::ElectionStartError),
     /// The state directory is another's, or holds what would be out of date.
     #[error(transparent)]
     State(#[from] StateFault),
@@ -140,7 +140,7 @@ impl ElectionOptions {
         }
     }
 
-    fn start(self, node: &NodeConfig, address: &str) -> Result<Election, etcd::StartError> {
+    fn start(self, node: &NodeConfig, address: &str) -> Result<Election, etcd::ElectionStartError> {
         let nonce = RandomState::new().hash_one(address);
         let usual = ElectionConfig::new(node.name.as_str(), address, nonce);
         let config = ElectionConfig {
@@ -210,7 +210,7 @@ impl Server {
         let (routes, health) = grpc::routes(Arc::clone(&driver), options.request_bytes).await;
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let mut tasks = vec![
-            tokio::spawn(serve_all(Door::new(listener, &places), routes, stopped.clone())),
+            tokio::spawn(serve_all(Acceptor::new(listener, &places), routes, stopped.clone())),
             tokio::spawn(grpc::follow_health(health, Arc::clone(&driver), stopped.clone())),
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_time(stopped.clone())),
@@ -228,7 +228,7 @@ impl Server {
         let http = match http {
             Some((listener, wanted)) => {
                 let address = local(&listener, wanted)?;
-                tasks.push(tokio::spawn(serve_http(Door::new(listener, &places), web, stopped)));
+                tasks.push(tokio::spawn(serve_http(Acceptor::new(listener, &places), web, stopped)));
                 Some(address)
             }
             None => None,
@@ -304,7 +304,7 @@ async fn stopping(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|&stop| stop).await;
 }
 
-async fn serve_all(door: Door, routes: Routes, stopped: watch::Receiver<bool>) {
+async fn serve_all(acceptor: Acceptor, routes: Routes, stopped: watch::Receiver<bool>) {
     let server = tonic::transport::Server::builder()
         .accept_http1(true)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
@@ -312,14 +312,14 @@ async fn serve_all(door: Door, routes: Routes, stopped: watch::Receiver<bool>) {
         // Of one connection: requests and streams. A proxy may carry those of many clients.
         .max_concurrent_streams(Some(1_000))
         .add_routes(routes)
-        .serve_with_incoming_shutdown(door.connections(), stopping(stopped));
+        .serve_with_incoming_shutdown(acceptor.connections(), stopping(stopped));
     if let Err(error) = server.await {
         warn!(%error, "server ended");
     }
 }
 
-async fn serve_http(door: Door, web: axum::Router, stopped: watch::Receiver<bool>) {
-    if let Err(error) = axum::serve(door, web).with_graceful_shutdown(stopping(stopped)).await {
+async fn serve_http(acceptor: Acceptor, web: axum::Router, stopped: watch::Receiver<bool>) {
+    if let Err(error) = axum::serve(acceptor, web).with_graceful_shutdown(stopping(stopped)).await {
         warn!(%error, "http server ended");
     }
 }

@@ -1,7 +1,7 @@
 //! Tokens: what a holder has from a leader of this node, in a form that a later leader can believe.
 //!
 //! A leader knows nothing of what the leaders before it have granted to whom. So each grant carries a token, which names
-//! the reign, the number and the amount of the grant, and seals them together with the name of the node, the holder and
+//! the epoch, the number and the amount of the grant, and seals them together with the name of the node, the holder and
 //! the resource under a key that only the leaders of the node know. A holder shows the token to a new leader together with
 //! what it claims.
 //!
@@ -26,7 +26,7 @@ pub struct Key([u8; 32]);
 
 /// The keys in force: while they are changed, tokens under the one before are believed too.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Keys {
+pub struct TokenKeys {
     /// Tokens are made with it.
     pub current: Key,
     /// Tokens made with it are believed.
@@ -66,7 +66,7 @@ pub enum Doubt {
     /// The seal is not ours, or was made for somebody or something else.
     #[error("a token whose seal does not fit")]
     Forged,
-    /// It is of this reign or a later one.
+    /// It is of this epoch or a later one.
     #[error("a token that is not of an earlier reign")]
     NotEarlier,
     /// More is claimed than was granted.
@@ -74,7 +74,7 @@ pub enum Doubt {
     TooLarge,
 }
 
-/// Bytes of what a token says, before its seal: reign, number and amount.
+/// Bytes of what a token says, before its seal: epoch, number and amount.
 const CONTENT: usize = 24;
 /// Bytes of the seal.
 const SEAL: usize = 16;
@@ -120,13 +120,13 @@ impl fmt::Debug for Key {
     }
 }
 
-// === impl Keys ===
+// === impl TokenKeys ===
 
-impl Keys {
+impl TokenKeys {
     /// One key, and none before it.
     #[must_use]
-    pub const fn new(current: Key) -> Keys {
-        Keys { current, previous: None }
+    pub const fn new(current: Key) -> TokenKeys {
+        TokenKeys { current, previous: None }
     }
 
     /// A token for `bearer` that says `content`.
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_token_says_what_it_was_made_of() {
         let db = resource("db");
-        let keys = Keys::new(KEY);
+        let keys = TokenKeys::new(KEY);
         let token = keys.token(&bearer(&db), CONTENT);
         assert_eq!(token.len(), 40);
         assert_eq!(keys.open(&bearer(&db), &token), Ok(CONTENT));
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn it_is_good_for_nobody_and_nothing_else() {
         let (db, queue) = (resource("db"), resource("queue"));
-        let keys = Keys::new(KEY);
+        let keys = TokenKeys::new(KEY);
         let token = keys.token(&bearer(&db), CONTENT);
         let others = [
             Bearer { node: "leaf", ..bearer(&db) },
@@ -223,13 +223,13 @@ mod tests {
         for other in others {
             assert_eq!(keys.open(&other, &token), Err(Doubt::Forged), "{other:?}");
         }
-        assert_eq!(Keys::new(Key::new([8; 32])).open(&bearer(&db), &token), Err(Doubt::Forged));
+        assert_eq!(TokenKeys::new(Key::new([8; 32])).open(&bearer(&db), &token), Err(Doubt::Forged));
         assert_eq!(keys.open(&bearer(&db), &[]), Err(Doubt::Missing));
     }
 
     #[test]
     fn names_do_not_run_into_each_other() {
-        let keys = Keys::new(KEY);
+        let keys = TokenKeys::new(KEY);
         let db = resource("db");
         let one = Bearer { node: "ab", holder: "c", ..bearer(&db) };
         let other = Bearer { node: "a", holder: "bc", ..bearer(&db) };
@@ -240,7 +240,7 @@ mod tests {
     fn all_leaders_of_a_node_are_one_holder() {
         let db = resource("db");
         let leader = |incarnation| Bearer { kind: HolderKind::Node, incarnation, ..bearer(&db) };
-        let keys = Keys::new(KEY);
+        let keys = TokenKeys::new(KEY);
         assert_eq!(keys.open(&leader(5), &keys.token(&leader(4), CONTENT)), Ok(CONTENT));
     }
 
@@ -248,10 +248,10 @@ mod tests {
     fn the_key_before_is_believed_and_none_older() {
         let db = resource("db");
         let [first, second, third] = [1, 2, 3].map(|byte| Key::new([byte; 32]));
-        let token = Keys::new(first.clone()).token(&bearer(&db), CONTENT);
-        let rotated = Keys { current: second.clone(), previous: Some(first) };
+        let token = TokenKeys::new(first.clone()).token(&bearer(&db), CONTENT);
+        let rotated = TokenKeys { current: second.clone(), previous: Some(first) };
         assert_eq!(rotated.open(&bearer(&db), &token), Ok(CONTENT));
-        let again = Keys { current: third, previous: Some(second) };
+        let again = TokenKeys { current: third, previous: Some(second) };
         assert_eq!(again.open(&bearer(&db), &token), Err(Doubt::Forged));
     }
 
@@ -265,7 +265,7 @@ mod tests {
         #[test]
         fn a_token_that_was_touched_is_forged(at in 0usize..40, bit in 0u8..8, length in 1usize..60) {
             let db = resource("db");
-            let keys = Keys::new(KEY);
+            let keys = TokenKeys::new(KEY);
             let token = keys.token(&bearer(&db), CONTENT);
             let mut touched = token.clone();
             touched[at] ^= 1 << bit;

@@ -20,7 +20,7 @@ pub struct Answer {
     pub grants: Vec<Grant>,
     /// Present: nothing was granted, ask there.
     pub redirect: Option<Leader>,
-    /// The reign of the one who answers.
+    /// The epoch of the one who answers.
     pub epoch: Option<u64>,
     /// When to ask again if less was given than is due.
     pub retry: Option<Duration>,
@@ -35,7 +35,7 @@ pub struct Whereabouts {
     pub leader: Leader,
     /// Whether it is the one who says so.
     pub is_leader: bool,
-    /// Its reign.
+    /// Its epoch.
     pub epoch: Option<u64>,
     /// The name of the node.
     pub node: Option<String>,

@@ -35,7 +35,7 @@ pub struct Ask {
     pub incarnation: Option<u64>,
     /// Grows with every request of one incarnation.
     pub report_id: Option<u64>,
-    /// The reign it is meant for.
+    /// The epoch it is meant for.
     pub target_epoch: Option<u64>,
     /// Of a node, the line of succession in which its incarnation stands; absent: a life that nobody has preceded.
     pub line: Option<u64>,

@@ -17,9 +17,9 @@ pub struct WallClock {
 /// The place of a grant in the order that holders adopt upwards only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Order {
-    /// The reign of the leader that granted it.
+    /// The epoch of the leader that granted it.
     pub epoch: u64,
-    /// Its number within the reign, the holder and the resource.
+    /// Its number within the epoch, the holder and the resource.
     pub seq: u64,
 }
 

@@ -70,7 +70,7 @@ pub struct UnitsAsked {
 pub struct StreamReport {
     /// Grows with every report of one incarnation, on whatever way it is sent.
     pub id: u64,
-    /// The reign it is meant for.
+    /// The epoch it is meant for.
     pub target_epoch: Option<u64>,
     /// This is a heartbeat: renew everything that I hold on this stream.
     pub renew_all: bool,
@@ -126,9 +126,9 @@ pub enum Down {
 /// The beginning of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
-    /// The reign of the one who welcomes.
+    /// The epoch of the one who welcomes.
     pub epoch: u64,
-    /// Whether leases of an earlier reign may be shown to it.
+    /// Whether leases of an earlier epoch may be shown to it.
     pub claims_open: bool,
     /// The time until they may, counted from when this was sent; absent: that is not known, or they may be shown
     /// now.

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::lease::{LENGTH_SECONDS, Lease};
+use super::lease::{DoormanLease, LENGTH_SECONDS};
 
 /// The id of one that asks: a client, or a task of the level below. A job whose master changes asks under
 /// another id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum ChildId {
     Client(usize),
-    Task(usize),
+    DoormanTask(usize),
 }
 
 /// The state of a task while it is master. Nothing of it is kept afterwards.
 #[derive(Clone, Debug)]
-pub(super) struct Server {
+pub(super) struct DoormanServer {
     level: usize,
     elected_seconds: u64,
     /// The lease that it has itself.
-    pub(super) lease: Option<Lease>,
+    pub(super) lease: Option<DoormanLease>,
     children: BTreeMap<ChildId, Child>,
     cleaned_seconds: Option<u64>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Server {
 struct Child {
     wants: f64,
     /// The lease that it was last given, or else said it has.
-    lease: Option<Lease>,
+    lease: Option<DoormanLease>,
     asked_seconds: u64,
 }
 
@@ -37,16 +37,28 @@ const LEARNING_SECONDS: u64 = LENGTH_SECONDS;
 /// The least time between two requests, in seconds. One that comes sooner is not answered.
 const SPACING_SECONDS: u64 = 2;
 
-// === impl Server ===
+// === impl DoormanServer ===
 
-impl Server {
+impl DoormanServer {
     /// A master elected at `now`, which knows nothing.
-    pub(super) fn elected(now: u64, level: usize) -> Server {
-        Server { level, elected_seconds: now, lease: None, children: BTreeMap::new(), cleaned_seconds: None }
+    pub(super) fn elected(now: u64, level: usize) -> DoormanServer {
+        DoormanServer {
+            level,
+            elected_seconds: now,
+            lease: None,
+            children: BTreeMap::new(),
+            cleaned_seconds: None,
+        }
     }
 
     /// Answers a child that wants so much and has this lease; not at all if it asked just before.
-    pub(super) fn ask(&mut self, now: u64, id: ChildId, wants: f64, has: Option<Lease>) -> Option<Lease> {
+    pub(super) fn ask(
+        &mut self,
+        now: u64,
+        id: ChildId,
+        wants: f64,
+        has: Option<DoormanLease>,
+    ) -> Option<DoormanLease> {
         if self.children.get(&id).is_some_and(|child| now < child.asked_seconds + SPACING_SECONDS) {
             return None;
         }
@@ -57,7 +69,7 @@ impl Server {
             false => self.share(now, id, wants),
         };
         let own_end = self.lease.map(|lease| lease.expires_seconds);
-        let lease = Lease::grant(now, capacity, self.level, own_end);
+        let lease = DoormanLease::grant(now, capacity, self.level, own_end);
         self.children.insert(id, Child { wants, lease: Some(lease), asked_seconds: now });
         Some(lease)
     }
@@ -86,7 +98,7 @@ impl Server {
         if self.cleaned_seconds.replace(now) == Some(now) {
             return;
         }
-        let ended = |lease: &Lease| lease.expires_seconds <= now;
+        let ended = |lease: &DoormanLease| lease.expires_seconds <= now;
         if self.lease.as_ref().is_some_and(ended) {
             self.lease = None;
         }
@@ -114,13 +126,19 @@ mod tests {
     const SECOND: ChildId = ChildId::Client(1);
 
     /// A root that holds 100 and has learned, at 100 s.
-    fn root() -> Server {
-        let mut server = Server::elected(0, 0);
-        server.lease = Some(Lease::of_root(100, 100.0));
+    fn root() -> DoormanServer {
+        let mut server = DoormanServer::elected(0, 0);
+        server.lease = Some(DoormanLease::of_root(100, 100.0));
         server
     }
 
-    fn capacity(server: &mut Server, now: u64, id: ChildId, wants: f64, has: Option<Lease>) -> f64 {
+    fn capacity(
+        server: &mut DoormanServer,
+        now: u64,
+        id: ChildId,
+        wants: f64,
+        has: Option<DoormanLease>,
+    ) -> f64 {
         server.ask(now, id, wants, has).unwrap().capacity
     }
 
@@ -130,8 +148,8 @@ mod tests {
 
     #[test]
     fn who_learns_gives_back_what_it_is_told() {
-        let mut server = Server::elected(100, 0);
-        let has = Lease::grant(100, 33.0, 0, None);
+        let mut server = DoormanServer::elected(100, 0);
+        let has = DoormanLease::grant(100, 33.0, 0, None);
         near(capacity(&mut server, 110, FIRST, 50.0, Some(has)), 33.0);
         near(capacity(&mut server, 160, FIRST, 50.0, Some(has)), 33.0);
         near(capacity(&mut server, 160, SECOND, 50.0, None), 0.0);
@@ -144,7 +162,7 @@ mod tests {
         near(capacity(&mut server, 100, FIRST, 80.0, None), 80.0);
         // Half of the capacity would be fair; only a fifth of it is free.
         near(capacity(&mut server, 101, SECOND, 80.0, None), 20.0);
-        let had = Lease::grant(100, 80.0, 0, None);
+        let had = DoormanLease::grant(100, 80.0, 0, None);
         near(capacity(&mut server, 108, FIRST, 80.0, Some(had)), 50.0);
         assert_eq!(server.wants(), Some(160.0));
         near(server.leased(108), 70.0);
@@ -162,7 +180,7 @@ mod tests {
     fn a_child_is_forgotten_when_its_lease_ends() {
         let mut server = root();
         assert!(server.ask(100, FIRST, 80.0, None).is_some());
-        server.lease = Some(Lease::of_root(150, 100.0));
+        server.lease = Some(DoormanLease::of_root(150, 100.0));
         assert!(server.ask(159, SECOND, 10.0, None).is_some());
         assert_eq!(server.wants(), Some(90.0));
         assert!(server.ask(161, SECOND, 10.0, None).is_some());

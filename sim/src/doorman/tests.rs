@@ -54,7 +54,7 @@ fn a_spike_costs_as_much_as_in_the_original() {
 }
 
 #[test]
-fn an_hour_of_mishaps_costs_as_much_as_in_the_original() {
+fn an_hour_of_faults_costs_as_much_as_in_the_original() {
     let figures = runs(Scenario::Seven, 20);
     check("b", &figures, |run| run.b_mean_conv, 0.937..=0.972);
     check("b whole", &figures, |run| run.b_mean_whole, 0.92..=0.96);

@@ -1,14 +1,14 @@
 //! What clients and servers do when it is their turn. Each turn returns the seconds until the next one of the same
 //! thread, 0 for another in the same second.
 
-use super::lease::{Lease, RETRY_SECONDS};
+use super::lease::{DoormanLease, RETRY_SECONDS};
 use super::server::ChildId;
-use super::{Asker, Town};
+use super::{Asker, DoormanRun};
 
 /// The outcome of a request.
-enum Outcome {
+enum TurnOutcome {
     /// With another lease.
-    Granted(Lease),
+    Granted(DoormanLease),
     /// Unanswered, as it came too soon after the last.
     TooSoon,
     /// The job has no master.
@@ -20,9 +20,9 @@ enum Outcome {
 /// Longer than any run: whoever is not master has nothing to do until it is elected.
 const NEVER: u64 = 1 << 32;
 
-// === impl Town ===
+// === impl DoormanRun ===
 
-impl Town<'_> {
+impl DoormanRun<'_> {
     /// A client asks its job.
     pub(super) fn client_turn(&mut self, client: usize) -> u64 {
         let Asker { lease, mut master } = self.clients[client];
@@ -30,7 +30,7 @@ impl Town<'_> {
         let job = self.workload.plan.clients[client].job;
         let outcome = self.ask(job, &mut master, ChildId::Client(client), wants, lease);
         self.clients[client].master = master;
-        if let Outcome::Granted(lease) = outcome {
+        if let TurnOutcome::Granted(lease) = outcome {
             self.clients[client].lease = Some(lease);
             self.happened();
             self.note(format_args!("client {client} has {:.6}", lease.capacity));
@@ -44,20 +44,20 @@ impl Town<'_> {
         let Some(server) = &mut self.tasks[task].server else { return NEVER };
         let Some(wants) = server.wants() else { return RETRY_SECONDS };
         let Some(parent) = plan.jobs[task / plan.tasks_per_job].parent else {
-            let lease = Lease::of_root(self.now, plan.capacity);
+            let lease = DoormanLease::of_root(self.now, plan.capacity);
             server.lease = Some(lease);
             return lease.interval_seconds.unwrap_or(RETRY_SECONDS);
         };
         let has = server.lease;
         let mut master = self.tasks[task].parent;
-        let outcome = self.ask(parent, &mut master, ChildId::Task(task), wants, has);
+        let outcome = self.ask(parent, &mut master, ChildId::DoormanTask(task), wants, has);
         self.tasks[task].parent = master;
         let Some(server) = &mut self.tasks[task].server else { return RETRY_SECONDS };
-        if let Outcome::Granted(lease) = outcome {
+        if let TurnOutcome::Granted(lease) = outcome {
             server.lease = Some(lease);
         }
         let lease = server.lease;
-        if let Outcome::Granted(lease) = outcome {
+        if let TurnOutcome::Granted(lease) = outcome {
             self.note(format_args!("task {task} has {:.6}", lease.capacity));
         }
         self.pause(&outcome, lease)
@@ -70,26 +70,28 @@ impl Town<'_> {
         master: &mut Option<usize>,
         id: ChildId,
         wants: f64,
-        has: Option<Lease>,
-    ) -> Outcome {
-        let Some(asked) = master.or(self.masters[job]) else { return Outcome::NoMaster };
+        has: Option<DoormanLease>,
+    ) -> TurnOutcome {
+        let Some(asked) = master.or(self.masters[job]) else { return TurnOutcome::NoMaster };
         *master = Some(asked);
         self.recorder.call(self.now as f64);
         let has = has.filter(|lease| self.now < lease.expires_seconds);
         match &mut self.tasks[asked].server {
             None => {
                 *master = None;
-                Outcome::WrongMaster
+                TurnOutcome::WrongMaster
             }
-            Some(server) => server.ask(self.now, id, wants, has).map_or(Outcome::TooSoon, Outcome::Granted),
+            Some(server) => {
+                server.ask(self.now, id, wants, has).map_or(TurnOutcome::TooSoon, TurnOutcome::Granted)
+            }
         }
     }
 
-    fn pause(&self, outcome: &Outcome, lease: Option<Lease>) -> u64 {
+    fn pause(&self, outcome: &TurnOutcome, lease: Option<DoormanLease>) -> u64 {
         match outcome {
-            Outcome::WrongMaster => 0,
-            Outcome::NoMaster => RETRY_SECONDS,
-            Outcome::Granted(_) | Outcome::TooSoon => {
+            TurnOutcome::WrongMaster => 0,
+            TurnOutcome::NoMaster => RETRY_SECONDS,
+            TurnOutcome::Granted(_) | TurnOutcome::TooSoon => {
                 let lease = lease.filter(|lease| self.now < lease.expires_seconds);
                 lease.and_then(|lease| lease.interval_seconds).unwrap_or(RETRY_SECONDS)
             }

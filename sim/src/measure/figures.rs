@@ -23,7 +23,7 @@ pub struct Figures {
     pub below95_longest_seconds: Option<u64>,
     /// The time with b < 0.95, however short at a time.
     pub below95_exact_seconds: Option<f64>,
-    /// The longest time to recover: from a mishap to the end of the last stretch that begins before the next mishap.
+    /// The longest time to recover: from a fault to the end of the last stretch that begins before the next fault.
     pub recovery_longest_seconds: Option<u64>,
     /// Mean of the allocation error.
     pub allocation_error_conv: Option<f64>,
@@ -97,9 +97,9 @@ fn mean(numbers: &[f64]) -> Option<f64> {
 pub fn quantile(numbers: &[f64], share: f64) -> Option<f64> {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let place = share.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
-    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    Some(low + (high - low) * place.fract())
+    let site = share.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
+    let (low, high) = (sorted[site.floor() as usize], sorted[site.ceil() as usize]);
+    Some(low + (high - low) * site.fract())
 }
 
 /// The number in the middle; none of nothing.

@@ -1,4 +1,4 @@
-//! Stretches of low utilisation, and how long after a mishap they end.
+//! Stretches of low utilisation, and how long after a fault they end.
 
 use super::{Mark, Recording};
 
@@ -14,7 +14,7 @@ pub struct Stretch {
     pub from_seconds: u64,
     /// The second after the last low one.
     pub until_seconds: u64,
-    /// The last mishap until its beginning, if there was one.
+    /// The last fault until its beginning, if there was one.
     pub since_seconds: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl Stretch {
         self.until_seconds - self.from_seconds
     }
 
-    /// The time to recover: from the mishap before it to its end. None if there was no mishap.
+    /// The time to recover: from the fault before it to its end. None if there was no fault.
     #[must_use]
     pub fn recovery_seconds(&self) -> Option<u64> {
         self.since_seconds.map(|since| self.until_seconds - since)
@@ -48,7 +48,7 @@ pub(super) fn stretches(recording: &Recording, conv: usize) -> Vec<Stretch> {
                 last.until_seconds = until_seconds;
             }
             _ => {
-                let since_seconds = since(&recording.mishaps, from_seconds);
+                let since_seconds = since(&recording.faults, from_seconds);
                 stretches.push(Stretch { from_seconds, until_seconds, since_seconds });
             }
         }
@@ -56,9 +56,9 @@ pub(super) fn stretches(recording: &Recording, conv: usize) -> Vec<Stretch> {
     stretches
 }
 
-/// The last mishap until `at_seconds`. That a job has a master again is the end of a mishap, not one more.
-fn since(mishaps: &[Mark], at_seconds: u64) -> Option<u64> {
-    let before = mishaps.iter().filter(|mark| mark.at_seconds <= at_seconds && mark.kind != "restore");
+/// The last fault until `at_seconds`. That a job has a master again is the end of a fault, not one more.
+fn since(faults: &[Mark], at_seconds: u64) -> Option<u64> {
+    let before = faults.iter().filter(|mark| mark.at_seconds <= at_seconds && mark.kind != "restore");
     before.map(|mark| mark.at_seconds).max()
 }
 
@@ -68,11 +68,11 @@ mod tests {
     use super::*;
 
     /// The stretches of a run in which these seconds are low: from, until, time to recover.
-    fn stretches_of(low: &[u64], mishaps: &[(u64, &str)]) -> Vec<(u64, u64, Option<u64>)> {
+    fn stretches_of(low: &[u64], faults: &[(u64, &str)]) -> Vec<(u64, u64, Option<u64>)> {
         let mut recorder = Recorder::new(100.0, 1, 300);
         for second in 0..300 {
-            for (_, kind) in mishaps.iter().filter(|(at, _)| *at == second) {
-                recorder.mishap(second, kind, "root");
+            for (_, kind) in faults.iter().filter(|(at, _)| *at == second) {
+                recorder.fault(second, kind, "root");
             }
             let has = if low.contains(&second) { 90.0 } else { 100.0 };
             recorder.event(second as f64, &[100.0], &[has], &[100.0]);
@@ -92,11 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn recovery_is_counted_from_the_mishap() {
-        let mishaps = [(60, "lose"), (80, "restore"), (120, "spike")];
-        assert_eq!(stretches_of(&[100, 101], &mishaps), [(100, 102, Some(42))]);
-        let found = stretches_of(&[119, 120, 121], &mishaps);
+    fn recovery_is_counted_from_the_fault() {
+        let faults = [(60, "lose"), (80, "restore"), (120, "spike")];
+        assert_eq!(stretches_of(&[100, 101], &faults), [(100, 102, Some(42))]);
+        let found = stretches_of(&[119, 120, 121], &faults);
         assert_eq!(found, [(119, 122, Some(62))], "it began before the next");
-        assert_eq!(stretches_of(&[120], &mishaps), [(120, 121, Some(1))]);
+        assert_eq!(stretches_of(&[120], &faults), [(120, 121, Some(1))]);
     }
 }

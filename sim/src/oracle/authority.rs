@@ -8,40 +8,39 @@ use lessor_server::node::{Books, Record};
 
 use super::books::ROUNDING;
 use crate::plan::Keeps;
-use crate::process::Party;
-use crate::town::Town;
+use crate::process::Actor;
+use crate::simulation::Simulation;
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
-    /// At most one task of a place may act; beside it one whose key was deleted by hand, for as long as its successor
+impl Simulation {
+    /// At most one task of a site may act; beside it one whose key was deleted by hand, for as long as its successor
     /// knows.
-    pub(super) fn check_authority(&mut self, place: u32) {
-        let Some(etcd) = self.etcd.as_ref().filter(|_| self.places[place as usize].keeps == Keeps::Etcd)
-        else {
+    pub(super) fn check_authority(&mut self, site: u32) {
+        let Some(etcd) = self.etcd.as_ref().filter(|_| self.sites[site as usize].keeps == Keeps::Etcd) else {
             return;
         };
-        let tasks = self.places[place as usize].tasks.clone();
+        let tasks = self.sites[site as usize].tasks.clone();
         let acting = || tasks.clone().filter(|&task| self.tasks[task as usize].acts(self.now));
-        let leads = etcd.registry.leads(place);
+        let leads = etcd.registry.leads(site);
         let newest = acting().filter_map(|task| self.tasks[task as usize].epoch()).max();
         let mut broken = None;
         for task in acting() {
             let epoch = self.tasks[task as usize].epoch();
-            let key = epoch.and_then(|epoch| etcd.registry.key_of(place, epoch));
+            let key = epoch.and_then(|epoch| etcd.registry.key_of(site, epoch));
             let stands = epoch == newest && key == leads;
-            let forced = key.is_some_and(|key| self.was_just_deposed(place, key));
+            let forced = key.is_some_and(|key| self.was_just_deposed(site, key));
             if !stands && !forced {
                 broken = Some(format!(
-                    "task {task} acts in reign {epoch:?}, {newest:?} has begun, the key is of {leads:?}"
+                    "task {task} acts in epoch {epoch:?}, {newest:?} has begun, the key is of {leads:?}"
                 ));
             }
-            if let Some(head) = self.places[place as usize].head.filter(|&head| head != task)
-                && let Some(reign) = &self.tasks[head as usize].reign
-                && self.local(Party::Task(head)) >= reign.opens
+            if let Some(head) = self.sites[site as usize].head.filter(|&head| head != task)
+                && let Some(leadership) = &self.tasks[head as usize].leadership
+                && self.local(Actor::Task(head)) >= leadership.opens
             {
                 broken =
-                    Some(format!("task {task} acts in reign {epoch:?}, and task {head} takes it for silent"));
+                    Some(format!("task {task} acts in epoch {epoch:?}, and task {head} takes it for silent"));
             }
         }
         if let Some(what) = broken {
@@ -51,21 +50,21 @@ impl Town {
 
     /// Whether a leader was deposed by hand so short a time ago that it may still go on for the authority that it
     /// has, on the slowest clock.
-    fn was_just_deposed(&self, place: u32, key: u64) -> bool {
+    fn was_just_deposed(&self, site: u32, key: u64) -> bool {
         let authority =
-            self.rules.drift.stretch(self.places[place as usize].authority) + Duration::from_nanos(16);
-        let forced = self.etcd.as_ref().and_then(|etcd| etcd.registry.forced(place, key));
+            self.rules.drift.stretch(self.sites[site as usize].authority) + Duration::from_nanos(16);
+        let forced = self.etcd.as_ref().and_then(|etcd| etcd.registry.forced(site, key));
         forced.is_some_and(|at| self.now.since(at) <= authority)
     }
 
     /// The record that a successor of the leader would find, if anything is written.
     fn record_of(&self, task: u32) -> Option<&Record> {
         let found = &self.tasks[task as usize];
-        let place = &self.places[found.place as usize];
-        match place.keeps {
+        let site = &self.sites[found.site as usize];
+        match site.keeps {
             Keeps::Nothing => None,
-            Keeps::File => found.reign.as_ref()?.journal.as_ref().map(|_| &place.directory.stored),
-            Keeps::Etcd => self.etcd.as_ref().map(|etcd| etcd.registry.record(found.place)),
+            Keeps::File => found.leadership.as_ref()?.journal.as_ref().map(|_| &site.directory.stored),
+            Keeps::Etcd => self.etcd.as_ref().map(|etcd| etcd.registry.record(found.site)),
         }
     }
 
@@ -97,7 +96,7 @@ impl Town {
         let kind = record.kinds.get(id).copied();
         let over = if id.is_floor() { record.rest_over.safe_lease } else { record.rest_over.lease };
         let (epoch, unknown, closed) = (record.epoch, record.unknown, record.closed);
-        let ending = books.ghost_parts.ending_by(self.local(Party::Task(task)) + over + ROUNDING);
+        let ending = books.ghost_parts.ending_by(self.local(Actor::Task(task)) + over + ROUNDING);
         let total = books.total;
         let lasting = total - u128::from(ending.as_micros());
         // One that was deposed is itself what the writer found, and ends with that.
@@ -128,8 +127,8 @@ impl Town {
 
     /// A new leader of a node says nothing to the node above before its predecessor is certainly silent.
     pub(crate) fn watch_silence(&mut self, task: u32) {
-        let now: Time = self.local(Party::Task(task));
-        let opens = self.tasks[task as usize].reign.as_ref().map(|reign| reign.opens);
+        let now: Time = self.local(Actor::Task(task));
+        let opens = self.tasks[task as usize].leadership.as_ref().map(|leadership| leadership.opens);
         if opens.is_some_and(|opens| now < opens) {
             self.oracle
                 .fail(13, || format!("task {task} speaks to the node above at [{now}], before {opens:?}"));

@@ -4,12 +4,12 @@ use lessor_proto::message::{Down, Grant, Order, Report};
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
-use super::Mail;
-use crate::plan::{Hold, Watch, Way};
-use crate::process::Party;
+use super::Delivery;
+use crate::plan::{Hold, Scrutiny, Way};
+use crate::process::Actor;
 use crate::program::Used;
-use crate::story::What;
-use crate::town::{Event, News, ToHolder, Town};
+use crate::simulation::{Event, News, Simulation, ToHolder};
+use crate::trace::Happening;
 
 /// A holding of one resource by one client, as the client believes.
 #[derive(Clone, Debug)]
@@ -116,24 +116,26 @@ impl Holding {
     }
 }
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
+impl Simulation {
     /// A client says that it may use so much from here on.
     pub(crate) fn adopt(&mut self, hold: u32, amount: Amount, until: Time) {
         let holding = &self.holdings[hold as usize];
         let (client, resource) = (holding.client, holding.resource);
-        let party = Party::Client(client);
-        let local = self.local(party);
+        let actor = Actor::Client(client);
+        let local = self.local(actor);
         let micros = amount.as_micros();
-        self.note(party.who(), What::MayUse, [micros, until.as_nanos(), resource.into()]);
+        self.note(actor.who(), Happening::MayUse, [micros, until.as_nanos(), resource.into()]);
         let holding = &mut self.holdings[hold as usize];
         let lived = local < holding.until;
         let gained = micros > 0 && (!lived || micros > holding.amount || until != holding.until);
         if gained {
-            let of_it = |mail: &&Mail| mail.resource == Some(resource) && mail.micros == micros;
-            if let Some(mail) = self.oracle.mail.iter().find(of_it) {
-                let (found, before, fence) = (mail.order, holding.order, self.clients[client as usize].fence);
+            let of_it =
+                |delivery: &&Delivery| delivery.resource == Some(resource) && delivery.micros == micros;
+            if let Some(delivery) = self.oracle.delivery.iter().find(of_it) {
+                let (found, before, fence) =
+                    (delivery.order, holding.order, self.clients[client as usize].fence);
                 // Doorman's clients take what they are given.
                 let free = self.clients[client as usize].way == Way::Legacy;
                 let in_order = free || found > before && found.is_some_and(|it| it.epoch >= fence);
@@ -147,7 +149,9 @@ impl Town {
                         format!("client {client} adopts {found:?} after {before:?}, fence {fence}")
                     });
                 }
-            } else if self.oracle.mail.iter().all(|mail| mail.resource.is_some()) || micros > holding.amount {
+            } else if self.oracle.delivery.iter().all(|delivery| delivery.resource.is_some())
+                || micros > holding.amount
+            {
                 self.oracle.fail(8, || format!("client {client} has {amount} of r{resource} from nobody"));
             }
         }
@@ -164,7 +168,7 @@ impl Town {
         let counted = self.holdings[hold as usize].counted;
         let total = self.oracle.totals[usize::from(resource)];
         self.news.push(News { client, resource, amount: Amount::from_micros(counted), total });
-        if gained && matches!(self.rules.watch, Watch::Close) {
+        if gained && matches!(self.rules.watch, Scrutiny::Close) {
             self.check_adopted(hold);
         }
     }
@@ -175,8 +179,8 @@ impl Town {
         (holding.amount, holding.until) = (amount.as_micros(), until);
         let (client, resource) = (holding.client, holding.resource);
         self.note(
-            Party::Client(client).who(),
-            What::MayUse,
+            Actor::Client(client).who(),
+            Happening::MayUse,
             [amount.as_micros(), until.as_nanos(), resource.into()],
         );
         self.recount(hold);
@@ -192,17 +196,17 @@ impl Town {
         let clock = client.process.clock;
         let runs = client.lives() && client.process.paused.is_none();
         let counted = if runs { holding.use_at(clock.at(self.now)) } else { 0 };
-        let (before, resource, place) = (holding.counted, usize::from(holding.resource), client.place);
+        let (before, resource, site) = (holding.counted, usize::from(holding.resource), client.site);
         if counted != before {
             self.holdings[hold as usize].counted = counted;
             let swap = |sum: &mut u128| *sum = *sum + u128::from(counted) - u128::from(before);
             swap(&mut self.oracle.totals[resource]);
-            let mut at = Some(place);
-            while let Some(place) = at {
-                swap(&mut self.oracle.below[place as usize * self.resources.len() + resource]);
-                at = self.places[place as usize].parent;
+            let mut at = Some(site);
+            while let Some(site) = at {
+                swap(&mut self.oracle.below[site as usize * self.resources.len() + resource]);
+                at = self.sites[site as usize].parent;
             }
-            self.oracle.stirred.push(place);
+            self.oracle.stirred.push(site);
         }
         if counted > 0 {
             let holding = &mut self.holdings[hold as usize];
@@ -212,7 +216,7 @@ impl Town {
             let when = clock.when(next);
             if when < holding.lapse || holding.lapse < self.now {
                 holding.lapse = when;
-                self.agenda.put(when, Event::Lapse(hold));
+                self.queue.put(when, Event::Lapse(hold));
             }
         }
     }
@@ -226,7 +230,7 @@ impl Town {
         }
         holding.lapse = Time::MAX;
         let (before, client) = (holding.counted, holding.client);
-        let frozen = self.process(Party::Client(client)).frozen.is_some();
+        let frozen = self.process(Actor::Client(client)).frozen.is_some();
         if !frozen {
             self.stop_overdue(hold);
         }
@@ -265,12 +269,12 @@ impl Town {
     }
 
     /// The grants in what a holder is about to take in.
-    pub(crate) fn watch_mail(&mut self, party: Party, mail: &ToHolder) {
-        let grants = match mail {
+    pub(crate) fn watch_mail(&mut self, actor: Actor, delivery: &ToHolder) {
+        let grants = match delivery {
             ToHolder::Answered { answer, .. } => &answer.grants[..],
             ToHolder::Down { down: Down::Grants(grants), .. } => &grants[..],
             ToHolder::Down { down: Down::Renewed { .. }, .. } => {
-                self.oracle.mail.push(Mail { resource: None, order: None, micros: 0 });
+                self.oracle.delivery.push(Delivery { resource: None, order: None, micros: 0 });
                 &[]
             }
             _ => &[],
@@ -278,24 +282,27 @@ impl Town {
         for grant in grants {
             let index = self.resources.iter().position(|resource| resource.id == grant.resource);
             let Some(index) = index else { continue };
-            let mail =
-                Mail { resource: Some(index as u16), order: grant.order, micros: grant.capacity.as_micros() };
-            self.oracle.mail.push(mail);
-            let is_gauge = grant.generation == Some(Grant::GAUGE) && self.knows_kind(party);
-            if is_gauge && !mail.micros.is_multiple_of(1_000_000) {
-                self.oracle.fail(23, || format!("{party:?} is granted {} of a gauge", grant.capacity));
+            let delivery = Delivery {
+                resource: Some(index as u16),
+                order: grant.order,
+                micros: grant.capacity.as_micros(),
+            };
+            self.oracle.delivery.push(delivery);
+            let is_gauge = grant.generation == Some(Grant::GAUGE) && self.knows_kind(actor);
+            if is_gauge && !delivery.micros.is_multiple_of(1_000_000) {
+                self.oracle.fail(23, || format!("{actor:?} is granted {} of a gauge", grant.capacity));
             }
         }
     }
 
     /// Watches a report that a holder is about to send.
-    pub(crate) fn watch_report(&mut self, party: Party, epoch: Option<u64>, report: &Report) {
+    pub(crate) fn watch_report(&mut self, actor: Actor, epoch: Option<u64>, report: &Report) {
         let index = self.resources.iter().position(|resource| resource.id == report.resource);
         let Some(index) = index else { return };
         let promise = report.has.as_ref().map(|has| (has.order, report.held.unwrap_or(has.capacity)));
-        match party {
-            Party::Client(client) => {
-                let local = self.local(party);
+        match actor {
+            Actor::Client(client) => {
+                let local = self.local(actor);
                 let found = &mut self.clients[client as usize];
                 found.fence = found.fence.max(epoch.unwrap_or(0));
                 let mut holds = found.holds.clone();
@@ -310,8 +317,8 @@ impl Town {
                 }
             }
             // The books of a large node take long to add up.
-            Party::Task(_) if matches!(self.rules.watch, Watch::Loose(_)) => {}
-            Party::Task(task) => {
+            Actor::Task(_) if matches!(self.rules.watch, Scrutiny::Loose(_)) => {}
+            Actor::Task(task) => {
                 let Some((_, held)) = promise else { return };
                 let total = self.books_of(task, index as u16).map_or(0, |books| books.total);
                 if total > u128::from(held.as_micros()) {

@@ -6,16 +6,16 @@ use lessor_proto::{Amount, Time};
 use lessor_server::node::{Books, ChildBook, Claims};
 use lessor_server::repository::{Kind, Legacy};
 
-use super::Mail;
+use super::Delivery;
 use crate::clock::Clock;
 use crate::plan::Way;
-use crate::process::Party;
-use crate::town::Town;
+use crate::process::Actor;
+use crate::simulation::Simulation;
 
 /// The state of a task and a resource when they were last seen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// The reign of it whose ghost was seen.
+    /// The epoch of it whose ghost was seen.
     epoch: u64,
     ghost: u64,
     /// The children with their charges, while the books were in debt.
@@ -30,7 +30,7 @@ pub(super) struct Seen {
     pub(super) amount: u64,
     pub(super) until: Time,
     pub(super) order: Option<Order>,
-    /// The latest end of any lease of this reign, by its clock, and of any reign before, in real time.
+    /// The latest end of any lease of this epoch, by its clock, and of any epoch before, in real time.
     latest: Time,
     past: Time,
 }
@@ -55,30 +55,30 @@ impl Seen {
     }
 }
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
-    /// The books of the last leader of a place as they are.
-    pub(crate) fn books(&self, place: u32, resource: u16) -> Option<Books> {
-        self.books_of(self.places[place as usize].head?, resource)
+impl Simulation {
+    /// The books of the last leader of a site as they are.
+    pub(crate) fn books(&self, site: u32, resource: u16) -> Option<Books> {
+        self.books_of(self.sites[site as usize].head?, resource)
     }
 
     /// The books of a task that leads, or believes that it does.
     pub(crate) fn books_of(&self, task: u32, resource: u16) -> Option<Books> {
-        let now = self.local(Party::Task(task));
-        let reign = self.tasks[task as usize].reign.as_ref()?;
-        reign.node.books(now, &self.resources[usize::from(resource)].id)
+        let now = self.local(Actor::Task(task));
+        let leadership = self.tasks[task as usize].leadership.as_ref()?;
+        leadership.node.books(now, &self.resources[usize::from(resource)].id)
     }
 
-    /// The task of a place that leads, or believes so, in a reign.
-    pub(super) fn task_of(&self, place: u32, epoch: u64) -> Option<u32> {
-        let mut tasks = self.places[place as usize].tasks.clone();
+    /// The task of a site that leads, or believes so, in an epoch.
+    pub(super) fn task_of(&self, site: u32, epoch: u64) -> Option<u32> {
+        let mut tasks = self.sites[site as usize].tasks.clone();
         tasks.find(|&task| self.tasks[task as usize].epoch() == Some(epoch))
     }
 
     /// The node of a task has acted: what lease has it?
     pub(crate) fn watch_node(&mut self, task: u32) {
-        if self.tasks[task as usize].reign.is_none() || self.oracle.acted.last() == Some(&task) {
+        if self.tasks[task as usize].leadership.is_none() || self.oracle.acted.last() == Some(&task) {
             return;
         }
         self.oracle.acted.push(task);
@@ -86,10 +86,10 @@ impl Town {
     }
 
     fn watch_leases(&mut self, task: u32) {
-        let now = self.local(Party::Task(task));
+        let now = self.local(Actor::Task(task));
         for resource in 0..self.resources.len() as u16 {
-            let Some(reign) = &self.tasks[task as usize].reign else { return };
-            let Some(session) = reign.node.parent_session() else { return };
+            let Some(leadership) = &self.tasks[task as usize].leadership else { return };
+            let Some(session) = leadership.node.parent_session() else { return };
             let allowance = session.allowance(now, &self.resources[usize::from(resource)].id);
             let micros = allowance.capacity.unwrap_or(Amount::MAX).as_micros();
             // It was dropped: whatever is adopted after that begins anew.
@@ -102,7 +102,7 @@ impl Town {
     }
 
     fn watch_lease(&mut self, task: u32, resource: u16, micros: u64, until: Time) {
-        let now = self.local(Party::Task(task));
+        let now = self.local(Actor::Task(task));
         let index = self.oracle.at(task, resource);
         let seen = &mut self.oracle.seen[index];
         if (seen.amount, seen.until) == (micros, until) {
@@ -116,18 +116,18 @@ impl Town {
             return;
         }
         seen.latest = seen.latest.max(until);
-        let of_it = |mail: &&Mail| mail.resource == Some(resource) && mail.micros == micros;
+        let of_it = |delivery: &&Delivery| delivery.resource == Some(resource) && delivery.micros == micros;
         // Of two grants in one message, the later one is the lease.
-        if let Some(mail) = self.oracle.mail.iter().rev().find(of_it) {
-            seen.order = mail.order;
-            let found = mail.order;
+        if let Some(delivery) = self.oracle.delivery.iter().rev().find(of_it) {
+            seen.order = delivery.order;
+            let found = delivery.order;
             if found <= before {
                 self.oracle.fail(8, || format!("task {task} adopts {found:?} after {before:?}"));
             }
         }
         let found = &self.tasks[task as usize];
         let ends = found.process.clock.when(until);
-        let parent = self.places[found.place as usize].parent.expect("the root has no lease");
+        let parent = self.sites[found.site as usize].parent.expect("the root has no lease");
         self.check_nested(parent, resource, ends, || format!("task {task}"));
     }
 
@@ -136,15 +136,15 @@ impl Town {
         let holding = &self.holdings[hold as usize];
         let (client, resource, order) = (holding.client, holding.resource, holding.order());
         let (found, until) = (&self.clients[client as usize], holding.until);
-        let (place, ends) = (found.place, found.process.clock.when(until));
-        self.check_nested(place, resource, ends, || format!("client {client}"));
-        let Some(task) = order.and_then(|order| self.task_of(place, order.epoch)) else { return };
+        let (site, ends) = (found.site, found.process.clock.when(until));
+        self.check_nested(site, resource, ends, || format!("client {client}"));
+        let Some(task) = order.and_then(|order| self.task_of(site, order.epoch)) else { return };
         let Some(books) = self.books_of(task, resource) else { return };
         let charged = books.children.iter().filter(|child| self.is_of(client, child));
         let counted = charged.filter_map(|child| child.ends).max().unwrap_or(Time::ZERO);
         let counted = self.tasks[task as usize].process.clock.when(counted);
         // A lease that was echoed or resealed is a part of the ghost of whoever did that, until it is claimed.
-        let ghosts = self.places[place as usize].tasks.clone().map(|task| self.ghost_until(task, resource));
+        let ghosts = self.sites[site as usize].tasks.clone().map(|task| self.ghost_until(task, resource));
         let echoes = self.clients[client as usize].way == Way::Legacy;
         let counted = counted.max(ghosts.max().filter(|_| echoes).unwrap_or_default());
         if counted + ROUNDING < ends {
@@ -156,21 +156,21 @@ impl Town {
 
     /// Until when, in real time, a leader counts what may be out from before; zero of one that counts nothing.
     fn ghost_until(&self, task: u32, resource: u16) -> Time {
-        let Some(reign) = &self.tasks[task as usize].reign else { return Time::ZERO };
+        let Some(leadership) = &self.tasks[task as usize].leadership else { return Time::ZERO };
         let until = match self.books_of(task, resource) {
             Some(books) if books.ghost == Amount::ZERO => return Time::ZERO,
             Some(books) => books.ghost_until,
-            None => reign.ghost_end,
+            None => leadership.ghost_end,
         };
         self.tasks[task as usize].process.clock.when(until)
     }
 
-    /// Checks that nobody below a place uses anything for longer than the place has it.
-    fn check_nested(&mut self, place: u32, resource: u16, ends: Time, who: impl FnOnce() -> String) {
-        if self.places[place as usize].parent.is_none() {
+    /// Checks that nobody below a site uses anything for longer than the site has it.
+    fn check_nested(&mut self, site: u32, resource: u16, ends: Time, who: impl FnOnce() -> String) {
+        if self.sites[site as usize].parent.is_none() {
             return;
         }
-        let tasks = self.places[place as usize].tasks.clone();
+        let tasks = self.sites[site as usize].tasks.clone();
         let of_task = |task: u32| {
             let clock = self.tasks[task as usize].process.clock;
             self.oracle.seen[self.oracle.at(task, resource)].ends(clock)
@@ -179,7 +179,7 @@ impl Town {
         if ends > own + ROUNDING {
             let who = who();
             self.oracle.fail(11, || {
-                format!("{who} has r{resource} until {ends}, and place {place} above it until {own}")
+                format!("{who} has r{resource} until {ends}, and site {site} above it until {own}")
             });
         }
     }
@@ -193,10 +193,10 @@ impl Town {
 
     /// The books of a node, by themselves and against its clients.
     pub(super) fn check_node(&mut self, task: u32, resource: u16, acted: bool) {
-        let place = self.tasks[task as usize].place;
+        let site = self.tasks[task as usize].site;
         let Some(epoch) = self.tasks[task as usize].epoch() else { return };
         // The books of one who was deposed need not know what its successor grants.
-        let is_head = self.places[place as usize].head == Some(task);
+        let is_head = self.sites[site as usize].head == Some(task);
         let Some(books) = self.books_of(task, resource) else {
             return if is_head {
                 self.check_no_books(task, resource);
@@ -211,16 +211,16 @@ impl Town {
         if acts {
             self.check_mark(task, resource, &books);
         }
-        let below = self.oracle.below[self.oracle.at(place, resource)];
+        let below = self.oracle.below[self.oracle.at(site, resource)];
         let knows = is_head && !self.is_learning(task);
-        if knows && self.places[place as usize].parent.is_none() && below > books.total {
+        if knows && self.sites[site as usize].parent.is_none() && below > books.total {
             self.oracle.fail(2, || {
                 format!("clients believe {below} of r{resource}, and {} is in the books", books.total)
             });
         }
         let mut by_holder: Vec<&ChildBook> = books.children.iter().collect();
         by_holder.sort_unstable_by(|one, other| one.holder.cmp(&other.holder));
-        for &client in &self.places[place as usize].clients {
+        for &client in &self.sites[site as usize].clients {
             let mut holds = self.clients[client as usize].holds.clone();
             let hold = holds.find(|&hold| self.holdings[hold as usize].resource == resource);
             let Some(holding) = hold.map(|hold| &self.holdings[hold as usize]) else { continue };
@@ -232,7 +232,7 @@ impl Town {
             let lives = by_holder[first..].iter().take_while(|child| child.holder == id);
             let charges = lives.filter(|child| self.is_of(client, child));
             let charge: u64 = charges.map(|child| child.charge.as_micros()).sum();
-            // Units in use beyond the lease were taken under an earlier one, perhaps of an earlier reign.
+            // Units in use beyond the lease were taken under an earlier one, perhaps of an earlier epoch.
             let ghost = books.ghost.as_micros();
             let spare = if holding.counted > holding.amount { ghost } else { 0 };
             // What was resealed is a part of the ghost until it is claimed.
@@ -248,13 +248,13 @@ impl Town {
     }
 
     fn check_no_books(&mut self, task: u32, resource: u16) {
-        let place = self.tasks[task as usize].place;
+        let site = self.tasks[task as usize].site;
         let id = &self.resources[usize::from(resource)].id;
-        let below = self.oracle.below[self.oracle.at(place, resource)];
-        let read = self.tasks[task as usize].reign.as_ref().map(|reign| &reign.read);
+        let below = self.oracle.below[self.oracle.at(site, resource)];
+        let read = self.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read);
         let haunted = self.is_haunted(task) && read.is_some_and(|read| read.marks.contains_key(id));
         let knows = read.is_some() && !self.is_learning(task);
-        if knows && self.places[place as usize].parent.is_none() && below > 0 && !haunted {
+        if knows && self.sites[site as usize].parent.is_none() && below > 0 && !haunted {
             self.oracle.fail(2, || format!("clients believe {below} of r{resource}, and there are no books"));
         }
     }
@@ -293,7 +293,7 @@ impl Town {
         let ghost = books.ghost.as_micros();
         // What claimants give up may go back to it.
         let deferred = self.rules.claims == Claims::Deferred;
-        let read = self.tasks[task as usize].reign.as_ref().map(|reign| &reign.read.marks);
+        let read = self.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read.marks);
         let found = read.and_then(|marks| marks.get(&self.resources[usize::from(resource)].id));
         let grew = match seen.epoch == epoch && !deferred {
             true => ghost > seen.ghost,
@@ -302,13 +302,13 @@ impl Town {
         let claimed = seen.ghost.saturating_sub(ghost);
         (seen.epoch, seen.ghost) = (epoch, ghost);
         let id = &self.resources[usize::from(resource)].id;
-        let now = self.local(Party::Task(task));
-        let reign = self.tasks[task as usize].reign.as_ref();
-        let outlasts = reign.is_some_and(|reign| {
-            let rest = reign.read.rests.get(id).copied().unwrap_or_default();
+        let now = self.local(Actor::Task(task));
+        let leadership = self.tasks[task as usize].leadership.as_ref();
+        let outlasts = leadership.is_some_and(|leadership| {
+            let rest = leadership.read.rests.get(id).copied().unwrap_or_default();
             let own = found.copied().unwrap_or_default().saturating_sub(rest);
             rest > Amount::ZERO
-                && reign.rest_end[usize::from(id.is_floor())] + TICK <= now
+                && leadership.rest_end[usize::from(id.is_floor())] + TICK <= now
                 && books.ghost > own
         });
         if outlasts && acted && !deferred {
@@ -317,7 +317,7 @@ impl Town {
             });
         }
         // Who has no record is told what may be out by the node above.
-        let told = self.tasks[task as usize].reign.as_ref().is_some_and(|reign| reign.learns);
+        let told = self.tasks[task as usize].leadership.as_ref().is_some_and(|leadership| leadership.learns);
         if !told && (grew || acted && ghost > 0 && !haunted) {
             self.oracle.fail(14, || {
                 format!("task {task} has a ghost of {} of r{resource} (grew: {grew})", books.ghost)
@@ -329,9 +329,9 @@ impl Town {
     /// Whether a ghost may be what was echoed of what is sticky, which counts from then on.
     fn is_echoed(&self, task: u32, resource: u16, books: &Books) -> bool {
         let Legacy::Sticky { hold } = self.resources[usize::from(resource)].legacy else { return false };
-        let Some(reign) = &self.tasks[task as usize].reign else { return false };
-        let last = reign.ghost_end + self.rules.drift.stretch(hold);
-        self.local(Party::Task(task)) < last.min(books.ghost_until) + TICK
+        let Some(leadership) = &self.tasks[task as usize].leadership else { return false };
+        let last = leadership.ghost_end + self.rules.drift.stretch(hold);
+        self.local(Actor::Task(task)) < last.min(books.ghost_until) + TICK
     }
 
     fn check_limit(&mut self, task: u32, resource: u16, books: &Books, claimed: u64) {
@@ -352,9 +352,9 @@ impl Town {
         // Everything granted before a cut is over a lease later, and a ghost at its own end; what was granted since fits the
         // limit.
         let found = &self.tasks[task as usize];
-        let longest = self.places[found.place as usize].longest(&self.resources[usize::from(resource)].id);
+        let longest = self.sites[found.site as usize].longest(&self.resources[usize::from(resource)].id);
         let lease = found.process.clock.at(self.now) + self.rules.drift.stretch(longest);
-        let ghost = found.reign.as_ref().map_or(Time::ZERO, |reign| reign.ghost_end);
+        let ghost = found.leadership.as_ref().map_or(Time::ZERO, |leadership| leadership.ghost_end);
         let over = lease.max(ghost).max(books.ghost_until) + TICK * 2;
         let seen = &mut self.oracle.seen[index];
         let cut = std::mem::replace(&mut seen.limit, limit) > limit;
@@ -391,7 +391,7 @@ impl Town {
 
     /// The node of a task has let end what has ended: of what was cut, too much was out for one lease at the longest.
     pub(crate) fn check_debts(&mut self, task: u32) {
-        let now = self.local(Party::Task(task));
+        let now = self.local(Actor::Task(task));
         for resource in 0..self.resources.len() as u16 {
             let owing = self.oracle.seen[self.oracle.at(task, resource)].owing;
             if owing.is_some_and(|owing| owing < now)

@@ -1,12 +1,12 @@
 //! What must be so once nothing goes wrong any more: everybody has its share, and nobody has anything to say.
 
-use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 use lessor_proto::Amount;
 use lessor_server::repository::{Kind, Legacy};
 
 use super::Violation;
 use crate::plan::{Keeps, Way};
-use crate::town::{Counts, Town};
+use crate::simulation::{Counts, Simulation};
 
 /// The share of a resource that a client should have, and the one that it has.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,9 +26,9 @@ pub struct Target {
 /// The most of the capacity that lies with the wrong clients because nodes tell demands on a grid (section 9.3).
 const GRID: f64 = 0.023;
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
+impl Simulation {
     /// The share of a resource that each client that lives should have, and the one that it has.
     #[must_use]
     pub fn targets(&self, resource: u16) -> Vec<Target> {
@@ -64,12 +64,12 @@ impl Town {
         found.way == Way::Legacy && held.any(denies)
     }
 
-    /// Every place is led, as all its tasks know, and everybody has what is due to it, up to what the grid blurs.
+    /// Every site is led, as all its tasks know, and everybody has what is due to it, up to what the grid blurs.
     ///
     /// # Errors
     /// When it is not, or somebody has not: rule 19 or 20.
     pub fn judge(&mut self) -> Result<(), Box<Violation>> {
-        (0..self.places.len() as u32).for_each(|place| self.judge_leader(place));
+        (0..self.sites.len() as u32).for_each(|site| self.judge_leader(site));
         for resource in 0..self.resources.len() as u16 {
             self.judge_one(resource);
         }
@@ -91,18 +91,18 @@ impl Town {
         self.look()
     }
 
-    fn judge_leader(&mut self, place: u32) {
-        if self.places[place as usize].keeps != Keeps::Etcd {
-            if self.acting(place) == 0 {
-                self.oracle.fail(19, || format!("nobody leads place {place}"));
+    fn judge_leader(&mut self, site: u32) {
+        if self.sites[site as usize].keeps != Keeps::Etcd {
+            if self.acting(site) == 0 {
+                self.oracle.fail(19, || format!("nobody leads site {site}"));
             }
             return;
         }
-        let head = self.places[place as usize].head.map(|task| self.tasks[task as usize].address.to_string());
-        let (acting, named) = (self.acting(place), self.named(place));
+        let head = self.sites[site as usize].head.map(|task| self.tasks[task as usize].address.to_string());
+        let (acting, named) = (self.acting(site), self.named(site));
         if acting != 1 || named.iter().any(|named| *named != head) {
             self.oracle
-                .fail(19, || format!("place {place} is led by {head:?}, {acting} act, {named:?} are named"));
+                .fail(19, || format!("site {site} is led by {head:?}, {acting} act, {named:?} are named"));
         }
     }
 
@@ -113,10 +113,10 @@ impl Town {
         let due: f64 = targets.iter().map(|target| target.due).sum();
         let had: f64 = targets.iter().map(|target| target.believed.as_f64()).sum();
         // A unit is the least that a gauge can be out by, a millionth a rate, at each holder.
-        let holders = (targets.len() + self.places.len()) as f64;
+        let holders = (targets.len() + self.sites.len()) as f64;
         let grain = if found.kind == Kind::Gauge { 1.0 } else { 2e-6 };
         let (name, policy) = (&found.id, found.policy);
-        let flat = self.places.len() == 1;
+        let flat = self.sites.len() == 1;
         let blur = match found.kind {
             _ if flat => 0.0,
             Kind::Rate => GRID * capacity,
@@ -140,7 +140,7 @@ impl Town {
         if found.kind == Kind::Gauge {
             return self.judge_units(resource, &targets);
         }
-        if !flat && found.policy != Policy::FairShare {
+        if !flat && found.policy != SharePolicy::FairShare {
             return;
         }
         let misplaced: f64 =

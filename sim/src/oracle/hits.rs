@@ -6,7 +6,7 @@ use lessor_server::repository::SmallLeases;
 
 use crate::program::bucket::{Bucket, brought};
 use crate::program::{BURST, Program};
-use crate::town::Town;
+use crate::simulation::Simulation;
 
 /// The hits of a rate that were let through.
 #[derive(Clone, Copy, Default, Debug)]
@@ -16,9 +16,9 @@ pub(super) struct Flow {
     most: u64,
 }
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
+impl Simulation {
     /// Checks that no more than the limit allows was let through when `hits` hits of a resource were, or were sent
     /// to those who asked for them. All together may save up what the limit brings in the burst, and a unit at each
     /// node. Where small leases save a unit up, each one has its own; where units are asked for, so has each holder
@@ -30,7 +30,7 @@ impl Town {
             return;
         }
         let saves = self.resources[index].small_leases == SmallLeases::Save;
-        let (mut units, mut twice) = (self.places.len() as u128, 0_u64);
+        let (mut units, mut twice) = (self.sites.len() as u128, 0_u64);
         for (holding, program) in self.holdings.iter().zip(&self.programs) {
             if holding.resource == resource {
                 let small = program.as_ref().and_then(Program::small_rate);

@@ -7,10 +7,10 @@ use lessor_server::node::ChildBook;
 use lessor_server::repository::Kind;
 
 use super::LINGERS;
-use crate::faults::Mischief;
+use crate::faults::Fault;
 use crate::plan::{Election, Way};
-use crate::process::Party;
-use crate::town::Town;
+use crate::process::Actor;
+use crate::simulation::Simulation;
 
 /// The kind of a resource, and what is used of it as which.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +57,11 @@ impl super::Oracle {
     }
 }
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
+impl Simulation {
     fn changes_kinds(&self) -> bool {
-        self.rules.faults.every(Mischief::Kind).is_some()
+        self.rules.faults.every(Fault::Kind).is_some()
     }
 
     /// Whether all who come to lead know what was out before, and of which kind.
@@ -71,9 +71,9 @@ impl Town {
 
     /// Whether a holder knows which kind it holds. Where kinds are changed clients of Doorman's go on with the number that they
     /// have, also of what has become a gauge.
-    pub(super) fn knows_kind(&self, party: Party) -> bool {
+    pub(super) fn knows_kind(&self, actor: Actor) -> bool {
         let is_legacy = |client: u32| self.clients[client as usize].way == Way::Legacy;
-        !self.changes_kinds() || !matches!(party, Party::Client(client) if is_legacy(client))
+        !self.changes_kinds() || !matches!(actor, Actor::Client(client) if is_legacy(client))
     }
 
     /// Whether what a holder shows is of the kind that it says. Where kinds are changed clients of Doorman's say none, and nodes

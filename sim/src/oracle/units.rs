@@ -7,7 +7,7 @@ use lessor_server::repository::{Kind, Rotate};
 
 use super::Violation;
 use super::calm::{Target, table};
-use crate::town::{News, Observer, Town};
+use crate::simulation::{News, Observer, Simulation};
 
 /// A part of a unit that is not missed.
 const NEARLY: f64 = 1e-6;
@@ -20,9 +20,9 @@ struct Served {
     clients: Vec<bool>,
 }
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
+impl Simulation {
     /// Whether units of some gauge go round, as there are fewer than are wanted.
     #[must_use]
     pub fn has_turns(&self) -> bool {
@@ -64,10 +64,10 @@ impl Town {
     }
 
     /// Checks that clients have the whole units that are due to them: all where there are enough for everybody, and
-    /// at one place those that need not go round.
+    /// at one site those that need not go round.
     pub(super) fn judge_units(&mut self, resource: u16, targets: &[Target]) {
         let short = self.is_short(resource, targets);
-        if short && self.places.len() > 1 {
+        if short && self.sites.len() > 1 {
             return;
         }
         let whole = |target: &Target| if short { (target.due + NEARLY).floor() } else { target.due };
@@ -88,19 +88,19 @@ impl Town {
     /// The longest time that a turn and the hand-over at its end take, on all levels together.
     fn longest_turn(&self, resource: u16) -> Duration {
         let quantum = self.resources[usize::from(resource)].quantum;
-        let of = |place: &crate::place::Place| {
-            let refresh = place.terms.refresh_interval;
+        let of = |site: &crate::site::Site| {
+            let refresh = site.terms.refresh_interval;
             quantum.unwrap_or(refresh) + refresh * 2 + Duration::from_secs(1)
         };
-        self.places.iter().map(of).max().unwrap_or_default() * self.levels()
+        self.sites.iter().map(of).max().unwrap_or_default() * self.levels()
     }
 
     fn levels(&self) -> u32 {
-        let depth = |place: u32| {
-            let above = std::iter::successors(Some(place), |&place| self.places[place as usize].parent);
+        let depth = |site: u32| {
+            let above = std::iter::successors(Some(site), |&site| self.sites[site as usize].parent);
             above.count() as u32
         };
-        (0..self.places.len() as u32).map(depth).max().unwrap_or(1)
+        (0..self.sites.len() as u32).map(depth).max().unwrap_or(1)
     }
 }
 

@@ -1,19 +1,19 @@
-//! Whether a plan can work: what would stop a process at its beginning is told before a town is built.
+//! Whether a plan can work: what would stop a process at its beginning is told before a simulation is built.
 
 use lessor_proto::Time;
 use lessor_server::election::{BadConfig, Candidate};
 use lessor_server::repository::BadTemplates;
 
-use super::{Election, PlacePlan, TownPlan};
-use crate::town::{Resource, repository};
+use super::{Election, SimulationPlan, SitePlan};
+use crate::simulation::{Resource, repository};
 
 /// Why a plan cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum BadPlan {
-    /// A place or a client refers to something that is not there, or that comes after it.
+    /// A site or a client refers to something that is not there, or that comes after it.
     #[error("{who:?} refers to {kind} {found}, wanted is one below {end}")]
     Reference {
-        /// The name of the place or of the client.
+        /// The name of the site or of the client.
         who: String,
         /// The kind of what it refers to.
         kind: &'static str,
@@ -22,41 +22,41 @@ pub enum BadPlan {
         /// The number of those that there are to refer to.
         end: usize,
     },
-    /// The tasks of a place could not stand for election.
-    #[error("place {place:?}: {problem}")]
+    /// The tasks of a site could not stand for election.
+    #[error("site {site:?}: {problem}")]
     Election {
-        /// The name of the place.
-        place: String,
+        /// The name of the site.
+        site: String,
         /// The problem with the election.
         problem: BadConfig,
     },
-    /// The templates of a place do not hold together.
-    #[error("place {place:?}: {problem}")]
+    /// The templates of a site do not hold together.
+    #[error("site {site:?}: {problem}")]
     Templates {
-        /// The name of the place.
-        place: String,
+        /// The name of the site.
+        site: String,
         /// The problem with the templates.
         problem: BadTemplates,
     },
 }
 
-// === impl TownPlan ===
+// === impl SimulationPlan ===
 
-impl TownPlan {
-    /// Whether all processes of the town can begin.
+impl SimulationPlan {
+    /// Whether all processes of the simulation can begin.
     ///
     /// # Errors
     /// The first thing that would stop one.
     pub fn check(&self) -> Result<(), BadPlan> {
         let resources: Vec<Resource> = self.resources.iter().map(Resource::new).collect();
-        for (index, place) in self.places.iter().enumerate() {
-            if let Some(parent) = place.parent {
-                reference(&place.name, "place", parent as usize, index)?;
+        for (index, site) in self.sites.iter().enumerate() {
+            if let Some(parent) = site.parent {
+                reference(&site.name, "site", parent as usize, index)?;
             }
-            self.check_place(place, &resources)?;
+            self.check_site(site, &resources)?;
         }
         for client in &self.clients {
-            reference(&client.name, "place", client.place as usize, self.places.len())?;
+            reference(&client.name, "site", client.site as usize, self.sites.len())?;
             for hold in &client.holds {
                 reference(&client.name, "resource", hold.resource.into(), resources.len())?;
             }
@@ -64,16 +64,16 @@ impl TownPlan {
         Ok(())
     }
 
-    fn check_place(&self, plan: &PlacePlan, resources: &[Resource]) -> Result<(), BadPlan> {
-        let place = plan.name.clone();
+    fn check_site(&self, plan: &SitePlan, resources: &[Resource]) -> Result<(), BadPlan> {
+        let site = plan.name.clone();
         if let Err(problem) = repository(resources, plan.terms, plan.terms.lease_length, self.fallback) {
-            return Err(BadPlan::Templates { place, problem });
+            return Err(BadPlan::Templates { site, problem });
         }
         let Election::Etcd(etcd) = self.election else { return Ok(()) };
         let config = etcd.candidate(&plan.name, "task:1", plan.authority, self.drift, 1);
         match Candidate::new(Time::ZERO, config) {
             Ok(_) => Ok(()),
-            Err(problem) => Err(BadPlan::Election { place, problem }),
+            Err(problem) => Err(BadPlan::Election { site, problem }),
         }
     }
 }

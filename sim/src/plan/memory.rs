@@ -2,13 +2,13 @@
 
 use super::{EtcdPlan, Link};
 
-/// The records that servers write when they are not elected, and whether places are given another way to
+/// The records that servers write when they are not elected, and whether sites are given another way to
 /// remember.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Memory {
     /// The disk on which servers that are alone have a state directory; absent: they write nothing down.
     pub disk: Option<DiskPlan>,
-    /// The etcd that places may be given; absent: they keep to the way in which they began.
+    /// The etcd that sites may be given; absent: they keep to the way in which they began.
     pub etcd: Option<EtcdPlan>,
 }
 
@@ -19,7 +19,7 @@ pub struct DiskPlan {
     pub write: Link,
 }
 
-/// The way in which a place remembers.
+/// The way in which a site remembers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Keeps {
     /// One server, which writes nothing down.

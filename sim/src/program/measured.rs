@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lessor_client::allowance::Allowance;
 use lessor_client::demand::haste::SOON;
-use lessor_client::demand::{Estimator, Options};
+use lessor_client::demand::{DemandOptions, Estimator};
 use lessor_client::limiter::Limiter;
 use lessor_proto::{Amount, Time};
 
@@ -45,7 +45,7 @@ impl Measured {
     pub(crate) fn new(now: Time, limiter: &Limiter) -> Measured {
         let knocked = Arc::new(Knocked::default());
         limiter.listen(now, Waker::from(knocked.clone()));
-        let demand = Estimator::new(Options::default()).with_claims(None);
+        let demand = Estimator::new(DemandOptions::default()).with_claims(None);
         Measured { demand, knocked, next_look: now, capacity: Amount::ZERO }
     }
 

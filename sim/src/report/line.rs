@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Run;
+use super::ReportRun;
 use crate::measure::{Figures, Recording};
 
 /// Everything that a run is judged by, as one object: shares as fractions of 1, times in seconds, capacities in units of
 /// capacity; null where a figure does not exist. What each figure is stands at [`Figures`].
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Line {
+pub struct ReportLine {
     /// `one` to `seven`.
     pub scenario: &'static str,
     /// The seed.
@@ -31,7 +31,7 @@ pub struct Line {
     pub below95_longest_s: Option<u64>,
     /// The time below 95 %, however short at a time.
     pub below95_exact_s: Option<f64>,
-    /// The longest time from a mishap until utilisation was good again.
+    /// The longest time from a fault until utilisation was good again.
     pub recovery_longest_s: Option<u64>,
     /// Mean allocation error once utilisation was good.
     pub allocation_error_conv: Option<f64>,
@@ -59,13 +59,13 @@ pub struct Line {
     pub wall_s: f64,
 }
 
-// === impl Line ===
+// === impl ReportLine ===
 
-impl Line {
+impl ReportLine {
     /// The line of a run that took `wall`.
     #[must_use]
-    pub fn new(run: &Run<'_>, recording: &Recording, figures: &Figures, wall: Duration) -> Line {
-        Line {
+    pub fn new(run: &ReportRun<'_>, recording: &Recording, figures: &Figures, wall: Duration) -> ReportLine {
+        ReportLine {
             scenario: run.scenario.name(),
             seed: run.seed,
             mode: run.mode.name(),
@@ -109,11 +109,11 @@ mod tests {
     #[test]
     fn a_figure_that_does_not_exist_is_null() {
         let plan = Scenario::One.plan();
-        let run = Run { scenario: Scenario::One, plan: &plan, seed: 7, mode: Mode::Poll };
+        let run = ReportRun { scenario: Scenario::One, plan: &plan, seed: 7, mode: Mode::Poll };
         let mut recorder = Recorder::new(500.0, 1, 10);
         recorder.event(0.0, &[500.0], &[250.0], &[500.0]);
         let recording = recorder.finish(Some(0xabc));
-        let json = Line::new(&run, &recording, &recording.figures(), Duration::from_millis(5)).json();
+        let json = ReportLine::new(&run, &recording, &recording.figures(), Duration::from_millis(5)).json();
         let begin = r#"{"scenario":"one","seed":7,"mode":"poll","capacity":500.0,"b_mean_conv":null,"b_mean_whole":0.5,"#;
         assert!(json.starts_with(begin), "{json}");
         assert!(json.ends_with(r#","trace_hash":"0000000000000abc","wall_s":0.005}"#), "{json}");

@@ -1,7 +1,7 @@
 //! A run as a picture: what every level of the tree wants, may give and has given, and what went wrong when.
 //!
 //! Wants grow to many times the capacity, so they have a panel and a scale of their own. All panels have the same time
-//! below them and the same mishaps behind them.
+//! below them and the same faults behind them.
 
 use kuva::backend::svg::SvgBackend;
 use kuva::plot::LinePlot;
@@ -11,7 +11,7 @@ use kuva::render::figure::{Figure, FigureLegendPosition};
 use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::plots::Plot;
 
-use super::Run;
+use super::ReportRun;
 use crate::measure::{Level, Mark, Recording};
 
 /// Of one quantity, all levels.
@@ -36,7 +36,7 @@ const ELECTION: &str = "#AA3377";
 const LIMIT: &str = "#000000";
 const WIDTH: f64 = 1400.0;
 const HEIGHT: f64 = 960.0;
-/// Around the axes of a panel, in pixels; the same for all, so that the same time is in the same place.
+/// Around the axes of a panel, in pixels; the same for all, so that the same time is in the same site.
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 20.0;
 const ABOVE: f64 = 40.0;
@@ -51,7 +51,7 @@ const NAME: f64 = 0.06;
 
 /// The run as an SVG image.
 #[must_use]
-pub fn svg(run: &Run<'_>, recording: &Recording) -> String {
+pub fn svg(run: &ReportRun<'_>, recording: &Recording) -> String {
     let (plots, layouts) =
         PANELS.iter().enumerate().map(|(row, panel)| draw(panel, row, run, recording)).unzip();
     let title = format!("Scenario {}, seed {}, mode {}", run.scenario, run.seed, run.mode);
@@ -67,7 +67,7 @@ pub fn svg(run: &Run<'_>, recording: &Recording) -> String {
     SvgBackend::new().render_scene(&scene)
 }
 
-fn draw(panel: &Panel, row: usize, run: &Run<'_>, recording: &Recording) -> (Vec<Plot>, Layout) {
+fn draw(panel: &Panel, row: usize, run: &ReportRun<'_>, recording: &Recording) -> (Vec<Plot>, Layout) {
     let lines = levels(run).map(|(index, name, colour)| {
         let points = series(recording, index, panel.quantity);
         let line = LinePlot::new().with_data(points).with_color(colour).with_legend(name);
@@ -99,11 +99,11 @@ fn scale(highest: f64) -> (f64, f64) {
     ((highest * 1.12 / step).ceil() * step, step)
 }
 
-/// Puts the mishaps and the capacity behind the lines; the first panel names them.
-fn behind(mut layout: Layout, row: usize, run: &Run<'_>, recording: &Recording) -> Layout {
+/// Puts the faults and the capacity behind the lines; the first panel names them.
+fn behind(mut layout: Layout, row: usize, run: &ReportRun<'_>, recording: &Recording) -> Layout {
     let end = recording.seconds.len() as u64;
     let mut names = if row == 0 { names(run, recording) } else { Vec::new() }.into_iter().peekable();
-    for (index, mark) in recording.mishaps.iter().enumerate() {
+    for (index, mark) in recording.faults.iter().enumerate() {
         let at = mark.at_seconds as f64;
         let (colour, dashes) = match mark.kind.as_str() {
             "spike" => (SPIKE, "2 3"),
@@ -112,7 +112,7 @@ fn behind(mut layout: Layout, row: usize, run: &Run<'_>, recording: &Recording) 
             _ => continue,
         };
         if mark.kind == "lose" {
-            let until = restored(&recording.mishaps[index..], &mark.target).unwrap_or(end) as f64;
+            let until = restored(&recording.faults[index..], &mark.target).unwrap_or(end) as f64;
             let region = ShadedRegion::vertical(at, until).with_color(LOSS).with_opacity(0.16);
             layout = layout.with_shaded_region(region);
         }
@@ -126,12 +126,12 @@ fn behind(mut layout: Layout, row: usize, run: &Run<'_>, recording: &Recording) 
     layout.with_reference_line(limit.with_dasharray("8 4"))
 }
 
-/// Positions and names of mishaps: those of one second together, and none where another one still stands.
-fn names(run: &Run<'_>, recording: &Recording) -> Vec<(usize, String)> {
-    let (all, mishaps) = (recording.mishaps.len() <= NAMED, recording.mishaps.iter().enumerate());
+/// Positions and names of faults: those of one second together, and none where another one still stands.
+fn names(run: &ReportRun<'_>, recording: &Recording) -> Vec<(usize, String)> {
+    let (all, faults) = (recording.faults.len() <= NAMED, recording.faults.iter().enumerate());
     let mut names: Vec<(usize, String)> = Vec::new();
-    for (index, mark) in mishaps.filter(|(_, mark)| mark.kind != "restore" && (all || is_wide(run, mark))) {
-        let since = |of: usize| mark.at_seconds - recording.mishaps[of].at_seconds;
+    for (index, mark) in faults.filter(|(_, mark)| mark.kind != "restore" && (all || is_wide(run, mark))) {
+        let since = |of: usize| mark.at_seconds - recording.faults[of].at_seconds;
         match names.last_mut() {
             Some((of, name)) if since(*of) == 0 => name.push_str(&format!(", {}", mark.target)),
             Some((of, _)) if (since(*of) as f64) < NAME * recording.seconds.len() as f64 => {}
@@ -142,26 +142,26 @@ fn names(run: &Run<'_>, recording: &Recording) -> Vec<(usize, String)> {
 }
 
 /// Whether a master is lost or changed that has other servers below it.
-fn is_wide(run: &Run<'_>, mark: &Mark) -> bool {
+fn is_wide(run: &ReportRun<'_>, mark: &Mark) -> bool {
     let jobs = &run.plan.jobs;
     let above = jobs.iter().filter_map(|job| job.parent);
     above.map(|parent| &jobs[parent].name).any(|name| *name == mark.target)
 }
 
 /// When `target` has a master again.
-fn restored(mishaps: &[Mark], target: &str) -> Option<u64> {
-    let mut back = mishaps.iter().filter(|mark| mark.target == target);
+fn restored(faults: &[Mark], target: &str) -> Option<u64> {
+    let mut back = faults.iter().filter(|mark| mark.target == target);
     back.find(|mark| mark.kind == "restore" || mark.kind == "elect").map(|mark| mark.at_seconds)
 }
 
 /// Position, name and colour of every level, from the root down to the clients, so that those are drawn on top.
-fn levels(run: &Run<'_>) -> impl DoubleEndedIterator<Item = (usize, &'static str, &'static str)> {
+fn levels(run: &ReportRun<'_>) -> impl DoubleEndedIterator<Item = (usize, &'static str, &'static str)> {
     let names = run.plan.level_names();
     let colour = move |index: usize| COLOURS[(names.len() - 1 - index).min(COLOURS.len() - 1)];
     names.iter().enumerate().map(move |(index, name)| (index, *name, colour(index)))
 }
 
-fn legend(run: &Run<'_>, recording: &Recording) -> Vec<LegendEntry> {
+fn legend(run: &ReportRun<'_>, recording: &Recording) -> Vec<LegendEntry> {
     let entry = |label: String, color: &str, shape, dashes: Option<&str>| LegendEntry {
         label,
         color: color.to_owned(),
@@ -177,7 +177,7 @@ fn legend(run: &Run<'_>, recording: &Recording) -> Vec<LegendEntry> {
         ("elect", "other master", ELECTION, LegendShape::Line, Some("6 3")),
         ("spike", "spike of wants", SPIKE, LegendShape::Line, Some("2 3")),
     ] {
-        if recording.mishaps.iter().any(|mark| mark.kind == kind) {
+        if recording.faults.iter().any(|mark| mark.kind == kind) {
             entries.push(entry(label.to_owned(), colour, shape, dashes));
         }
     }
@@ -213,7 +213,7 @@ mod tests {
     fn the_picture_says_what_it_shows() {
         let workload = Workload::draw(Scenario::Six, 4);
         let recording = run_mode(&workload, Mode::Doorman).unwrap();
-        let run = Run { scenario: Scenario::Six, plan: &workload.plan, seed: 4, mode: Mode::Doorman };
+        let run = ReportRun { scenario: Scenario::Six, plan: &workload.plan, seed: 4, mode: Mode::Doorman };
         let svg = svg(&run, &recording);
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"), "{} bytes", svg.len());
         for words in
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn names_do_not_stand_on_each_other() {
         let plan = Scenario::Seven.plan();
-        let run = Run { scenario: Scenario::Seven, plan: &plan, seed: 4, mode: Mode::Doorman };
+        let run = ReportRun { scenario: Scenario::Seven, plan: &plan, seed: 4, mode: Mode::Doorman };
         let mut recorder = Recorder::new(1.0, 1, 300);
         for (at, kind, target) in [
             (10, "lose", "root"),
@@ -236,7 +236,7 @@ mod tests {
             (15, "elect", "dc:1:1"),
             (60, "lose", "region:1"),
         ] {
-            recorder.mishap(at, kind, target);
+            recorder.fault(at, kind, target);
         }
         let found = names(&run, &recorder.finish(None));
         assert_eq!(found, [(0, "root, client:1:1:1".to_owned()), (4, "region:1".to_owned())]);

@@ -1,4 +1,4 @@
-//! A workload, played by our nodes and sessions in the town.
+//! A workload, played by our nodes and sessions in the simulation.
 //!
 //! Over streams a message takes 50 ms a hop, as for the ceilings that the scenarios name, and leases last two minutes: a
 //! lease can be recalled at any time, so its length need only be more than the longest time for which a job has no master.
@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 use lessor_client::session::Transport;
 use lessor_proto::{Drift, Time};
 use lessor_server::node::Claims;
@@ -18,15 +18,15 @@ use lessor_server::node::Claims;
 use super::Mode;
 use lessor_client::holding::Fallback;
 
-use crate::faults::Faults;
+use crate::faults::FaultPlan;
 use crate::measure::{Level, Recorder, Recording};
 use crate::oracle::Violation;
 use crate::plan::{
-    ClientPlan, Election, EtcdPlan, Hold, Link, Manners, Memory, PlacePlan, ResourcePlan, Terms, TownPlan,
-    Watch, Way,
+    ClientPlan, Election, EtcdPlan, Hold, Link, Memory, ResourcePlan, Scrutiny, Settings, SimulationPlan,
+    SitePlan, Terms, Way,
 };
-use crate::town::{News, Observer, Town};
-use crate::workload::{Mishap, MishapEvent, Workload};
+use crate::simulation::{News, Observer, Simulation};
+use crate::workload::{FaultEvent, ScheduledFault, Workload};
 
 /// The only resource.
 const RESOURCE: u16 = 0;
@@ -41,7 +41,7 @@ const PROLOGUE: Duration = Duration::from_secs(2);
 /// The run, second by second.
 struct Stage<'a> {
     workload: &'a Workload,
-    town: Town,
+    sim: Simulation,
     audience: Audience,
     calls: u64,
 }
@@ -60,7 +60,7 @@ pub(super) fn run(workload: &Workload, mode: Mode) -> Result<Recording, Box<Viol
     let clients = plan.clients.len();
     let mut stage = Stage {
         workload,
-        town: Town::new(workload.seed, &town(workload, mode)),
+        sim: Simulation::new(workload.seed, &sim(workload, mode)),
         audience: Audience {
             recorder: Recorder::new(plan.capacity, clients, plan.seconds),
             wants: vec![0.0; clients],
@@ -69,15 +69,15 @@ pub(super) fn run(workload: &Workload, mode: Mode) -> Result<Recording, Box<Viol
         },
         calls: 0,
     };
-    stage.town.run_until(Time::ZERO + PROLOGUE)?;
+    stage.sim.run_until(Time::ZERO + PROLOGUE)?;
     for second in 0..=plan.seconds {
         stage.begin_second(second);
-        // Up to the last moment of the second: what happens at the beginning of the next comes after its mishaps.
+        // Up to the last moment of the second: what happens at the beginning of the next comes after its faults.
         let end = PROLOGUE + Duration::from_secs(second + 1) - Duration::from_nanos(1);
-        stage.town.run_until_heard(Time::ZERO + end, &mut stage.audience)?;
+        stage.sim.run_until_heard(Time::ZERO + end, &mut stage.audience)?;
         stage.count_calls(second);
     }
-    Ok(stage.audience.recorder.finish(Some(stage.town.hash())))
+    Ok(stage.audience.recorder.finish(Some(stage.sim.hash())))
 }
 
 // === impl Stage ===
@@ -86,15 +86,15 @@ impl Stage<'_> {
     /// Mishaps, then wants, then the sample.
     fn begin_second(&mut self, second: u64) {
         let workload = self.workload;
-        for &Mishap { event, .. } in workload.mishaps_at(second) {
-            self.audience.recorder.mishap(second, event.kind(), event.target(&workload.plan));
+        for &ScheduledFault { event, .. } in workload.faults_at(second) {
+            self.audience.recorder.fault(second, event.kind(), event.target(&workload.plan));
             match event {
-                MishapEvent::Lose { job } => {
-                    self.town.close(job as u32);
+                FaultEvent::Lose { job } => {
+                    self.sim.close(job as u32);
                 }
-                MishapEvent::Restore { job } => self.town.open(job as u32),
-                MishapEvent::Elect { job } => self.elect(job as u32),
-                MishapEvent::Spike { .. } | MishapEvent::NoElect { .. } => {}
+                FaultEvent::Restore { job } => self.sim.open(job as u32),
+                FaultEvent::Elect { job } => self.elect(job as u32),
+                FaultEvent::Spike { .. } | FaultEvent::NoElect { .. } => {}
             }
         }
         self.set_wants(second);
@@ -105,8 +105,8 @@ impl Stage<'_> {
 
     /// A job elects another of its tasks: somebody deletes the key of the one that leads. One that is lost begins anew.
     fn elect(&mut self, job: u32) {
-        self.town.open(job);
-        self.town.depose(job);
+        self.sim.open(job);
+        self.sim.depose(job);
     }
 
     fn set_wants(&mut self, second: u64) {
@@ -116,7 +116,7 @@ impl Stage<'_> {
         }
         for (client, &wanted) in wants.iter().enumerate() {
             if self.audience.wants[client].to_bits() != wanted.to_bits() || second == 0 {
-                self.town.set_wants(client as u32, wanted);
+                self.sim.set_wants(client as u32, wanted);
             }
         }
         self.audience.wants = wants.to_vec();
@@ -124,7 +124,7 @@ impl Stage<'_> {
     }
 
     fn count_calls(&mut self, second: u64) {
-        let calls = self.town.counts().calls();
+        let calls = self.sim.counts().calls();
         for _ in self.calls..calls {
             self.audience.recorder.call(second as f64);
         }
@@ -134,9 +134,9 @@ impl Stage<'_> {
     fn levels(&self) -> Vec<Level> {
         let plan = &self.workload.plan;
         let mut levels = vec![Level::default(); plan.depth() + 1];
-        for (job, place) in plan.jobs.iter().zip(0..) {
+        for (job, site) in plan.jobs.iter().zip(0..) {
             let level = &mut levels[job.level];
-            if let Some(books) = self.town.books(place, RESOURCE) {
+            if let Some(books) = self.sim.books(site, RESOURCE) {
                 level.wants += books.children.iter().map(|child| child.wants).sum::<f64>();
                 level.has += books.total as f64 / 1e6;
                 level.capacity += books.limit.map_or(0.0, lessor_proto::Amount::as_f64);
@@ -166,47 +166,47 @@ impl Observer for Audience {
 /// The share that each client should hold: the exact max-min share.
 fn fair_shares(wants: &[f64], capacity: f64) -> Vec<f64> {
     let demand = |&wants: &f64| Demand { priority: 0, weight: 1, wants };
-    let mut shares = Shares::new(Policy::FairShare, capacity);
+    let mut shares = Shares::new(SharePolicy::FairShare, capacity);
     wants.iter().for_each(|wants| shares.insert(&demand(wants)));
     wants.iter().map(|wants| shares.share(&demand(wants))).collect()
 }
 
-/// The town of a workload.
-fn town(workload: &Workload, mode: Mode) -> TownPlan {
+/// The simulation of a workload.
+fn sim(workload: &Workload, mode: Mode) -> SimulationPlan {
     let plan = &workload.plan;
     let streaming = mode == Mode::Stream;
     let link = Link::fixed(if streaming { HOP } else { Duration::ZERO });
-    let places = plan.jobs.iter().map(|job| PlacePlan {
+    let sites = plan.jobs.iter().map(|job| SitePlan {
         tasks: plan.tasks_per_job as u8,
         link,
         transport: if streaming { Transport::Stream } else { Transport::Poll },
         terms: Terms { lease_length: LEASE, refresh_interval: Duration::from_secs(8 >> job.level) },
-        ..PlacePlan::new(job.name.clone(), job.parent.map(|parent| parent as u32))
+        ..SitePlan::new(job.name.clone(), job.parent.map(|parent| parent as u32))
     });
     let clients = plan.clients.iter().map(|client| ClientPlan {
         name: client.name.clone(),
-        place: client.job as u32,
+        site: client.job as u32,
         link,
         way: if streaming { Way::Stream } else { Way::Poll },
         holds: vec![Hold::new(RESOURCE, 0.0)],
     });
-    TownPlan {
+    SimulationPlan {
         namesakes: false,
         memory: Memory::default(),
         fallback: Fallback::Pessimistic,
         editions: false,
-        places: places.collect(),
+        sites: sites.collect(),
         clients: clients.collect(),
         resources: vec![ResourcePlan::rate("capacity", plan.capacity)],
         drift: Drift::DEFAULT,
         odd_clocks: false,
-        manners: Manners {
+        settings: Settings {
             eager: streaming,
             spacing: Duration::from_secs(if streaming { 1 } else { 2 }),
-            ..Manners::default()
+            ..Settings::default()
         },
-        faults: Faults::none(),
-        watch: Watch::Close,
+        faults: FaultPlan::none(),
+        watch: Scrutiny::Close,
         tokens: true,
         claims: Claims::Freed,
         election: Election::Etcd(EtcdPlan::default()),

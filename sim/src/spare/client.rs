@@ -6,26 +6,26 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use lessor_client::demand::haste::SOON;
-use lessor_client::demand::{Estimator, Options};
+use lessor_client::demand::{DemandOptions, Estimator};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{Action, Session, SessionConfig, Transport};
 use lessor_proto::message::Down;
 use lessor_proto::{Amount, ClientId, Time};
 
-use super::{Run, resource};
-use crate::dice::Dice;
+use super::{SpareRun, resource};
+use crate::rng::Rng;
 
 /// The interval at which it looks at its demand.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A client.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct SpareClient {
     session: Session,
     demand: Estimator,
     limiter: Limiter,
-    knocked: Arc<Knocked>,
+    knocked: Arc<KnockFlag>,
     next_look: Time,
     /// The amount that it may use.
     pub(super) capacity: Amount,
@@ -34,29 +34,29 @@ pub(super) struct Client {
 }
 
 #[derive(Debug, Default)]
-struct Knocked(AtomicBool);
+struct KnockFlag(AtomicBool);
 
-impl Wake for Knocked {
+impl Wake for KnockFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-// === impl Client ===
+// === impl SpareClient ===
 
-impl Client {
-    pub(super) fn new(run: &Run, number: usize, dice: &mut Dice) -> Client {
+impl SpareClient {
+    pub(super) fn new(run: &SpareRun, number: usize, rng: &mut Rng) -> SpareClient {
         let name = ClientId::new(format!("web-{number}"), 256).expect("a name");
-        let config = SessionConfig::new(name, dice.number(), vec![Arc::from("root:1")]);
+        let config = SessionConfig::new(name, rng.number(), vec![Arc::from("root:1")]);
         let mut session = Session::new(SessionConfig { transport: Transport::Stream, ..config });
-        let demand = Estimator::new(Options::default()).with_claims(Some(run.burst));
-        let (limiter, knocked) = (Limiter::new(run.burst), Arc::new(Knocked::default()));
+        let demand = Estimator::new(DemandOptions::default()).with_claims(Some(run.burst));
+        let (limiter, knocked) = (Limiter::new(run.burst), Arc::new(KnockFlag::default()));
         limiter.listen(Time::ZERO, Waker::from(knocked.clone()));
         session.add(Time::ZERO, resource(), HoldingConfig::new(Kind::Rate, demand.wants().as_f64(), 0));
         session.set_peak(Time::ZERO, &resource(), demand.peak().map(Amount::as_f64));
         // They do not all look at the same moment.
-        let next_look = Time::ZERO + dice.time(Duration::ZERO, LOOK);
-        Client { session, demand, limiter, knocked, next_look, capacity: Amount::ZERO, due: None }
+        let next_look = Time::ZERO + rng.time(Duration::ZERO, LOOK);
+        SpareClient { session, demand, limiter, knocked, next_look, capacity: Amount::ZERO, due: None }
     }
 
     /// A request. Returns whether it is granted, and whether there is something to do at once.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use super::{BEGIN, Run};
-use crate::dice::Dice;
+use super::{BEGIN, SpareRun};
+use crate::rng::Rng;
 
 /// A pattern of requests. Rates hold for a while and then change; while they hold, requests come at random.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Traffic {
+pub enum SpareTraffic {
     /// 60 % of the capacity, evenly.
     Poisson,
     /// Each client is busy for two seconds of twenty on average, by a heavy-tailed law, and has been so for ever; 60 % in all,
@@ -26,7 +26,7 @@ pub enum Traffic {
 
 /// The rate of one client.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
+pub(super) struct TrafficStretch {
     /// Requests a second.
     rate: f64,
     until: Time,
@@ -44,94 +44,103 @@ const HOT: u64 = 5;
 const STEPS: u64 = 120;
 const STEP: Duration = Duration::from_millis(500);
 
-// === impl Traffic ===
+// === impl SpareTraffic ===
 
-impl Traffic {
+impl SpareTraffic {
     /// All of them, in the order of the table.
-    pub const ALL: [Traffic; 5] =
-        [Traffic::Poisson, Traffic::OnOff, Traffic::Diurnal, Traffic::Hot, Traffic::Wake];
+    pub const ALL: [SpareTraffic; 5] = [
+        SpareTraffic::Poisson,
+        SpareTraffic::OnOff,
+        SpareTraffic::Diurnal,
+        SpareTraffic::Hot,
+        SpareTraffic::Wake,
+    ];
 
     /// When requests begin to count.
     pub(super) fn counts_from(self) -> Time {
         match self {
-            Traffic::Wake => Time::ZERO + ASLEEP,
+            SpareTraffic::Wake => Time::ZERO + ASLEEP,
             _ => Time::ZERO + BEGIN,
         }
     }
 
     /// The stretch with which a client begins.
-    pub(super) fn begin(self) -> Stretch {
-        Stretch { rate: 0.0, until: Time::ZERO, is_on: true }
+    pub(super) fn begin(self) -> TrafficStretch {
+        TrafficStretch { rate: 0.0, until: Time::ZERO, is_on: true }
     }
 
     /// The next stretch of a client, after `before`, which is over.
-    fn next(self, run: &Run, client: usize, before: Stretch, dice: &mut Dice) -> Stretch {
+    fn next(self, run: &SpareRun, client: usize, before: TrafficStretch, rng: &mut Rng) -> TrafficStretch {
         let (capacity, count) = (run.capacity as f64, run.clients as f64);
         let from = before.until;
         match self {
-            Traffic::Poisson => Stretch { rate: 0.6 * capacity / count, until: Time::MAX, is_on: true },
-            Traffic::OnOff => {
+            SpareTraffic::Poisson => {
+                TrafficStretch { rate: 0.6 * capacity / count, until: Time::MAX, is_on: true }
+            }
+            SpareTraffic::OnOff => {
                 let is_first = from == Time::ZERO;
-                let is_on = if is_first { dice.fraction() < BUSY } else { !before.is_on };
+                let is_on = if is_first { rng.fraction() < BUSY } else { !before.is_on };
                 let load = if run.clients <= 10 { 0.5 } else { 0.6 };
                 let rate = if is_on { load * capacity / count / BUSY } else { 0.0 };
                 let mean = TURN * if is_on { BUSY } else { 1.0 - BUSY };
-                let lasts = if is_first { rest_of_pareto(mean, dice) } else { pareto(mean, dice) };
-                Stretch { rate, until: from + lasts, is_on }
+                let lasts = if is_first { rest_of_pareto(mean, rng) } else { pareto(mean, rng) };
+                TrafficStretch { rate, until: from + lasts, is_on }
             }
-            Traffic::Diurnal => {
+            SpareTraffic::Diurnal => {
                 let phase = (client as u64 * STEPS / run.clients as u64) + steps(from);
                 let wave = phase.rem_euclid(STEPS) as f64 / STEPS as f64;
                 // Up and down in straight lines.
                 let height = 1.0 - 4.0 * (wave - 0.5).abs();
                 let rate = 0.6 * capacity / count * (1.0 + 0.9 * height);
-                Stretch { rate, until: from + STEP, is_on: true }
+                TrafficStretch { rate, until: from + STEP, is_on: true }
             }
-            Traffic::Hot => {
+            SpareTraffic::Hot => {
                 let turn = from.as_nanos() / (HOT * 1_000_000_000);
                 let is_hot = turn % 2 == 1 && (turn / 2) as usize % run.clients == client;
                 let others = 0.3 * capacity / (count - 1.0).max(1.0);
                 let rate = if is_hot { 0.6 * capacity } else { others };
-                Stretch { rate, until: from + Duration::from_secs(HOT), is_on: is_hot }
+                TrafficStretch { rate, until: from + Duration::from_secs(HOT), is_on: is_hot }
             }
-            Traffic::Wake if from == Time::ZERO => {
-                Stretch { rate: 0.0, until: Time::ZERO + ASLEEP, is_on: false }
+            SpareTraffic::Wake if from == Time::ZERO => {
+                TrafficStretch { rate: 0.0, until: Time::ZERO + ASLEEP, is_on: false }
             }
-            Traffic::Wake => Stretch { rate: 0.95 * capacity / count, until: Time::MAX, is_on: true },
+            SpareTraffic::Wake => {
+                TrafficStretch { rate: 0.95 * capacity / count, until: Time::MAX, is_on: true }
+            }
         }
     }
 
     /// When the next request comes to a client after `now`, before `end`.
     pub(super) fn request(
         self,
-        run: &Run,
+        run: &SpareRun,
         client: usize,
-        stretch: &mut Stretch,
+        stretch: &mut TrafficStretch,
         (mut now, end): (Time, Time),
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Option<Time> {
         while now < end {
             if stretch.rate > 0.0 {
-                let at = now + dice.exponential(Duration::from_secs_f64(1.0 / stretch.rate));
+                let at = now + rng.exponential(Duration::from_secs_f64(1.0 / stretch.rate));
                 if at < stretch.until {
                     return (at < end).then_some(at);
                 }
             }
             now = stretch.until;
-            *stretch = self.next(run, client, *stretch, dice);
+            *stretch = self.next(run, client, *stretch, rng);
         }
         None
     }
 }
 
-impl fmt::Display for Traffic {
+impl fmt::Display for SpareTraffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Traffic::Poisson => "poisson",
-            Traffic::OnOff => "on/off",
-            Traffic::Diurnal => "diurnal",
-            Traffic::Hot => "hot",
-            Traffic::Wake => "wake",
+            SpareTraffic::Poisson => "poisson",
+            SpareTraffic::OnOff => "on/off",
+            SpareTraffic::Diurnal => "diurnal",
+            SpareTraffic::Hot => "hot",
+            SpareTraffic::Wake => "wake",
         })
     }
 }
@@ -141,15 +150,15 @@ fn steps(time: Time) -> u64 {
 }
 
 /// A time with a heavy tail, of exponent 1.5, that is `mean` seconds on average.
-fn pareto(mean: f64, dice: &mut Dice) -> Duration {
-    let chance = 1.0 - dice.fraction();
+fn pareto(mean: f64, rng: &mut Rng) -> Duration {
+    let chance = 1.0 - rng.fraction();
     seconds(mean / 3.0 / cube_root(chance * chance))
 }
 
 /// The rest of such a time at a moment that lies anywhere in it. The rest is less than the least such time, a
 /// third of the mean, one time in three, and above has the exponent 0.5.
-fn rest_of_pareto(mean: f64, dice: &mut Dice) -> Duration {
-    let chance = 1.0 - dice.fraction();
+fn rest_of_pareto(mean: f64, rng: &mut Rng) -> Duration {
+    let chance = 1.0 - rng.fraction();
     let tail = 2.0 / 3.0 / chance;
     seconds(if tail < 1.0 { mean * (1.0 - chance) } else { mean / 3.0 * tail * tail })
 }
@@ -184,9 +193,8 @@ mod tests {
     fn a_rest_is_what_is_left_of_a_time() {
         // Of as many clients as are busy, one time in three less than a third of the mean is left, and half the time more
         // than 16 ninths of that.
-        let mut dice = Dice::new(1);
-        let mut rests: Vec<f64> =
-            (0..100_000).map(|_| rest_of_pareto(3.0, &mut dice).as_secs_f64()).collect();
+        let mut rng = Rng::new(1);
+        let mut rests: Vec<f64> = (0..100_000).map(|_| rest_of_pareto(3.0, &mut rng).as_secs_f64()).collect();
         rests.sort_by(f64::total_cmp);
         assert!((rests[33_333] - 1.0).abs() < 0.02, "{}", rests[33_333]);
         assert!((rests[50_000] - 16.0 / 9.0).abs() < 0.04, "{}", rests[50_000]);
@@ -194,14 +202,14 @@ mod tests {
 
     #[test]
     fn each_pattern_has_its_load() {
-        for (traffic, load) in Traffic::ALL.into_iter().zip([0.6, 0.6, 0.6, 0.6, 0.95]) {
-            let (run, mut dice) = (Run::of(100, traffic), Dice::new(1));
+        for (traffic, load) in SpareTraffic::ALL.into_iter().zip([0.6, 0.6, 0.6, 0.6, 0.95]) {
+            let (run, mut rng) = (SpareRun::of(100, traffic), Rng::new(1));
             let end = Time::ZERO + Duration::from_secs(110);
             let begin = traffic.counts_from();
             let mut count = 0;
             for client in 0..run.clients {
                 let (mut stretch, mut now) = (traffic.begin(), Time::ZERO);
-                while let Some(at) = traffic.request(&run, client, &mut stretch, (now, end), &mut dice) {
+                while let Some(at) = traffic.request(&run, client, &mut stretch, (now, end), &mut rng) {
                     now = at;
                     count += u64::from(at >= begin);
                 }

@@ -6,21 +6,21 @@ use lessor_client::limiter::{Allowance, Limiter};
 use lessor_proto::message::{Down, Up};
 use lessor_proto::{Amount, Time};
 
-use super::client::Client;
-use super::site::{Holder, Sent, Site, upwards};
-use super::traffic::Stretch;
-use super::{Report, Run, SAID_AGAIN};
-use crate::agenda::Agenda;
-use crate::dice::Dice;
+use super::client::SpareClient;
+use super::node::{Holder, SpareMessage, SpareNode, upwards};
+use super::traffic::TrafficStretch;
+use super::{SAID_AGAIN, SpareReport, SpareRun};
+use crate::event_queue::EventQueue;
+use crate::rng::Rng;
 
 /// Something that happens.
 #[derive(Debug)]
-enum Event {
+enum SpareEvent {
     Request(usize),
     /// Something is due at a client.
     Client(usize),
     /// Something is due at a server.
-    Site(usize),
+    Node(usize),
     /// Something comes from a holder to the server above it.
     Up {
         holder: Holder,
@@ -35,93 +35,95 @@ enum Event {
     },
 }
 
-/// The place of the root among the servers.
+/// The site of the root among the servers.
 const ROOT: usize = 0;
 
-pub(super) struct World {
-    run: Run,
+pub(super) struct SpareWorld {
+    run: SpareRun,
     now: Time,
     end: Time,
-    agenda: Agenda<Event>,
-    dice: Dice,
+    queue: EventQueue<SpareEvent>,
+    rng: Rng,
     /// Those of the traffic, so that it is the same whatever the network does.
-    traffic_dice: Dice,
+    traffic_rng: Rng,
     /// The root, and the leaves.
-    sites: Vec<Site>,
-    clients: Vec<Client>,
-    stretches: Vec<Stretch>,
+    nodes: Vec<SpareNode>,
+    clients: Vec<SpareClient>,
+    stretches: Vec<TrafficStretch>,
     /// Nothing overtakes what was sent before it, up and down, of each holder.
     clear: Vec<[Time; 2]>,
     /// One limiter of all of it.
     one: Limiter,
     /// The sum of what all clients believe they may use, in millionths.
     believed: u128,
-    report: Report,
+    report: SpareReport,
 }
 
-// === impl World ===
+// === impl SpareWorld ===
 
-impl World {
-    pub(super) fn new(run: Run, seed: u64) -> World {
-        let mut dice = Dice::new(seed);
-        let traffic_dice = Dice::new(dice.number());
-        let clients: Vec<Client> =
-            (0..run.clients).map(|number| Client::new(&run, number, &mut dice)).collect();
+impl SpareWorld {
+    pub(super) fn new(run: SpareRun, seed: u64) -> SpareWorld {
+        let mut rng = Rng::new(seed);
+        let traffic_rng = Rng::new(rng.number());
+        let clients: Vec<SpareClient> =
+            (0..run.clients).map(|number| SpareClient::new(&run, number, &mut rng)).collect();
         let one = Limiter::new(run.burst);
         one.allow(Time::ZERO, Allowance::forever(Amount::from_units(run.capacity)));
         let end = run.traffic.counts_from() + Duration::from_secs(run.seconds);
-        let leaves = (0..run.leaves).map(|number| Site::leaf(&run, number));
-        let mut world = World {
+        let leaves = (0..run.leaves).map(|number| SpareNode::leaf(&run, number));
+        let mut world = SpareWorld {
             now: Time::ZERO,
             end,
-            agenda: Agenda::small(),
-            sites: std::iter::once(Site::root(&run)).chain(leaves).collect(),
+            queue: EventQueue::small(),
+            nodes: std::iter::once(SpareNode::root(&run)).chain(leaves).collect(),
             stretches: vec![run.traffic.begin(); run.clients],
             clear: vec![[Time::ZERO; 2]; run.clients + run.leaves],
             run,
-            dice,
-            traffic_dice,
+            rng,
+            traffic_rng,
             clients,
             one,
             believed: 0,
-            report: Report::default(),
+            report: SpareReport::default(),
         };
         for client in 0..run.clients {
             // They do not all begin at one moment.
-            let at = Time::ZERO + world.dice.time(Duration::ZERO, Duration::from_secs(1));
-            world.agenda.put(at, Event::Client(client));
+            let at = Time::ZERO + world.rng.time(Duration::ZERO, Duration::from_secs(1));
+            world.queue.put(at, SpareEvent::Client(client));
             world.expect_request(client);
         }
         world
     }
 
-    pub(super) fn play(mut self) -> Report {
-        while let Some((at, event)) = self.agenda.pop(self.end) {
+    pub(super) fn play(mut self) -> SpareReport {
+        while let Some((at, event)) = self.queue.pop(self.end) {
             self.now = at;
             self.happen(event);
         }
         self.report
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: SpareEvent) {
         match event {
-            Event::Request(client) => self.request(client),
-            Event::Client(client) => {
+            SpareEvent::Request(client) => self.request(client),
+            SpareEvent::Client(client) => {
                 self.clients[client].due = None;
                 self.attend(client);
             }
-            Event::Site(site) => {
-                self.sites[site].due = None;
-                self.serve(site);
+            SpareEvent::Node(node) => {
+                self.nodes[node].due = None;
+                self.serve(node);
             }
-            Event::Up { holder, stream, up } => {
-                let site = self.above(holder);
-                if !self.sites[site].take_up(self.now, holder, stream, *up) {
+            SpareEvent::Up { holder, stream, up } => {
+                let node = self.above(holder);
+                if !self.nodes[node].take_up(self.now, holder, stream, *up) {
                     self.deliver(holder, stream, None);
                 }
-                self.serve(site);
+                self.serve(node);
             }
-            Event::Down { holder, stream, down } => self.take_down(holder, stream, down.map(|down| *down)),
+            SpareEvent::Down { holder, stream, down } => {
+                self.take_down(holder, stream, down.map(|down| *down));
+            }
         }
     }
 
@@ -134,8 +136,8 @@ impl World {
     }
 
     fn take_down(&mut self, holder: Holder, stream: u64, down: Option<Down>) {
-        let site = self.above(holder);
-        self.sites[site].ready(self.now, holder, stream);
+        let node = self.above(holder);
+        self.nodes[node].ready(self.now, holder, stream);
         if let Some(Down::Grants(grants)) = &down {
             self.report.grants += grants.len() as u64 * u64::from(self.counts());
         }
@@ -145,11 +147,11 @@ impl World {
                 self.attend(holder);
             }
             Some(leaf) => {
-                self.sites[leaf + 1].take_down(self.now, stream, down);
+                self.nodes[leaf + 1].take_down(self.now, stream, down);
                 self.serve(leaf + 1);
             }
         }
-        self.serve(site);
+        self.serve(node);
     }
 
     fn counts(&self) -> bool {
@@ -171,10 +173,10 @@ impl World {
     }
 
     fn expect_request(&mut self, client: usize) {
-        let (run, dice) = (self.run, &mut self.traffic_dice);
+        let (run, rng) = (self.run, &mut self.traffic_rng);
         let stretch = &mut self.stretches[client];
-        if let Some(at) = run.traffic.request(&run, client, stretch, (self.now, self.end), dice) {
-            self.agenda.put(at, Event::Request(client));
+        if let Some(at) = run.traffic.request(&run, client, stretch, (self.now, self.end), rng) {
+            self.queue.put(at, SpareEvent::Request(client));
         }
     }
 
@@ -182,7 +184,7 @@ impl World {
     fn attend(&mut self, client: usize) {
         let before = self.clients[client].capacity;
         while let Some(action) = self.clients[client].poll(self.now) {
-            if let Some(Sent::Up(stream, up)) = upwards(action) {
+            if let Some(SpareMessage::Up(stream, up)) = upwards(action) {
                 self.send(client, stream, up);
             }
         }
@@ -194,7 +196,7 @@ impl World {
         let at = self.clients[client].deadline().max(self.now);
         if self.clients[client].due.is_none_or(|due| at < due) && at < Time::MAX {
             self.clients[client].due = Some(at);
-            self.agenda.put(at, Event::Client(client));
+            self.queue.put(at, SpareEvent::Client(client));
         }
     }
 
@@ -202,41 +204,41 @@ impl World {
         let is_report = matches!(up, Up::Report(_)) && self.counts();
         self.report.reports += u64::from(is_report);
         let at = self.arrival(holder, 0);
-        self.agenda.put(at, Event::Up { holder, stream, up: Box::new(up) });
+        self.queue.put(at, SpareEvent::Up { holder, stream, up: Box::new(up) });
     }
 
     fn deliver(&mut self, holder: Holder, stream: u64, down: Option<Down>) {
         let at = self.arrival(holder, 1);
-        self.agenda.put(at, Event::Down { holder, stream, down: down.map(Box::new) });
+        self.queue.put(at, SpareEvent::Down { holder, stream, down: down.map(Box::new) });
     }
 
     fn arrival(&mut self, holder: Holder, way: usize) -> Time {
-        let Run { clients, delay, delay_above, lost_in, .. } = self.run;
+        let SpareRun { clients, delay, delay_above, lost_in, .. } = self.run;
         let delay = if holder < clients { delay } else { delay_above };
-        let is_lost = lost_in > 0 && self.dice.below(lost_in) == 0;
+        let is_lost = lost_in > 0 && self.rng.below(lost_in) == 0;
         let again = if is_lost { SAID_AGAIN } else { Duration::ZERO };
         let jitter = if lost_in > 0 { delay / 2 } else { Duration::ZERO };
-        let at = self.now + delay + self.dice.time(Duration::ZERO, jitter) + again;
+        let at = self.now + delay + self.rng.time(Duration::ZERO, jitter) + again;
         let clear = &mut self.clear[holder][way];
         *clear = at.max(*clear + Duration::from_nanos(1));
         *clear
     }
 
     /// A server does what is due.
-    fn serve(&mut self, site: usize) {
-        for sent in self.sites[site].serve(self.now) {
+    fn serve(&mut self, node: usize) {
+        for sent in self.nodes[node].serve(self.now) {
             match sent {
-                Sent::Down(holder, stream, down) => self.deliver(holder, stream, down),
+                SpareMessage::Down(holder, stream, down) => self.deliver(holder, stream, down),
                 // Only leaves have somebody above them.
-                Sent::Up(stream, up) => self.send(self.run.clients + site - 1, stream, up),
+                SpareMessage::Up(stream, up) => self.send(self.run.clients + node - 1, stream, up),
             }
         }
-        let due = self.sites[site].due;
-        if let Some(at) = self.sites[site].deadline().map(|at| at.max(self.now))
+        let due = self.nodes[node].due;
+        if let Some(at) = self.nodes[node].deadline().map(|at| at.max(self.now))
             && due.is_none_or(|due| at < due)
         {
-            self.sites[site].due = Some(at);
-            self.agenda.put(at, Event::Site(site));
+            self.nodes[node].due = Some(at);
+            self.queue.put(at, SpareEvent::Node(node));
         }
     }
 }

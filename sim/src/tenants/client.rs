@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use lessor_client::domain::{Decision, Domains, Ground, HEARING, Lender, Options, Scope, Sublessee};
+use lessor_client::domain::{Decision, DomainOptions, Domains, Ground, HEARING, Lender, Scope, Sublessee};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{Action, Session, SessionConfig, Transport};
@@ -13,14 +13,14 @@ use lessor_proto::{ClientId, Time};
 
 use super::world::Received;
 use super::{DOMAIN, resource, unreachable_server};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// The interval at which it looks at what its domains want of leases of their own.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A client.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct TenantsClient {
     session: Session,
     domains: Domains,
     lease: Limiter,
@@ -37,8 +37,8 @@ pub(super) struct Client {
 
 /// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
-    Granted(Hit),
+pub(super) enum HitOutcome {
+    Granted(TenantHit),
     Refused,
     /// The server is asked first.
     Open,
@@ -46,7 +46,7 @@ pub(super) enum Outcome {
 
 /// A hit that was granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Hit {
+pub(super) struct TenantHit {
     /// In which tier; 0 if in whichever is the current one.
     pub(super) tier: usize,
     /// The tier began its active time with it.
@@ -55,19 +55,19 @@ pub(super) struct Hit {
     pub(super) is_unheard: bool,
 }
 
-// === impl Client ===
+// === impl TenantsClient ===
 
-impl Client {
-    pub(super) fn new(number: usize, transport: Transport, dice: &mut Dice) -> Client {
+impl TenantsClient {
+    pub(super) fn new(number: usize, transport: Transport, rng: &mut Rng) -> TenantsClient {
         let name = ClientId::new(format!("web-{number}"), 256).expect("a name");
-        let config = SessionConfig::new(name, dice.number(), vec![Arc::from("root:1")]);
+        let config = SessionConfig::new(name, rng.number(), vec![Arc::from("root:1")]);
         let mut session = Session::new(SessionConfig { transport, ..config });
-        let ahead = dice.time(Duration::from_secs(1), Duration::from_secs(1_000_000));
+        let ahead = rng.time(Duration::from_secs(1), Duration::from_secs(1_000_000));
         let wants = HoldingConfig::new(Kind::Rate, 1_000.0, 0);
         session.add(Time::ZERO + ahead, resource(), wants);
-        Client {
+        TenantsClient {
             session,
-            domains: Domains::new(Options::default())
+            domains: Domains::new(DomainOptions::default())
                 .with_lender(Lender { resource: resource(), bell: Waker::noop().clone() }),
             lease: Limiter::new(Duration::from_secs(1)),
             sublessee: Sublessee::default(),
@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// A request for a hit.
-    pub(super) fn request(&mut self, now: Time, confirms: bool) -> Outcome {
+    pub(super) fn request(&mut self, now: Time, confirms: bool) -> HitOutcome {
         let local = now + self.ahead;
         let decision = self.domains.request(&self.lease, DOMAIN, 1, 1, local);
         if confirms
@@ -87,13 +87,13 @@ impl Client {
             && let Some(question) = self.domains.ask()
         {
             self.questions.push_back((question, local));
-            return Outcome::Open;
+            return HitOutcome::Open;
         }
         outcome(&decision)
     }
 
     /// Returns the outcomes of requests whose questions were answered, or are not going to be.
-    pub(super) fn settle(&mut self, now: Time) -> Vec<Outcome> {
+    pub(super) fn settle(&mut self, now: Time) -> Vec<HitOutcome> {
         let local = now + self.ahead;
         let mut outcomes = Vec::new();
         while let Some(&(question, asked)) = self.questions.front()
@@ -179,10 +179,14 @@ impl Client {
     }
 }
 
-fn outcome(decision: &Decision) -> Outcome {
+fn outcome(decision: &Decision) -> HitOutcome {
     if !decision.is_granted() {
-        return Outcome::Refused;
+        return HitOutcome::Refused;
     }
     let is_unheard = decision.ground == Ground::Unheard;
-    Outcome::Granted(Hit { tier: decision.tier, is_entered: decision.burst && !is_unheard, is_unheard })
+    HitOutcome::Granted(TenantHit {
+        tier: decision.tier,
+        is_entered: decision.burst && !is_unheard,
+        is_unheard,
+    })
 }

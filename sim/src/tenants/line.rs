@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Report, Run};
+use super::{TenantsReport, TenantsRun};
 use crate::tiers::shown;
 
 /// Everything that a run comes to, as one object. Times are in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Line {
+pub struct TenantsLine {
     /// `domains`.
     pub scenario: &'static str,
-    /// The way in which the clients keep to the tiers, as [`Way`](super::Way) is written.
+    /// The way in which the clients keep to the tiers, as [`TenantsWay`](super::Way) is written.
     pub scope: String,
-    /// Which of them requests reach, as [`Traffic`](super::Traffic) is written.
+    /// Which of them requests reach, as [`TenantsTraffic`](super::Traffic) is written.
     pub traffic: String,
     /// The number of clients.
     pub clients: usize,
@@ -32,7 +32,7 @@ pub struct Line {
     pub delay_s: f64,
     /// The outcome of the run.
     #[serde(flatten)]
-    pub report: Report,
+    pub report: TenantsReport,
     /// The hits that clients granted beyond those of the center, as a fraction of the latter.
     pub over: f64,
     /// Messages of every kind, up and down.
@@ -41,13 +41,13 @@ pub struct Line {
     pub wall_s: f64,
 }
 
-// === impl Line ===
+// === impl TenantsLine ===
 
-impl Line {
+impl TenantsLine {
     /// The line of a run with `seed` that took `wall`.
     #[must_use]
-    pub fn new(run: &Run, seed: u64, report: Report, wall: Duration) -> Line {
-        Line {
+    pub fn new(run: &TenantsRun, seed: u64, report: TenantsReport, wall: Duration) -> TenantsLine {
+        TenantsLine {
             scenario: "domains",
             scope: run.way.to_string(),
             traffic: run.traffic.to_string(),
@@ -72,9 +72,9 @@ impl Line {
     }
 }
 
-// === impl Run ===
+// === impl TenantsRun ===
 
-impl Run {
+impl TenantsRun {
     /// The policies that say what the domain may do, as they are written: `5/1s, 50/5s:5s:15s, hard 20`.
     #[must_use]
     pub fn policy(&self) -> String {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// The outcome of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Report {
+pub struct TenantsReport {
     /// Requests.
     pub asked: u64,
     /// Hits that clients granted.
@@ -32,9 +32,9 @@ pub struct Report {
     pub messages: u64,
 }
 
-// === impl Report ===
+// === impl TenantsReport ===
 
-impl Report {
+impl TenantsReport {
     /// The hits that clients granted beyond those of the center, as a fraction of the latter.
     #[must_use]
     pub fn over(&self) -> f64 {
@@ -43,8 +43,8 @@ impl Report {
 
     /// The sum of two runs.
     #[must_use]
-    pub fn plus(self, other: Report) -> Report {
-        Report {
+    pub fn plus(self, other: TenantsReport) -> TenantsReport {
+        TenantsReport {
             asked: self.asked + other.asked,
             granted: self.granted + other.granted,
             granted_by_center: self.granted_by_center + other.granted_by_center,

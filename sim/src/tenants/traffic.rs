@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use super::Run;
-use crate::dice::Dice;
+use super::TenantsRun;
+use crate::rng::Rng;
 
 /// For how long a tenant is busy, and then quiet, on average.
 const BUSY: Duration = Duration::from_secs(40);
@@ -17,7 +17,7 @@ const STAY: Duration = Duration::from_secs(7);
 
 /// The way in which a domain's requests are spread over clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Traffic {
+pub enum TenantsTraffic {
     /// Each reaches any of them.
     Uniform,
     /// Nine of ten reach the first one.
@@ -34,7 +34,7 @@ pub struct UnknownTraffic(String);
 /// Requests to come.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    traffic: Traffic,
+    traffic: TenantsTraffic,
     clients: usize,
     mean: Duration,
     begin: Time,
@@ -45,28 +45,29 @@ pub(super) struct Arrivals {
     client: usize,
 }
 
-// === impl Traffic ===
+// === impl TenantsTraffic ===
 
-impl Traffic {
+impl TenantsTraffic {
     /// All of them.
-    pub const ALL: [Traffic; 3] = [Traffic::Uniform, Traffic::Skewed, Traffic::Moving];
+    pub const ALL: [TenantsTraffic; 3] =
+        [TenantsTraffic::Uniform, TenantsTraffic::Skewed, TenantsTraffic::Moving];
 }
 
-impl fmt::Display for Traffic {
+impl fmt::Display for TenantsTraffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Traffic::Uniform => "uniform",
-            Traffic::Skewed => "skewed",
-            Traffic::Moving => "moving",
+            TenantsTraffic::Uniform => "uniform",
+            TenantsTraffic::Skewed => "skewed",
+            TenantsTraffic::Moving => "moving",
         })
     }
 }
 
-impl FromStr for Traffic {
+impl FromStr for TenantsTraffic {
     type Err = UnknownTraffic;
 
-    fn from_str(name: &str) -> Result<Traffic, UnknownTraffic> {
-        let found = Traffic::ALL.into_iter().find(|traffic| traffic.to_string() == name);
+    fn from_str(name: &str) -> Result<TenantsTraffic, UnknownTraffic> {
+        let found = TenantsTraffic::ALL.into_iter().find(|traffic| traffic.to_string() == name);
         found.ok_or_else(|| UnknownTraffic(name.to_owned()))
     }
 }
@@ -74,7 +75,7 @@ impl FromStr for Traffic {
 // === impl Arrivals ===
 
 impl Arrivals {
-    pub(super) fn new(run: &Run, begin: Time, end: Time, dice: &mut Dice) -> Arrivals {
+    pub(super) fn new(run: &TenantsRun, begin: Time, end: Time, rng: &mut Rng) -> Arrivals {
         Arrivals {
             traffic: run.traffic,
             clients: run.clients,
@@ -82,29 +83,29 @@ impl Arrivals {
             begin,
             end,
             next: begin,
-            busy_until: begin + dice.exponential(BUSY),
+            busy_until: begin + rng.exponential(BUSY),
             client: 0,
         }
     }
 
     /// When the next one comes; nothing if there are no more.
-    pub(super) fn next(&mut self, dice: &mut Dice) -> Option<Time> {
-        self.next += dice.exponential(self.mean);
+    pub(super) fn next(&mut self, rng: &mut Rng) -> Option<Time> {
+        self.next += rng.exponential(self.mean);
         while self.next > self.busy_until {
-            self.next = self.next.max(self.busy_until + dice.exponential(QUIET));
-            self.busy_until = self.next + dice.exponential(BUSY);
+            self.next = self.next.max(self.busy_until + rng.exponential(QUIET));
+            self.busy_until = self.next + rng.exponential(BUSY);
         }
         if self.next >= self.end {
             return None;
         }
-        let any = dice.index(self.clients);
+        let any = rng.index(self.clients);
         let stays = self.next.since(self.begin).as_secs() / STAY.as_secs();
         let usual = match self.traffic {
-            Traffic::Uniform => any,
-            Traffic::Skewed => 0,
-            Traffic::Moving => (stays % self.clients as u64) as usize,
+            TenantsTraffic::Uniform => any,
+            TenantsTraffic::Skewed => 0,
+            TenantsTraffic::Moving => (stays % self.clients as u64) as usize,
         };
-        self.client = if dice.chance(900) { usual } else { any };
+        self.client = if rng.chance(900) { usual } else { any };
         Some(self.next)
     }
 

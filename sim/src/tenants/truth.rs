@@ -8,7 +8,7 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Tier, Window};
 use lessor_proto::Time;
 
-use super::client::Hit;
+use super::client::TenantHit;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -33,7 +33,7 @@ struct Log {
 
 /// A later look at what was known at some time.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Observation {
     now: u64,
     known: u64,
 }
@@ -57,9 +57,9 @@ impl Truth {
     }
 
     /// A hit was made, in the tier that was the current one for whoever granted it. Returns whether there was room for it.
-    pub(super) fn make(&mut self, now: Time, hit: Hit) -> bool {
+    pub(super) fn make(&mut self, now: Time, hit: TenantHit) -> bool {
         let had_room = self.would_grant(now);
-        let look = Look::at(now);
+        let look = Observation::at(now);
         let tier = if hit.tier > 0 { hit.tier } else { self.current(look) };
         self.hits.push(look.now);
         if tier == 0 {
@@ -76,17 +76,17 @@ impl Truth {
 
     /// Whether there is room for a hit.
     pub(super) fn would_grant(&self, now: Time) -> bool {
-        self.has_room(Look::at(now))
+        self.has_room(Observation::at(now))
     }
 
     /// Whether there would be for everyone who knows what happened until so long ago, even if it was thought to have happened
     /// so much earlier.
     pub(super) fn would_have_granted(&self, now: Time, young: Duration) -> bool {
         let known = now.as_nanos().saturating_sub(nanos(young));
-        [now, now + young].iter().all(|now| self.has_room(Look { now: now.as_nanos(), known }))
+        [now, now + young].iter().all(|now| self.has_room(Observation { now: now.as_nanos(), known }))
     }
 
-    fn has_room(&self, look: Look) -> bool {
+    fn has_room(&self, look: Observation) -> bool {
         if self.contract.hard_limit().is_some_and(|hard| look.count(&self.hits, SECOND) >= hard as usize) {
             return false;
         }
@@ -114,28 +114,28 @@ impl Truth {
     }
 
     /// The active tier with the greatest index.
-    fn current(&self, look: Look) -> usize {
+    fn current(&self, look: Observation) -> usize {
         (1..=self.tiers.len()).rev().find(|&tier| self.is_active(tier, look)).unwrap_or(0)
     }
 
-    fn is_active(&self, tier: usize, look: Look) -> bool {
+    fn is_active(&self, tier: usize, look: Observation) -> bool {
         look.last(&self.tiers[tier - 1].entered)
             .is_some_and(|since| look.now < since + nanos(self.rule(tier).active))
     }
 
-    fn is_inactive(&self, tier: usize, look: Look) -> bool {
+    fn is_inactive(&self, tier: usize, look: Observation) -> bool {
         let rule = self.rule(tier);
         let rests = nanos(rule.active) + nanos(rule.cooldown);
         look.last(&self.tiers[tier - 1].entered).is_none_or(|since| look.now >= since + rests)
     }
 }
 
-// === impl Look ===
+// === impl Observation ===
 
-impl Look {
+impl Observation {
     /// With everything known.
-    fn at(now: Time) -> Look {
-        Look { now: now.as_nanos(), known: now.as_nanos() }
+    fn at(now: Time) -> Observation {
+        Observation { now: now.as_nanos(), known: now.as_nanos() }
     }
 
     fn last(self, times: &[u64]) -> Option<u64> {
@@ -156,24 +156,24 @@ fn nanos(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
-    use crate::tenants::Run;
+    use crate::rng::Rng;
+    use crate::tenants::TenantsRun;
 
     /// The log and the rules as clients apply them agree where one makes all hits.
     #[test]
     fn the_log_grants_what_the_center_grants() {
-        let mut truth = Truth::new(Run::default().contract);
-        let (mut dice, mut now) = (Dice::new(1), Time::ZERO);
+        let mut truth = Truth::new(TenantsRun::default().contract);
+        let (mut rng, mut now) = (Rng::new(1), Time::ZERO);
         let (mut granted, mut refused) = (0, 0);
         for _ in 0..20_000 {
-            let mean = Duration::from_millis(dice.between(5, 60));
-            now += dice.exponential(mean);
+            let mean = Duration::from_millis(rng.between(5, 60));
+            now += rng.exponential(mean);
             let expected = truth.would_grant(now);
             let mut all = Global::default();
             let decision = truth.center.request(&truth.contract, &mut all, now.as_nanos(), Ask::ONE);
             assert_eq!(decision.granted > 0, expected, "at {now:?}");
             if expected {
-                let hit = Hit { tier: decision.tier, is_entered: decision.burst, is_unheard: false };
+                let hit = TenantHit { tier: decision.tier, is_entered: decision.burst, is_unheard: false };
                 truth.make(now, hit);
             }
             (granted, refused) = (granted + u64::from(expected), refused + u64::from(!expected));

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 
 /// The knowledge that clients have of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum TenantsWay {
     /// Nothing: each enforces the tiers in full.
     Alone,
     /// They tell each other over streams.
@@ -27,12 +27,16 @@ pub enum Ask {
     Confirmed,
 }
 
-// === impl Way ===
+// === impl TenantsWay ===
 
-impl Way {
+impl TenantsWay {
     /// Those that a template can choose by its scope, from the loosest to the strictest.
-    pub const SCOPES: [Way; 4] =
-        [Way::Alone, Way::Shared(Ask::AtOnce), Way::Shared(Ask::Confirmed), Way::Strict];
+    pub const SCOPES: [TenantsWay; 4] = [
+        TenantsWay::Alone,
+        TenantsWay::Shared(Ask::AtOnce),
+        TenantsWay::Shared(Ask::Confirmed),
+        TenantsWay::Strict,
+    ];
 
     /// The tiers of the protocol's own measurement: 100 in 10 s, or 200 for half a minute, or 400 for a quarter; and no more
     /// than 80 in a second. A lease does not burst and rest, so what is strict has the first of them only.
@@ -47,23 +51,23 @@ impl Way {
             kind: Window::Exact,
         };
         let tiers = match self {
-            Way::Strict => vec![tier(100, 10, 0, false)],
-            Way::Alone | Way::Shared(_) | Way::Polling => {
+            TenantsWay::Strict => vec![tier(100, 10, 0, false)],
+            TenantsWay::Alone | TenantsWay::Shared(_) | TenantsWay::Polling => {
                 vec![tier(100, 60, 0, false), tier(200, 30, 60, false), tier(400, 15, 120, true)]
             }
         };
-        Contract::from(Policy::new(tiers, Some(80), None).expect("a policy that holds together"))
+        Contract::from(TierPolicy::new(tiers, Some(80), None).expect("a policy that holds together"))
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for TenantsWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Way::Alone => "client",
-            Way::Shared(Ask::AtOnce) => "shared, at once",
-            Way::Shared(Ask::Confirmed) => "shared, confirmed",
-            Way::Polling => "shared, polling",
-            Way::Strict => "strict",
+            TenantsWay::Alone => "client",
+            TenantsWay::Shared(Ask::AtOnce) => "shared, at once",
+            TenantsWay::Shared(Ask::Confirmed) => "shared, confirmed",
+            TenantsWay::Polling => "shared, polling",
+            TenantsWay::Strict => "strict",
         })
     }
 }

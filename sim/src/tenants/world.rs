@@ -8,32 +8,32 @@ use lessor_proto::Time;
 use lessor_proto::message::{Down, Up};
 use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Peer};
 
-use super::client::{Client, Outcome};
+use super::client::{HitOutcome, TenantsClient};
 use super::truth::Truth;
-use super::{Ask, BEGIN, JITTER, Report, Run, Way, traffic, unreachable_server};
-use crate::agenda::Agenda;
-use crate::dice::Dice;
+use super::{Ask, BEGIN, JITTER, TenantsReport, TenantsRun, TenantsWay, traffic, unreachable_server};
+use crate::event_queue::EventQueue;
+use crate::rng::Rng;
 
 /// Somebody who asks a server: a client, or a server below it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Party {
+enum Endpoint {
     Client(usize),
     Node(usize),
 }
 
 /// Something that happens.
 #[derive(Debug)]
-enum Event {
+enum TenantsEvent {
     /// The next request comes.
     Request,
     /// Something is due at a client.
     Client(usize),
     /// Something is due at a server.
     Server(usize),
-    /// Something arrives at the server of a party.
-    Up { from: Party, stream: u64, up: Sent },
+    /// Something arrives at the server of an endpoint.
+    Up { from: Endpoint, stream: u64, up: TenantsMessage },
     /// Something arrives from there.
-    Down { to: Party, stream: u64, down: Received },
+    Down { to: Endpoint, stream: u64, down: Received },
     /// A server is gone, and the streams with it.
     Loss,
     /// Another one begins in its place.
@@ -42,7 +42,7 @@ enum Event {
 
 /// A message to a server.
 #[derive(Debug)]
-enum Sent {
+enum TenantsMessage {
     Stream(Box<Up>),
     Ask(Box<lessor_proto::message::Ask>),
 }
@@ -55,78 +55,79 @@ pub(super) enum Received {
     Lost,
 }
 
-/// A server, or the place of one that is lost.
-struct Server {
+/// A server, or the site of one that is lost.
+struct TenantsServer {
     node: Option<Node>,
     epoch: u64,
     /// The one above.
     parent: Option<usize>,
-    peers: BTreeMap<Peer, (Party, u64)>,
+    peers: BTreeMap<Peer, (Endpoint, u64)>,
     due: Option<Time>,
 }
 
 /// The servers, the clients and the network.
-pub(super) struct World<'a> {
-    run: &'a Run,
+pub(super) struct TenantsWorld<'a> {
+    run: &'a TenantsRun,
     now: Time,
-    agenda: Agenda<Event>,
-    dice: Dice,
+    queue: EventQueue<TenantsEvent>,
+    rng: Rng,
     /// Those of the traffic, so that it is the same whatever the network does.
-    traffic_dice: Dice,
+    traffic_rng: Rng,
     /// The root first, then each level.
-    servers: Vec<Server>,
+    servers: Vec<TenantsServer>,
     /// The server of each client.
     homes: Vec<usize>,
-    clients: Vec<Client>,
+    clients: Vec<TenantsClient>,
     /// To which server a stream goes, and its number there.
-    streams: BTreeMap<(Party, u64), Peer>,
+    streams: BTreeMap<(Endpoint, u64), Peer>,
     /// Nothing overtakes what was sent before it, up and down.
-    clear: BTreeMap<Party, [Time; 2]>,
+    clear: BTreeMap<Endpoint, [Time; 2]>,
     truth: Truth,
     arrivals: traffic::Arrivals,
-    pub(super) report: Report,
+    pub(super) report: TenantsReport,
 }
 
-// === impl World ===
+// === impl TenantsWorld ===
 
-impl World<'_> {
-    pub(super) fn new(run: &Run, seed: u64) -> World<'_> {
-        let mut dice = Dice::new(seed);
-        let mut traffic_dice = Dice::new(dice.number());
-        let transport = if run.way == Way::Polling { Transport::Poll } else { Transport::Stream };
-        let clients = (0..run.clients).map(|number| Client::new(number, transport, &mut dice)).collect();
+impl TenantsWorld<'_> {
+    pub(super) fn new(run: &TenantsRun, seed: u64) -> TenantsWorld<'_> {
+        let mut rng = Rng::new(seed);
+        let mut traffic_rng = Rng::new(rng.number());
+        let transport = if run.way == TenantsWay::Polling { Transport::Poll } else { Transport::Stream };
+        let clients =
+            (0..run.clients).map(|number| TenantsClient::new(number, transport, &mut rng)).collect();
         let end = Time::ZERO + BEGIN + Duration::from_secs(run.seconds);
-        let servers = run.parents().into_iter().map(|parent| Server {
+        let servers = run.parents().into_iter().map(|parent| TenantsServer {
             node: None,
             epoch: 0,
             parent,
             peers: BTreeMap::new(),
             due: None,
         });
-        let servers: Vec<Server> = servers.collect();
+        let servers: Vec<TenantsServer> = servers.collect();
         let leaves = run.leaves();
         let home = |client| servers.len() - leaves + client % leaves;
-        let mut world = World {
+        let mut world = TenantsWorld {
             run,
             now: Time::ZERO,
-            agenda: Agenda::small(),
+            queue: EventQueue::small(),
             homes: (0..run.clients).map(home).collect(),
             servers,
             clients,
             streams: BTreeMap::new(),
             clear: BTreeMap::new(),
             truth: Truth::new(run.contract.clone()),
-            arrivals: traffic::Arrivals::new(run, Time::ZERO + BEGIN, end, &mut traffic_dice),
-            report: Report::default(),
-            dice,
-            traffic_dice,
+            arrivals: traffic::Arrivals::new(run, Time::ZERO + BEGIN, end, &mut traffic_rng),
+            report: TenantsReport::default(),
+            rng,
+            traffic_rng,
         };
         (0..world.servers.len()).for_each(|server| world.begin_server(server));
         for client in 0..run.clients {
-            world.agenda.put(Time::ZERO, Event::Client(client));
+            world.queue.put(Time::ZERO, TenantsEvent::Client(client));
         }
         if let Some(at) = run.lost_at {
-            world.agenda.put(Time::ZERO + BEGIN + at, Event::Loss);
+            world.queue.put(Time::ZERO + BEGIN + at, TenantsEvent::Loss);
         }
         world.expect_request();
         world
@@ -134,38 +135,38 @@ impl World<'_> {
 
     pub(super) fn play(&mut self) {
         let end = Time::ZERO + BEGIN + Duration::from_secs(self.run.seconds + 2);
-        while let Some((at, event)) = self.agenda.pop(end) {
+        while let Some((at, event)) = self.queue.pop(end) {
             self.now = at;
             self.happen(event);
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: TenantsEvent) {
         match event {
-            Event::Request => self.request(),
-            Event::Client(client) => {
+            TenantsEvent::Request => self.request(),
+            TenantsEvent::Client(client) => {
                 self.clients[client].due = None;
                 self.attend(client);
             }
-            Event::Server(server) => {
+            TenantsEvent::Server(server) => {
                 self.servers[server].due = None;
                 self.serve(server);
             }
-            Event::Up { from, stream, up } => {
+            TenantsEvent::Up { from, stream, up } => {
                 self.take_up(from, stream, up);
                 self.serve(self.home(from));
             }
-            Event::Down { to, stream, down } => self.take_down(to, stream, down),
-            Event::Loss => self.lose_server(),
-            Event::Return => self.begin_server(self.servers.len() - 1),
+            TenantsEvent::Down { to, stream, down } => self.take_down(to, stream, down),
+            TenantsEvent::Loss => self.lose_server(),
+            TenantsEvent::Return => self.begin_server(self.servers.len() - 1),
         }
     }
 
-    /// The server that a party asks.
-    fn home(&self, party: Party) -> usize {
-        match party {
-            Party::Client(client) => self.homes[client],
-            Party::Node(node) => self.servers[node].parent.expect("a root asks nobody"),
+    /// The server that an endpoint asks.
+    fn home(&self, endpoint: Endpoint) -> usize {
+        match endpoint {
+            Endpoint::Client(client) => self.homes[client],
+            Endpoint::Node(node) => self.servers[node].parent.expect("a root asks nobody"),
         }
     }
 
@@ -174,7 +175,7 @@ impl World<'_> {
         let client = self.arrivals.client();
         self.report.asked += 1;
         self.report.granted_by_center += u64::from(self.truth.ask_center(self.now));
-        let confirms = self.run.way == Way::Shared(Ask::Confirmed);
+        let confirms = self.run.way == TenantsWay::Shared(Ask::Confirmed);
         let outcome = self.clients[client].request(self.now, confirms);
         self.count(outcome);
         self.attend(client);
@@ -182,19 +183,19 @@ impl World<'_> {
     }
 
     fn expect_request(&mut self) {
-        if let Some(at) = self.arrivals.next(&mut self.traffic_dice) {
-            self.agenda.put(at, Event::Request);
+        if let Some(at) = self.arrivals.next(&mut self.traffic_rng) {
+            self.queue.put(at, TenantsEvent::Request);
         }
     }
 
-    fn count(&mut self, outcome: Outcome) {
+    fn count(&mut self, outcome: HitOutcome) {
         match outcome {
-            Outcome::Granted(hit) => {
+            HitOutcome::Granted(hit) => {
                 self.report.granted += 1;
                 self.report.unheard += u64::from(hit.is_unheard);
                 self.report.excess += u64::from(!self.truth.make(self.now, hit));
             }
-            Outcome::Refused => {
+            HitOutcome::Refused => {
                 let is_incorrect = self.truth.would_grant(self.now);
                 let young = self.run.young();
                 let is_excused = !self.truth.would_have_granted(self.now, young);
@@ -202,7 +203,7 @@ impl World<'_> {
                 self.report.incorrect += u64::from(is_incorrect);
                 self.report.unexcused += u64::from(is_incorrect && !is_excused);
             }
-            Outcome::Open => self.report.questions += 1,
+            HitOutcome::Open => self.report.questions += 1,
         }
     }
 
@@ -212,38 +213,38 @@ impl World<'_> {
         outcomes.into_iter().for_each(|outcome| self.count(outcome));
         while let Some(action) = self.clients[number].poll(self.now) {
             self.report.reports += u64::from(matches!(action, Action::Send { up: Up::Domains(_), .. }));
-            self.act(Party::Client(number), action);
+            self.act(Endpoint::Client(number), action);
         }
         let at = self.clients[number].deadline(self.now);
         if self.clients[number].due.is_none_or(|due| at < due) && at < Time::MAX {
             self.clients[number].due = Some(at);
-            self.agenda.put(at, Event::Client(number));
+            self.queue.put(at, TenantsEvent::Client(number));
         }
     }
 
-    /// Carries out what a party has to say to its server.
-    fn act(&mut self, from: Party, action: Action) {
+    /// Carries out what an endpoint has to say to its server.
+    fn act(&mut self, from: Endpoint, action: Action) {
         match action {
             Action::Connect { id, hello, .. } => {
-                self.send(from, id, Sent::Stream(Box::new(Up::Hello(hello))));
+                self.send(from, id, TenantsMessage::Stream(Box::new(Up::Hello(hello))));
             }
-            Action::Send { id, up } => self.send(from, id, Sent::Stream(Box::new(up))),
-            Action::Ask { id, ask, .. } => self.send(from, id, Sent::Ask(Box::new(ask))),
+            Action::Send { id, up } => self.send(from, id, TenantsMessage::Stream(Box::new(up))),
+            Action::Ask { id, ask, .. } => self.send(from, id, TenantsMessage::Ask(Box::new(ask))),
             Action::Disconnect { .. } | Action::Release { .. } => {}
             Action::Change(_) | Action::News(_) => unreachable!("who asks takes these itself"),
         }
     }
 
-    fn send(&mut self, from: Party, stream: u64, up: Sent) {
+    fn send(&mut self, from: Endpoint, stream: u64, up: TenantsMessage) {
         self.report.messages += u64::from(self.may_ask());
         let at = self.arrival(from, 0);
-        self.agenda.put(at, Event::Up { from, stream, up });
+        self.queue.put(at, TenantsEvent::Up { from, stream, up });
     }
 
-    fn deliver(&mut self, to: Party, stream: u64, down: Received) {
+    fn deliver(&mut self, to: Endpoint, stream: u64, down: Received) {
         self.report.messages += u64::from(self.may_ask() && !matches!(down, Received::Lost));
         let at = self.arrival(to, 1);
-        self.agenda.put(at, Event::Down { to, stream, down });
+        self.queue.put(at, TenantsEvent::Down { to, stream, down });
     }
 
     /// Whether requests may come.
@@ -252,24 +253,24 @@ impl World<'_> {
         (begin..begin + Duration::from_secs(self.run.seconds)).contains(&self.now)
     }
 
-    fn arrival(&mut self, party: Party, way: usize) -> Time {
-        let at = self.now + self.run.delay + self.dice.time(Duration::ZERO, JITTER);
-        let clear = &mut self.clear.entry(party).or_insert([Time::ZERO; 2])[way];
+    fn arrival(&mut self, endpoint: Endpoint, way: usize) -> Time {
+        let at = self.now + self.run.delay + self.rng.time(Duration::ZERO, JITTER);
+        let clear = &mut self.clear.entry(endpoint).or_insert([Time::ZERO; 2])[way];
         *clear = at.max(*clear + Duration::from_nanos(1));
         *clear
     }
 
-    fn take_up(&mut self, from: Party, stream: u64, up: Sent) {
+    fn take_up(&mut self, from: Endpoint, stream: u64, up: TenantsMessage) {
         let home = self.home(from);
         let Some(node) = &mut self.servers[home].node else {
             return self.deliver(from, stream, Received::Lost);
         };
         match up {
-            Sent::Ask(ask) => {
+            TenantsMessage::Ask(ask) => {
                 let answer = node.ask(self.now, &ask).expect("the request is good");
                 self.deliver(from, stream, Received::Answer(Box::new(answer)));
             }
-            Sent::Stream(up) => match (*up, self.streams.get(&(from, stream))) {
+            TenantsMessage::Stream(up) => match (*up, self.streams.get(&(from, stream))) {
                 (Up::Hello(hello), _) => {
                     let peer = node.connect(self.now, hello);
                     self.servers[home].peers.insert(peer, (from, stream));
@@ -281,7 +282,7 @@ impl World<'_> {
         }
     }
 
-    fn take_down(&mut self, to: Party, stream: u64, down: Received) {
+    fn take_down(&mut self, to: Endpoint, stream: u64, down: Received) {
         let home = self.home(to);
         if let Received::Stream(down) = &down {
             self.report.news += u64::from(matches!(**down, Down::Domains(_)));
@@ -291,11 +292,11 @@ impl World<'_> {
             }
         }
         match to {
-            Party::Client(client) => {
+            Endpoint::Client(client) => {
                 self.clients[client].take(self.now, stream, down);
                 self.attend(client);
             }
-            Party::Node(server) => {
+            Endpoint::Node(server) => {
                 self.take_from_above(server, stream, down);
                 self.serve(server);
             }
@@ -330,16 +331,16 @@ impl World<'_> {
         }
         let deadline = node.deadline();
         for (peer, down) in sent {
-            if let Some(&(party, stream)) = self.servers[server].peers.get(&peer) {
-                self.deliver(party, stream, down);
+            if let Some(&(endpoint, stream)) = self.servers[server].peers.get(&peer) {
+                self.deliver(endpoint, stream, down);
             }
         }
-        said.into_iter().for_each(|action| self.act(Party::Node(server), action));
+        said.into_iter().for_each(|action| self.act(Endpoint::Node(server), action));
         if let Some(at) = deadline.map(|at| at.max(self.now))
             && self.servers[server].due.is_none_or(|due| at < due)
         {
             self.servers[server].due = Some(at);
-            self.agenda.put(at, Event::Server(server));
+            self.queue.put(at, TenantsEvent::Server(server));
         }
     }
 
@@ -348,19 +349,20 @@ impl World<'_> {
         let last = self.servers.len() - 1;
         let lost = &mut self.servers[last];
         (lost.node, lost.due) = (None, None);
-        for (party, stream) in std::mem::take(&mut lost.peers).into_values() {
-            self.streams.remove(&(party, stream));
-            self.deliver(party, stream, Received::Lost);
+        for (endpoint, stream) in std::mem::take(&mut lost.peers).into_values() {
+            self.streams.remove(&(endpoint, stream));
+            self.deliver(endpoint, stream, Received::Lost);
         }
         // Its own stream has ended as well.
-        self.close_above(Party::Node(last));
-        self.agenda.put(self.now + Duration::from_secs(1), Event::Return);
+        self.close_above(Endpoint::Node(last));
+        self.queue.put(self.now + Duration::from_secs(1), TenantsEvent::Return);
     }
 
-    fn close_above(&mut self, party: Party) {
-        let Party::Node(server) = party else { return };
+    fn close_above(&mut self, endpoint: Endpoint) {
+        let Endpoint::Node(server) = endpoint else { return };
         let Some(parent) = self.servers[server].parent else { return };
-        let streams = self.streams.range((party, 0)..=(party, u64::MAX)).map(|(&key, &peer)| (key, peer));
+        let streams =
+            self.streams.range((endpoint, 0)..=(endpoint, u64::MAX)).map(|(&key, &peer)| (key, peer));
         for (key, peer) in streams.collect::<Vec<_>>() {
             self.streams.remove(&key);
             self.servers[parent].peers.remove(&peer);
@@ -371,15 +373,15 @@ impl World<'_> {
     }
 
     fn begin_server(&mut self, server: usize) {
-        let place = &mut self.servers[server];
-        place.epoch += 1;
-        let mut config = NodeConfig::new(name(server), place.epoch);
-        config.parent = place.parent.map(|parent| ParentConfig {
+        let site = &mut self.servers[server];
+        site.epoch += 1;
+        let mut config = NodeConfig::new(name(server), site.epoch);
+        config.parent = site.parent.map(|parent| ParentConfig {
             servers: vec![format!("{}:1", name(parent)).into()],
             transport: Transport::Stream,
             eager: true,
         });
-        place.node = Some(Node::new(self.now, config, self.run.repository()));
+        site.node = Some(Node::new(self.now, config, self.run.repository()));
         self.serve(server);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// The most requests of one run.
 pub const MOST: usize = 1_000_000;
@@ -61,10 +61,10 @@ pub fn arrivals(
     end: u64,
     seed: u64,
 ) -> Result<Vec<Arrival>, TooMany> {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut times = Vec::new();
     for pattern in patterns {
-        pattern.times(end, &mut dice, &mut times)?;
+        pattern.times(end, &mut rng, &mut times)?;
     }
     times.sort_unstable();
     Ok(times.into_iter().map(|at| Arrival { at, copies, min }).collect())
@@ -74,7 +74,7 @@ pub fn arrivals(
 
 impl Pattern {
     /// Adds its times before `end` to `times`.
-    fn times(&self, end: u64, dice: &mut Dice, times: &mut Vec<u64>) -> Result<(), TooMany> {
+    fn times(&self, end: u64, rng: &mut Rng, times: &mut Vec<u64>) -> Result<(), TooMany> {
         let until = self.until.map_or(end, |until| nanos(until).min(end));
         let (from, mut at) = (nanos(self.from), nanos(self.from));
         let mut steps = 0_u64;
@@ -83,7 +83,7 @@ impl Pattern {
                 Shape::Steady(count, time) => from.saturating_add(part(time, steps + 1, count)),
                 Shape::Bursts(_, every) => at.saturating_add(nanos(every)),
                 Shape::Burst(_) => until,
-                Shape::Poisson(count, time) => at.saturating_add(nanos(dice.exponential(time / count))),
+                Shape::Poisson(count, time) => at.saturating_add(nanos(rng.exponential(time / count))),
             };
             let together = match self.shape {
                 Shape::Burst(count) | Shape::Bursts(count, _) => count as usize,

@@ -10,7 +10,7 @@ use super::{SECOND, notation};
 
 /// The results of a run. Times are in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Figures {
+pub struct TiersFigures {
     /// Requests that were made.
     pub requests: u64,
     /// Hits that they asked for.
@@ -65,17 +65,17 @@ pub struct TierFigures {
     pub fullest: u32,
 }
 
-// === impl Figures ===
+// === impl TiersFigures ===
 
-impl Figures {
+impl TiersFigures {
     /// Those of a run.
     #[must_use]
-    pub fn new(history: &History) -> Figures {
+    pub fn new(history: &History) -> TiersFigures {
         let requests = &history.requests;
         let mut refused = Refused::default();
         requests.iter().for_each(|request| refused.add(request));
         let sum = |of: fn(&Request) -> u32| requests.iter().map(|request| u64::from(of(request))).sum();
-        Figures {
+        TiersFigures {
             requests: requests.len() as u64,
             asked: sum(|request| request.arrival.copies),
             granted: sum(|request| request.decision.granted),
@@ -177,7 +177,7 @@ mod tests {
         let at = |millis: u64, copies| Arrival { at: millis * 1_000_000, copies, min: 1 };
         // Three of five by the hard limit; then one, and none for lack of room until 2 s are over.
         let asked = [at(0, 5), at(1500, 2), at(1700, 1), at(2100, 1)];
-        let figures = Figures::new(&run(&Contract::from(policy), &asked, &[], 4 * SECOND));
+        let figures = TiersFigures::new(&run(&Contract::from(policy), &asked, &[], 4 * SECOND));
         assert_eq!((figures.requests, figures.asked, figures.granted), (4, 9, 5));
         assert_eq!(figures.refused, Refused { tiers: 2, hard: 2, global: 0 });
         assert_eq!((figures.most_in_a_second, figures.longest_without_s), (3, 0.4));
@@ -190,7 +190,7 @@ mod tests {
     fn who_is_refused_to_the_end_waits_until_then() {
         let policy = "1/9s".parse::<Tiers>().unwrap().policy(None, None).unwrap();
         let at = |seconds| Arrival { at: seconds * SECOND, copies: 1, min: 1 };
-        let figures = Figures::new(&run(&Contract::from(policy), &[at(0), at(1)], &[], 5 * SECOND));
+        let figures = TiersFigures::new(&run(&Contract::from(policy), &[at(0), at(1)], &[], 5 * SECOND));
         assert_eq!((figures.granted, figures.longest_without_s), (1, 4.0));
     }
 }

@@ -82,7 +82,7 @@ pub struct Column {
 }
 
 /// The state of a run while it goes on.
-struct Recorder {
+struct TierRecorder {
     domain: Domain,
     all: Global,
     now: u64,
@@ -94,7 +94,7 @@ struct Recorder {
 /// order of their times; what comes at `end` or later does not happen.
 #[must_use]
 pub fn run(contract: &Contract, arrivals: &[Arrival], others: &[Arrival], end: u64) -> History {
-    let mut recorder = Recorder::new(contract, end);
+    let mut recorder = TierRecorder::new(contract, end);
     let mut others = others.iter().peekable();
     for &arrival in arrivals.iter().filter(|arrival| arrival.at < end) {
         while let Some(other) = others.next_if(|other| other.at <= arrival.at) {
@@ -107,17 +107,17 @@ pub fn run(contract: &Contract, arrivals: &[Arrival], others: &[Arrival], end: u
     recorder.history
 }
 
-// === impl Recorder ===
+// === impl TierRecorder ===
 
-impl Recorder {
-    fn new(contract: &Contract, end: u64) -> Recorder {
+impl TierRecorder {
+    fn new(contract: &Contract, end: u64) -> TierRecorder {
         let policies = contract.policies().iter().enumerate();
         let lanes = policies.flat_map(|(policy, of)| {
             (1..).zip(of.tiers()).map(move |(number, tier)| Lane::new(policy, number, tier.clone()))
         });
         let (contract, lanes) = (contract.clone(), lanes.collect());
         let history = History { contract, end, requests: Vec::new(), lanes };
-        Recorder { domain: Domain::new(), all: Global::exact(), now: 0, history }
+        TierRecorder { domain: Domain::new(), all: Global::exact(), now: 0, history }
     }
 
     fn states(&self) -> Vec<TierState> {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::figures::{Figures, title};
+use super::figures::{TiersFigures, title};
 use super::history::History;
 
 /// Everything that a run of tiers comes to, as one object.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Line {
+pub struct TierLine {
     /// `tiers`.
     pub scenario: &'static str,
     /// The policies, as they are written.
@@ -20,23 +20,23 @@ pub struct Line {
     pub simulated_s: f64,
     /// The results of the run.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: TiersFigures,
     /// The time that the run took.
     pub wall_s: f64,
 }
 
-// === impl Line ===
+// === impl TierLine ===
 
-impl Line {
+impl TierLine {
     /// The line of a run that took `wall`.
     #[must_use]
-    pub fn new(history: &History, seed: u64, wall: Duration) -> Line {
-        Line {
+    pub fn new(history: &History, seed: u64, wall: Duration) -> TierLine {
+        TierLine {
             scenario: "tiers",
             policy: title(history),
             seed,
             simulated_s: Duration::from_nanos(history.end).as_secs_f64(),
-            figures: Figures::new(history),
+            figures: TiersFigures::new(history),
             wall_s: wall.as_secs_f64(),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Invalid, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Invalid, Tier, TierPolicy, Window};
 
 use super::arrival::{Pattern, Shape};
 
@@ -50,7 +50,7 @@ const COUNT: &str = "sliding/K with K slices from 1 to 65535";
 
 /// A policy as it is written: `5/1s, 50/5s:5s:15s, hard 20`.
 #[must_use]
-pub fn shown(policy: &Policy) -> String {
+pub fn shown(policy: &TierPolicy) -> String {
     let mut parts: Vec<String> = policy.tiers().iter().map(shown_tier).collect();
     parts.extend(policy.hard_limit().map(|hard| format!("hard {hard}")));
     parts.extend(policy.global_limit().map(|global| format!("global {global}")));
@@ -93,8 +93,8 @@ impl Tiers {
     ///
     /// # Errors
     /// As [`Policy::new`].
-    pub fn policy(self, hard: Option<u32>, global: Option<u32>) -> Result<Policy, Invalid> {
-        Policy::new(self.0, hard, global)
+    pub fn policy(self, hard: Option<u32>, global: Option<u32>) -> Result<TierPolicy, Invalid> {
+        TierPolicy::new(self.0, hard, global)
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
         }
         let limited = "5/1s".parse::<Tiers>().unwrap().policy(Some(3), Some(40)).unwrap();
         assert_eq!(shown(&limited), "5/1s, hard 3, global 40");
-        assert_eq!(shown(&Policy::new(Vec::new(), None, None).unwrap()), "closed");
+        assert_eq!(shown(&TierPolicy::new(Vec::new(), None, None).unwrap()), "closed");
     }
 
     #[test]

@@ -10,10 +10,10 @@ mod requests;
 use std::time::Duration;
 
 use self::lane::Drawn;
-use super::figures::{Figures, Refused, title};
+use super::figures::{Refused, TiersFigures, title};
 use super::history::History;
 use super::notation;
-use super::svg::{Area, Place, Svg};
+use super::svg::{Area, Svg, TextPlace};
 use super::text::step;
 
 /// Colours that most of those who see colours differently tell apart.
@@ -86,8 +86,8 @@ pub fn svg(history: &History) -> String {
     svg.finish(WIDTH, bottom + BELOW, HATCH)
 }
 
-fn at(x: f64, y: f64, size: f64) -> Place {
-    Place { x, y, size, anchor: "start" }
+fn at(x: f64, y: f64, size: f64) -> TextPlace {
+    TextPlace { x, y, size, anchor: "start" }
 }
 
 // === impl Frame ===
@@ -104,7 +104,7 @@ impl Frame<'_> {
     }
 
     fn head(&self, svg: &mut Svg) {
-        let figures = Figures::new(self.history);
+        let figures = TiersFigures::new(self.history);
         let ink = format!("fill=\"{INK}\"");
         svg.words(at(16.0, 34.0, 22.0), &title(self.history), &format!("{ink} font-weight=\"bold\""));
         svg.words(at(16.0, 58.0, 14.0), &summary(&figures, self.history.end), &ink);
@@ -138,18 +138,18 @@ impl Frame<'_> {
             let x = self.x(time);
             svg.line((x, TOP), (x, self.bottom), "stroke=\"#E3E5E8\" stroke-width=\"1\"");
             svg.line((x, self.bottom), (x, self.bottom + 5.0), &format!("stroke=\"{INK}\""));
-            let place = Place { x, y: self.bottom + 19.0, size: 12.0, anchor: "middle" };
+            let place = TextPlace { x, y: self.bottom + 19.0, size: 12.0, anchor: "middle" };
             let words = notation::short(Duration::from_nanos(time));
             svg.words(place, &words, &format!("fill=\"{INK}\""));
             time += step;
         }
         svg.line((LEFT, self.bottom), (END, self.bottom), &format!("stroke=\"{INK}\""));
-        let place = Place { x: (LEFT + END) / 2.0, y: self.bottom + 39.0, size: 13.0, anchor: "middle" };
+        let place = TextPlace { x: (LEFT + END) / 2.0, y: self.bottom + 39.0, size: 13.0, anchor: "middle" };
         svg.words(place, "time", &format!("fill=\"{INK}\""));
     }
 }
 
-fn summary(figures: &Figures, end: u64) -> String {
+fn summary(figures: &TiersFigures, end: u64) -> String {
     let Refused { tiers, hard, global } = figures.refused;
     let by = [("tiers", tiers), ("hard limit", hard), ("global limit", global)];
     let by: Vec<String> =

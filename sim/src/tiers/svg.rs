@@ -17,7 +17,7 @@ pub(super) struct Area {
 
 /// Where words stand, and how.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Place {
+pub(super) struct TextPlace {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) size: f64,
@@ -68,8 +68,8 @@ impl Svg {
         self.add(format_args!("<path d=\"{path}\" {style}/>"));
     }
 
-    pub(super) fn words(&mut self, place: Place, words: &str, style: &str) {
-        let Place { x, y, size, anchor } = place;
+    pub(super) fn words(&mut self, place: TextPlace, words: &str, style: &str) {
+        let TextPlace { x, y, size, anchor } = place;
         let ([x, y], words) = ([x, y].map(Pixels), escaped(words));
         self.add(format_args!(
             "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" text-anchor=\"{anchor}\" {style}>{words}</text>"
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn words_cannot_become_shapes() {
         let mut svg = Svg::default();
-        svg.words(Place { x: 1.0, y: 2.345_678, size: 12.0, anchor: "start" }, "a<b & c>d", "");
+        svg.words(TextPlace { x: 1.0, y: 2.345_678, size: 12.0, anchor: "start" }, "a<b & c>d", "");
         let picture = svg.finish(10.0, 20.0, "");
         assert!(picture.contains("x=\"1\" y=\"2.35\""), "{picture}");
         assert!(picture.contains(">a&lt;b &amp; c&gt;d</text>"), "{picture}");

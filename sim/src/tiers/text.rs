@@ -12,7 +12,7 @@ use super::{notation, seconds};
 
 /// The look of a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Look {
+pub struct TextStyle {
     /// Characters of a line, at least 60.
     pub width: usize,
     /// Whether it has colours.
@@ -44,7 +44,7 @@ const KEY: &str = "upper row of a tier: how full its window is; lower row: █ c
 
 /// The run as lines of characters.
 #[must_use]
-pub fn text(history: &History, look: Look) -> String {
+pub fn text(history: &History, look: TextStyle) -> String {
     let width = look.width.max(LEAST) - LEFT - RIGHT;
     let graph = Graph { history, width, look };
     let mut lines =
@@ -67,7 +67,7 @@ struct Graph<'a> {
     history: &'a History,
     /// Of what is between the names and the meanings.
     width: usize,
-    look: Look,
+    look: TextStyle,
 }
 
 // === impl Graph ===
@@ -208,7 +208,7 @@ mod tests {
     use super::super::{Pattern, SECOND, Tiers, arrivals, run};
     use super::*;
 
-    fn picture(policy: &str, pattern: &str, seconds: u64, look: Look) -> String {
+    fn picture(policy: &str, pattern: &str, seconds: u64, look: TextStyle) -> String {
         let policy = policy.parse::<Tiers>().unwrap().policy(None, None).unwrap();
         let pattern: Pattern = pattern.parse().unwrap();
         let asked = arrivals(&[pattern], 1, 1, seconds * SECOND, 1).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     /// The post's "Penalties", and somebody who asks for ten a second.
     #[test]
     fn the_picture_shows_bursts_cooldowns_and_shadows() {
-        let look = Look { width: 60, has_colours: false };
+        let look = TextStyle { width: 60, has_colours: false };
         let found = picture("4/1s:8s, 30/4s:4s:15s", "10/s", 33, look);
         let wanted = "\
 4/1s:8s, 30/4s:4s:15s, 33 s, one column is 1 s
@@ -234,10 +234,10 @@ refused     ▆▆▆▆████▆▆▆▆▆▆▆█▃  ▆▆▆▆█
 
     #[test]
     fn colours_only_where_they_are_wanted_and_lines_as_wide_as_said() {
-        let plain = picture("5/1s", "9/s", 30, Look { width: 90, has_colours: false });
+        let plain = picture("5/1s", "9/s", 30, TextStyle { width: 90, has_colours: false });
         assert!(!plain.contains('\x1b'));
         assert!(plain.lines().skip(1).take(6).all(|line| line.chars().count() <= 90), "{plain}");
-        let coloured = picture("5/1s", "9/s", 30, Look { width: 90, has_colours: true });
+        let coloured = picture("5/1s", "9/s", 30, TextStyle { width: 90, has_colours: true });
         assert!(coloured.contains("\x1b[34m") && coloured.contains("\x1b[31m"));
         let codes = ["\x1b[0m", "\x1b[34m", "\x1b[31m", "\x1b[33m", "\x1b[90m"];
         assert_eq!(codes.iter().fold(coloured, |text, code| text.replace(code, "")), plain);

@@ -1,20 +1,20 @@
 //! Draws a workload from a seed.
 //!
-//! The order of the draws is part of what a seed means: second by second, first the mishap of the second, then one number
+//! The order of the draws is part of what a seed means: second by second, first the fault of the second, then one number
 //! a client for its step, in the order of the plan.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::{Change, Mishap, MishapEvent, Scenario, Workload};
+use super::{FaultEvent, Scenario, ScheduledFault, WantsChange, Workload};
 
 /// Seconds between two steps of the wants.
 const STEP_SECONDS: u64 = 10;
 /// The furthest that one step goes, as a fraction of the want.
 const STEP: f64 = 0.1;
-/// Seconds between two mishaps of scenario seven.
-const MISHAP_SECONDS: u64 = 60;
-/// The amount that a client wants more after a mishap.
+/// Seconds between two faults of scenario seven.
+const FAULT_SECONDS: u64 = 60;
+/// The amount that a client wants more after a fault.
 const SPIKE: f64 = 100.0;
 /// When two clients of scenario six begin to want much.
 const BOTH_AT_SECONDS: u64 = 150;
@@ -27,7 +27,7 @@ const LONGEST_LOSS_SECONDS: u64 = 60;
 #[derive(Debug)]
 struct Drawing {
     workload: Workload,
-    dice: Pcg64,
+    rng: Pcg64,
     wants: Vec<f64>,
     /// Of every job, whether it has a master: a job without one cannot lose it.
     led: Vec<bool>,
@@ -39,11 +39,11 @@ struct Drawing {
 pub(super) fn draw(scenario: Scenario, seed: u64) -> Workload {
     let plan = scenario.plan();
     let mut drawing = Drawing {
-        dice: Pcg64::seed_from_u64(seed),
+        rng: Pcg64::seed_from_u64(seed),
         wants: vec![plan.first_wants; plan.clients.len()],
         led: vec![true; plan.jobs.len()],
         pending: Vec::new(),
-        workload: Workload { scenario, plan, seed, changes: Vec::new(), mishaps: Vec::new() },
+        workload: Workload { scenario, plan, seed, changes: Vec::new(), faults: Vec::new() },
     };
     for now in 0..=drawing.workload.plan.seconds {
         drawing.second(now);
@@ -59,42 +59,42 @@ impl Drawing {
             Scenario::Two if now == 120 => self.lose(now, 0, 20),
             Scenario::Three if now == 120 => self.lose(now, 0, 70),
             Scenario::Six if now == BOTH_AT_SECONDS => self.both(now),
-            Scenario::Seven if now > 0 && now.is_multiple_of(MISHAP_SECONDS) => self.mishap(now),
+            Scenario::Seven if now > 0 && now.is_multiple_of(FAULT_SECONDS) => self.fault(now),
             _ => {}
         }
         self.restore(now);
         if now.is_multiple_of(STEP_SECONDS) {
             for wants in &mut self.wants {
-                let step = 1.0 + STEP * (1.0 - 2.0 * self.dice.random::<f64>());
+                let step = 1.0 + STEP * (1.0 - 2.0 * self.rng.random::<f64>());
                 *wants = (*wants * step).max(0.0);
             }
-            self.workload.changes.push(Change { at_seconds: now, wants: self.wants.clone() });
+            self.workload.changes.push(WantsChange { at_seconds: now, wants: self.wants.clone() });
         }
     }
 
-    /// Two different clients want much. Both mishaps fall on a step, which carries them.
+    /// Two different clients want much. Both faults fall on a step, which carries them.
     fn both(&mut self, now: u64) {
         let clients = self.wants.len();
-        let first = self.dice.random_range(0..clients);
-        let second = (first + self.dice.random_range(1..clients)) % clients;
+        let first = self.rng.random_range(0..clients);
+        let second = (first + self.rng.random_range(1..clients)) % clients;
         for client in [first, second] {
             self.wants[client] = BOTH;
-            self.note(now, MishapEvent::Spike { client });
+            self.note(now, FaultEvent::Spike { client });
         }
     }
 
     /// One of fifteen: an election, ten spikes, four losses.
-    fn mishap(&mut self, now: u64) {
-        match self.dice.random_range(0..15) {
+    fn fault(&mut self, now: u64) {
+        match self.rng.random_range(0..15) {
             0 => self.elect(now),
             1..=10 => {
-                let client = self.dice.random_range(0..self.wants.len());
+                let client = self.rng.random_range(0..self.wants.len());
                 self.wants[client] += SPIKE;
-                self.note(now, MishapEvent::Spike { client });
+                self.note(now, FaultEvent::Spike { client });
             }
             _ => {
-                let job = self.dice.random_range(0..self.led.len());
-                let seconds = self.dice.random_range(0..=LONGEST_LOSS_SECONDS);
+                let job = self.rng.random_range(0..self.led.len());
+                let seconds = self.rng.random_range(0..=LONGEST_LOSS_SECONDS);
                 self.lose(now, job, seconds);
             }
         }
@@ -102,17 +102,17 @@ impl Drawing {
 
     /// Any task of a job wins: of three, one is the master already. A job without master gets one in any case.
     fn elect(&mut self, now: u64) {
-        let job = self.dice.random_range(0..self.led.len());
-        let same = self.dice.random_range(0..self.workload.plan.tasks_per_job) == 0;
+        let job = self.rng.random_range(0..self.led.len());
+        let same = self.rng.random_range(0..self.workload.plan.tasks_per_job) == 0;
         let event =
-            if same && self.led[job] { MishapEvent::NoElect { job } } else { MishapEvent::Elect { job } };
+            if same && self.led[job] { FaultEvent::NoElect { job } } else { FaultEvent::Elect { job } };
         self.led[job] = true;
         self.note(now, event);
     }
 
     fn lose(&mut self, now: u64, job: usize, seconds: u64) {
         if std::mem::replace(&mut self.led[job], false) {
-            self.note(now, MishapEvent::Lose { job });
+            self.note(now, FaultEvent::Lose { job });
             self.pending.push((now + seconds, job));
         }
     }
@@ -122,12 +122,12 @@ impl Drawing {
         let due: Vec<usize> = self.pending.extract_if(.., |(at, _)| *at == now).map(|(_, job)| job).collect();
         for job in due {
             self.led[job] = true;
-            self.note(now, MishapEvent::Restore { job });
+            self.note(now, FaultEvent::Restore { job });
         }
     }
 
-    fn note(&mut self, at_seconds: u64, event: MishapEvent) {
-        self.workload.mishaps.push(Mishap { at_seconds, event });
+    fn note(&mut self, at_seconds: u64, event: FaultEvent) {
+        self.workload.faults.push(ScheduledFault { at_seconds, event });
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
     fn six_raises_two_different_clients() {
         for seed in 0..100 {
             let workload = Workload::draw(Scenario::Six, seed);
-            let [first, second] = workload.mishaps_at(150) else { panic!("{:?}", workload.mishaps) };
+            let [first, second] = workload.faults_at(150) else { panic!("{:?}", workload.faults) };
             assert_ne!(first, second);
             let raised = workload.wants_at(150).iter().filter(|wants| **wants >= 900.0);
             assert_eq!(raised.count(), 2);
@@ -192,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn mishaps_come_as_often_as_in_the_original() {
+    fn faults_come_as_often_as_in_the_original() {
         let mut counts = std::collections::BTreeMap::new();
         for seed in 0..200 {
             let workload = Workload::draw(Scenario::Seven, seed);
-            for mishap in &workload.mishaps {
-                let kind = mishap.event.kind();
-                assert!(kind == "restore" || mishap.at_seconds.is_multiple_of(60));
+            for fault in &workload.faults {
+                let kind = fault.event.kind();
+                assert!(kind == "restore" || fault.at_seconds.is_multiple_of(60));
                 *counts.entry(kind).or_insert(0.0) += 1.0 / 200.0;
             }
         }
@@ -212,12 +212,12 @@ mod tests {
     fn a_job_without_a_master_loses_none() {
         for seed in 0..500 {
             let mut led = [true; 13];
-            for mishap in Workload::draw(Scenario::Seven, seed).mishaps {
-                match mishap.event {
-                    MishapEvent::Lose { job } => assert!(std::mem::replace(&mut led[job], false)),
-                    MishapEvent::Restore { job } | MishapEvent::Elect { job } => led[job] = true,
-                    MishapEvent::NoElect { job } => assert!(led[job]),
-                    MishapEvent::Spike { .. } => {}
+            for fault in Workload::draw(Scenario::Seven, seed).faults {
+                match fault.event {
+                    FaultEvent::Lose { job } => assert!(std::mem::replace(&mut led[job], false)),
+                    FaultEvent::Restore { job } | FaultEvent::Elect { job } => led[job] = true,
+                    FaultEvent::NoElect { job } => assert!(led[job]),
+                    FaultEvent::Spike { .. } => {}
                 }
             }
         }

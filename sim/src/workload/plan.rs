@@ -18,7 +18,7 @@ pub enum Scenario {
     Five,
     /// As five; at 150 s two clients want 1000 each.
     Six,
-    /// As five; a mishap a minute for an hour.
+    /// As five; a fault a minute for an hour.
     Seven,
 }
 
@@ -28,7 +28,7 @@ pub struct Plan {
     /// Every job before those below it; the first is the root.
     pub jobs: Vec<Job>,
     /// Every client, in the order in which wants are listed.
-    pub clients: Vec<Place>,
+    pub clients: Vec<WorkloadClient>,
     /// Tasks that may be elected in each job.
     pub tasks_per_job: usize,
     /// The amount that the root has to share, in units of capacity.
@@ -54,7 +54,7 @@ pub struct Job {
 
 /// A client and where it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct WorkloadClient {
     /// As traces call it: `client:1`, `client:1:2:3`.
     pub name: String,
     /// The job that it asks, as a position in the plan.
@@ -168,11 +168,11 @@ fn job(name: String, level: usize, parent: usize) -> Job {
     Job { name, level, parent: Some(parent) }
 }
 
-fn clients_at(prefix: &str, job: usize) -> Vec<Place> {
-    (1..=CLIENTS).map(|client| Place { name: format!("{prefix}:{client}"), job }).collect()
+fn clients_at(prefix: &str, job: usize) -> Vec<WorkloadClient> {
+    (1..=CLIENTS).map(|client| WorkloadClient { name: format!("{prefix}:{client}"), job }).collect()
 }
 
-fn regions() -> (Vec<Job>, Vec<Place>) {
+fn regions() -> (Vec<Job>, Vec<WorkloadClient>) {
     let (mut jobs, mut clients) = (vec![root()], Vec::new());
     for region in 1..=REGIONS {
         let parent = jobs.len();
@@ -195,8 +195,8 @@ mod tests {
         let names: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
         assert_eq!(names[..6], ["root", "region:1", "dc:1:1", "dc:1:2", "dc:1:3", "region:2"]);
         assert_eq!((names.len(), names[12], plan.clients.len(), plan.depth()), (13, "dc:3:3", 45, 3));
-        let place = &plan.clients[5];
-        assert_eq!((place.name.as_str(), plan.jobs[place.job].name.as_str()), ("client:1:2:1", "dc:1:2"));
+        let site = &plan.clients[5];
+        assert_eq!((site.name.as_str(), plan.jobs[site.job].name.as_str()), ("client:1:2:1", "dc:1:2"));
         for job in &plan.jobs[1..] {
             assert_eq!(plan.jobs[job.parent.unwrap()].level + 1, job.level, "{job:?}");
         }

@@ -1,5 +1,5 @@
 //! Reads a workload from two tables: `NAME.trace.csv` or `NAME.trace.csv.gz` with a row for every second in which a want
-//! changes, and `NAME.mishaps.csv` beside it.
+//! changes, and `NAME.faults.csv` beside it.
 //!
 //! ```text
 //! t,client:1,client:2,client:3,client:4,client:5        t,kind,target
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::{Change, Mishap, MishapEvent, Plan, Scenario, Workload};
+use super::{FaultEvent, Plan, Scenario, ScheduledFault, WantsChange, Workload};
 
 /// Why there is no workload.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum BadTrace {
         /// A description of what should stand there.
         wanted: String,
     },
-    /// The name of the file does not tell where the mishaps are.
+    /// The name of the file does not tell where the faults are.
     #[error(
         "{file}: the name of a trace ends with .trace.csv or .trace.csv.gz, so that its mishaps are found beside it"
     )]
@@ -63,27 +63,27 @@ struct Table<'a, R> {
 /// The first bytes of everything that gzip writes.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Reads the trace at `path`, plain or gzipped, and the mishaps beside it.
+/// Reads the trace at `path`, plain or gzipped, and the faults beside it.
 ///
 /// # Errors
 /// When a file cannot be read or does not fit the scenario; names the file, the line and the field.
 pub fn open(path: &Path, scenario: Scenario, seed: u64) -> Result<Workload, BadTrace> {
     let plan = scenario.plan();
-    let beside = mishaps_beside(path)?;
+    let beside = faults_beside(path)?;
     let changes = read_wants(&path.display().to_string(), reader(path)?, &plan)?;
-    let mishaps = read_mishaps(&beside.display().to_string(), reader(&beside)?, &plan)?;
-    Ok(Workload { scenario, plan, seed, changes, mishaps })
+    let faults = read_faults(&beside.display().to_string(), reader(&beside)?, &plan)?;
+    Ok(Workload { scenario, plan, seed, changes, faults })
 }
 
 /// Reads the table of wants, already unpacked; errors call it `file`.
 ///
 /// # Errors
 /// When a column is missing or too many, a second is not in order or beyond the end, or a want is not a number.
-pub fn read_wants(file: &str, text: impl BufRead, plan: &Plan) -> Result<Vec<Change>, BadTrace> {
+pub fn read_wants(file: &str, text: impl BufRead, plan: &Plan) -> Result<Vec<WantsChange>, BadTrace> {
     let names: Vec<&str> = plan.clients.iter().map(|client| client.name.as_str()).collect();
     let mut table = Table { file, lines: text.lines(), line: 0 };
     table.header(&names)?;
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<WantsChange> = Vec::new();
     while let Some(row) = table.row()? {
         let (second, cells) = table.cells(&row, names.len())?;
         let wanted = match changes.last() {
@@ -92,7 +92,7 @@ pub fn read_wants(file: &str, text: impl BufRead, plan: &Plan) -> Result<Vec<Cha
         };
         let at_seconds = table.second(second, wanted)?;
         let wants = names.iter().zip(cells).map(|(name, cell)| table.wants(name, cell));
-        changes.push(Change { at_seconds, wants: wants.collect::<Result<_, _>>()? });
+        changes.push(WantsChange { at_seconds, wants: wants.collect::<Result<_, _>>()? });
     }
     match changes.is_empty() {
         true => Err(table.bad("row", "the end of the file", "at least the wants at 0 s")),
@@ -100,26 +100,26 @@ pub fn read_wants(file: &str, text: impl BufRead, plan: &Plan) -> Result<Vec<Cha
     }
 }
 
-/// Reads the table of mishaps; errors call it `file`.
+/// Reads the table of faults; errors call it `file`.
 ///
 /// # Errors
 /// When a second is not in order or beyond the end, a kind is unknown, or a target is not in the plan.
-pub fn read_mishaps(file: &str, text: impl BufRead, plan: &Plan) -> Result<Vec<Mishap>, BadTrace> {
+pub fn read_faults(file: &str, text: impl BufRead, plan: &Plan) -> Result<Vec<ScheduledFault>, BadTrace> {
     let mut table = Table { file, lines: text.lines(), line: 0 };
     table.header(&["kind", "target"])?;
-    let mut mishaps: Vec<Mishap> = Vec::new();
+    let mut faults: Vec<ScheduledFault> = Vec::new();
     while let Some(row) = table.row()? {
         let (second, cells) = table.cells(&row, 2)?;
-        let earliest = mishaps.last().map_or(0, |last| last.at_seconds);
+        let earliest = faults.last().map_or(0, |last| last.at_seconds);
         let at_seconds = table.second(second, earliest..=plan.seconds)?;
         let event = table.event(cells[0], cells[1], plan)?;
-        mishaps.push(Mishap { at_seconds, event });
+        faults.push(ScheduledFault { at_seconds, event });
     }
-    Ok(mishaps)
+    Ok(faults)
 }
 
-/// `X.mishaps.csv` for `X.trace.csv` and `X.trace.csv.gz`.
-fn mishaps_beside(path: &Path) -> Result<PathBuf, BadTrace> {
+/// `X.faults.csv` for `X.trace.csv` and `X.trace.csv.gz`.
+fn faults_beside(path: &Path) -> Result<PathBuf, BadTrace> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     match name.strip_suffix(".trace.csv") {
@@ -203,7 +203,7 @@ impl<R: BufRead> Table<'_, R> {
         number.ok_or_else(|| self.bad(client, format!("{cell:?}"), "a finite number of at least 0"))
     }
 
-    fn event(&self, kind: &str, target: &str, plan: &Plan) -> Result<MishapEvent, BadTrace> {
+    fn event(&self, kind: &str, target: &str, plan: &Plan) -> Result<FaultEvent, BadTrace> {
         let client = || {
             let client = plan.clients.iter().position(|client| client.name == target);
             client.ok_or_else(|| self.bad("target", format!("{target:?}"), "the name of a client"))
@@ -213,11 +213,11 @@ impl<R: BufRead> Table<'_, R> {
             job.ok_or_else(|| self.bad("target", format!("{target:?}"), "the name of a job"))
         };
         match kind {
-            "spike" => Ok(MishapEvent::Spike { client: client()? }),
-            "lose" => Ok(MishapEvent::Lose { job: job()? }),
-            "restore" => Ok(MishapEvent::Restore { job: job()? }),
-            "elect" => Ok(MishapEvent::Elect { job: job()? }),
-            "noelect" => Ok(MishapEvent::NoElect { job: job()? }),
+            "spike" => Ok(FaultEvent::Spike { client: client()? }),
+            "lose" => Ok(FaultEvent::Lose { job: job()? }),
+            "restore" => Ok(FaultEvent::Restore { job: job()? }),
+            "elect" => Ok(FaultEvent::Elect { job: job()? }),
+            "noelect" => Ok(FaultEvent::NoElect { job: job()? }),
             _ => Err(self.bad("kind", format!("{kind:?}"), "spike, lose, restore, elect or noelect")),
         }
     }
@@ -239,30 +239,30 @@ mod tests {
 
     const HEADER: &str = "t,client:1,client:2,client:3,client:4,client:5";
 
-    fn wants(text: &str) -> Result<Vec<Change>, String> {
+    fn wants(text: &str) -> Result<Vec<WantsChange>, String> {
         read_wants("w.csv", text.as_bytes(), &Scenario::One.plan()).map_err(|error| error.to_string())
     }
 
-    fn mishaps(text: &str) -> Result<Vec<Mishap>, String> {
-        read_mishaps("m.csv", text.as_bytes(), &Scenario::Seven.plan()).map_err(|error| error.to_string())
+    fn faults(text: &str) -> Result<Vec<ScheduledFault>, String> {
+        read_faults("m.csv", text.as_bytes(), &Scenario::Seven.plan()).map_err(|error| error.to_string())
     }
 
     #[test]
     fn rows_become_changes() {
         let read = wants(&format!("{HEADER}\n0,1,2,3,4,5\r\n7,1,2,3,4,5.5\n\n")).unwrap();
-        assert_eq!(read[0], Change { at_seconds: 0, wants: vec![1.0, 2.0, 3.0, 4.0, 5.0] });
-        assert_eq!(read[1], Change { at_seconds: 7, wants: vec![1.0, 2.0, 3.0, 4.0, 5.5] });
+        assert_eq!(read[0], WantsChange { at_seconds: 0, wants: vec![1.0, 2.0, 3.0, 4.0, 5.0] });
+        assert_eq!(read[1], WantsChange { at_seconds: 7, wants: vec![1.0, 2.0, 3.0, 4.0, 5.5] });
         assert_eq!(read.len(), 2);
     }
 
     #[test]
-    fn mishaps_name_clients_and_jobs() {
-        let read = mishaps("t,kind,target\n60,spike,client:1:1:2\n120,lose,dc:1:1\n120,restore,dc:1:1\n");
-        let events: Vec<MishapEvent> = read.unwrap().iter().map(|mishap| mishap.event).collect();
+    fn faults_name_clients_and_jobs() {
+        let read = faults("t,kind,target\n60,spike,client:1:1:2\n120,lose,dc:1:1\n120,restore,dc:1:1\n");
+        let events: Vec<FaultEvent> = read.unwrap().iter().map(|fault| fault.event).collect();
         let wanted =
-            [MishapEvent::Spike { client: 1 }, MishapEvent::Lose { job: 2 }, MishapEvent::Restore { job: 2 }];
+            [FaultEvent::Spike { client: 1 }, FaultEvent::Lose { job: 2 }, FaultEvent::Restore { job: 2 }];
         assert_eq!(events, wanted);
-        assert_eq!(mishaps("t,kind,target\n"), Ok(Vec::new()));
+        assert_eq!(faults("t,kind,target\n"), Ok(Vec::new()));
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_mishaps_are_refused_with_their_place() {
+    fn bad_faults_are_refused_with_their_place() {
         for (row, wanted) in [
             ("60,spike", "m.csv:2: row: found 2 fields, wanted 3, one for each column"),
             ("-1,lose,root", "m.csv:2: t: found \"-1\", wanted a whole number of seconds from 0 to 3600"),
@@ -309,16 +309,16 @@ mod tests {
             ("60,lose,client:1:1:1", "m.csv:2: target: found \"client:1:1:1\", wanted the name of a job"),
             ("60,spike,root", "m.csv:2: target: found \"root\", wanted the name of a client"),
         ] {
-            assert_eq!(mishaps(&format!("t,kind,target\n{row}\n")), Err(wanted.to_owned()), "{row}");
+            assert_eq!(faults(&format!("t,kind,target\n{row}\n")), Err(wanted.to_owned()), "{row}");
         }
     }
 
     #[test]
-    fn mishaps_stand_beside_the_trace() {
+    fn faults_stand_beside_the_trace() {
         for name in ["a/x_1.trace.csv", "a/x_1.trace.csv.gz"] {
-            assert_eq!(mishaps_beside(Path::new(name)).unwrap(), Path::new("a/x_1.mishaps.csv"));
+            assert_eq!(faults_beside(Path::new(name)).unwrap(), Path::new("a/x_1.mishaps.csv"));
         }
-        let error = mishaps_beside(Path::new("a/x.csv")).unwrap_err().to_string();
+        let error = faults_beside(Path::new("a/x.csv")).unwrap_err().to_string();
         assert!(error.starts_with("a/x.csv: the name of a trace ends with .trace.csv"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use lessor_proto::message::{Down, HolderKind, Up};
 use lessor_server::node::{FromParent, Record};
 
 use super::bounds::{Bounds, LEASE};
-use super::parts::{Kept, Mail, Party};
+use super::parts::{Actor, Delivery, Kept};
 use super::world::{World, grantor, resource};
 
 /// A holder as books know it: whether it is a node, its name, and which life of it.
@@ -28,53 +28,53 @@ pub(crate) struct Charges {
 impl World {
     /// A message arrives; it may arrive again if it is kept.
     pub(crate) fn deliver(&mut self, index: usize, kept: bool) {
-        let mail = if kept { Arc::clone(&self.mail[index]) } else { self.mail.remove(index) };
-        match &**mail {
-            Mail::Ask { from, id, ask } => {
-                let place = grantor(*from, &self.clients);
-                let before = self.charges(place);
-                let now = self.clock(Party::Node(place));
-                let answer = Kept::change(&mut self.places[place]).node.ask(now, ask);
-                self.watch_books(place, &before);
+        let delivery = if kept { Arc::clone(&self.delivery[index]) } else { self.delivery.remove(index) };
+        match &**delivery {
+            Delivery::Ask { from, id, ask } => {
+                let site = grantor(*from, &self.clients);
+                let before = self.charges(site);
+                let now = self.clock(Actor::Node(site));
+                let answer = Kept::change(&mut self.sites[site]).node.ask(now, ask);
+                self.watch_books(site, &before);
                 if self.awaits(*from, *id)
                     && let Ok(answer) = answer
                 {
-                    self.mail.push(Kept::new(Mail::Answer { to: *from, id: *id, answer }));
+                    self.delivery.push(Kept::new(Delivery::Answer { to: *from, id: *id, answer }));
                 }
-                self.pump_place(place);
+                self.pump_site(site);
             }
-            Mail::Release { from, id, release } => {
-                let place = grantor(*from, &self.clients);
-                let now = self.clock(Party::Node(place));
-                Kept::change(&mut self.places[place]).node.release(now, release);
+            Delivery::Release { from, id, release } => {
+                let site = grantor(*from, &self.clients);
+                let now = self.clock(Actor::Node(site));
+                Kept::change(&mut self.sites[site]).node.release(now, release);
                 if self.awaits(*from, *id) {
-                    self.mail.push(Kept::new(Mail::Released { to: *from, id: *id }));
+                    self.delivery.push(Kept::new(Delivery::Released { to: *from, id: *id }));
                 }
-                self.pump_place(place);
+                self.pump_site(site);
             }
-            Mail::Answer { to, id, answer } => {
+            Delivery::Answer { to, id, answer } => {
                 let (now, id) = (self.clock(*to), *id);
                 self.arriving.clone_from(&answer.grants);
                 let answer = answer.clone();
                 match *to {
-                    Party::Client(client) => {
+                    Actor::Client(client) => {
                         Kept::change(&mut self.clients[client]).session.on_answer(now, id, answer);
                     }
-                    Party::Node(place) => {
-                        let node = &mut Kept::change(&mut self.places[place]).node;
+                    Actor::Node(site) => {
+                        let node = &mut Kept::change(&mut self.sites[site]).node;
                         node.on_parent(now, FromParent::Answered { id, answer });
                     }
                 }
                 self.pump(*to);
             }
-            Mail::Released { to, id } => {
+            Delivery::Released { to, id } => {
                 let (now, id) = (self.clock(*to), *id);
                 match *to {
-                    Party::Client(client) => {
+                    Actor::Client(client) => {
                         Kept::change(&mut self.clients[client]).session.on_released(now, id, None);
                     }
-                    Party::Node(place) => {
-                        let node = &mut Kept::change(&mut self.places[place]).node;
+                    Actor::Node(site) => {
+                        let node = &mut Kept::change(&mut self.sites[site]).node;
                         node.on_parent(now, FromParent::Released { id, redirect: None });
                     }
                 }
@@ -85,10 +85,10 @@ impl World {
     }
 
     /// Whether a holder may still take the answer to its request `id`.
-    fn awaits(&self, party: Party, id: u64) -> bool {
-        match party {
-            Party::Client(client) => self.clients[client].alive && self.clients[client].line.last == id,
-            Party::Node(place) => self.places[place].line.last == id,
+    fn awaits(&self, actor: Actor, id: u64) -> bool {
+        match actor {
+            Actor::Client(client) => self.clients[client].alive && self.clients[client].line.last == id,
+            Actor::Node(site) => self.sites[site].line.last == id,
         }
     }
 
@@ -96,11 +96,11 @@ impl World {
     pub(crate) fn arrive_up(&mut self, index: usize) {
         let stream = Kept::change(&mut self.streams[index]);
         let (holder, peer) = (stream.holder, stream.peer);
-        let place = grantor(holder, &self.clients);
+        let site = grantor(holder, &self.clients);
         let Some(up) = Kept::change(&mut self.streams[index]).up.pop_front() else { return };
-        let now = self.clock(Party::Node(place));
-        let before = self.charges(place);
-        let node = &mut Kept::change(&mut self.places[place]).node;
+        let now = self.clock(Actor::Node(site));
+        let before = self.charges(site);
+        let node = &mut Kept::change(&mut self.sites[site]).node;
         match (up, peer) {
             (Some(Up::Hello(hello)), _) => {
                 let peer = node.connect(now, hello);
@@ -113,8 +113,8 @@ impl World {
             }
             (_, None) => {}
         }
-        self.watch_books(place, &before);
-        self.pump_place(place);
+        self.watch_books(site, &before);
+        self.pump_site(site);
         self.sweep();
     }
 
@@ -130,11 +130,11 @@ impl World {
                     self.arriving.clone_from(grants);
                 }
                 match holder {
-                    Party::Client(client) => {
+                    Actor::Client(client) => {
                         Kept::change(&mut self.clients[client]).session.on_down(now, id, down);
                     }
-                    Party::Node(place) => {
-                        let node = &mut Kept::change(&mut self.places[place]).node;
+                    Actor::Node(site) => {
+                        let node = &mut Kept::change(&mut self.sites[site]).node;
                         node.on_parent(now, FromParent::Down { id, down });
                     }
                 }
@@ -146,10 +146,10 @@ impl World {
         if self.slow_reader
             && let Some(peer) = peer
         {
-            let place = grantor(holder, &self.clients);
-            let now = self.clock(Party::Node(place));
-            Kept::change(&mut self.places[place]).node.ready(now, peer);
-            self.pump_place(place);
+            let site = grantor(holder, &self.clients);
+            let now = self.clock(Actor::Node(site));
+            Kept::change(&mut self.sites[site]).node.ready(now, peer);
+            self.pump_site(site);
         }
     }
 
@@ -159,11 +159,11 @@ impl World {
         self.hang_up(index);
         let (now, failure) = (self.clock(holder), Failure::Unreachable("it broke".to_owned()));
         match holder {
-            Party::Client(client) => {
+            Actor::Client(client) => {
                 Kept::change(&mut self.clients[client]).session.on_closed(now, id, failure);
             }
-            Party::Node(place) => {
-                let node = &mut Kept::change(&mut self.places[place]).node;
+            Actor::Node(site) => {
+                let node = &mut Kept::change(&mut self.sites[site]).node;
                 node.on_parent(now, FromParent::Closed { id, failure });
             }
         }
@@ -177,30 +177,30 @@ impl World {
         stream.mute = true;
         stream.up.clear();
         stream.down.push_back(None);
-        let place = grantor(self.streams[index].holder, &self.clients);
-        let now = self.clock(Party::Node(place));
-        Kept::change(&mut self.places[place]).node.disconnect(now, peer);
-        self.pump_place(place);
+        let site = grantor(self.streams[index].holder, &self.clients);
+        let now = self.clock(Actor::Node(site));
+        Kept::change(&mut self.sites[site]).node.disconnect(now, peer);
+        self.pump_site(site);
         self.sweep();
     }
 
-    /// The leader of a place dies, and another takes over at once, with the record of what was out.
-    pub(crate) fn succeed(&mut self, bounds: &Bounds, place: usize) {
-        let (rate, epoch) = (self.places[place].rate, self.places[place].epoch);
-        let outstanding: BTreeMap<_, _> = self.places[place].node.outstanding(self.clock(Party::Node(place)));
+    /// The leader of a site dies, and another takes over at once, with the record of what was out.
+    pub(crate) fn succeed(&mut self, bounds: &Bounds, site: usize) {
+        let (rate, epoch) = (self.sites[site].rate, self.sites[site].epoch);
+        let outstanding: BTreeMap<_, _> = self.sites[site].node.outstanding(self.clock(Actor::Node(site)));
         let record = Record { marks: outstanding, longest_lease: LEASE, ..Record::default() };
         // Its own requests were its own.
-        self.mail.retain(|mail| {
-            !matches!(&***mail, Mail::Answer { to, .. } | Mail::Released { to, .. } if *to == Party::Node(place))
+        self.delivery.retain(|delivery| {
+            !matches!(&***delivery, Delivery::Answer { to, .. } | Delivery::Released { to, .. } if *to == Actor::Node(site))
         });
         for index in (0..self.streams.len()).rev() {
-            if self.streams[index].holder == Party::Node(place) {
+            if self.streams[index].holder == Actor::Node(site) {
                 self.hang_up(index);
             }
         }
-        self.lead(bounds, place, epoch + 1, rate, Some(record));
+        self.lead(bounds, site, epoch + 1, rate, Some(record));
         for stream in &mut self.streams {
-            if grantor(stream.holder, &self.clients) == place && stream.peer.is_some() {
+            if grantor(stream.holder, &self.clients) == site && stream.peer.is_some() {
                 let stream = Kept::change(stream);
                 stream.peer = None;
                 stream.mute = true;
@@ -209,13 +209,13 @@ impl World {
             }
         }
         self.sweep();
-        self.pump_place(place);
+        self.pump_site(site);
     }
 
     /// The charges of a node, each with the holder that it is of.
-    pub(crate) fn charges(&self, place: usize) -> Charges {
-        let now = self.clock(Party::Node(place));
-        let Some(books) = self.places[place].node.books(now, &resource()) else { return Charges::default() };
+    pub(crate) fn charges(&self, site: usize) -> Charges {
+        let now = self.clock(Actor::Node(site));
+        let Some(books) = self.sites[site].node.books(now, &resource()) else { return Charges::default() };
         let children = books.children.iter().map(|child| {
             ((child.kind == HolderKind::Node, child.holder.clone(), child.incarnation), child.charge)
         });

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use stateright::{Model, Property};
 
 use super::bounds::{Bounds, CAPACITY, TICK};
-use super::parts::{Kept, Mail, Party};
+use super::parts::{Actor, Delivery, Kept};
 use super::rules::{FACTS, Past};
 use super::world::{World, repository, resource};
 
@@ -19,13 +19,13 @@ pub(crate) enum Step {
     /// A message arrives, and may arrive once more.
     Repeat(u64),
     /// The next message up a stream arrives.
-    Up(Party, u64),
+    Up(Actor, u64),
     /// The next message down a stream arrives.
-    Down(Party, u64),
+    Down(Actor, u64),
     /// A stream breaks, as its holder finds.
-    Break(Party, u64),
+    Break(Actor, u64),
     /// A stream breaks, as its grantor finds.
-    BreakBelow(Party, u64),
+    BreakBelow(Actor, u64),
     /// Time passes.
     Tick,
     /// A client wants so many units.
@@ -40,24 +40,24 @@ pub(crate) enum Step {
     Die(usize),
     /// Half of the capacity is taken away.
     Cut,
-    /// The leader of a place dies and is succeeded.
+    /// The leader of a site dies and is succeeded.
     Succeed(usize),
 }
 
 /// The model: everything that can happen within some bounds.
 #[derive(Debug)]
-pub(crate) struct Town {
+pub(crate) struct Simulation {
     pub(crate) bounds: Bounds,
     /// The facts that any step so far has reached. A property that holds `sometimes` asks this, because what a step
     /// shows cannot always be seen in the state after it.
     pub(crate) facts: AtomicU32,
 }
 
-// === impl Town ===
+// === impl Simulation ===
 
-impl Town {
-    pub(crate) fn new(bounds: Bounds) -> Town {
-        Town { bounds, facts: AtomicU32::new(0) }
+impl Simulation {
+    pub(crate) fn new(bounds: Bounds) -> Simulation {
+        Simulation { bounds, facts: AtomicU32::new(0) }
     }
 
     fn act(&self, world: &mut World, step: &Step) {
@@ -67,23 +67,23 @@ impl Town {
                 world.left.repeats -= 1;
                 world.deliver(world.mail_at(print), true);
             }
-            Step::Up(party, id) => world.arrive_up(world.stream_at(party, id)),
-            Step::Down(party, id) => world.arrive_down(world.stream_at(party, id)),
-            Step::Break(party, id) => {
+            Step::Up(actor, id) => world.arrive_up(world.stream_at(actor, id)),
+            Step::Down(actor, id) => world.arrive_down(world.stream_at(actor, id)),
+            Step::Break(actor, id) => {
                 world.left.breaks -= 1;
-                world.lost(world.stream_at(party, id));
+                world.lost(world.stream_at(actor, id));
             }
-            Step::BreakBelow(party, id) => {
+            Step::BreakBelow(actor, id) => {
                 world.left.breaks -= 1;
-                world.lost_below(world.stream_at(party, id));
+                world.lost_below(world.stream_at(actor, id));
             }
             Step::Tick => world.tick(),
-            Step::Succeed(place) => {
-                match place {
+            Step::Succeed(site) => {
+                match site {
                     0 => world.left.successions -= 1,
                     _ => world.left.successions_below -= 1,
                 }
-                world.succeed(&self.bounds, place);
+                world.succeed(&self.bounds, site);
             }
             Step::Cut => world.cut(),
             Step::Twin(client) => {
@@ -105,7 +105,7 @@ impl Town {
     }
 }
 
-impl Model for Town {
+impl Model for Simulation {
     type State = World;
     type Action = Step;
 
@@ -141,7 +141,7 @@ impl Model for Town {
         Some(world)
     }
 
-    fn properties(&self) -> Vec<Property<Town>> {
+    fn properties(&self) -> Vec<Property<Simulation>> {
         vec![Property::always("no rule is broken", |_, world: &World| world.broken.is_none())]
     }
 }
@@ -153,31 +153,31 @@ impl World {
     pub(crate) fn seal(&mut self) {
         let mut paper = String::new();
         self.clients.iter_mut().for_each(|part| Kept::seal(part, &mut paper));
-        self.places.iter_mut().for_each(|part| Kept::seal(part, &mut paper));
-        self.mail.iter_mut().for_each(|part| Kept::seal(part, &mut paper));
+        self.sites.iter_mut().for_each(|part| Kept::seal(part, &mut paper));
+        self.delivery.iter_mut().for_each(|part| Kept::seal(part, &mut paper));
         self.streams.iter_mut().for_each(|part| Kept::seal(part, &mut paper));
     }
 
     fn mail_at(&self, print: u64) -> usize {
-        self.mail.iter().position(|mail| mail.print() == print).expect("it is on its way")
+        self.delivery.iter().position(|delivery| delivery.print() == print).expect("it is on its way")
     }
 
-    fn stream_at(&self, party: Party, id: u64) -> usize {
-        self.line_of(party, id).expect("it is there")
+    fn stream_at(&self, actor: Actor, id: u64) -> usize {
+        self.line_of(actor, id).expect("it is there")
     }
 
     fn mail_steps(&self, steps: &mut Vec<Step>) {
-        for mail in &self.mail {
-            let step = Step::Deliver(mail.print());
-            let dead = |party: Party| matches!(party, Party::Client(number) if !self.clients[number].alive);
-            match &***mail {
-                Mail::Answer { to, .. } | Mail::Released { to, .. } if dead(*to) => {}
+        for delivery in &self.delivery {
+            let step = Step::Deliver(delivery.print());
+            let dead = |actor: Actor| matches!(actor, Actor::Client(number) if !self.clients[number].alive);
+            match &***delivery {
+                Delivery::Answer { to, .. } | Delivery::Released { to, .. } if dead(*to) => {}
                 // An answer that arrives again is passed over: it is taken once.
-                Mail::Answer { .. } | Mail::Released { .. } => steps.push(step),
-                Mail::Ask { .. } | Mail::Release { .. } => {
+                Delivery::Answer { .. } | Delivery::Released { .. } => steps.push(step),
+                Delivery::Ask { .. } | Delivery::Release { .. } => {
                     steps.push(step);
                     if self.left.repeats > 0 {
-                        steps.push(Step::Repeat(mail.print()));
+                        steps.push(Step::Repeat(delivery.print()));
                     }
                 }
             }
@@ -186,18 +186,18 @@ impl World {
 
     fn stream_steps(&self, steps: &mut Vec<Step>) {
         for stream in &self.streams {
-            let (party, id) = (stream.holder, stream.id);
-            let alive = !matches!(party, Party::Client(number) if !self.clients[number].alive);
+            let (actor, id) = (stream.holder, stream.id);
+            let alive = !matches!(actor, Actor::Client(number) if !self.clients[number].alive);
             if !stream.up.is_empty() {
-                steps.push(Step::Up(party, id));
+                steps.push(Step::Up(actor, id));
             }
             if alive && stream.heard && !stream.down.is_empty() {
-                steps.push(Step::Down(party, id));
+                steps.push(Step::Down(actor, id));
             }
             if self.left.breaks > 0 && alive && stream.heard {
-                steps.push(Step::Break(party, id));
+                steps.push(Step::Break(actor, id));
                 if stream.peer.is_some() {
-                    steps.push(Step::BreakBelow(party, id));
+                    steps.push(Step::BreakBelow(actor, id));
                 }
             }
         }
@@ -229,7 +229,7 @@ impl World {
         if left.successions > 0 {
             steps.push(Step::Succeed(0));
         }
-        if left.successions_below > 0 && self.places.len() > 1 {
+        if left.successions_below > 0 && self.sites.len() > 1 {
             steps.push(Step::Succeed(1));
         }
     }
@@ -274,9 +274,9 @@ impl World {
     fn cut(&mut self) {
         self.left.cuts -= 1;
         self.past = Past::begin(self.real);
-        let now = self.places[0].rate.at(self.real);
-        Kept::change(&mut self.places[0]).node.reload(now, repository(CAPACITY / 2));
-        self.pump_place(0);
+        let now = self.sites[0].rate.at(self.real);
+        Kept::change(&mut self.sites[0]).node.reload(now, repository(CAPACITY / 2));
+        self.pump_site(0);
     }
 }
 
@@ -311,7 +311,7 @@ impl fmt::Display for Story {
 /// found first is nearest.
 pub(crate) fn explore(bounds: &Bounds, most: usize) -> Found {
     use stateright::{Checker, HasDiscoveries};
-    let checker = Town::new(bounds.clone())
+    let checker = Simulation::new(bounds.clone())
         .checker()
         .threads(1)
         .target_state_count(most)
@@ -338,9 +338,11 @@ pub(crate) fn explore(bounds: &Bounds, most: usize) -> Found {
 fn tell(world: &World, step: &Step) -> String {
     let uses: Vec<String> = world.clients.iter().map(|client| client.uses(world.real).to_string()).collect();
     let what = match step {
-        Step::Deliver(print) | Step::Repeat(print) => format!("{:?}", **world.mail[world.mail_at(*print)]),
-        Step::Up(party, id) => format!("{:?}", world.streams[world.stream_at(*party, *id)].up.front()),
-        Step::Down(party, id) => format!("{:?}", world.streams[world.stream_at(*party, *id)].down.front()),
+        Step::Deliver(print) | Step::Repeat(print) => {
+            format!("{:?}", **world.delivery[world.mail_at(*print)])
+        }
+        Step::Up(actor, id) => format!("{:?}", world.streams[world.stream_at(*actor, *id)].up.front()),
+        Step::Down(actor, id) => format!("{:?}", world.streams[world.stream_at(*actor, *id)].down.front()),
         _ => String::new(),
     };
     let seconds = world.real as f64 / 1e9;

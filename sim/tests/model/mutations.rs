@@ -2,7 +2,7 @@
 //!
 //! The bounds are too small for many rules: one message of each kind in flight, two or three words of each holder, one
 //! resource of rates, at most one succession, and nobody who lies. A rule that is not missed here is needed all the same:
-//! `tests/mutations.rs` shows each of them, by towns or by a story. What is written here is exact in both directions. A
+//! `tests/mutations.rs` shows each of them, by simulations or by a story. What is written here is exact in both directions. A
 //! rule that is noticed and was not must be moved, and of one that is not noticed the whole configuration was explored.
 //!
 //! `LESSOR_MODEL=large` looks for what is not noticed in all small configurations, and tells how far the promise itself is

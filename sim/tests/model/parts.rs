@@ -33,7 +33,7 @@ pub(crate) struct Kept<T> {
 
 /// A holder: a client, or a node towards the one above it, by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Party {
+pub(crate) enum Actor {
     Client(usize),
     Node(usize),
 }
@@ -64,7 +64,7 @@ pub(crate) struct Client {
 
 /// A node.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Site {
     pub(crate) node: Node,
     pub(crate) rate: Rate,
     pub(crate) epoch: u64,
@@ -81,17 +81,17 @@ pub(crate) struct Line {
 
 /// A message on its way that is not on a stream: it arrives at any time later, or never.
 #[derive(Clone, Debug)]
-pub(crate) enum Mail {
-    Ask { from: Party, id: u64, ask: Ask },
-    Answer { to: Party, id: u64, answer: Answer },
-    Release { from: Party, id: u64, release: Release },
-    Released { to: Party, id: u64 },
+pub(crate) enum Delivery {
+    Ask { from: Actor, id: u64, ask: Ask },
+    Answer { to: Actor, id: u64, answer: Answer },
+    Release { from: Actor, id: u64, release: Release },
+    Released { to: Actor, id: u64 },
 }
 
 /// A stream: what is on its way, in order. Nothing: the end.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
-    pub(crate) holder: Party,
+    pub(crate) holder: Actor,
     pub(crate) id: u64,
     /// The other end, while it has it open.
     pub(crate) peer: Option<Peer>,

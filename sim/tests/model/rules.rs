@@ -7,7 +7,7 @@ use lessor_server::node::Books;
 
 use super::arrivals::{Charges, Who};
 use super::bounds::{CAPACITY, LEASE_NANOS};
-use super::parts::{Client, Kept, Party};
+use super::parts::{Actor, Client, Kept};
 use super::world::{World, resource};
 
 /// The cut of the capacity, and the time until which what there was before may still be in use.
@@ -84,30 +84,30 @@ impl World {
             self.fail(I8);
         }
         let client = &self.clients[number];
-        let place = &self.places[client.home];
-        if order.epoch != place.epoch {
+        let site = &self.sites[client.home];
+        if order.epoch != site.epoch {
             return;
         }
-        let now = place.rate.at(self.real);
-        let books = place.node.books(now, &resource());
+        let now = site.rate.at(self.real);
+        let books = site.node.books(now, &resource());
         let ends = books.iter().flat_map(|books| charged(books, client)).filter_map(|(_, ends)| ends).max();
-        if !place.rate.reaches(ends.unwrap_or(Time::ZERO), client.rate, client.told.until) {
+        if !site.rate.reaches(ends.unwrap_or(Time::ZERO), client.rate, client.told.until) {
             self.fail(I7);
         }
     }
 
     /// A holder asks.
-    pub(crate) fn watch_ask(&mut self, party: Party, ask: &Ask) {
-        self.watch_reports(party, &ask.reports);
+    pub(crate) fn watch_ask(&mut self, actor: Actor, ask: &Ask) {
+        self.watch_reports(actor, &ask.reports);
     }
 
     /// A holder reports.
-    pub(crate) fn watch_reports(&mut self, party: Party, reports: &[Report]) {
+    pub(crate) fn watch_reports(&mut self, actor: Actor, reports: &[Report]) {
         for report in reports {
             let Some(has) = &report.has else { continue };
             let held = report.held.unwrap_or(has.capacity);
-            match party {
-                Party::Client(number) => {
+            match actor {
+                Actor::Client(number) => {
                     let real = self.real;
                     let client = Kept::change(&mut self.clients[number]);
                     if let Some(order) = has.order {
@@ -117,9 +117,9 @@ impl World {
                         self.fail(I9);
                     }
                 }
-                Party::Node(place) => {
-                    let place = &self.places[place];
-                    let books = place.node.books(place.rate.at(self.real), &resource());
+                Actor::Node(site) => {
+                    let site = &self.sites[site];
+                    let books = site.node.books(site.rate.at(self.real), &resource());
                     if books.is_some_and(|books| books.total > u128::from(held.as_micros())) {
                         self.fail(I12);
                     }
@@ -129,8 +129,8 @@ impl World {
     }
 
     /// A report has arrived.
-    pub(crate) fn watch_books(&mut self, place: usize, before: &Charges) {
-        let after = self.charges(place);
+    pub(crate) fn watch_books(&mut self, site: usize, before: &Charges) {
+        let after = self.charges(site);
         let converted = after.of.iter().any(|(who, charge)| *charge > before.of(who));
         if after.ghost < before.ghost && converted {
             self.show(CLAIMED);
@@ -150,8 +150,8 @@ impl World {
     pub(crate) fn judge(&mut self, before: &World) {
         self.judge_promise();
         if !self.only_promise {
-            for place in 0..self.places.len() {
-                self.judge_place(before, place);
+            for site in 0..self.sites.len() {
+                self.judge_site(before, site);
             }
             for number in 0..self.clients.len() {
                 self.judge_client(number);
@@ -172,11 +172,11 @@ impl World {
         uses.map(|amount| u128::from(amount.as_micros())).sum()
     }
 
-    fn judge_place(&mut self, before: &World, number: usize) {
-        let place = &self.places[number];
-        let (now, epoch) = (place.rate.at(self.real), place.epoch);
-        let reigned = before.places[number].epoch == epoch;
-        let Some(books) = place.node.books(now, &resource()) else {
+    fn judge_site(&mut self, before: &World, number: usize) {
+        let site = &self.sites[number];
+        let (now, epoch) = (site.rate.at(self.real), site.epoch);
+        let led = before.sites[number].epoch == epoch;
+        let Some(books) = site.node.books(now, &resource()) else {
             if number == 0 && epoch == 1 && self.used(|_| true) > 0 {
                 self.fail(I2);
             }
@@ -192,11 +192,10 @@ impl World {
         }
         let (then, found) = (before.charges(number), self.charges(number));
         let grew = found.of.iter().any(|(who, charge)| *charge > then.of(who));
-        if reigned && then.in_debt && books.in_debt && grew && found.ghost == then.ghost {
+        if led && then.in_debt && books.in_debt && grew && found.ghost == then.ghost {
             self.fail(I5);
         }
-        if reigned && before.places[number].node.books(now, &resource()).is_some() && found.ghost > then.ghost
-        {
+        if led && before.sites[number].node.books(now, &resource()).is_some() && found.ghost > then.ghost {
             self.fail(I14);
         }
         if number == 0 && self.used(|_| true) > books.total {
@@ -205,17 +204,17 @@ impl World {
         if number > 0 {
             self.judge_edge(number, &books);
         }
-        if reigned && books.in_debt {
+        if led && books.in_debt {
             self.show(DEBT);
         }
-        if reigned && then.in_debt && !books.in_debt {
+        if led && then.in_debt && !books.in_debt {
             self.show(DEBT_LEFT);
         }
     }
 
     /// A node against the one above it.
     fn judge_edge(&mut self, number: usize, books: &Books) {
-        let (place, above) = (&self.places[number], &self.places[number - 1]);
+        let (site, above) = (&self.sites[number], &self.sites[number - 1]);
         let used = self.used(|client| client.home == number);
         let charged = above.node.books(above.rate.at(self.real), &resource()).map_or(0, |above| {
             let its = above.children.iter().filter(|child| child.kind == HolderKind::Node);
@@ -224,11 +223,11 @@ impl World {
         });
         // Before it has books a successor above has the record.
         let known = above.epoch == 1 || above.node.books(above.rate.at(self.real), &resource()).is_some();
-        let session = place.node.parent_session();
-        let until = session.map(|session| session.allowance(place.rate.at(self.real), &resource()).until);
-        let (fresh, until) = (place.epoch == 1, until.unwrap_or(Time::ZERO));
+        let session = site.node.parent_session();
+        let until = session.map(|session| session.allowance(site.rate.at(self.real), &resource()).until);
+        let (fresh, until) = (site.epoch == 1, until.unwrap_or(Time::ZERO));
         let outlives = books.children.iter().filter_map(|child| child.ends).any(|ends| ends > until);
-        let live = until > place.rate.at(self.real);
+        let live = until > site.rate.at(self.real);
         if known && used > charged {
             self.fail(I3);
         }
@@ -243,12 +242,12 @@ impl World {
             self.fail(I9);
         }
         let client = &self.clients[number];
-        let place = &self.places[client.home];
+        let site = &self.sites[client.home];
         let used = client.uses(self.real);
-        if used == Amount::ZERO || client.order.is_none_or(|order| order.epoch != place.epoch) {
+        if used == Amount::ZERO || client.order.is_none_or(|order| order.epoch != site.epoch) {
             return;
         }
-        let books = place.node.books(place.rate.at(self.real), &resource());
+        let books = site.node.books(site.rate.at(self.real), &resource());
         let charge = books.iter().flat_map(|books| charged(books, client)).map(|(charge, _)| charge).max();
         if charge.unwrap_or_default() < used {
             self.fail(I4);

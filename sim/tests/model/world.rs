@@ -14,7 +14,7 @@ use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 
 use super::bounds::{Bounds, Budget, CAPACITY, Clocks, DRIFT_PPM, LEASE, REFRESH, Rate, Shape};
-use super::parts::{Client, Kept, Line, Mail, Party, Place, Stream};
+use super::parts::{Actor, Client, Delivery, Kept, Line, Site, Stream};
 use super::rules::Past;
 
 /// The pause, in nanoseconds, after which another look, in the same step of time, settles what the last one
@@ -29,8 +29,8 @@ pub(crate) struct World {
     pub(crate) ticks: u8,
     pub(crate) clients: Vec<Arc<Kept<Client>>>,
     /// The root, and the node below it if there is one.
-    pub(crate) places: Vec<Arc<Kept<Place>>>,
-    pub(crate) mail: Vec<Arc<Kept<Mail>>>,
+    pub(crate) sites: Vec<Arc<Kept<Site>>>,
+    pub(crate) delivery: Vec<Arc<Kept<Delivery>>>,
     pub(crate) streams: Vec<Arc<Kept<Stream>>>,
     pub(crate) left: Budget,
     pub(crate) slow_reader: bool,
@@ -51,13 +51,13 @@ impl World {
     /// All that makes two states one.
     fn identity(&self) -> impl PartialEq + Hash {
         let clients: Vec<u64> = self.clients.iter().map(|client| client.print()).collect();
-        let places: Vec<u64> = self.places.iter().map(|place| place.print()).collect();
+        let sites: Vec<u64> = self.sites.iter().map(|site| site.print()).collect();
         // What is on its way is a set; streams are in the order of their holders and numbers.
-        let mut mail: Vec<u64> = self.mail.iter().map(|mail| mail.print()).collect();
-        mail.sort_unstable();
+        let mut delivery: Vec<u64> = self.delivery.iter().map(|delivery| delivery.print()).collect();
+        delivery.sort_unstable();
         let streams: Vec<u64> = self.streams.iter().map(|stream| stream.print()).collect();
         let rest = (self.real, self.ticks, self.estate, self.left, self.past, self.broken);
-        (clients, places, mail, streams, rest)
+        (clients, sites, delivery, streams, rest)
     }
 }
 
@@ -97,8 +97,8 @@ impl World {
             real: 0,
             ticks: 0,
             clients: Vec::new(),
-            places: Vec::new(),
-            mail: Vec::new(),
+            sites: Vec::new(),
+            delivery: Vec::new(),
             streams: Vec::new(),
             left: bounds.budget,
             slow_reader: bounds.slow_reader,
@@ -110,9 +110,9 @@ impl World {
             arriving: Vec::new(),
             facts: 0,
         };
-        let places = if bounds.shape == Shape::Flat { 1 } else { 2 };
-        for place in 0..places {
-            world.lead(bounds, place, 1, clocks.nodes, None);
+        let sites = if bounds.shape == Shape::Flat { 1 } else { 2 };
+        for site in 0..sites {
+            world.lead(bounds, site, 1, clocks.nodes, None);
         }
         for (number, name) in ["a", "b"].into_iter().enumerate() {
             let home = usize::from(bounds.shape == Shape::Tree && number == 0);
@@ -166,12 +166,12 @@ impl World {
     pub(crate) fn lead(
         &mut self,
         bounds: &Bounds,
-        place: usize,
+        site: usize,
         epoch: u64,
         rate: Rate,
         record: Option<Record>,
     ) {
-        let parent = (place > 0).then(|| ParentConfig {
+        let parent = (site > 0).then(|| ParentConfig {
             servers: vec![address(0).into()],
             transport: bounds.transport,
             eager: true,
@@ -184,21 +184,21 @@ impl World {
             trust_claims: true,
             #[cfg(feature = "mutations")]
             rules: bounds.mutation.map(lessor_sim::mutation::Mutation::node).unwrap_or_default(),
-            ..NodeConfig::new(if place == 0 { "root" } else { "n" }, epoch)
+            ..NodeConfig::new(if site == 0 { "root" } else { "n" }, epoch)
         };
         let units = if self.past.cut { CAPACITY / 2 } else { CAPACITY };
         let node = Node::new(rate.at(self.real), config, repository(units));
         let line = Line::default();
-        let found = Kept::new(Place { node, rate, epoch, line });
-        match self.places.get_mut(place) {
+        let found = Kept::new(Site { node, rate, epoch, line });
+        match self.sites.get_mut(site) {
             Some(before) => *before = found,
-            None => self.places.push(found),
+            None => self.sites.push(found),
         }
     }
 }
 
-fn address(place: usize) -> &'static str {
-    if place == 0 { "root:1" } else { "n:1" }
+fn address(site: usize) -> &'static str {
+    if site == 0 { "root:1" } else { "n:1" }
 }
 
 // === impl Client ===
@@ -223,17 +223,17 @@ impl Client {
 
 impl World {
     /// The clock of a holder.
-    pub(super) fn clock(&self, party: Party) -> Time {
-        match party {
-            Party::Client(client) => self.clients[client].rate.at(self.real),
-            Party::Node(place) => self.places[place].rate.at(self.real),
+    pub(super) fn clock(&self, actor: Actor) -> Time {
+        match actor {
+            Actor::Client(client) => self.clients[client].rate.at(self.real),
+            Actor::Node(site) => self.sites[site].rate.at(self.real),
         }
     }
 
-    pub(crate) fn pump(&mut self, party: Party) {
-        match party {
-            Party::Client(client) => self.pump_client(client),
-            Party::Node(place) => self.pump_place(place),
+    pub(crate) fn pump(&mut self, actor: Actor) {
+        match actor {
+            Actor::Client(client) => self.pump_client(client),
+            Actor::Node(site) => self.pump_site(site),
         }
     }
 
@@ -243,12 +243,12 @@ impl World {
             return;
         }
         loop {
-            let now = self.clock(Party::Client(number));
+            let now = self.clock(Actor::Client(number));
             let action = Kept::change(&mut self.clients[number]).session.poll(now);
             match action {
                 Some(Action::Change(change)) => self.tell(number, &change),
                 Some(Action::News(_)) => {}
-                Some(action) => self.perform(Party::Client(number), action),
+                Some(action) => self.perform(Actor::Client(number), action),
                 None => return,
             }
         }
@@ -256,7 +256,7 @@ impl World {
 
     /// The program of a client hears what it may use.
     fn tell(&mut self, number: usize, change: &Change) {
-        let now = self.clock(Party::Client(number));
+        let now = self.clock(Actor::Client(number));
         let before = self.clients[number].told;
         let allowance = change.allowance;
         let amount = allowance.capacity.unwrap_or(Amount::MAX);
@@ -271,10 +271,10 @@ impl World {
     }
 
     /// Lets a node do all that it has to do, also what it puts off for a moment.
-    pub(crate) fn pump_place(&mut self, number: usize) {
+    pub(crate) fn pump_site(&mut self, number: usize) {
         loop {
-            let now = self.clock(Party::Node(number));
-            match Kept::change(&mut self.places[number]).node.poll(now) {
+            let now = self.clock(Actor::Node(number));
+            match Kept::change(&mut self.sites[number]).node.poll(now) {
                 Some(Output::Send { peer, down }) => {
                     let sent = |stream: &&mut Arc<Kept<Stream>>| {
                         stream.peer == Some(peer) && grantor(stream.holder, &self.clients) == number
@@ -285,7 +285,7 @@ impl World {
                         stream.down.push_back(Some(down));
                     }
                     if !stream.heard || !self.slow_reader {
-                        Kept::change(&mut self.places[number]).node.ready(now, peer);
+                        Kept::change(&mut self.sites[number]).node.ready(now, peer);
                     }
                 }
                 Some(Output::Close { peer }) => {
@@ -299,10 +299,10 @@ impl World {
                         }
                     }
                 }
-                Some(Output::Parent(action)) => self.perform(Party::Node(number), action),
+                Some(Output::Parent(action)) => self.perform(Actor::Node(number), action),
                 None => {
-                    let deadline = self.places[number].node.deadline();
-                    let soon = self.places[number].rate.at(self.real + PAUSE);
+                    let deadline = self.sites[number].node.deadline();
+                    let soon = self.sites[number].rate.at(self.real + PAUSE);
                     if deadline.is_none_or(|deadline| deadline > soon) {
                         return;
                     }
@@ -317,86 +317,88 @@ impl World {
         for client in 0..self.clients.len() {
             self.pump_client(client);
         }
-        for place in (0..self.places.len()).rev() {
-            self.pump_place(place);
+        for site in (0..self.sites.len()).rev() {
+            self.pump_site(site);
         }
     }
 
     /// A holder does what its session says.
-    fn perform(&mut self, party: Party, action: Action) {
+    fn perform(&mut self, actor: Actor, action: Action) {
         match action {
             Action::Change(_) | Action::News(_) => {}
             Action::Ask { id, ask, .. } => {
-                self.watch_ask(party, &ask);
-                if self.speaks(party, id) {
-                    self.mail.push(Kept::new(Mail::Ask { from: party, id, ask }));
+                self.watch_ask(actor, &ask);
+                if self.speaks(actor, id) {
+                    self.delivery.push(Kept::new(Delivery::Ask { from: actor, id, ask }));
                 }
             }
             Action::Release { id, release, .. } => {
-                if self.speaks(party, id) {
-                    self.mail.push(Kept::new(Mail::Release { from: party, id, release }));
+                if self.speaks(actor, id) {
+                    self.delivery.push(Kept::new(Delivery::Release { from: actor, id, release }));
                 }
             }
             Action::Connect { id, hello, .. } => {
-                let mute = !self.speaks(party, id);
+                let mute = !self.speaks(actor, id);
                 let up = if mute { Default::default() } else { [Some(Up::Hello(hello))].into() };
                 let stream =
-                    Stream { holder: party, id, peer: None, heard: true, mute, up, down: Default::default() };
-                let place = self.streams.partition_point(|other| (other.holder, other.id) < (party, id));
-                self.streams.insert(place, Kept::new(stream));
+                    Stream { holder: actor, id, peer: None, heard: true, mute, up, down: Default::default() };
+                let site = self.streams.partition_point(|other| (other.holder, other.id) < (actor, id));
+                self.streams.insert(site, Kept::new(stream));
             }
             Action::Send { id, up } => {
                 if let Up::Report(report) = &up {
-                    self.watch_reports(party, &report.reports);
+                    self.watch_reports(actor, &report.reports);
                 }
-                let Some(place) = self.line_of(party, id) else { return };
-                if self.streams[place].mute {
+                let Some(site) = self.line_of(actor, id) else { return };
+                if self.streams[site].mute {
                     return;
                 }
-                let speaks = self.speaks(party, id);
-                let stream = Kept::change(&mut self.streams[place]);
+                let speaks = self.speaks(actor, id);
+                let stream = Kept::change(&mut self.streams[site]);
                 stream.mute = !speaks;
                 if speaks {
                     stream.up.push_back(Some(up));
                 }
             }
             Action::Disconnect { id } => {
-                if let Some(place) = self.line_of(party, id) {
-                    self.hang_up(place);
+                if let Some(site) = self.line_of(actor, id) {
+                    self.hang_up(site);
                 }
             }
         }
     }
 
     /// Whether a message of a holder gets out. With request `id` the answers to those before are passed over.
-    fn speaks(&mut self, party: Party, id: u64) -> bool {
-        let most = match party {
-            Party::Client(client) => self.left.words[client.min(2)],
-            Party::Node(_) => self.left.words[2],
+    fn speaks(&mut self, actor: Actor, id: u64) -> bool {
+        let most = match actor {
+            Actor::Client(client) => self.left.words[client.min(2)],
+            Actor::Node(_) => self.left.words[2],
         };
-        let line = match party {
-            Party::Client(client) => &mut Kept::change(&mut self.clients[client]).line,
-            Party::Node(place) => &mut Kept::change(&mut self.places[place]).line,
+        let line = match actor {
+            Actor::Client(client) => &mut Kept::change(&mut self.clients[client]).line,
+            Actor::Node(site) => &mut Kept::change(&mut self.sites[site]).line,
         };
         line.last = id;
         line.words += u8::from(line.words <= most);
         let within = line.words <= most;
         let prompt = self.prompt_releases;
-        self.mail.retain(|mail| match &***mail {
-            Mail::Answer { to, id: of, .. } | Mail::Released { to, id: of } => *to != party || *of >= id,
-            Mail::Release { from, .. } => *from != party || !prompt,
-            Mail::Ask { .. } => true,
+        self.delivery.retain(|delivery| match &***delivery {
+            Delivery::Answer { to, id: of, .. } | Delivery::Released { to, id: of } => {
+                *to != actor || *of >= id
+            }
+            Delivery::Release { from, .. } => *from != actor || !prompt,
+            Delivery::Ask { .. } => true,
         });
         within
     }
 
-    pub(crate) fn line_of(&self, party: Party, id: u64) -> Option<usize> {
-        self.streams.iter().position(|stream| (stream.holder, stream.id) == (party, id))
+    pub(crate) fn line_of(&self, actor: Actor, id: u64) -> Option<usize> {
+        self.streams.iter().position(|stream| (stream.holder, stream.id) == (actor, id))
     }
 
     /// The holder has no use for a stream any more. What it has said may still arrive.
-    pub(super) fn hang_up(&mut self, place: usize) {
-        let stream = Kept::change(&mut self.streams[place]);
+    pub(super) fn hang_up(&mut self, site: usize) {
+        let stream = Kept::change(&mut self.streams[site]);
         stream.heard = false;
         stream.down.clear();
         stream.up.push_back(None);
@@ -414,9 +416,9 @@ impl World {
 }
 
 /// The node that a holder asks.
-pub(crate) fn grantor(party: Party, clients: &[Arc<Kept<Client>>]) -> usize {
-    match party {
-        Party::Client(client) => clients[client].home,
-        Party::Node(place) => place - 1,
+pub(crate) fn grantor(actor: Actor, clients: &[Arc<Kept<Client>>]) -> usize {
+    match actor {
+        Actor::Client(client) => clients[client].home,
+        Actor::Node(site) => site - 1,
     }
 }

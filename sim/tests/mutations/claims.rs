@@ -1,4 +1,4 @@
-//! What holders show of an earlier reign, and how much of it a successor believes.
+//! What holders show of an earlier epoch, and how much of it a successor believes.
 
 use lessor_proto::Time;
 use lessor_proto::message::HolderKind::{self, Client, Node as Below};
@@ -6,7 +6,7 @@ use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, Report, units};
 
-/// Under the reign before 10 were out, and somebody who had nothing shows 1,000.
+/// Under the epoch before 10 were out, and somebody who had nothing shows 1,000.
 pub(crate) fn a_liar(without: Option<Mutation>) -> Option<String> {
     let mut node = hall::successor(without, 10);
     let lie = Report { wants: 1_000.0, has: Some((1, 5, 1_000)), held: Some(1_000), ..Report::default() };
@@ -14,7 +14,7 @@ pub(crate) fn a_liar(without: Option<Mutation>) -> Option<String> {
     exceeds(&node)
 }
 
-/// Under the reign before 6 were out to a node below and 4 to a client that is not heard of. Two leaders of the node, one
+/// Under the epoch before 6 were out to a node below and 4 to a client that is not heard of. Two leaders of the node, one
 /// after the other, show the 6; then a newcomer asks for all there is.
 pub(crate) fn two_leaders(without: Option<Mutation>) -> Option<String> {
     let mut node = hall::successor(without, 10);
@@ -28,7 +28,7 @@ pub(crate) fn two_leaders(without: Option<Mutation>) -> Option<String> {
     (all > units(10)).then(|| format!("{all} of 10 are in use"))
 }
 
-/// Under the reign before 10 were out to a client that is not heard of yet. Somebody who had nothing shows them, without a
+/// Under the epoch before 10 were out to a client that is not heard of yet. Somebody who had nothing shows them, without a
 /// token, and gives them back; then a newcomer asks for all there is.
 pub(crate) fn without_a_token(without: Option<Mutation>) -> Option<String> {
     let shown = Report { has: Some((1, 5, 10)), held: Some(0), ..Report::default() };

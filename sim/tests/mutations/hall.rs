@@ -6,7 +6,7 @@ use lessor_proto::message::{Ask, Band, Bands, Has, HolderKind, Order};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Record};
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
-use lessor_server::token::{Bearer, Content, Key, Keys};
+use lessor_server::token::{Bearer, Content, Key, TokenKeys};
 use lessor_sim::mutation::Mutation;
 
 /// The length of leases.
@@ -17,7 +17,7 @@ pub(crate) const LEASE: Duration = Duration::from_secs(60);
 pub(crate) struct Report {
     pub(crate) wants: f64,
     pub(crate) priority: i64,
-    /// The lease that it shows: of which reign, which grant, and how many units.
+    /// The lease that it shows: of which epoch, which grant, and how many units.
     pub(crate) has: Option<(u64, u64, u64)>,
     /// The number of units that it promises to keep to.
     pub(crate) held: Option<u64>,
@@ -86,8 +86,8 @@ fn left(capacity: u64) -> Record {
     Record { marks, longest_lease: LEASE, ..Record::default() }
 }
 
-fn keys() -> Keys {
-    Keys::new(Key::new([7; 32]))
+fn keys() -> TokenKeys {
+    TokenKeys::new(Key::new([7; 32]))
 }
 
 fn lead(without: Option<Mutation>, capacity: u64, epoch: u64, record: Option<Record>) -> Node {

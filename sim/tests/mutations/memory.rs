@@ -9,8 +9,8 @@ use lessor_server::election::{Candidate, ElectionConfig, Event};
 use lessor_server::node::{Node, NodeConfig, Record};
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
-use lessor_sim::plan::{DiskPlan, Election, EtcdPlan, Keeps, Memory, Terms, TownPlan};
-use lessor_sim::town::Town;
+use lessor_sim::plan::{DiskPlan, Election, EtcdPlan, Keeps, Memory, SimulationPlan, Terms};
+use lessor_sim::simulation::Simulation;
 
 use super::hall::{self, resource, units};
 use super::kinds;
@@ -105,7 +105,7 @@ pub(crate) fn an_empty_record(without: Option<Mutation>) -> Option<String> {
     (early > Amount::ZERO).then(|| format!("{early} of the 10 that are in use are granted to another"))
 }
 
-/// The record says that 2 were out under reign 3; then somebody led who wrote elsewhere, and left 6 to one who shows them and 4
+/// The record says that 2 were out under epoch 3; then somebody led who wrote elsewhere, and left 6 to one who shows them and 4
 /// to one who does not. When what the record knows of is over by its own account, a newcomer asks for all there is.
 pub(crate) fn an_old_record(without: Option<Mutation>) -> Option<String> {
     let marks = [(resource(), units(2))].into();
@@ -152,10 +152,10 @@ pub(crate) fn a_smaller_capacity(without: Option<Mutation>) -> Option<String> {
 pub(crate) fn a_wiped_etcd(without: Option<Mutation>) -> Option<String> {
     let (before, after) =
         (elected(without, 1_790_000_000_000, 5_000), elected(without, 1_790_000_060_000, 2));
-    (after <= before).then(|| format!("holders of reign {before} do not listen to reign {after}"))
+    (after <= before).then(|| format!("holders of epoch {before} do not listen to epoch {after}"))
 }
 
-/// The number of a reign that begins at `date` by an etcd at `revision` without a record.
+/// The number of an epoch that begins at `date` by an etcd at `revision` without a record.
 fn elected(without: Option<Mutation>, date: u64, revision: u64) -> u64 {
     let rules = without.map(Mutation::election).unwrap_or_default();
     let config = ElectionConfig { rules, ..ElectionConfig::new("root", "a:1", 7) };
@@ -192,20 +192,20 @@ fn answer(call: &Call, revision: u64) -> Answer {
 /// A leaf begins a state directory, grants some of what it gets, and dies before it would have learnt what was before it.
 /// Whether more is believed then than the node above counts.
 pub(crate) fn a_leaf_that_has_just_begun(without: Option<Mutation>) -> Option<String> {
-    let mut plan = TownPlan::tree(&[2], 3, 60.0, 5.0);
+    let mut plan = SimulationPlan::tree(&[2], 3, 60.0, 5.0);
     plan.election = Election::Alone;
     plan.memory = Memory { disk: Some(DiskPlan::default()), etcd: Some(EtcdPlan::default()) };
     plan.mutation = without;
     // What the node above charged to the one before is over long before the leaf would have learnt.
-    plan.places[0].terms =
+    plan.sites[0].terms =
         Terms { lease_length: Duration::from_secs(20), refresh_interval: Duration::from_secs(4) };
-    let mut town = Town::new(3, &plan);
-    let pass = |town: &mut Town, seconds| town.pass(Duration::from_secs(seconds)).err();
-    let mut broken = pass(&mut town, 90);
-    town.keep_in(1, Keeps::File);
-    broken = broken.or_else(|| pass(&mut town, 40));
-    town.lose_leader(1);
-    (3..6).for_each(|client| town.set_wants(client, 20.0));
-    broken = broken.or_else(|| pass(&mut town, 30));
+    let mut sim = Simulation::new(3, &plan);
+    let pass = |sim: &mut Simulation, seconds| sim.pass(Duration::from_secs(seconds)).err();
+    let mut broken = pass(&mut sim, 90);
+    sim.keep_in(1, Keeps::File);
+    broken = broken.or_else(|| pass(&mut sim, 40));
+    sim.lose_leader(1);
+    (3..6).for_each(|client| sim.set_wants(client, 20.0));
+    broken = broken.or_else(|| pass(&mut sim, 30));
     broken.map(|violation| format!("{}: {}", violation.rule, violation.what))
 }

@@ -9,7 +9,7 @@ use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
 use lessor_proto::{Amount, ClientId, Drift, Time};
 use lessor_server::node::{Node, NodeConfig, Record};
 use lessor_server::repository::{Legacy, Repository, Template};
-use lessor_server::token::{Key, Keys};
+use lessor_server::token::{Key, TokenKeys};
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{LEASE, repository, resource, units};
@@ -35,7 +35,7 @@ fn second(second: u64) -> Time {
 fn lead(without: Option<Mutation>, epoch: u64, since: u64, record: Record) -> Node {
     let config = NodeConfig {
         record: Some(record),
-        keys: Some(Keys::new(Key::new([7; 32]))),
+        keys: Some(TokenKeys::new(Key::new([7; 32]))),
         drift: Drift::NONE,
         rules: without.map(Mutation::node).unwrap_or_default(),
         ..NodeConfig::new("root", epoch)

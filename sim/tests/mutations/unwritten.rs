@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::session::{Action, Transport};
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Time};
-use lessor_server::node::{FromParent, Header, Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{FromParent, MarkHeader, Node, NodeConfig, Output, ParentConfig, Record};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
 
@@ -40,7 +40,7 @@ fn begin(without: Option<Mutation>, record: Record, parent: Option<ParentConfig>
 }
 
 /// Writes what is to be written. Returns what stands beside the marks if that is another thing now.
-fn write(node: &mut Node, now: Time) -> Option<Header> {
+fn write(node: &mut Node, now: Time) -> Option<MarkHeader> {
     let (later, mut header) = (now + Duration::from_millis(10), None);
     while let Some(write) = node.next_marks(later) {
         header = write.header.or(header);
@@ -50,7 +50,7 @@ fn write(node: &mut Node, now: Time) -> Option<Header> {
 }
 
 /// The amount that is granted to a client that wants all there is, and perhaps shows as many units of the
-/// leader of reign 3.
+/// leader of epoch 3.
 fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> Option<Amount> {
     let has = shown.map(|amount| Has {
         capacity: units(amount),

@@ -16,7 +16,7 @@ const SPARE: usize = 4;
 
 /// All demands of one size. Sixteen bytes: the index of a million different demands is little more than these.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Entry {
+pub(super) struct IndexEntry {
     pub(super) wants: f64,
     pub(super) weight: u32,
     /// The number of equal demands, at least one.
@@ -27,7 +27,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     /// Ascending, no two equal in [`Entry::order`].
-    Leaf(Vec<Entry>),
+    Leaf(Vec<IndexEntry>),
     /// Ascending.
     Inner(Vec<Child>),
 }
@@ -36,7 +36,7 @@ pub(super) enum Node {
 #[derive(Clone, Debug)]
 pub(super) struct Child {
     /// A copy of the least entry below; it divides this child from the one before.
-    pub(super) first: Entry,
+    pub(super) first: IndexEntry,
     pub(super) sums: Sums,
     pub(super) node: Node,
 }
@@ -45,7 +45,7 @@ pub(super) struct Child {
 
 impl Node {
     /// Returns the right half if the node had to be split.
-    pub(super) fn insert(&mut self, entry: Entry) -> Option<Node> {
+    pub(super) fn insert(&mut self, entry: IndexEntry) -> Option<Node> {
         match self {
             Node::Leaf(entries) => match entries.binary_search_by(|held| held.order(&entry)) {
                 Ok(at) => {
@@ -73,7 +73,7 @@ impl Node {
         }
     }
 
-    pub(super) fn remove(&mut self, entry: Entry) {
+    pub(super) fn remove(&mut self, entry: IndexEntry) {
         match self {
             Node::Leaf(entries) => {
                 let at = entries.binary_search_by(|held| held.order(&entry));
@@ -141,7 +141,7 @@ impl Node {
         }
     }
 
-    pub(super) fn first(&self) -> Entry {
+    pub(super) fn first(&self) -> IndexEntry {
         match self {
             Node::Leaf(entries) => entries[0],
             Node::Inner(children) => children[0].first,
@@ -177,7 +177,7 @@ impl Child {
     }
 
     /// Which of `children` holds `entry`, or is the place for it.
-    fn position(children: &[Child], entry: &Entry) -> usize {
+    fn position(children: &[Child], entry: &IndexEntry) -> usize {
         children[1..].partition_point(|child| child.first.order(entry) != Ordering::Greater)
     }
 
@@ -209,16 +209,16 @@ impl Child {
     }
 }
 
-// === impl Entry ===
+// === impl IndexEntry ===
 
-impl Entry {
+impl IndexEntry {
     pub(super) fn wants_per_weight(&self) -> f64 {
         self.wants / f64::from(self.weight)
     }
 
     /// By wants per weight. Where that is the same, by the pair itself, so that only what is equal counts as equal and the
     /// sum of an entry is exactly its wants times its count.
-    pub(super) fn order(&self, other: &Entry) -> Ordering {
+    pub(super) fn order(&self, other: &IndexEntry) -> Ordering {
         (self.wants_per_weight().total_cmp(&other.wants_per_weight()))
             .then(self.weight.cmp(&other.weight))
             .then(self.wants.total_cmp(&other.wants))

@@ -4,7 +4,7 @@
 //! knows nothing yet, says everything that still counts, and leaves the rest out.
 
 use super::domain::Domain;
-use super::merge::Entry;
+use super::merge::MergeEntry;
 use super::policy::Contract;
 use super::pool::NEVER;
 use super::walk::View;
@@ -18,7 +18,7 @@ impl Domain {
     ///
     /// Hits of a bucket are told as made at `now`, as it does not know better.
     #[must_use]
-    pub fn export(&self, contract: &Contract, now: u64) -> Vec<Entry> {
+    pub fn export(&self, contract: &Contract, now: u64) -> Vec<MergeEntry> {
         let now = now.max(self.last());
         let mut entries = Vec::new();
         if self.pool.is_empty() {
@@ -30,9 +30,9 @@ impl Domain {
                 let queue = contract.begin(policy) + tier;
                 let since = self.pool.time(queue);
                 if since != NEVER && moment.status(tier) != Status::Inactive {
-                    entries.push(Entry { policy, tier, at: since, hits: 0, is_entered: true });
+                    entries.push(MergeEntry { policy, tier, at: since, hits: 0, is_entered: true });
                 }
-                let told = |at, hits| Entry { policy, tier, at, hits, is_entered: false };
+                let told = |at, hits| MergeEntry { policy, tier, at, hits, is_entered: false };
                 match rule.measure {
                     Measure::Runs { span, .. } => {
                         let runs = self.pool.runs(queue).filter(|run| run.at.saturating_add(span) >= now);
@@ -52,7 +52,7 @@ impl Domain {
 /// No more than `most` entries, if that can be: of those that lie next to each other in the same tier two become one of the
 /// earlier time, again and again. So hits are forgotten too early, and never too late.
 #[must_use]
-pub fn coarsened(mut entries: Vec<Entry>, most: usize) -> Vec<Entry> {
+pub fn coarsened(mut entries: Vec<MergeEntry>, most: usize) -> Vec<MergeEntry> {
     while entries.len() > most {
         let before = entries.len();
         entries = in_pairs(entries);
@@ -63,12 +63,12 @@ pub fn coarsened(mut entries: Vec<Entry>, most: usize) -> Vec<Entry> {
     entries
 }
 
-fn in_pairs(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut pairs: Vec<Entry> = Vec::with_capacity(entries.len() / 2 + 1);
+fn in_pairs(entries: Vec<MergeEntry>) -> Vec<MergeEntry> {
+    let mut pairs: Vec<MergeEntry> = Vec::with_capacity(entries.len() / 2 + 1);
     // Whether the last one can take another.
     let mut is_open = false;
     for entry in entries {
-        let is_next = |last: &&mut Entry| (last.policy, last.tier) == (entry.policy, entry.tier);
+        let is_next = |last: &&mut MergeEntry| (last.policy, last.tier) == (entry.policy, entry.tier);
         match pairs.last_mut().filter(|_| is_open && !entry.is_entered).filter(is_next) {
             Some(last) => {
                 last.hits = last.hits.saturating_add(entry.hits);
@@ -88,13 +88,13 @@ fn in_pairs(entries: Vec<Entry>) -> Vec<Entry> {
 mod tests {
     use super::*;
 
-    fn hit(at: u64) -> Entry {
-        Entry { policy: 0, tier: 1, at, hits: 1, is_entered: at == 0 }
+    fn hit(at: u64) -> MergeEntry {
+        MergeEntry { policy: 0, tier: 1, at, hits: 1, is_entered: at == 0 }
     }
 
     #[test]
     fn what_is_too_long_is_told_coarsely_and_too_early() {
-        let entries: Vec<Entry> = (0..5_000).map(hit).collect();
+        let entries: Vec<MergeEntry> = (0..5_000).map(hit).collect();
         let coarse = coarsened(entries, 512);
         assert!(coarse.len() <= 512, "{}", coarse.len());
         assert_eq!(coarse.iter().map(|entry| entry.hits).sum::<u32>(), 5_000);
@@ -104,8 +104,9 @@ mod tests {
 
     #[test]
     fn tiers_and_their_beginnings_are_kept_apart() {
-        let entered = |tier| Entry { policy: 0, tier, at: 0, hits: 0, is_entered: true };
-        let entries = vec![entered(1), entered(2), Entry { tier: 2, ..hit(3) }, Entry { tier: 3, ..hit(4) }];
+        let entered = |tier| MergeEntry { policy: 0, tier, at: 0, hits: 0, is_entered: true };
+        let entries =
+            vec![entered(1), entered(2), MergeEntry { tier: 2, ..hit(3) }, MergeEntry { tier: 3, ..hit(4) }];
         assert_eq!(coarsened(entries.clone(), 1), entries);
     }
 }

@@ -21,7 +21,7 @@ const SLACK: u64 = 1_000_000_000;
 
 /// Hits that were made in one tier, to be told to others, or told by them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct MergeEntry {
     /// Counted from 0. The hits of a request are told once for each policy; those of policy 0 are the hits of the second.
     pub policy: usize,
     /// Counted from 1; 0 for the one that is current here, if there is one.
@@ -39,14 +39,14 @@ pub struct Entry {
 impl Domain {
     /// The effects of committing a plan, in the words in which others are told of them.
     #[must_use]
-    pub fn entries(&self, contract: &Contract, plan: &Plan) -> Vec<Entry> {
+    pub fn entries(&self, contract: &Contract, plan: &Plan) -> Vec<MergeEntry> {
         let mut entries = Vec::new();
         for policy in 0..contract.policies().len() {
             let moment = self.moment(contract, policy, plan.now());
             let mut walk = Walk::new(moment.rules, &moment, plan.hits());
             while let Some(step) = walk.step(moment.rules, &moment) {
                 let (tier, hits, is_entered) = (step.tier, step.hits, step.is_entered);
-                entries.push(Entry { policy, tier, at: plan.now(), hits, is_entered });
+                entries.push(MergeEntry { policy, tier, at: plan.now(), hits, is_entered });
             }
         }
         entries
@@ -55,11 +55,11 @@ impl Domain {
     /// Hits that are made at `now` although there is no room for them, in the words in which others are told of it: in the
     /// current tier of each policy. They are not made by this.
     #[must_use]
-    pub fn entries_without_room(&self, contract: &Contract, now: u64, hits: u32) -> Vec<Entry> {
+    pub fn entries_without_room(&self, contract: &Contract, now: u64, hits: u32) -> Vec<MergeEntry> {
         let entry = |policy| {
             let moment = self.moment(contract, policy, now.max(self.last()));
             let tier = current(moment.rules, &moment);
-            Entry { policy, tier, at: moment.now, hits, is_entered: false }
+            MergeEntry { policy, tier, at: moment.now, hits, is_entered: false }
         };
         (0..contract.policies().len()).map(entry).collect()
     }
@@ -68,8 +68,8 @@ impl Domain {
     ///
     /// Entries need not come in order. Of two that enter a tier the earlier one counts, wherever it was made and whichever is
     /// known first, unless the tier could be entered again by the time of the other, or nearly so.
-    pub fn merge(&mut self, contract: &Contract, entry: &Entry) {
-        let Entry { policy, tier, at, hits, is_entered } = *entry;
+    pub fn merge(&mut self, contract: &Contract, entry: &MergeEntry) {
+        let MergeEntry { policy, tier, at, hits, is_entered } = *entry;
         if policy >= contract.policies().len() || tier > contract.rules(policy).len() {
             return;
         }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::policy::{Policy, Tier};
+use super::policy::{Tier, TierPolicy};
 
 /// Nanoseconds.
 const SECOND: u128 = 1_000_000_000;
@@ -75,7 +75,7 @@ pub enum Normalisation {
 /// # Ok::<(), lessor_algorithms::tiers::Invalid>(())
 /// ```
 #[must_use]
-pub fn normalise(policy: &Policy) -> (Policy, Vec<Normalisation>) {
+pub fn normalise(policy: &TierPolicy) -> (TierPolicy, Vec<Normalisation>) {
     let global = policy.global_limit();
     let mut changes = Vec::new();
     let mut tiers = Vec::new();
@@ -93,7 +93,7 @@ pub fn normalise(policy: &Policy) -> (Policy, Vec<Normalisation>) {
         }
         (hard, _) => hard,
     };
-    let policy = Policy::new(tiers, hard, global);
+    let policy = TierPolicy::new(tiers, hard, global);
     (policy.unwrap_or_else(|_| unreachable!("nothing becomes empty by this")), changes)
 }
 
@@ -167,9 +167,9 @@ mod tests {
         }
     }
 
-    fn check(tiers: &[Tier], limits: [Option<u32>; 2], expected: &[Tier], changes: &[&str]) -> Policy {
+    fn check(tiers: &[Tier], limits: [Option<u32>; 2], expected: &[Tier], changes: &[&str]) -> TierPolicy {
         let [hard, global] = limits;
-        let (policy, told) = normalise(&Policy::new(tiers.to_vec(), hard, global).unwrap());
+        let (policy, told) = normalise(&TierPolicy::new(tiers.to_vec(), hard, global).unwrap());
         assert_eq!(policy.tiers(), expected);
         assert_eq!(told.iter().map(ToString::to_string).collect::<Vec<_>>(), changes);
         assert_eq!(normalise(&policy), (policy.clone(), vec![]));

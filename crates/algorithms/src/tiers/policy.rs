@@ -71,7 +71,7 @@ pub enum Window {
 /// assert_eq!(wrong.unwrap_err().to_string(), "tier 2: limit 0 grants nothing, at least 1 is wanted");
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Policy {
+pub struct TierPolicy {
     tiers: Vec<Tier>,
     hard: Option<u32>,
     global: Option<u32>,
@@ -121,7 +121,7 @@ pub enum Invalid {
 /// The policies of one domain, all of which must hold, in the form in which they are applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contract {
-    policies: Vec<Policy>,
+    policies: Vec<TierPolicy>,
     /// The tiers of all policies, one after the other.
     rules: Vec<Rule>,
     /// Where in `rules` each policy ends.
@@ -132,16 +132,16 @@ pub struct Contract {
     global: Option<u32>,
 }
 
-// === impl Policy ===
+// === impl TierPolicy ===
 
-impl Policy {
+impl TierPolicy {
     /// `tiers` in ascending order; at most `hard` hits a second by one domain, and `global` by all. Without tiers the
     /// resource is closed.
     ///
     /// # Errors
     ///
     /// If a limit is 0, a window is empty, a time too long, or there are too many tiers.
-    pub fn new(tiers: Vec<Tier>, hard: Option<u32>, global: Option<u32>) -> Result<Policy, Invalid> {
+    pub fn new(tiers: Vec<Tier>, hard: Option<u32>, global: Option<u32>) -> Result<TierPolicy, Invalid> {
         if tiers.len() > MOST_TIERS {
             return Err(Invalid::Tiers { found: tiers.len() });
         }
@@ -151,7 +151,7 @@ impl Policy {
         match (hard, global) {
             (Some(0), _) => Err(Invalid::Hard),
             (_, Some(0)) => Err(Invalid::Global),
-            _ => Ok(Policy { tiers, hard, global }),
+            _ => Ok(TierPolicy { tiers, hard, global }),
         }
     }
 
@@ -202,7 +202,7 @@ impl Contract {
     /// # Errors
     ///
     /// If there is none, or there are too many.
-    pub fn new(policies: Vec<Policy>) -> Result<Contract, Invalid> {
+    pub fn new(policies: Vec<TierPolicy>) -> Result<Contract, Invalid> {
         if policies.is_empty() || policies.len() > MOST_POLICIES {
             return Err(Invalid::Policies { found: policies.len() });
         }
@@ -219,7 +219,7 @@ impl Contract {
 
     /// The policies that it was made of.
     #[must_use]
-    pub fn policies(&self) -> &[Policy] {
+    pub fn policies(&self) -> &[TierPolicy] {
         &self.policies
     }
 
@@ -256,8 +256,8 @@ impl Contract {
     }
 }
 
-impl From<Policy> for Contract {
-    fn from(policy: Policy) -> Contract {
+impl From<TierPolicy> for Contract {
+    fn from(policy: TierPolicy) -> Contract {
         Contract::new(vec![policy]).unwrap_or_else(|_| unreachable!("there is one"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Tier, TierPolicy, Window};
 
 use crate::dice::Dice;
 
@@ -18,7 +18,7 @@ fn contract(kind: Window, limit: u32, window: u64) -> Contract {
         is_skippable: false,
         kind,
     };
-    Contract::from(Policy::new(vec![tier], None, None).unwrap())
+    Contract::from(TierPolicy::new(vec![tier], None, None).unwrap())
 }
 
 /// When what was granted to somebody who asks at random times, often for more than there is.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 
 /// The times of random policies are multiples of this, so that much happens at the same moment. Nanoseconds.
 pub(crate) const UNIT: u64 = 100_000_000;
@@ -57,7 +57,7 @@ impl Dice {
         }
     }
 
-    pub(crate) fn policy(&mut self, kind: impl Fn(&mut Dice) -> Window) -> Policy {
+    pub(crate) fn policy(&mut self, kind: impl Fn(&mut Dice) -> Window) -> TierPolicy {
         let tiers = if self.is_one_of(16) { 0 } else { 1 + self.below(4) };
         let tiers = (0..tiers).map(|_| {
             let kind = kind(self);
@@ -66,7 +66,7 @@ impl Dice {
         let tiers = tiers.collect();
         let hard = self.is_one_of(3).then(|| self.hits(12));
         let global = self.is_one_of(4).then(|| self.hits(20));
-        Policy::new(tiers, hard, global).unwrap()
+        TierPolicy::new(tiers, hard, global).unwrap()
     }
 
     /// Of one policy in half of all cases, or else of up to three.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{
-    Ask, Contract, Domain, Entry, Global, Invalid, MOST_POLICIES, MOST_TIERS, Policy, Tier, Window,
+    Ask, Contract, Domain, Global, Invalid, MOST_POLICIES, MOST_TIERS, MergeEntry, Tier, TierPolicy, Window,
 };
 
 const KINDS: [Window; 5] = [
@@ -28,7 +28,7 @@ fn the_greatest_numbers_do_not_overflow() {
             limits.into_iter().flat_map(|limit| [1, 7, u64::MAX].map(|length| (limit, length)))
         {
             let tiers = vec![tier(limit, Duration::from_nanos(length), kind); 3];
-            let policies = vec![Policy::new(tiers, Some(limit), Some(limit)).unwrap(); 2];
+            let policies = vec![TierPolicy::new(tiers, Some(limit), Some(limit)).unwrap(); 2];
             let contract = Contract::new(policies).unwrap();
             let (mut domain, mut all) = (Domain::new(), Global::exact());
             for at in times {
@@ -36,7 +36,7 @@ fn the_greatest_numbers_do_not_overflow() {
                     let decision = domain.request(&contract, &mut all, at, ask);
                     assert!(decision.granted <= ask.copies() && decision.hits_in_second <= limit);
                 }
-                let told = Entry { policy: 1, tier: 2, at, hits: u32::MAX, is_entered: true };
+                let told = MergeEntry { policy: 1, tier: 2, at, hits: u32::MAX, is_entered: true };
                 domain.merge(&contract, &told);
                 domain.settle(&contract, at, i64::MAX);
                 domain.settle(&contract, at, i64::MIN);
@@ -49,7 +49,8 @@ fn the_greatest_numbers_do_not_overflow() {
 
 #[test]
 fn no_hits_are_granted_to_whoever_asks_for_none() {
-    let contract = Contract::from(Policy::new(vec![tier(5, LONGEST, Window::Exact)], None, None).unwrap());
+    let contract =
+        Contract::from(TierPolicy::new(vec![tier(5, LONGEST, Window::Exact)], None, None).unwrap());
     let (mut domain, mut all) = (Domain::new(), Global::exact());
     let decision = domain.request(&contract, &mut all, 0, Ask::up_to(0));
     assert_eq!((decision.granted, decision.bound, decision.retry_at), (0, None, None));
@@ -58,7 +59,7 @@ fn no_hits_are_granted_to_whoever_asks_for_none() {
 
 #[test]
 fn without_tiers_the_resource_is_closed() {
-    let contract = Contract::from(Policy::new(vec![], None, None).unwrap());
+    let contract = Contract::from(TierPolicy::new(vec![], None, None).unwrap());
     let decision = Domain::new().request(&contract, &mut Global::exact(), 7, Ask::ONE);
     assert_eq!((decision.granted, decision.tier, decision.retry_at), (0, 0, None));
 }
@@ -66,7 +67,7 @@ fn without_tiers_the_resource_is_closed() {
 #[test]
 fn what_is_no_policy_says_why() {
     let check = |tiers: Vec<Tier>, hard, global, expected: &str| {
-        assert_eq!(Policy::new(tiers, hard, global).unwrap_err().to_string(), expected);
+        assert_eq!(TierPolicy::new(tiers, hard, global).unwrap_err().to_string(), expected);
     };
     let good = || tier(1, LONGEST, Window::Exact);
     let empty = Tier { window: Duration::ZERO, ..good() };
@@ -84,12 +85,12 @@ fn what_is_no_policy_says_why() {
     check(vec![], Some(0), None, "hard limit 0 grants nothing, at least 1 is wanted");
     check(vec![], None, Some(0), "global limit 0 grants nothing, at least 1 is wanted");
     check(vec![good(); MOST_TIERS + 1], None, None, "9 tiers, at most 8 are wanted");
-    assert!(Policy::new(vec![good(); MOST_TIERS], None, None).is_ok());
+    assert!(TierPolicy::new(vec![good(); MOST_TIERS], None, None).is_ok());
 }
 
 #[test]
 fn a_contract_has_one_policy_to_sixteen() {
-    let policy = Policy::new(vec![], None, None).unwrap();
+    let policy = TierPolicy::new(vec![], None, None).unwrap();
     assert_eq!(Contract::new(vec![]), Err(Invalid::Policies { found: 0 }));
     assert!(Contract::new(vec![policy.clone(); MOST_POLICIES]).is_ok());
     let error = Contract::new(vec![policy; MOST_POLICIES + 1]).unwrap_err();
@@ -105,7 +106,7 @@ fn nobody_asks_for_at_least_more_than_at_most() {
 #[test]
 #[should_panic(expected = "the domain has changed since")]
 fn a_plan_that_is_carried_out_twice_is_noticed() {
-    let policy = Policy::new(vec![tier(3, LONGEST, Window::Exact)], None, None).unwrap();
+    let policy = TierPolicy::new(vec![tier(3, LONGEST, Window::Exact)], None, None).unwrap();
     let contract = Contract::from(policy);
     let mut domain = Domain::new();
     let plan = domain.plan(&contract, &Global::exact(), 0, Ask::exactly(2));
@@ -118,7 +119,7 @@ fn a_plan_that_is_carried_out_twice_is_noticed() {
 #[test]
 fn no_domain_takes_more_than_a_megabyte() {
     let contract =
-        Contract::from(Policy::new(vec![tier(u32::MAX, LONGEST, Window::Exact)], None, None).unwrap());
+        Contract::from(TierPolicy::new(vec![tier(u32::MAX, LONGEST, Window::Exact)], None, None).unwrap());
     let (mut domain, mut all) = (Domain::new(), Global::default());
     for at in 0..200_000 {
         assert_eq!(domain.request(&contract, &mut all, at * 1000, Ask::ONE).granted, 1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Ask, Bound, Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Ask, Bound, Contract, Tier, TierPolicy, Window};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -188,7 +188,7 @@ pub(crate) fn of_second(hits: &[u64], now: u64) -> u32 {
 // === impl History ===
 
 impl History {
-    fn new(policy: &Policy) -> History {
+    fn new(policy: &TierPolicy) -> History {
         let tiers = policy.tiers().to_vec();
         History { since: vec![None; tiers.len()], tiers, hits: Vec::new() }
     }

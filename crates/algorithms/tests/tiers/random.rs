@@ -1,6 +1,6 @@
 //! Random histories: what the real thing answers is what the model does.
 
-use lessor_algorithms::tiers::{Ask, Bound, Contract, Decision, Domain, Global, Policy, Status, Window};
+use lessor_algorithms::tiers::{Ask, Bound, Contract, Decision, Domain, Global, Status, TierPolicy, Window};
 
 use crate::dice::{Dice, UNIT};
 use crate::model::{Answer, Model, of_second};
@@ -39,7 +39,7 @@ fn answers_are_those_of_the_model() {
 impl Pair {
     fn new(dice: &mut Dice) -> Pair {
         let contract = dice.contract(Dice::kind);
-        let mut tiers = contract.policies().iter().flat_map(Policy::tiers);
+        let mut tiers = contract.policies().iter().flat_map(TierPolicy::tiers);
         Pair {
             domains: [Domain::new(), Domain::new()],
             all: Global::exact(),

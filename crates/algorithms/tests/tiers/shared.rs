@@ -1,6 +1,8 @@
 //! Several clients of one domain: who is told of everything at once answers as one who did all of it.
 
-use lessor_algorithms::tiers::{Ask, Contract, Decision, Domain, Entry, Global, Policy, TierState, Window};
+use lessor_algorithms::tiers::{
+    Ask, Contract, Decision, Domain, Global, MergeEntry, TierPolicy, TierState, Window,
+};
 
 use crate::dice::Dice;
 
@@ -14,7 +16,7 @@ fn any_but_buckets(dice: &mut Dice) -> Window {
 }
 
 /// Asks, and says what was done.
-fn ask(domain: &mut Domain, contract: &Contract, now: u64, ask: Ask) -> (Decision, Vec<Entry>) {
+fn ask(domain: &mut Domain, contract: &Contract, now: u64, ask: Ask) -> (Decision, Vec<MergeEntry>) {
     let plan = domain.plan(contract, &Global::default(), now, ask);
     let entries = domain.entries(contract, &plan);
     domain.commit(contract, &plan);
@@ -81,9 +83,9 @@ fn what_is_told_takes_no_more_memory_than_the_limits_allow() {
             let policy = dice.below(contract.policies().len() as u64) as usize;
             let tier = dice.below(contract.policies()[policy].tiers().len() as u64 + 1) as usize;
             let (at, is_entered) = (dice.below(3_000_000_000), dice.is_one_of(3));
-            domain.merge(&contract, &Entry { policy, tier, at, hits: dice.hits(3), is_entered });
+            domain.merge(&contract, &MergeEntry { policy, tier, at, hits: dice.hits(3), is_entered });
         }
-        let tiers = contract.policies().iter().flat_map(Policy::tiers);
+        let tiers = contract.policies().iter().flat_map(TierPolicy::tiers);
         let (queues, runs) = tiers.fold((1, 0), |(queues, runs), tier| (queues + 1, runs + tier.limit));
         let second = contract.hard_limit().unwrap_or(17);
         let cells = (domain.heap_bytes() / 16) as u32;
@@ -109,7 +111,7 @@ fn what_is_exported_is_what_counts() {
         center.export(&contract, now).iter().for_each(|entry| other.merge(&contract, entry));
         let known = |domain: &Domain| domain.tiers(&contract, now).collect::<Vec<TierState>>();
         assert_eq!(known(&other), known(&center), "seed {seed}, {contract:#?}");
-        let again: Vec<Entry> = other.export(&contract, now);
+        let again: Vec<MergeEntry> = other.export(&contract, now);
         assert_eq!(again, center.export(&contract, now), "seed {seed}");
     }
     assert!(hits > 10_000, "{hits}");

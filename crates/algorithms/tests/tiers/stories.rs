@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use datadriven::{DataDrivenError, TestCase};
 use lessor_algorithms::tiers::{
-    Ask, Contract, Decision, Domain, Entry, Global, Policy, Status, Tier, TierState, Window,
+    Ask, Contract, Decision, Domain, Global, MergeEntry, Status, Tier, TierPolicy, TierState, Window,
 };
 
 #[test]
@@ -99,7 +99,7 @@ impl Resource {
     fn happens(&mut self, domain: &str, what: &[&str]) -> String {
         let Resource { contract, all, domains, now } = self;
         let domain = domains.entry(domain.to_owned()).or_default();
-        let mut entry = Entry { policy: 0, tier: 0, at: *now, hits: 0, is_entered: false };
+        let mut entry = MergeEntry { policy: 0, tier: 0, at: *now, hits: 0, is_entered: false };
         match what {
             ["ask", range] => shown(&domain.request(contract, all, *now, ask(range))),
             ["ones", times] => {
@@ -138,7 +138,7 @@ fn contract(input: &str) -> Contract {
     Contract::new(policies).unwrap()
 }
 
-fn policy(input: &str) -> Policy {
+fn policy(input: &str) -> TierPolicy {
     let (mut tiers, mut hard, mut global) = (Vec::new(), None, None);
     for line in input.lines() {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -155,7 +155,7 @@ fn policy(input: &str) -> Policy {
             _ => panic!("{line:?} is no tier"),
         }
     }
-    Policy::new(tiers, hard, global).unwrap()
+    TierPolicy::new(tiers, hard, global).unwrap()
 }
 
 fn kind(word: Option<&str>) -> Window {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::Resource;
 use lessor_client::domain::{Bound, Policies, Query, Row, Rules, Scope};
 use lessor_client::limiter::Limiter;
@@ -91,7 +91,7 @@ pub(super) fn domains(fair: f64) -> anyhow::Result<Domains> {
         is_skippable: false,
         kind: Window::Exact,
     };
-    let policy = Policy::new(vec![tier(0.2, 1, 1, 0), tier(0.7, 2, 4, 5)], None, None)?;
+    let policy = TierPolicy::new(vec![tier(0.2, 1, 1, 0), tier(0.7, 2, 4, 5)], None, None)?;
     let rules = Rules { scope: SCOPE, default: Some(Contract::from(policy)), ..Rules::default() };
     Ok(Domains { policies: Arc::new(Policies::new(rules)?), changes: Vec::new() })
 }

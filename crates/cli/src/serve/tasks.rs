@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use lessor_server::node::Claims;
 use lessor_server::shell::ElectionOptions;
 use lessor_server::shell::etcd::{EtcdOptions, EtcdTls};
-use lessor_server::token::{Key, Keys};
+use lessor_server::token::{Key, TokenKeys};
 use tracing::warn;
 
 /// The flags by which several tasks of one node find their leader.
@@ -92,7 +92,7 @@ impl Tasks {
     }
 
     /// With what tokens are sealed, if with anything.
-    pub(super) fn keys(&self) -> anyhow::Result<Option<Keys>> {
+    pub(super) fn keys(&self) -> anyhow::Result<Option<TokenKeys>> {
         let Some(path) = &self.token_key else {
             if !self.etcd.is_empty() {
                 warn!(
@@ -109,7 +109,7 @@ impl Tasks {
         let current = keys.next().with_context(|| format!("{}: no key in it", path.display()))??;
         let previous = keys.next().transpose()?;
         match keys.next() {
-            None => Ok(Some(Keys { current, previous })),
+            None => Ok(Some(TokenKeys { current, previous })),
             Some(_) => bail!("{}: more than two keys in it", path.display()),
         }
     }

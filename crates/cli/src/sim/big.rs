@@ -1,16 +1,16 @@
-//! `lessor sim town` and `lessor sim million`: very many clients below three levels of servers, to see how fast that goes,
+//! `lessor sim tree` and `lessor sim million`: very many clients below three levels of servers, to see how fast that goes,
 //! and that nobody is given too much while leaders die.
 
 use anyhow::ensure;
 use lessor_client::shell::clock;
-use lessor_sim::big::{BigReport, BigTown};
+use lessor_sim::big::{BigReport, BigTree};
 use lessor_sim::plan::Way;
 use lessor_sim::scenario::Mode;
 use serde_json::json;
 
 use super::what::What;
 
-/// The way in which the clients of a large town ask.
+/// The way in which the clients of a large tree ask.
 pub(super) fn way(mode: Mode, what: What) -> anyhow::Result<Way> {
     match mode {
         Mode::Stream => Ok(Way::Stream),
@@ -19,23 +19,23 @@ pub(super) fn way(mode: Mode, what: What) -> anyhow::Result<Way> {
     }
 }
 
-/// Runs the town and prints how it went. The sum of what clients believe is looked at after every event.
-pub(super) fn run(town: &BigTown, what: What, seed: u64, mode: Mode, json: bool) -> anyhow::Result<()> {
-    ensure!(town.clients > 0, "--clients: found 0, wanted at least 1");
-    ensure!(town.minutes > 0, "--minutes: found 0, wanted at least 1");
+/// Runs it and prints how it went. The sum of what clients believe is looked at after every event.
+pub(super) fn run(tree: &BigTree, what: What, seed: u64, mode: Mode, json: bool) -> anyhow::Result<()> {
+    ensure!(tree.clients > 0, "--clients: found 0, wanted at least 1");
+    ensure!(tree.minutes > 0, "--minutes: found 0, wanted at least 1");
     let begun = clock::now();
-    let report = town.run(seed)?;
+    let report = tree.run(seed)?;
     let wall_s = clock::now().since(begun).as_secs_f64();
     if json {
-        println!("{}", line(town, &report, what, seed, mode, wall_s));
+        println!("{}", line(tree, &report, what, seed, mode, wall_s));
         return Ok(());
     }
     println!(
         "{} clients below {} servers in {} levels, {} simulated minutes, {mode}",
-        town.clients,
-        town.places(),
-        town.levels(),
-        town.minutes
+        tree.clients,
+        tree.sites(),
+        tree.levels(),
+        tree.minutes
     );
     println!(
         "{} events and {} messages in {wall_s:.1} s: {:.0} events a second",
@@ -54,7 +54,7 @@ pub(super) fn run(town: &BigTown, what: What, seed: u64, mode: Mode, json: bool)
 }
 
 fn line(
-    town: &BigTown,
+    tree: &BigTree,
     report: &BigReport,
     what: What,
     seed: u64,
@@ -65,8 +65,8 @@ fn line(
         "scenario": what.to_string(),
         "seed": seed,
         "mode": mode.name(),
-        "clients": town.clients,
-        "simulated_s": 60 * town.minutes,
+        "clients": tree.clients,
+        "simulated_s": 60 * tree.minutes,
         "events": report.events,
         "messages": report.counts.messages(),
         "leaders_died": report.deaths,

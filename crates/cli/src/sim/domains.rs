@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use anyhow::ensure;
 use lessor_client::shell::clock;
-use lessor_sim::tenants::{Line, Report, Run, Traffic, Way};
+use lessor_sim::tenants::{TenantsLine, TenantsReport, TenantsRun, TenantsTraffic, TenantsWay};
 
 use super::range::Seeds;
 
@@ -26,7 +26,7 @@ explains that was still under way; messages: of all kinds, those for leases amon
 
 /// The options of a comparison.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Comparison {
+pub(super) struct DomainsComparison {
     /// Only so many clients.
     pub(super) clients: Option<usize>,
     /// For how long requests come.
@@ -37,9 +37,9 @@ pub(super) struct Comparison {
     pub(super) json: bool,
 }
 
-// === impl Comparison ===
+// === impl DomainsComparison ===
 
-impl Comparison {
+impl DomainsComparison {
     /// Runs every scope with every traffic, and prints each row when it is there.
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let seconds = self.seconds.unwrap_or(SECONDS);
@@ -59,7 +59,7 @@ impl Comparison {
             for seed in self.seeds.iter() {
                 let begun = clock::now();
                 let report = run.play(seed);
-                let line = Line::new(&run, seed, report, clock::now().since(begun));
+                let line = TenantsLine::new(&run, seed, report, clock::now().since(begun));
                 writeln!(io::stdout(), "{}", line.json())?;
             }
         }
@@ -70,34 +70,44 @@ impl Comparison {
         let mut out = io::stdout();
         writeln!(out, "{}\n{}", self.title(seconds), head())?;
         for run in self.runs(seconds) {
-            let sum = self.seeds.iter().map(|seed| run.play(seed)).fold(Report::default(), Report::plus);
+            let sum = self
+                .seeds
+                .iter()
+                .map(|seed| run.play(seed))
+                .fold(TenantsReport::default(), TenantsReport::plus);
             writeln!(out, "{}", row(&run, &sum, self.seeds.count()))?;
         }
         write!(out, "{KEY}")?;
         Ok(())
     }
 
-    fn runs(&self, seconds: u64) -> impl Iterator<Item = Run> + use<> {
+    fn runs(&self, seconds: u64) -> impl Iterator<Item = TenantsRun> + use<> {
         let counts = self.clients.map_or(CLIENTS.to_vec(), |clients| vec![clients]);
-        Way::SCOPES.into_iter().flat_map(move |way| {
+        TenantsWay::SCOPES.into_iter().flat_map(move |way| {
             let counts = counts.clone();
             // Only clients that tell each other what they do depend on where they meet.
-            let levels = if matches!(way, Way::Shared(_)) { 1..=LEVELS } else { 1..=1 };
+            let levels = if matches!(way, TenantsWay::Shared(_)) { 1..=LEVELS } else { 1..=1 };
             levels.flat_map(move |levels| {
                 let counts = counts.clone();
-                Traffic::ALL.into_iter().flat_map(move |traffic| {
-                    let run =
-                        Run { traffic, way, levels, seconds, contract: way.contract(), ..Run::default() };
-                    counts.clone().into_iter().map(move |clients| Run { clients, ..run.clone() })
+                TenantsTraffic::ALL.into_iter().flat_map(move |traffic| {
+                    let run = TenantsRun {
+                        traffic,
+                        way,
+                        levels,
+                        seconds,
+                        contract: way.contract(),
+                        ..TenantsRun::default()
+                    };
+                    counts.clone().into_iter().map(move |clients| TenantsRun { clients, ..run.clone() })
                 })
             })
         })
     }
 
     fn title(&self, seconds: u64) -> String {
-        let Run { rate, delay, .. } = Run::default();
-        let [usual, strict] = [Run::default().way, Way::Strict].map(|way| {
-            let run = Run { contract: way.contract(), ..Run::default() };
+        let TenantsRun { rate, delay, .. } = TenantsRun::default();
+        let [usual, strict] = [TenantsRun::default().way, TenantsWay::Strict].map(|way| {
+            let run = TenantsRun { contract: way.contract(), ..TenantsRun::default() };
             run.policy()
         });
         let Seeds { first, last } = self.seeds;
@@ -121,7 +131,7 @@ fn head() -> String {
 }
 
 /// The row for the sum of some runs, which differ by their seeds.
-fn row(run: &Run, sum: &Report, seeds: u64) -> String {
+fn row(run: &TenantsRun, sum: &TenantsReport, seeds: u64) -> String {
     let client_seconds = run.clients as f64 * run.seconds as f64 * seeds as f64;
     let cells = [
         run.levels.to_string(),

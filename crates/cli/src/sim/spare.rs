@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use anyhow::ensure;
-use lessor_sim::spare::{Report, Run, Traffic};
+use lessor_sim::spare::{SpareReport, SpareRun, SpareTraffic};
 
 use super::range::Seeds;
 
@@ -24,7 +24,7 @@ leaves among them; over: events after which more was believed than there is
 ";
 
 /// The options of a comparison; absent: the usual ones.
-pub(super) struct Comparison {
+pub(super) struct SpareComparison {
     pub(super) clients: Option<usize>,
     pub(super) leaves: Option<usize>,
     pub(super) seconds: Option<u64>,
@@ -32,9 +32,9 @@ pub(super) struct Comparison {
     pub(super) json: bool,
 }
 
-// === impl Comparison ===
+// === impl SpareComparison ===
 
-impl Comparison {
+impl SpareComparison {
     /// Runs every traffic with every number of clients, and prints each row when it is there.
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let seconds = self.seconds.unwrap_or(SECONDS);
@@ -53,8 +53,8 @@ impl Comparison {
             writeln!(out, "{}", line("traffic", &columns.map(str::to_owned)))?;
         }
         for clients in self.clients.map_or(CLIENTS.to_vec(), |clients| vec![clients]) {
-            for traffic in Traffic::ALL {
-                self.row(&mut out, &Run { seconds, ..Run::of(clients, traffic) }.below(leaves))?;
+            for traffic in SpareTraffic::ALL {
+                self.row(&mut out, &SpareRun { seconds, ..SpareRun::of(clients, traffic) }.below(leaves))?;
             }
         }
         if !self.json {
@@ -64,7 +64,7 @@ impl Comparison {
     }
 
     /// One traffic, with every seed.
-    fn row(&self, out: &mut impl io::Write, run: &Run) -> io::Result<()> {
+    fn row(&self, out: &mut impl io::Write, run: &SpareRun) -> io::Result<()> {
         let reports = self.seeds.iter().map(|seed| run.play(seed));
         if self.json {
             for (seed, report) in self.seeds.iter().zip(reports) {
@@ -72,13 +72,13 @@ impl Comparison {
             }
             return Ok(());
         }
-        let sum = reports.fold(Report::default(), plus);
+        let sum = reports.fold(SpareReport::default(), plus);
         writeln!(out, "{}", row(run, &sum, self.seeds.count()))
     }
 }
 
-fn plus(one: Report, other: Report) -> Report {
-    Report {
+fn plus(one: SpareReport, other: SpareReport) -> SpareReport {
+    SpareReport {
         asked: one.asked + other.asked,
         refused: one.refused + other.refused,
         refused_by_one: one.refused_by_one + other.refused_by_one,
@@ -88,7 +88,7 @@ fn plus(one: Report, other: Report) -> Report {
     }
 }
 
-fn row(run: &Run, sum: &Report, seeds: u64) -> String {
+fn row(run: &SpareRun, sum: &SpareReport, seeds: u64) -> String {
     let client_seconds = run.clients as f64 * run.seconds as f64 * seeds as f64;
     let cells = [
         run.clients.to_string(),
@@ -103,7 +103,7 @@ fn row(run: &Run, sum: &Report, seeds: u64) -> String {
     line(&run.traffic.to_string(), &cells)
 }
 
-fn json_line(run: &Run, seed: u64, report: &Report) -> serde_json::Value {
+fn json_line(run: &SpareRun, seed: u64, report: &SpareReport) -> serde_json::Value {
     serde_json::json!({
         "traffic": run.traffic.to_string(), "clients": run.clients, "leaves": run.leaves, "seconds": run.seconds, "seed": seed,
         "asked": report.asked, "refused": report.refused, "refused_by_one": report.refused_by_one,

@@ -2,12 +2,12 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use lessor_sim::measure::median;
-use lessor_sim::report::Line;
+use lessor_sim::report::ReportLine;
 
 /// A column: what it is called, what stands in it, how it is written.
 struct Column {
     head: &'static str,
-    figure: fn(&Line) -> Option<f64>,
+    figure: fn(&ReportLine) -> Option<f64>,
     text: fn(f64) -> String,
 }
 
@@ -37,7 +37,7 @@ too much, by: how long clients believed more than there is, and the most; calls:
 ";
 
 /// All runs, which are of one scenario and mode.
-pub(super) fn text(lines: &[Line]) -> String {
+pub(super) fn text(lines: &[ReportLine]) -> String {
     let Some(first) = lines.first() else { return String::new() };
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);

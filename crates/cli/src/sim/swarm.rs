@@ -1,4 +1,4 @@
-//! `lessor sim swarm`: one small town a seed, each with other faults, until a rule is broken.
+//! `lessor sim swarm`: one small simulated tree a seed, each with other faults, until a rule is broken.
 
 use std::io::IsTerminal as _;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 /// The number of seeds after which a terminal is told again how far it has come.
 const NEWS: u64 = 50;
 
-/// Runs the town of each seed and prints what went wrong in them. Fails at the first that breaks a rule, with its story; or
+/// Runs the simulation of each seed and prints what went wrong in them. Fails at the first that breaks a rule, with its story; or
 /// where it is to keep going, in the end.
 pub(super) fn run(seeds: impl Iterator<Item = u64>, options: &Options, json: bool) -> anyhow::Result<()> {
     let (begun, mut report) = (clock::now(), SwarmReport::default());

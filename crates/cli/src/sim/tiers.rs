@@ -12,7 +12,8 @@ use anyhow::{Context, ensure};
 use clap::{ArgGroup, Args};
 use lessor_client::shell::clock;
 use lessor_sim::tiers::{
-    Arrival, COLUMNS, Figures, History, Line, Look, Pattern, arrivals, csv, read_arrivals, run, svg, text,
+    Arrival, COLUMNS, History, Pattern, TextStyle, TierLine, TiersFigures, arrivals, csv, read_arrivals, run,
+    svg, text,
 };
 
 use self::policy::Follows;
@@ -85,8 +86,8 @@ impl Tiers {
             write(directory, &history)?;
         }
         match self.json {
-            true => println!("{}", Line::new(&history, self.seed, wall).json()),
-            false => print!("{}\n{}", text(&history, look()), summary::text(&Figures::new(&history))),
+            true => println!("{}", TierLine::new(&history, self.seed, wall).json()),
+            false => print!("{}\n{}", text(&history, look()), summary::text(&TiersFigures::new(&history))),
         }
         Ok(())
     }
@@ -111,14 +112,14 @@ impl Tiers {
     }
 }
 
-fn look() -> Look {
+fn look() -> TextStyle {
     let is_terminal = std::io::stdout().is_terminal();
     let has_colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let width = match ratatui::crossterm::terminal::size() {
         Ok((columns, _)) if is_terminal => usize::from(columns).min(COLUMNS),
         _ => WIDTH,
     };
-    Look { width, has_colours }
+    TextStyle { width, has_colours }
 }
 
 fn write(directory: &Path, history: &History) -> anyhow::Result<()> {

@@ -9,10 +9,10 @@ use lessor_sim::workload::Scenario;
 pub(crate) enum What {
     /// One of the seven.
     Scenario(Scenario),
-    /// Small towns in which everything goes wrong.
+    /// Small trees in which everything goes wrong.
     Swarm,
     /// A large one in which nothing does.
-    Town,
+    Simulation,
     /// One of a million clients, whose leaders die.
     Million,
     /// A domain that reaches several clients.
@@ -24,7 +24,7 @@ pub(crate) enum What {
 /// A name of nothing that can be simulated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, town, million, domains, spare"
+    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, tree, million, domains, spare"
 )]
 pub(crate) struct UnknownWhat(String);
 
@@ -36,7 +36,7 @@ impl FromStr for What {
     fn from_str(name: &str) -> Result<What, UnknownWhat> {
         match name {
             "swarm" => Ok(What::Swarm),
-            "town" => Ok(What::Town),
+            "tree" => Ok(What::Simulation),
             "million" => Ok(What::Million),
             "domains" => Ok(What::Domains),
             "spare" => Ok(What::Spare),
@@ -50,7 +50,7 @@ impl fmt::Display for What {
         match self {
             What::Scenario(scenario) => scenario.fmt(f),
             What::Swarm => f.write_str("swarm"),
-            What::Town => f.write_str("town"),
+            What::Simulation => f.write_str("tree"),
             What::Million => f.write_str("million"),
             What::Domains => f.write_str("domains"),
             What::Spare => f.write_str("spare"),

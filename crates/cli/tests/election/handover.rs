@@ -33,8 +33,8 @@ async fn hand_over(town: &mut Town, node: usize, round: usize) -> Duration {
     let (name, before) = (town.nodes[node].name, town.processes());
     let old = town.nodes[node].leader().await;
     let mut etcd = etcd_client::Client::connect([town.etcd.url()], None).await.unwrap();
-    let reigns = etcd.watch(format!("lessor/{name}/reign"), None).await.unwrap();
-    let epoch = town.nodes[node].reign().await;
+    let epochs = etcd.watch(format!("lessor/{name}/reign"), None).await.unwrap();
+    let epoch = town.nodes[node].epoch().await;
 
     let hit = clock::now();
     town.nodes[node].tell_to_end(old);
@@ -45,7 +45,7 @@ async fn hand_over(town: &mut Town, node: usize, round: usize) -> Duration {
     town.nodes[node].leader_but(old).await;
     let until_the_key_ends = node == ROOT && waited >= TTL;
     assert!(!until_the_key_ends, "a newcomer waited {waited:?}: nobody has to wait until the key ends");
-    is_closed(reigns, epoch).await;
+    is_closed(epochs, epoch).await;
 
     let holders = town.holders(node, before, ended).await;
     println!(
@@ -64,17 +64,16 @@ async fn hand_over(town: &mut Town, node: usize, round: usize) -> Duration {
 }
 
 /// The leader of `epoch` has written that it has stopped.
-async fn is_closed(mut reigns: WatchStream, epoch: f64) {
+async fn is_closed(mut epochs: WatchStream, epoch: f64) {
     let mut written: Vec<String> = Vec::new();
     let closed = async {
-        while let Some(response) = reigns.message().await.unwrap() {
+        while let Some(response) = epochs.message().await.unwrap() {
             for event in response.events() {
                 written.extend(event.kv().map(|kv| kv.value_str().unwrap().to_owned()));
             }
-            if written
-                .iter()
-                .any(|reign| reign.contains(&format!(" epoch {epoch:.0} ")) && reign.contains(" closed yes "))
-            {
+            if written.iter().any(|header| {
+                header.contains(&format!(" epoch {epoch:.0} ")) && header.contains(" closed yes ")
+            }) {
                 return;
             }
         }

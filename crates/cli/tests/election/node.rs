@@ -142,8 +142,8 @@ impl Node {
         self.tasks[task].leads().await
     }
 
-    /// The number of the reign, once somebody leads.
-    pub(crate) async fn reign(&self) -> f64 {
+    /// The number of the epoch, once somebody leads.
+    pub(crate) async fn epoch(&self) -> f64 {
         let leader = self.leader().await;
         self.tasks[leader].house().metric("lessor_epoch").await
     }

@@ -47,8 +47,8 @@ pub(crate) struct Town {
     pub(crate) etcd: Etcd,
     pub(crate) nodes: [Node; 3],
     processes: Vec<Process>,
-    /// In which reign each node was when it was looked at last.
-    reigns: [f64; 3],
+    /// In which epoch each node was when it was looked at last.
+    epochs: [f64; 3],
     /// No two nodes have failed over at once.
     orderly: bool,
     /// From then on nobody is to be without a lease.
@@ -71,9 +71,9 @@ impl Town {
         let parents = root.addresses();
         let west = Node::start("west", 2, etcd.address(), &key, &parents).await;
         let east = Node::start("east", 2, etcd.address(), &key, &parents).await;
-        let (nodes, processes, reigns) = ([root, west, east], Vec::new(), [0.0; 3]);
+        let (nodes, processes, epochs) = ([root, west, east], Vec::new(), [0.0; 3]);
         let settled = Time::MAX;
-        let mut town = Town { etcd, nodes, processes, reigns, orderly: true, settled, directory, dice };
+        let mut town = Town { etcd, nodes, processes, epochs, orderly: true, settled, directory, dice };
         town.look().await;
         town.join(ROOT, DIRECT);
         for _ in 0..PROCESSES {
@@ -140,8 +140,8 @@ impl Town {
     pub(crate) async fn look(&mut self) -> Vec<usize> {
         let mut changed = Vec::new();
         for (number, node) in self.nodes.iter().enumerate() {
-            let reign = node.reign().await;
-            if std::mem::replace(&mut self.reigns[number], reign) < reign {
+            let epoch = node.epoch().await;
+            if std::mem::replace(&mut self.epochs[number], epoch) < epoch {
                 changed.push(number);
             }
         }

@@ -23,7 +23,7 @@ fn claims(client: &str, wants: f64, has: Lease) -> GetCapacityRequest {
     GetCapacityRequest { client_id: Some(client.into()), resource: vec![resource], ..Default::default() }
 }
 
-/// A lease of another reign, as a client of Lessor's earlier life shows it.
+/// A lease of another epoch, as a client of Lessor's earlier life shows it.
 fn old(capacity: f64) -> Lease {
     Lease {
         epoch: Some(1),

@@ -51,7 +51,7 @@ struct Knock {
 
 /// Whether the limiter may knock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Door {
+pub enum KnockGate {
     /// It may: what is held may not be all that can be had.
     Open,
     /// It has knocked, and no answer can have come.
@@ -83,13 +83,13 @@ impl Knocks {
         self.last = None;
     }
 
-    pub(super) fn door(&self, now: Time, sure: Amount) -> Door {
+    pub(super) fn door(&self, now: Time, sure: Amount) -> KnockGate {
         match self.last {
-            None => Door::Open,
-            Some(knock) if now.since(knock.at) >= PAUSE => Door::Open,
-            Some(knock) if now.since(knock.at) < ANSWERED => Door::Knocked,
-            Some(knock) if sure.as_f64() > knock.sure.as_f64() * 1.1 => Door::Open,
-            Some(_) => Door::Shut,
+            None => KnockGate::Open,
+            Some(knock) if now.since(knock.at) >= PAUSE => KnockGate::Open,
+            Some(knock) if now.since(knock.at) < ANSWERED => KnockGate::Knocked,
+            Some(knock) if sure.as_f64() > knock.sure.as_f64() * 1.1 => KnockGate::Open,
+            Some(_) => KnockGate::Shut,
         }
     }
 }
@@ -182,14 +182,14 @@ mod tests {
     fn a_knock_that_brought_nothing_is_repeated_after_a_second_or_for_a_tenth_more() {
         let mut knocks = Knocks::default();
         let units = Amount::from_units;
-        assert_eq!(knocks.door(at(0), units(0)), Door::Open);
+        assert_eq!(knocks.door(at(0), units(0)), KnockGate::Open);
         knocks.knock(at(0), units(100));
-        assert_eq!(knocks.door(at(100), units(200)), Door::Knocked);
-        assert_eq!(knocks.door(at(300), units(105)), Door::Shut);
-        assert_eq!(knocks.door(at(300), units(120)), Door::Open);
-        assert_eq!(knocks.door(at(1_000), units(100)), Door::Open);
+        assert_eq!(knocks.door(at(100), units(200)), KnockGate::Knocked);
+        assert_eq!(knocks.door(at(300), units(105)), KnockGate::Shut);
+        assert_eq!(knocks.door(at(300), units(120)), KnockGate::Open);
+        assert_eq!(knocks.door(at(1_000), units(100)), KnockGate::Open);
         knocks.knock(at(1_000), units(100));
         knocks.open();
-        assert_eq!(knocks.door(at(1_001), units(100)), Door::Open);
+        assert_eq!(knocks.door(at(1_001), units(100)), KnockGate::Open);
     }
 }

@@ -7,8 +7,8 @@ use super::*;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Remembers ten windows of a second.
-fn options() -> Options {
-    Options { window: SECOND, windows: 10, headroom_percent: 10, ..Options::default() }
+fn options() -> DemandOptions {
+    DemandOptions { window: SECOND, windows: 10, headroom_percent: 10, ..DemandOptions::default() }
 }
 
 /// A program whose attempts at a rate are counted, looked at once a second.
@@ -19,9 +19,9 @@ struct Program {
 }
 
 impl Program {
-    fn new(options: Options) -> Program {
+    fn new(options: DemandOptions) -> Program {
         let mut estimator = Estimator::new(options);
-        estimator.observe_rate(Time::ZERO, limiter::Usage::default());
+        estimator.observe_rate(Time::ZERO, limiter::RateUsage::default());
         Program { estimator, now: Time::ZERO, attempted: 0 }
     }
 
@@ -29,7 +29,7 @@ impl Program {
     fn second(&mut self, units: u64) -> Amount {
         self.now += SECOND;
         self.attempted += units;
-        let usage = limiter::Usage { attempted: self.attempted, granted: self.attempted / 3, waiting: 0 };
+        let usage = limiter::RateUsage { attempted: self.attempted, granted: self.attempted / 3, waiting: 0 };
         self.estimator.observe_rate(self.now, usage)
     }
 }
@@ -38,13 +38,13 @@ fn units(units: u64) -> Amount {
     Amount::from_units(units)
 }
 
-fn gauge_usage(in_use: u64, waiting: u64, peak: u64) -> gauge::Usage {
-    gauge::Usage { in_use, waiting, peak }
+fn gauge_usage(in_use: u64, waiting: u64, peak: u64) -> gauge::GaugeUsage {
+    gauge::GaugeUsage { in_use, waiting, peak }
 }
 
 #[test]
 fn an_idle_program_asks_for_the_floor() {
-    let mut program = Program::new(Options { floor: units(5), ..options() });
+    let mut program = Program::new(DemandOptions { floor: units(5), ..options() });
     assert_eq!(program.estimator.wants(), units(5));
     assert!((0..30).all(|_| program.second(0) == units(5)));
 }
@@ -74,7 +74,7 @@ fn a_rise_shows_before_its_window_ends() {
     let mut program = Program::new(options());
     program.second(100);
     let half = program.now + SECOND / 2;
-    let usage = limiter::Usage { attempted: program.attempted + 500, granted: 0, waiting: 0 };
+    let usage = limiter::RateUsage { attempted: program.attempted + 500, granted: 0, waiting: 0 };
     assert_eq!(program.estimator.observe_rate(half, usage), units(550));
 }
 
@@ -82,19 +82,19 @@ fn a_rise_shows_before_its_window_ends() {
 fn who_waits_is_wanted_in_every_window_and_counted_once() {
     let mut estimator = Estimator::new(options());
     let mut now = Time::ZERO;
-    estimator.observe_rate(now, limiter::Usage::default());
+    estimator.observe_rate(now, limiter::RateUsage::default());
     // 100 tasks wait, 10 a second are served and come back at once.
     for second in 1..20 {
         now += SECOND;
         let granted = 10 * second;
-        let usage = limiter::Usage { attempted: granted + 100, granted, waiting: 100 };
+        let usage = limiter::RateUsage { attempted: granted + 100, granted, waiting: 100 };
         assert_eq!(estimator.observe_rate(now, usage), units(121));
     }
 }
 
 #[test]
 fn the_program_may_say_what_it_wants() {
-    let mut program = Program::new(Options { most: units(500), ..options() });
+    let mut program = Program::new(DemandOptions { most: units(500), ..options() });
     program.estimator.set(Some(units(42)));
     assert_eq!(program.second(100_000), units(42));
     program.estimator.set(Some(units(1_000)));
@@ -149,7 +149,7 @@ proptest! {
     ) {
         let mut estimator = Estimator::new(options());
         let mut millis = 0;
-        let usage = |millis: u64| limiter::Usage { attempted: millis * load, granted: 0, waiting: 0 };
+        let usage = |millis: u64| limiter::RateUsage { attempted: millis * load, granted: 0, waiting: 0 };
         let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
         estimator.observe_rate(at(0), usage(0));
         millis += 1_000;
@@ -181,7 +181,7 @@ proptest! {
         floor in 0u64..100,
         most in 100u64..10_000,
     ) {
-        let mut program = Program::new(Options { floor: units(floor), most: units(most), ..options() });
+        let mut program = Program::new(DemandOptions { floor: units(floor), most: units(most), ..options() });
         for load in loads {
             let wants = program.second(load);
             prop_assert!(wants >= units(floor) && wants <= units(most));
@@ -192,8 +192,8 @@ proptest! {
 #[test]
 fn one_thing_after_the_other_is_not_held_up_for_long() {
     // A program that could do 500 a second, one by one, and whose lease is what it asks for.
-    let mut demand = Estimator::new(Options::default());
-    let mut usage = limiter::Usage::default();
+    let mut demand = Estimator::new(DemandOptions::default());
+    let mut usage = limiter::RateUsage::default();
     let at = |second: u64| Time::ZERO + Duration::from_secs(second);
     demand.observe_rate(at(0), usage);
     for second in 1..=12 {
@@ -210,12 +210,12 @@ fn one_thing_after_the_other_is_not_held_up_for_long() {
 #[test]
 fn what_is_certain_is_looked_for_soon_after_a_knock_also_when_a_look_came_in_between() {
     let at = |millis: u64| Time::ZERO + Duration::from_millis(millis);
-    let mut demand = Estimator::new(Options::default()).with_claims(None);
+    let mut demand = Estimator::new(DemandOptions::default()).with_claims(None);
     let mut attempted = 0;
     let mut attempts = |millis: std::ops::Range<u64>| {
         attempted += millis.end - millis.start;
         let made: Vec<Attempts> = millis.map(|millis| Attempts { at: at(millis), units: 1 }).collect();
-        (limiter::Usage { attempted, granted: 0, waiting: 0 }, made)
+        (limiter::RateUsage { attempted, granted: 0, waiting: 0 }, made)
     };
     assert_eq!(demand.look_again(at(0)), None);
     let (_, made) = attempts(1_000..1_003);

@@ -4,7 +4,7 @@ use super::decision::{Bound, Decision, Ground};
 
 /// Requests and hits of domains, counted since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct DomainCounts {
     /// Hits granted.
     pub granted: u64,
     /// Requests that were granted nothing.
@@ -21,9 +21,9 @@ pub struct Counts {
     pub untracked: u64,
 }
 
-// === impl Counts ===
+// === impl DomainCounts ===
 
-impl Counts {
+impl DomainCounts {
     pub(super) fn count(&mut self, decision: &Decision) {
         self.granted += u64::from(decision.granted);
         if decision.granted == 0 {
@@ -38,8 +38,8 @@ impl Counts {
         self.untracked += u64::from(decision.ground == Ground::Untracked);
     }
 
-    pub(super) fn plus(self, other: Counts) -> Counts {
-        Counts {
+    pub(super) fn plus(self, other: DomainCounts) -> DomainCounts {
+        DomainCounts {
             granted: self.granted + other.granted,
             refused: self.refused + other.refused,
             refused_by_lease: self.refused_by_lease + other.refused_by_lease,

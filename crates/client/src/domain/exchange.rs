@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Entry, TierState};
+use lessor_algorithms::tiers::{MergeEntry, TierState};
 use lessor_proto::message::{
     DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES,
 };
@@ -283,14 +283,14 @@ impl Domains {
         let record = self.record(&mut shard, now, hash, &name)?;
         let telling = record.telling.as_mut()?;
         let (all, entries) = telling.tell(&record.contract, now.as_nanos());
-        let there = |entry: &Entry| told_at(entry, clocks.there(now, Time::from_nanos(entry.at))?);
+        let there = |entry: &MergeEntry| told_at(entry, clocks.there(now, Time::from_nanos(entry.at))?);
         Some(DomainHits { domain: name, all, others: 0, entries: entries.iter().filter_map(there).collect() })
     }
 
     /// Takes in what others did with one domain.
     fn learn_of(&self, now: Time, clocks: &Clocks, hits: &DomainHits) {
         let here = |told: &DomainEntry| entry_at(told, clocks.here(now, told.at)?);
-        let entries: Vec<Entry> = hits.entries.iter().filter_map(here).collect();
+        let entries: Vec<MergeEntry> = hits.entries.iter().filter_map(here).collect();
         let hash = self.hash(&hits.domain);
         let mut shard = self.shard(hash);
         let Some(record) = self.record(&mut shard, now, hash, &hits.domain) else { return };

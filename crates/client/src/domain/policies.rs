@@ -245,7 +245,7 @@ impl Eq for Policies {}
 mod tests {
     use std::time::Duration;
 
-    use lessor_algorithms::tiers::{Policy, Tier, Window};
+    use lessor_algorithms::tiers::{Tier, TierPolicy, Window};
 
     use super::*;
 
@@ -253,7 +253,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let (window, active, cooldown) = (second, second, Duration::ZERO);
         let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-        Contract::from(Policy::new(vec![tier], None, None).unwrap())
+        Contract::from(TierPolicy::new(vec![tier], None, None).unwrap())
     }
 
     /// Each glob with the limit by which it is known again.

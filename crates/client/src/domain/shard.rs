@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Contract, Domain};
 use lessor_proto::Time;
 
-use super::counts::Counts;
+use super::counts::DomainCounts;
 use super::decision::Ground;
 use super::name::Name;
 use super::policies::{Policies, Rule};
@@ -21,7 +21,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub(super) struct Shard {
     records: Table<Record>,
     swept: Time,
-    pub(super) counts: Counts,
+    pub(super) counts: DomainCounts,
 }
 
 /// A domain that follows policies.
@@ -54,7 +54,7 @@ pub(super) struct InForce<'a> {
 
 impl Shard {
     pub(super) fn new() -> Shard {
-        Shard { records: Table::new(), swept: Time::ZERO, counts: Counts::default() }
+        Shard { records: Table::new(), swept: Time::ZERO, counts: DomainCounts::default() }
     }
 
     /// The record of a domain, made if need be, and the counters; or why there is none, where nothing is the ground: it is
@@ -65,7 +65,7 @@ impl Shard {
         hash: u64,
         name: &str,
         in_force: &InForce<'_>,
-    ) -> (Result<&mut Record, Option<Ground>>, &mut Counts) {
+    ) -> (Result<&mut Record, Option<Ground>>, &mut DomainCounts) {
         self.make_room(now, in_force.most);
         let Shard { records, counts, .. } = self;
         let record = match records.find(place(hash), |record| record.name.is(name)) {

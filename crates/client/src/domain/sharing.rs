@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lessor_algorithms::tiers::{self, Ask, Contract, Entry, Plan, Policy};
+use lessor_algorithms::tiers::{self, Ask, Contract, MergeEntry, Plan, TierPolicy};
 use lessor_proto::Time;
 use lessor_proto::message::LONGEST_DOMAIN;
 
@@ -67,12 +67,12 @@ impl Domains {
     }
 
     /// Hits of a domain of which others are told.
-    pub(super) fn note(&self, record: &mut Record, entries: &[Entry]) {
+    pub(super) fn note(&self, record: &mut Record, entries: &[MergeEntry]) {
         let members = self.exchange.members();
         let Some(telling) = &mut record.telling else { return };
         telling.note(&record.contract, entries);
         let is_hot = telling.is_hot;
-        let matters = |entry: &Entry| is_hot && entry.is_entered || is_marked(&record.contract, entry);
+        let matters = |entry: &MergeEntry| is_hot && entry.is_entered || is_marked(&record.contract, entry);
         let is_urgent = entries.iter().any(matters);
         let is_much = || is_share(telling.untold(), least_limit(&record.contract), members);
         if members > 0 && (is_urgent || is_hot || is_much()) {
@@ -109,7 +109,7 @@ impl Domains {
         }
         let decision = plan.decision();
         let tiers::Decision { policy, tier, .. } = *decision;
-        let last = Entry { policy, tier, at: plan.now(), hits: 0, is_entered: decision.burst };
+        let last = MergeEntry { policy, tier, at: plan.now(), hits: 0, is_entered: decision.burst };
         let is_marked = is_marked(&record.contract, &last);
         let is_much = is_share(decision.hits_in_tier, decision.tier_limit, members)
             || decision.hard_limit.is_some_and(|hard| is_share(decision.hits_in_second, hard, members));
@@ -131,13 +131,13 @@ pub fn is_share(hits: u32, limit: u32, members: u32) -> bool {
 /// The least of all limits that hits count for.
 #[must_use]
 pub fn least_limit(contract: &Contract) -> u32 {
-    let tiers = contract.policies().iter().flat_map(Policy::tiers).map(|tier| tier.limit);
+    let tiers = contract.policies().iter().flat_map(TierPolicy::tiers).map(|tier| tier.limit);
     tiers.chain(contract.hard_limit()).min().unwrap_or(0)
 }
 
 /// Whether an entry may make others refuse or grant something else at once: it begins a cooldown, or a higher tier.
 #[must_use]
-pub fn is_marked(contract: &Contract, entry: &Entry) -> bool {
+pub fn is_marked(contract: &Contract, entry: &MergeEntry) -> bool {
     let tier = contract
         .policies()
         .get(entry.policy)

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use lessor_algorithms::tiers::Standing;
 use lessor_proto::Time;
 
-use super::counts::Counts;
+use super::counts::DomainCounts;
 use super::shard::Record;
 use super::store::Domains;
 
@@ -54,7 +54,7 @@ pub struct Snapshot {
     /// All others that are remembered, together.
     pub rest: Rest,
     /// The counts of what was asked and granted since the beginning, by domains that are forgotten as well.
-    pub counts: Counts,
+    pub counts: DomainCounts,
 }
 
 /// One domain.

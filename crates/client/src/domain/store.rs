@@ -8,7 +8,7 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Ask, Domain, Global};
 use lessor_proto::Time;
 
-use super::counts::Counts;
+use super::counts::DomainCounts;
 use super::deciding::Purse;
 use super::decision::{Decision, Ground};
 use super::exchange::Exchange;
@@ -26,7 +26,7 @@ const SWEPT: usize = SHARDS / 16;
 
 /// The options of a client for the domains of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct DomainOptions {
     /// The most domains that are remembered, about; those beyond are not refused anything but by the lease.
     pub most: usize,
     /// The behaviour without a lease.
@@ -49,7 +49,7 @@ pub enum Degraded {
 /// The domains of one resource. Shared by reference.
 #[derive(Debug)]
 pub struct Domains {
-    options: Options,
+    options: DomainOptions,
     hasher: RandomState,
     shards: Box<[Mutex<Shard>]>,
     policies: RwLock<Option<Arc<Policies>>>,
@@ -68,12 +68,12 @@ pub struct Domains {
     next: AtomicUsize,
 }
 
-// === impl Options ===
+// === impl DomainOptions ===
 
-impl Default for Options {
+impl Default for DomainOptions {
     /// A million domains; nothing is granted without a lease; five seconds.
-    fn default() -> Options {
-        Options { most: 1_000_000, degraded: Degraded::default(), max_wait: Waiting::DEFAULT.max_wait }
+    fn default() -> DomainOptions {
+        DomainOptions { most: 1_000_000, degraded: Degraded::default(), max_wait: Waiting::DEFAULT.max_wait }
     }
 }
 
@@ -82,7 +82,7 @@ impl Default for Options {
 impl Domains {
     /// None yet, and no policies.
     #[must_use]
-    pub fn new(options: Options) -> Domains {
+    pub fn new(options: DomainOptions) -> Domains {
         Domains {
             options,
             hasher: RandomState::new(),
@@ -231,9 +231,9 @@ impl Domains {
 
     /// The counts of what has been asked and granted.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> DomainCounts {
         let shards = self.shards.iter().map(|shard| lock(shard).counts);
-        shards.fold(Counts::default(), Counts::plus)
+        shards.fold(DomainCounts::default(), DomainCounts::plus)
     }
 
     /// The number of domains that are remembered.
@@ -250,7 +250,7 @@ impl Domains {
 
     /// The options that were chosen.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &DomainOptions {
         &self.options
     }
 
@@ -277,7 +277,7 @@ impl Domains {
         now: Time,
         hash: u64,
         domain: &str,
-    ) -> (Result<&'a mut Record, Option<Ground>>, &'a mut Counts) {
+    ) -> (Result<&'a mut Record, Option<Ground>>, &'a mut DomainCounts) {
         let policies = || self.policies();
         shard.record(now, hash, domain, &self.in_force(&policies))
     }

@@ -236,7 +236,7 @@ impl Sublease {
     #[must_use]
     pub fn estimator(&self) -> Estimator {
         // What was wanted on average, and not the most: others miss what is asked for and not used.
-        Estimator::new(demand::Options {
+        Estimator::new(demand::DemandOptions {
             window: MEASURED.max(self.share.first_hit() * 2),
             windows: 1,
             headroom_percent: 0,

@@ -1,6 +1,6 @@
 //! What a domain of which others are told has to tell, and what of its history was made here.
 
-use lessor_algorithms::tiers::{Contract, Domain, Entry, coarsened};
+use lessor_algorithms::tiers::{Contract, Domain, MergeEntry, coarsened};
 
 /// Hits in the same tier within so many nanoseconds are told as made with the first of them.
 const GRAIN: u64 = 20_000_000;
@@ -14,7 +14,7 @@ const MOST_TOLD: usize = 512;
 pub(super) struct Telling {
     /// The hits that were made here: the history without what others did.
     own: Domain,
-    untold: Vec<Entry>,
+    untold: Vec<MergeEntry>,
     /// Hits of policy 0 in `untold`.
     hits: u32,
     /// Everything is to be told, not only what was not yet.
@@ -44,7 +44,7 @@ impl Telling {
     }
 
     /// Hits were made.
-    pub(super) fn note(&mut self, contract: &Contract, entries: &[Entry]) {
+    pub(super) fn note(&mut self, contract: &Contract, entries: &[MergeEntry]) {
         for entry in entries {
             self.own.merge(contract, entry);
             if entry.policy == 0 {
@@ -73,7 +73,7 @@ impl Telling {
     }
 
     /// Tells what is to be told, and whether it is everything.
-    pub(super) fn tell(&mut self, contract: &Contract, now: u64) -> (bool, Vec<Entry>) {
+    pub(super) fn tell(&mut self, contract: &Contract, now: u64) -> (bool, Vec<MergeEntry>) {
         self.hits = 0;
         match std::mem::take(&mut self.is_whole) {
             true => (true, coarsened(self.own.export(contract, now), MOST_TOLD)),
@@ -82,7 +82,7 @@ impl Telling {
     }
 
     /// The history as it is with `entries` of others, and all that was made here.
-    pub(super) fn with_others(&self, contract: &Contract, entries: &[Entry]) -> Domain {
+    pub(super) fn with_others(&self, contract: &Contract, entries: &[MergeEntry]) -> Domain {
         let mut history = self.own.clone();
         entries.iter().for_each(|entry| history.merge(contract, entry));
         history
@@ -111,8 +111,8 @@ impl Telling {
         self.tell_all();
     }
 
-    fn add(&mut self, entry: &Entry) {
-        let near = |told: &&mut Entry| {
+    fn add(&mut self, entry: &MergeEntry) {
+        let near = |told: &&mut MergeEntry| {
             (told.policy, told.tier) == (entry.policy, entry.tier) && entry.at.saturating_sub(told.at) < GRAIN
         };
         let is_full = self.untold.len() >= MOST_UNTOLD;
@@ -129,7 +129,7 @@ impl Telling {
 mod tests {
     use std::time::Duration;
 
-    use lessor_algorithms::tiers::{Policy, Tier, Window};
+    use lessor_algorithms::tiers::{Tier, TierPolicy, Window};
 
     use super::*;
 
@@ -138,14 +138,14 @@ mod tests {
     fn contract(limit: u32) -> Contract {
         let (window, active, cooldown) = (Duration::from_secs(10), Duration::from_secs(60), Duration::ZERO);
         let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-        Contract::from(Policy::new(vec![tier], None, None).unwrap())
+        Contract::from(TierPolicy::new(vec![tier], None, None).unwrap())
     }
 
-    fn hit(millis: u64, is_entered: bool) -> Entry {
-        Entry { policy: 0, tier: 1, at: millis * MILLI, hits: 1, is_entered }
+    fn hit(millis: u64, is_entered: bool) -> MergeEntry {
+        MergeEntry { policy: 0, tier: 1, at: millis * MILLI, hits: 1, is_entered }
     }
 
-    fn telling(contract: &Contract, entries: &[Entry]) -> Telling {
+    fn telling(contract: &Contract, entries: &[MergeEntry]) -> Telling {
         let mut telling = Telling::new(&Domain::new(), false);
         telling.note(contract, entries);
         telling
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!((all, hits, telling.has_news()), (true, 2, false));
         telling.note(&contract, &[hit(50, false), hit(60, false), hit(75, false)]);
         let (all, entries) = telling.tell(&contract, 80 * MILLI);
-        assert_eq!((all, entries), (false, vec![Entry { hits: 2, ..hit(50, false) }, hit(75, false)]));
+        assert_eq!((all, entries), (false, vec![MergeEntry { hits: 2, ..hit(50, false) }, hit(75, false)]));
     }
 
     #[test]

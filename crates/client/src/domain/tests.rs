@@ -5,12 +5,12 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{self, Ask, Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{self, Ask, Contract, Tier, TierPolicy, Window};
 use lessor_proto::{Amount, Glob, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::limiter::{Allowance, Limiter, Sent};
+use crate::limiter::{Allowance, Limiter, SentUnits};
 use crate::waiting::Clock;
 use crate::waiting::fake::{FakeClock, Tasks};
 
@@ -20,19 +20,19 @@ fn tier((limit, window, active, cooldown): (u32, u64, u64, u64)) -> Tier {
     Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact }
 }
 
-fn policy(tiers: &[(u32, u64, u64, u64)]) -> Policy {
-    Policy::new(tiers.iter().copied().map(tier).collect(), None, None).unwrap()
+fn policy(tiers: &[(u32, u64, u64, u64)]) -> TierPolicy {
+    TierPolicy::new(tiers.iter().copied().map(tier).collect(), None, None).unwrap()
 }
 
-fn rules(default: Policy) -> Rules {
+fn rules(default: TierPolicy) -> Rules {
     Rules { default: Some(Contract::from(default)), ..Rules::default() }
 }
 
 fn domains(rules: Rules) -> Domains {
-    domains_with(Options::default(), rules)
+    domains_with(DomainOptions::default(), rules)
 }
 
-fn domains_with(options: Options, rules: Rules) -> Domains {
+fn domains_with(options: DomainOptions, rules: Rules) -> Domains {
     let domains = Domains::new(options);
     domains.follow(Some(Arc::new(Policies::new(rules).unwrap())));
     domains
@@ -72,7 +72,8 @@ fn a_tenant_that_bursts_and_rests_does_not_disturb_the_others() {
 
 #[test]
 fn an_answer_says_where_the_domain_stands() {
-    let policy = Policy::new(vec![tier((5, 1, 1, 0)), tier((50, 5, 5, 15))], Some(40), Some(100)).unwrap();
+    let policy =
+        TierPolicy::new(vec![tier((5, 1, 1, 0)), tier((50, 5, 5, 15))], Some(40), Some(100)).unwrap();
     let (domains, lease) = (domains(rules(policy)), lease(None));
     domains.request(&lease, "other", 7, 1, at(1.0));
     let decision = domains.request(&lease, "tenant", 60, 1, at(1.0));
@@ -113,7 +114,7 @@ fn what_the_lease_lacks_is_granted_by_nobody_and_leaves_no_trace() {
     assert_eq!((granted(refused), refused.retry_at), ((0, LEASE), Some(at(1.1))));
     assert_eq!(
         domains.counts(),
-        Counts { granted: 10, refused: 2, refused_by_lease: 2, ..Counts::default() }
+        DomainCounts { granted: 10, refused: 2, refused_by_lease: 2, ..DomainCounts::default() }
     );
 }
 
@@ -163,7 +164,7 @@ fn names_choose_policies_and_keep_their_own_histories() {
 
 #[test]
 fn without_policies_the_lease_decides() {
-    let (domains, lease) = (Domains::new(Options::default()), lease(Some(10)));
+    let (domains, lease) = (Domains::new(DomainOptions::default()), lease(Some(10)));
     let decision = domains.request(&lease, "a", 50, 1, at(1.0));
     assert_eq!((granted(decision), decision.ground), ((10, LEASE), Ground::NoPolicies));
 }
@@ -199,7 +200,7 @@ fn ask_like(granted: u32) -> Decision {
 
 #[test]
 fn without_a_lease_the_least_is_granted_if_that_was_chosen_and_policies_allow_it() {
-    let options = |degraded| Options { degraded, ..Options::default() };
+    let options = |degraded| DomainOptions { degraded, ..DomainOptions::default() };
     let none = Limiter::default();
     let strict = domains_with(options(Degraded::Refuse), rules(policy(&[(3, 60, 60, 0)])));
     assert_eq!(granted(strict.request(&none, "a", 9, 2, at(1.0))), (0, LEASE));
@@ -301,7 +302,7 @@ fn hits_are_kept_while_there_are_no_policies_for_as_long_as_they_count() {
 
 #[test]
 fn who_is_idle_is_forgotten_and_who_is_too_much_is_not_refused() {
-    let options = Options { most: 64, ..Options::default() };
+    let options = DomainOptions { most: 64, ..DomainOptions::default() };
     let (domains, lease) = (domains_with(options, rules(policy(&[(5, 1, 1, 0)]))), lease(None));
     let ask = |name: u32, second| domains.request(&lease, &name.to_string(), 9, 1, at(second));
     let first: Vec<_> = (0..1_000).map(|name| ask(name, 1.0)).collect();
@@ -382,8 +383,12 @@ fn who_waits_is_granted_at_the_moment_that_is_named() {
     domains.request(&lease, "a", 5, 1, Time::ZERO);
     let clock = FakeClock::default();
     let mut tasks = Tasks::new(&clock);
-    let wish =
-        |domain, copies, min, seconds| Wish { domain, copies, min, max_wait: Duration::from_secs(seconds) };
+    let wish = |domain, copies, min, seconds| DomainWish {
+        domain,
+        copies,
+        min,
+        max_wait: Duration::from_secs(seconds),
+    };
     tasks.spawn(domains.acquire_by(&lease, wish("a", 3, 2, 5), &clock, || ()));
     tasks.pass(Duration::from_secs(1));
     assert_eq!(tasks.finished(), []);
@@ -403,7 +408,7 @@ fn who_wants_more_than_the_lease_ever_holds_is_refused_at_once() {
     let clock = FakeClock::default();
     let mut tasks = Tasks::new(&clock);
     let max_wait = Duration::from_secs(10);
-    let wish = |copies, min| Wish { domain: "a", copies, min, max_wait };
+    let wish = |copies, min| DomainWish { domain: "a", copies, min, max_wait };
     tasks.spawn(domains.acquire_by(&lease, wish(20, 12), &clock, || ()));
     tasks.spawn(domains.acquire_by(&lease, wish(20, 10), &clock, || ()));
     let (task, refused) = tasks.finished().remove(0);
@@ -423,7 +428,12 @@ fn who_is_told_no_moment_comes_back_later_and_later_and_never_past_the_bound() {
     let clock = FakeClock::default();
     let mut tasks = Tasks::new(&clock);
     let max_wait = Duration::from_secs(10);
-    tasks.spawn(domains.acquire_by(&lease, Wish { domain: "a", copies: 6, min: 6, max_wait }, &clock, || ()));
+    tasks.spawn(domains.acquire_by(
+        &lease,
+        DomainWish { domain: "a", copies: 6, min: 6, max_wait },
+        &clock,
+        || (),
+    ));
     tasks.pass(Duration::from_millis(9_999));
     assert_eq!((tasks.finished(), domains.counts().refused), (vec![], 4), "at 0, 1, 3 and 7 seconds, about");
     tasks.pass(Duration::from_millis(2));
@@ -441,16 +451,16 @@ fn who_waits_for_units_that_are_asked_for_one_by_one_holds_a_place() {
     let missing = || lease.wish(clock.now()).unwrap().missing;
     let mut tasks = Tasks::new(&clock);
     for domain in ["a", "a", "b"] {
-        let wish = Wish { domain, copies: 1, min: 1, max_wait: Duration::from_secs(5) };
+        let wish = DomainWish { domain, copies: 1, min: 1, max_wait: Duration::from_secs(5) };
         tasks.spawn(domains.acquire_by(&lease, wish, &clock, || ()));
     }
     assert_eq!((tasks.finished().len(), missing()), (0, 3), "one for each, and none besides");
-    lease.bring(Sent::now(1), clock.now());
+    lease.bring(SentUnits::now(1), clock.now());
     tasks.run();
     let (task, decision) = tasks.finished().remove(0);
     assert_eq!((task, granted(decision.unwrap()), missing()), (0, (1, None), 2));
     // The policies have no more for the second; its unit goes to the third, who waits behind it.
-    lease.bring(Sent::now(1), clock.now());
+    lease.bring(SentUnits::now(1), clock.now());
     tasks.run();
     let mut finished = tasks.finished();
     finished.sort_by_key(|&(task, _)| task);
@@ -486,7 +496,7 @@ proptest! {
     #[test]
     fn forgetting_those_who_are_idle_changes_no_answer(events in prop::collection::vec(event(), 1..150)) {
         let policy =
-            Policy::new(vec![tier((10, 1, 2, 0)), tier((30, 3, 3, 5))], Some(35), Some(60)).unwrap();
+            TierPolicy::new(vec![tier((10, 1, 2, 0)), tier((30, 3, 3, 5))], Some(35), Some(60)).unwrap();
         let contract = Contract::from(policy.clone());
         let (domains, lease) = (domains(rules(policy)), lease(None));
         let mut oracle: Vec<tiers::Domain> = (0..6).map(|_| tiers::Domain::new()).collect();

@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use lessor_algorithms::tiers::Ask;
 use lessor_proto::Time;
 
-use super::counts::Counts;
+use super::counts::DomainCounts;
 use super::deciding::{Planned, refused};
 use super::decision::{Bound, Decision, Ground};
 use super::second::All;
@@ -32,7 +32,7 @@ pub(crate) struct Turn<'a> {
     domains: &'a Domains,
     ask: Ask,
     now: Time,
-    counts: &'a mut Counts,
+    counts: &'a mut DomainCounts,
     matter: Matter<'a>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const LEAST: Duration = Duration::from_millis(1);
 
 /// The hits that are waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wish<'a> {
+pub struct DomainWish<'a> {
     /// Whose hits.
     pub domain: &'a str,
     /// The most that are wanted.
@@ -70,7 +70,7 @@ impl Domains {
     pub async fn acquire_by<C: Clock>(
         &self,
         lease: &Limiter,
-        wish: Wish<'_>,
+        wish: DomainWish<'_>,
         clock: &C,
         call: impl Fn(),
     ) -> Result<Decision, NotGranted> {
@@ -122,7 +122,7 @@ impl Domains {
     pub async fn confirmed_by<C: Clock>(
         &self,
         lease: &Limiter,
-        wish: &Wish<'_>,
+        wish: &DomainWish<'_>,
         clock: &C,
         call: &impl Fn(),
     ) -> Decision {
@@ -134,7 +134,7 @@ impl Domains {
         &self,
         lease: &Limiter,
         paid: u32,
-        wish: &Wish<'_>,
+        wish: &DomainWish<'_>,
         clock: &C,
         call: &impl Fn(),
     ) -> Decision {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Entry, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, MergeEntry, Tier, TierPolicy, Window};
 use lessor_proto::message::DomainEntry;
 use lessor_proto::{Glob, Time, wire};
 
@@ -44,16 +44,16 @@ impl Policies {
 
 /// Hits as others are told of them, by the time of another clock; nothing of a tier that no contract has.
 #[must_use]
-pub fn told_at(entry: &Entry, at: Time) -> Option<DomainEntry> {
+pub fn told_at(entry: &MergeEntry, at: Time) -> Option<DomainEntry> {
     let (policy, tier) = (u32::try_from(entry.policy).ok()?, u32::try_from(entry.tier).ok()?);
     Some(DomainEntry { policy, tier, at, hits: entry.hits, is_entered: entry.is_entered })
 }
 
 /// Hits of which others have told, by the time of this clock; nothing of a tier that no contract has.
 #[must_use]
-pub fn entry_at(told: &DomainEntry, at: Time) -> Option<Entry> {
+pub fn entry_at(told: &DomainEntry, at: Time) -> Option<MergeEntry> {
     let (policy, tier) = (usize::try_from(told.policy).ok()?, usize::try_from(told.tier).ok()?);
-    Some(Entry { policy, tier, at: at.as_nanos(), hits: told.hits, is_entered: told.is_entered })
+    Some(MergeEntry { policy, tier, at: at.as_nanos(), hits: told.hits, is_entered: told.is_entered })
 }
 
 /// The message that says that there are no policies.
@@ -118,9 +118,9 @@ fn contract(path: &str, wire: &wire::DomainContract) -> Result<Contract, BadPoli
     Contract::new(policies.collect::<Result<_, _>>()?).map_err(|invalid| malformed(path, &invalid))
 }
 
-fn policy(path: &str, wire: &wire::DomainPolicy) -> Result<Policy, BadPolicies> {
+fn policy(path: &str, wire: &wire::DomainPolicy) -> Result<TierPolicy, BadPolicies> {
     let tiers = wire.tier.iter().map(|each| tier(path, each)).collect::<Result<_, _>>()?;
-    Policy::new(tiers, wire.hard_limit, wire.global_limit).map_err(|invalid| malformed(path, &invalid))
+    TierPolicy::new(tiers, wire.hard_limit, wire.global_limit).map_err(|invalid| malformed(path, &invalid))
 }
 
 fn tier(path: &str, wire: &wire::DomainTier) -> Result<Tier, BadPolicies> {
@@ -149,7 +149,7 @@ fn contract_to_wire(contract: &Contract) -> wire::DomainContract {
     wire::DomainContract { policy: contract.policies().iter().map(policy_to_wire).collect() }
 }
 
-fn policy_to_wire(policy: &Policy) -> wire::DomainPolicy {
+fn policy_to_wire(policy: &TierPolicy) -> wire::DomainPolicy {
     wire::DomainPolicy {
         tier: policy.tiers().iter().map(tier_to_wire).collect(),
         hard_limit: policy.hard_limit(),
@@ -197,8 +197,8 @@ mod tests {
 
     fn rules() -> Rules {
         let kinds = [Window::Exact, Window::Sliding { slices: 7 }, Window::Fixed, Window::Bucket];
-        let policy = Policy::new(kinds.map(tier).to_vec(), Some(80), None).unwrap();
-        let other = Policy::new(vec![tier(Window::Exact)], None, Some(400)).unwrap();
+        let policy = TierPolicy::new(kinds.map(tier).to_vec(), Some(80), None).unwrap();
+        let other = TierPolicy::new(vec![tier(Window::Exact)], None, Some(400)).unwrap();
         let contract = Contract::new(vec![policy, other.clone()]).unwrap();
         Rules {
             scope: Scope::Shared,

@@ -16,7 +16,7 @@ const ENDLESS: u64 = Time::MAX.as_nanos();
 
 /// The term that runs, and what is known of those before it.
 #[derive(Default, Debug)]
-pub(super) struct Terms {
+pub(super) struct GaugeTerms {
     /// The number of the term that runs.
     number: AtomicU32,
     /// When it ends: from then on no permit is given.
@@ -48,14 +48,14 @@ struct Watchers {
 
 /// A place among the watchers, left when this is dropped.
 #[derive(Debug)]
-pub(super) struct Watch<'a> {
-    terms: &'a Terms,
+pub(super) struct TermWatch<'a> {
+    terms: &'a GaugeTerms,
     id: u64,
 }
 
-// === impl Terms ===
+// === impl GaugeTerms ===
 
-impl Terms {
+impl GaugeTerms {
     /// The term that runs, to be read before units are taken: they may be those of a term that has ended in this instant,
     /// never those of a later one.
     #[inline]
@@ -140,10 +140,10 @@ impl Terms {
     }
 
     /// A place to leave a waker in.
-    pub(super) fn watch(&self) -> Watch<'_> {
+    pub(super) fn watch(&self) -> TermWatch<'_> {
         let mut watchers = self.lock();
         watchers.last += 1;
-        Watch { terms: self, id: watchers.last }
+        TermWatch { terms: self, id: watchers.last }
     }
 
     /// When the term of that number ends; what does not run has.
@@ -159,16 +159,16 @@ impl Terms {
     }
 }
 
-// === impl Watch ===
+// === impl TermWatch ===
 
-impl Watch<'_> {
+impl TermWatch<'_> {
     /// Remembers whom to wake when an end is to come sooner.
     pub(super) fn park(&self, waker: &Waker) {
         self.terms.lock().wakers.insert(self.id, waker.clone());
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for TermWatch<'_> {
     fn drop(&mut self) {
         self.terms.lock().wakers.remove(&self.id);
     }

@@ -21,7 +21,7 @@ fn gauge(units: u64) -> Gauge {
     gauge
 }
 
-fn take(gauge: &Gauge, n: u32) -> Result<Permit, Denied> {
+fn take(gauge: &Gauge, n: u32) -> Result<Permit, GaugeDenied> {
     gauge.try_acquire(n, || Time::ZERO)
 }
 
@@ -30,10 +30,10 @@ fn parts_of_a_unit_do_not_count() {
     let gauge = Gauge::default();
     gauge.allow(Time::ZERO, Allowance::forever(Amount::from_f64(1.9)));
     let permit = take(&gauge, 1).unwrap();
-    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::Full { in_use: 1, limit: 1 });
+    assert_eq!(take(&gauge, 1).unwrap_err(), GaugeDenied::Full { in_use: 1, limit: 1 });
     gauge.allow(Time::ZERO, Allowance::forever(Amount::from_f64(0.9)));
     drop(permit);
-    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::NothingLeased);
+    assert_eq!(take(&gauge, 1).unwrap_err(), GaugeDenied::NothingLeased);
     assert_eq!(take(&gauge, 0).unwrap().units(), 0);
 }
 
@@ -44,7 +44,7 @@ fn as_many_as_there_are_can_be_taken_and_some_of_them_given_back() {
     let mut first = between(2, 3).unwrap();
     let second = between(1, 9).unwrap();
     assert_eq!((first.units(), second.units()), (3, 2));
-    assert_eq!(between(1, 9).unwrap_err(), Denied::Full { in_use: 5, limit: 5 });
+    assert_eq!(between(1, 9).unwrap_err(), GaugeDenied::Full { in_use: 5, limit: 5 });
     assert_eq!(between(0, 9).unwrap().units(), 0);
     first.shrink(7);
     assert_eq!((first.units(), gauge.in_use()), (3, 5));
@@ -79,7 +79,7 @@ fn after_a_shrink_enough_must_come_back_first() {
     assert_eq!(gauge.in_use(), 5);
     for in_use in (2..=4).rev() {
         permits.pop();
-        assert_eq!(take(&gauge, 1).unwrap_err(), Denied::Full { in_use, limit: 2 });
+        assert_eq!(take(&gauge, 1).unwrap_err(), GaugeDenied::Full { in_use, limit: 2 });
     }
     permits.pop();
     assert!(take(&gauge, 1).is_ok());
@@ -96,7 +96,7 @@ fn nothing_is_given_after_the_end_and_renewals_move_deadlines() {
     gauge.allow(Time::ZERO, lease(SECOND));
     let permit = gauge.try_acquire(1, || at(SECOND - 1)).unwrap();
     assert_eq!(permit.deadline(), Some(at(SECOND)));
-    assert_eq!(gauge.try_acquire(1, || at(SECOND)).unwrap_err(), Denied::NothingLeased);
+    assert_eq!(gauge.try_acquire(1, || at(SECOND)).unwrap_err(), GaugeDenied::NothingLeased);
     gauge.allow(at(SECOND - 1), lease(2 * SECOND));
     assert_eq!((permit.deadline(), permit.is_expired_at(at(2 * SECOND - 1))), (Some(at(2 * SECOND)), false));
     assert!(gauge.try_acquire(1, || at(SECOND)).is_ok());
@@ -124,7 +124,7 @@ fn the_end_of_a_permit_does_not_move_ahead_once_it_has_passed() {
         // What is still out is not free, though it has ended.
         assert_eq!(
             gauge.try_acquire(2, || at(3 * SECOND)).unwrap_err(),
-            Denied::Full { in_use: 2, limit: 3 }
+            GaugeDenied::Full { in_use: 2, limit: 3 }
         );
         drop(permit);
         assert!(gauge.try_acquire(2, || at(3 * SECOND)).is_ok());
@@ -216,7 +216,7 @@ fn the_peak_counts_who_was_denied() {
     let permit = take(&gauge, 2).unwrap();
     assert!(take(&gauge, 3).is_err());
     drop(permit);
-    assert_eq!(gauge.usage(), Usage { in_use: 0, waiting: 0, peak: 5 });
+    assert_eq!(gauge.usage(), GaugeUsage { in_use: 0, waiting: 0, peak: 5 });
     assert_eq!(gauge.usage().peak, 0);
 }
 
@@ -300,14 +300,14 @@ fn permits_that_come_back_go_to_who_waits_in_order() {
     let [first, second] = out;
     drop(first);
     tasks.run();
-    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::OthersWait { waiting: 3 });
+    assert_eq!(take(&gauge, 1).unwrap_err(), GaugeDenied::OthersWait { waiting: 3 });
     assert_eq!(done(&mut tasks), []);
     drop(second);
     tasks.run();
     assert_eq!(done(&mut tasks), [(both, true)]);
     tasks.run();
     assert_eq!(done(&mut tasks), [(one, true)]);
-    assert_eq!(gauge.usage(), Usage { in_use: 0, waiting: 0, peak: 5 });
+    assert_eq!(gauge.usage(), GaugeUsage { in_use: 0, waiting: 0, peak: 5 });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use super::{Gauge, Inner, Permit, Refused, Units, Waiting};
-use crate::waiting::{Clock, Door, Step, Ticket, wait};
+use crate::waiting::{Clock, QueueGate, Step, Ticket, wait};
 
 impl Gauge {
     /// Waits for a permit for `n` units, in order, within the bounds given to [`Gauge::new`].
@@ -101,7 +101,7 @@ impl Inner {
     }
 }
 
-impl Door for Inner {
+impl QueueGate for Inner {
     type Pass = Units;
 
     fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<Units> {

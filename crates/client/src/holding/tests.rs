@@ -10,7 +10,7 @@ fn resource() -> ResourceId {
     ResourceId::new("db", 256).unwrap()
 }
 
-/// Adopts grant `seq` of the first reign: its token is its number.
+/// Adopts grant `seq` of the first epoch: its token is its number.
 fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
     let grant = Grant {
         resource: resource(),
@@ -36,8 +36,8 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
 }
 
 /// The lease that the leader of `reign` is shown: its amount, its number, and its token.
-fn shown(holding: &mut Holding, now: u64, reign: u64) -> (u64, u64, u8) {
-    let has = holding.report(second(now), &resource(), Some(reign)).has.unwrap();
+fn shown(holding: &mut Holding, now: u64, epoch: u64) -> (u64, u64, u8) {
+    let has = holding.report(second(now), &resource(), Some(epoch)).has.unwrap();
     (has.capacity.floor_units(), has.order.unwrap().seq, has.token[0])
 }
 

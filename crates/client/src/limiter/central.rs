@@ -6,10 +6,10 @@ use std::time::Duration;
 use lessor_algorithms::bucket::Bucket;
 use lessor_proto::{Amount, Time};
 
-use super::meter::Terms;
+use super::meter::MeterTerms;
 use super::shards::{SHARDS, Shards};
-use super::units::{Sent, Units, Wish};
-use super::{Denied, Limiter, Usage};
+use super::units::{SentUnits, UnitWish, Units};
+use super::{Denied, Limiter, RateUsage};
 use crate::allowance::Allowance;
 use crate::waiting::{Queue, Refused, Step, Ticket, Waiting};
 
@@ -132,7 +132,7 @@ impl Central {
     }
 
     /// The grantor has sent units. Who waits for them is to be woken.
-    pub(super) fn bring(&mut self, sent: Sent, now: Time) {
+    pub(super) fn bring(&mut self, sent: SentUnits, now: Time) {
         let waited = self.queue.units();
         self.units.bring(sent, now, waited);
     }
@@ -149,7 +149,7 @@ impl Central {
     }
 
     /// The units to ask the grantor for, if that is how units are had.
-    pub(super) fn wish(&mut self, now: Time) -> Option<Wish> {
+    pub(super) fn wish(&mut self, now: Time) -> Option<UnitWish> {
         let waited = if self.is_open(now) { self.queue.units() } else { 0 };
         self.units.wish(now, waited)
     }
@@ -314,10 +314,10 @@ impl Central {
 
     /// The terms that a meter may go by until the next change here. Where there are shards, while somebody waits,
     /// and while something is owed, there is nothing to meter.
-    pub(super) fn terms(&self, now: Time) -> Option<Terms> {
+    pub(super) fn terms(&self, now: Time) -> Option<MeterTerms> {
         let low = self.share == 0 && !self.unlimited && self.queue.is_empty() && self.is_open(now);
         let low = low && !self.is_phased && !self.units.is_asking();
-        if low && !self.bucket.is_indebted() { Terms::of(&self.bucket, self.until) } else { None }
+        if low && !self.bucket.is_indebted() { MeterTerms::of(&self.bucket, self.until) } else { None }
     }
 
     /// Takes back the bucket from a meter that counted so many billionths of a unit.
@@ -337,10 +337,10 @@ impl Central {
         std::mem::replace(&mut self.was_half_full, is_half_full) && !is_half_full
     }
 
-    pub(super) fn usage(&self, shards: &Shards) -> Usage {
+    pub(super) fn usage(&self, shards: &Shards) -> RateUsage {
         let granted = self.drawn - shards.total() + shards.metered();
         let waiting = self.queue.units();
-        Usage { attempted: granted + shards.denied() + self.given_up + waiting, granted, waiting }
+        RateUsage { attempted: granted + shards.denied() + self.given_up + waiting, granted, waiting }
     }
 
     fn is_open(&self, now: Time) -> bool {

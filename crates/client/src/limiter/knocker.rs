@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
-use crate::demand::haste::Door;
+use crate::demand::haste::KnockGate;
 
 /// Nobody is told.
 const SHUT: u8 = 0;
@@ -28,15 +28,15 @@ impl Knocker {
     /// Wakes `waker` at the next refusal. The first to ask for that stays the one.
     pub(super) fn set_waker(&self, waker: Waker) {
         if self.waker.set(waker).is_ok() {
-            self.set(Door::Open);
+            self.set(KnockGate::Open);
         }
     }
 
-    pub(super) fn set(&self, door: Door) {
+    pub(super) fn set(&self, door: KnockGate) {
         let door = match door {
-            Door::Open => OPEN,
-            Door::Knocked => KNOCKED,
-            Door::Shut => SHUT,
+            KnockGate::Open => OPEN,
+            KnockGate::Knocked => KNOCKED,
+            KnockGate::Shut => SHUT,
         };
         self.door.store(door, Relaxed);
     }

@@ -60,7 +60,7 @@ struct Posted {
 
 /// A bucket at rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Terms {
+pub(super) struct MeterTerms {
     /// Nanoseconds at which nothing is given any more.
     until: u64,
     /// Nanoseconds up to which the level is counted.
@@ -76,7 +76,7 @@ pub(super) struct Terms {
 
 /// The answer of the meter to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Answer {
+pub(super) enum MeterAnswer {
     Granted,
     Denied(Denied),
     /// It is for the bucket to decide, and for whoever holds its lock to start the meter afresh.
@@ -100,19 +100,24 @@ impl Meter {
     }
 
     /// Takes `n` units, or says why not.
-    pub(super) fn spend(&self, n: u32, now: Time) -> Answer {
+    pub(super) fn spend(&self, n: u32, now: Time) -> MeterAnswer {
         let mut spent = self.spent.0.load(Acquire);
         loop {
-            let Some((begin, terms)) = self.terms.read(now.as_nanos()) else { return Answer::AskTheBucket };
+            let Some((begin, terms)) = self.terms.read(now.as_nanos()) else {
+                return MeterAnswer::AskTheBucket;
+            };
             let step = match terms.judge(spent.wrapping_sub(begin), n, now.as_nanos()) {
-                Verdict::OutOfRange => return Answer::AskTheBucket,
+                Verdict::OutOfRange => return MeterAnswer::AskTheBucket,
                 Verdict::Costs(cost) => {
                     let next = spent.wrapping_add(cost);
-                    self.spent.0.compare_exchange_weak(spent, next, AcqRel, Acquire).map(|_| Answer::Granted)
+                    self.spent
+                        .0
+                        .compare_exchange_weak(spent, next, AcqRel, Acquire)
+                        .map(|_| MeterAnswer::Granted)
                 }
                 // The terms were of one run, and of this one, if the word has not moved.
                 Verdict::Denied(denied) => match self.spent.0.load(Acquire) {
-                    same if same == spent => Ok(Answer::Denied(denied)),
+                    same if same == spent => Ok(MeterAnswer::Denied(denied)),
                     moved => Err(moved),
                 },
             };
@@ -124,7 +129,7 @@ impl Meter {
     }
 
     /// Begins a run; under the central lock only, while the meter stands still.
-    pub(super) fn start(&self, terms: Terms) {
+    pub(super) fn start(&self, terms: MeterTerms) {
         debug_assert_eq!(self.terms.until.load(Relaxed), 0, "a meter is started once");
         self.terms.post(self.spent.0.load(Relaxed), terms);
     }
@@ -160,12 +165,12 @@ impl Posted {
     /// The value of the word at the beginning, and the terms; `None` if they do not hold at `now`. Torn terms are
     /// possible, but not while the word stays where it was: each value brings with it all that was done before it
     /// was written, and so the stop before it.
-    fn read(&self, now: u64) -> Option<(u64, Terms)> {
+    fn read(&self, now: u64) -> Option<(u64, MeterTerms)> {
         let until = self.until.load(Acquire);
         if now >= until {
             return None;
         }
-        let terms = Terms {
+        let terms = MeterTerms {
             until,
             since: self.since.load(Acquire),
             rate: self.rate.load(Acquire),
@@ -176,7 +181,7 @@ impl Posted {
         Some((self.begin.load(Acquire), terms))
     }
 
-    fn post(&self, begin: u64, terms: Terms) {
+    fn post(&self, begin: u64, terms: MeterTerms) {
         self.begin.store(begin, Release);
         self.since.store(terms.since, Release);
         self.rate.store(terms.rate, Release);
@@ -187,17 +192,17 @@ impl Posted {
     }
 }
 
-// === impl Terms ===
+// === impl MeterTerms ===
 
-impl Terms {
+impl MeterTerms {
     /// Those of `bucket` until the end of the lease, unless it flows too fast or is too large to be metered.
-    pub(super) fn of(bucket: &Bucket, until: Time) -> Option<Terms> {
+    pub(super) fn of(bucket: &Bucket, until: Time) -> Option<MeterTerms> {
         let (rate, brim) = (bucket.rate_micros(), bucket.capacity_micros());
         if rate == 0 || rate >= MAX_RATE || brim > MAX_BRIM {
             return None;
         }
         let (nano, grains) = (u128::from(NANO), bucket.grains());
-        Some(Terms {
+        Some(MeterTerms {
             until: until.as_nanos(),
             since: bucket.at(),
             rate,

@@ -6,7 +6,7 @@ use lessor_proto::Amount;
 use proptest::prelude::*;
 
 use super::shards::sit;
-use super::units::{Sent, Wish};
+use super::units::{SentUnits, UnitWish};
 use super::*;
 use crate::waiting::fake::{FakeClock, Tasks};
 
@@ -85,7 +85,7 @@ fn denials_say_why_and_when_to_come_back() {
     assert_eq!(limiter.try_acquire(1, || at(4 * MILLI)), spent(6));
     assert_eq!(limiter.try_acquire(3, || at(SECOND)), Err(Denied::AboveBurst { n: 3, burst: 2 }));
     assert_eq!(limiter.try_acquire(2, || at(SECOND)), Ok(()));
-    assert_eq!(limiter.usage(), Usage { attempted: 10, granted: 2, waiting: 0 });
+    assert_eq!(limiter.usage(), RateUsage { attempted: 10, granted: 2, waiting: 0 });
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn what_a_hold_sees_it_can_take_and_without_taking_nothing_changes() {
     hold.take(9_998);
     drop(hold);
     assert_eq!(drain(&limiter, SECOND), 1);
-    assert_eq!(limiter.usage(), Usage { attempted: 10_000 + 10_002 + 1, granted: 10_000, waiting: 0 });
+    assert_eq!(limiter.usage(), RateUsage { attempted: 10_000 + 10_002 + 1, granted: 10_000, waiting: 0 });
 }
 
 /// Checks that what is charged at `SECOND`, when `there` is there, keeps everybody out until it has come in.
@@ -469,18 +469,18 @@ fn who_waits_is_asked_for_and_has_what_is_sent() {
     tasks.pass(Duration::from_secs(100));
     assert_eq!(
         limiter.wish(clock.now()),
-        Some(Wish::default()),
+        Some(UnitWish::default()),
         "nothing is asked for in advance, nor saved up"
     );
     tasks.spawn(limiter.acquire_by(&clock, 1));
     let last = tasks.spawn(limiter.acquire_by(&clock, 2));
-    assert_eq!(limiter.wish(clock.now()), Some(Wish { missing: 3, ..Wish::default() }));
-    limiter.bring(Sent::now(2), clock.now());
+    assert_eq!(limiter.wish(clock.now()), Some(UnitWish { missing: 3, ..UnitWish::default() }));
+    limiter.bring(SentUnits::now(2), clock.now());
     tasks.run();
     assert_eq!(tasks.finished(), [(0, Ok(()))]);
-    assert_eq!(limiter.wish(clock.now()), Some(Wish { missing: 1, ..Wish::default() }));
+    assert_eq!(limiter.wish(clock.now()), Some(UnitWish { missing: 1, ..UnitWish::default() }));
     tasks.cancel(last);
-    assert_eq!(limiter.wish(clock.now()), Some(Wish::default()));
+    assert_eq!(limiter.wish(clock.now()), Some(UnitWish::default()));
     assert_eq!(drain(&limiter, clock.now().as_nanos()), 0, "what nobody waits for any more is lost");
 }
 
@@ -492,11 +492,11 @@ fn who_does_not_wait_is_denied_and_finds_a_unit_a_round_trip_later() {
         assert_eq!(limiter.try_acquire(1, || at(SECOND)), Err(Denied::Spent { retry_after }));
     }
     let keep = Some(Duration::from_millis(40));
-    let wish = Wish { missing: 1, kept: 1, keep, held: 0 };
+    let wish = UnitWish { missing: 1, kept: 1, keep, held: 0 };
     assert_eq!(limiter.wish(at(SECOND)), Some(wish), "one for all who come at once");
-    let sent = Sent { units: 1, keep: Some((1, Duration::from_millis(40))) };
+    let sent = SentUnits { units: 1, keep: Some((1, Duration::from_millis(40))) };
     limiter.bring(sent, at(SECOND + 20 * MILLI));
-    let held = Wish { held: 1, ..Wish::default() };
+    let held = UnitWish { held: 1, ..UnitWish::default() };
     assert_eq!(limiter.wish(at(SECOND + 20 * MILLI)), Some(held));
     assert_eq!(drain(&limiter, SECOND + 59 * MILLI), 1);
     // Another was asked for, and what is fetched too late is gone.
@@ -513,7 +513,7 @@ fn who_comes_often_without_waiting_is_denied_twice_and_then_finds_a_unit_each_ti
         let granted = limiter.try_acquire(1, || now).is_ok();
         let wish = limiter.wish(now).unwrap();
         let keep = wish.keep.map(|keep| (wish.kept, keep));
-        limiter.bring(Sent { units: wish.missing, keep }, now + Duration::from_millis(20));
+        limiter.bring(SentUnits { units: wish.missing, keep }, now + Duration::from_millis(20));
         granted
     };
     let outcomes: Vec<bool> = (1..=20).map(granted).collect();
@@ -539,7 +539,7 @@ fn a_bell_is_rung_once_for_each_thing_to_ask_for() {
 #[test]
 fn who_comes_too_early_is_told_to_come_again_soon_and_a_place_is_not_lost() {
     let limiter = asking(100_000);
-    limiter.bring(Sent::now(0), at(SECOND));
+    limiter.bring(SentUnits::now(0), at(SECOND));
     let (mut now, mut waits) = (SECOND, Vec::new());
     while now < 2 * SECOND {
         let Err(Denied::Spent { retry_after }) = limiter.try_acquire(1, || at(now)) else {
@@ -553,7 +553,7 @@ fn who_comes_too_early_is_told_to_come_again_soon_and_a_place_is_not_lost() {
     assert_eq!(waits[..2], [20 * MILLI, 5 * MILLI / 2].map(Duration::from_nanos));
     assert_eq!(waits.last(), Some(&Duration::from_millis(20)));
     // Who never comes again is not asked for any more.
-    assert_eq!(limiter.wish(at(now + SECOND)), Some(Wish::default()));
+    assert_eq!(limiter.wish(at(now + SECOND)), Some(UnitWish::default()));
 }
 
 #[test]
@@ -562,10 +562,10 @@ fn units_that_come_for_those_who_wait_are_not_kept() {
     let mut tasks = Waiters::new(&clock);
     let first = tasks.spawn(limiter.acquire_by(&clock, 1));
     tasks.cancel(first);
-    limiter.bring(Sent::now(1), clock.now());
+    limiter.bring(SentUnits::now(1), clock.now());
     assert!(limiter.try_acquire(1, || clock.now()).is_err(), "whoever waited is gone");
     // And those that were sent to be kept are used by who waits, before they are lost.
-    limiter.bring(Sent { units: 1, keep: Some((1, Duration::from_millis(40))) }, clock.now());
+    limiter.bring(SentUnits { units: 1, keep: Some((1, Duration::from_millis(40))) }, clock.now());
     let second = tasks.spawn(limiter.acquire_by(&clock, 1));
     tasks.run();
     assert_eq!(tasks.finished(), [(second, Ok(()))]);
@@ -588,14 +588,14 @@ fn waiters_are_served_in_order_at_the_rate() {
     for _ in 0..5 {
         tasks.spawn(limiter.acquire_by(&clock, 1));
     }
-    assert_eq!(limiter.usage(), Usage { attempted: 5, granted: 0, waiting: 5 });
+    assert_eq!(limiter.usage(), RateUsage { attempted: 5, granted: 0, waiting: 5 });
     for task in 0..5 {
         tasks.pass(Duration::from_millis(9));
         assert_eq!(tasks.finished(), []);
         tasks.pass(Duration::from_millis(1));
         assert_eq!(tasks.finished(), [(task, Ok(()))]);
     }
-    assert_eq!(limiter.usage(), Usage { attempted: 5, granted: 5, waiting: 0 });
+    assert_eq!(limiter.usage(), RateUsage { attempted: 5, granted: 5, waiting: 0 });
 }
 
 #[test]
@@ -639,7 +639,7 @@ fn who_goes_away_takes_nothing_and_lets_the_next_one_in() {
     tasks.cancel(big);
     assert_eq!(tasks.finished(), [(last, Ok(()))]);
     assert_eq!(drain(&limiter, 500 * MILLI), 1);
-    assert_eq!(limiter.usage(), Usage { attempted: 90 + 1 + 1 + 1 + 1, granted: 2, waiting: 0 });
+    assert_eq!(limiter.usage(), RateUsage { attempted: 90 + 1 + 1 + 1 + 1, granted: 2, waiting: 0 });
 }
 
 /// A waker that wakes nobody: a driver that has not heard yet.
@@ -659,7 +659,7 @@ fn a_wait_is_too_long_only_where_a_knock_has_brought_nothing() {
     tasks.spawn(limiter.acquire_by(&clock, 1));
     // It has been told, and no answer can have come.
     tasks.spawn(limiter.acquire_by(&clock, 1));
-    limiter.set_door(Door::Shut);
+    limiter.set_door(KnockGate::Shut);
     tasks.spawn(limiter.acquire_by(&clock, 1));
     let (wait, refused) = (Duration::from_secs(3), tasks.finished());
     assert_eq!(refused, [(2, Err(Refused::TooLong { wait, max_wait }))]);
@@ -701,7 +701,7 @@ fn waiters_outlive_the_gap_between_two_leases_but_not_their_patience() {
     assert_eq!(tasks.finished(), [(0, Ok(()))]);
     tasks.pass(Duration::from_secs(2));
     assert_eq!(tasks.finished(), [(1, Err(Refused::TimedOut { max_wait }))]);
-    assert_eq!(limiter.usage(), Usage { attempted: 2, granted: 1, waiting: 0 });
+    assert_eq!(limiter.usage(), RateUsage { attempted: 2, granted: 1, waiting: 0 });
 }
 
 #[test]

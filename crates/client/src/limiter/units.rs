@@ -28,7 +28,7 @@ const OVERDUE_PART: u32 = 8;
 
 /// The units that a limiter asks its grantor for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Wish {
+pub struct UnitWish {
     /// The number of units that are missing at this moment.
     pub missing: u32,
     /// The number of them that are for attempts that do not wait.
@@ -41,7 +41,7 @@ pub struct Wish {
 
 /// Units that a grantor sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sent {
+pub struct SentUnits {
     /// The number of units.
     pub units: u32,
     /// The number of them that are to be kept for attempts that do not wait, and the time for which they are.
@@ -72,7 +72,7 @@ pub(super) struct Units {
     /// When this while began.
     turned: Time,
     /// The wish when that was last looked at.
-    seen: Wish,
+    seen: UnitWish,
     bell: Option<Waker>,
 }
 
@@ -90,22 +90,22 @@ struct Try {
     keep: Duration,
 }
 
-// === impl Wish ===
+// === impl UnitWish ===
 
-impl Wish {
+impl UnitWish {
     /// Whether the grantor does not know this, who knows what was wished `before`, and what it has sent since.
-    pub(crate) fn is_news_after(&self, before: &Wish) -> bool {
+    pub(crate) fn is_news_after(&self, before: &UnitWish) -> bool {
         (before.missing, before.kept) != (self.missing, self.kept) || self.held < before.held
     }
 }
 
-// === impl Sent ===
+// === impl SentUnits ===
 
-impl Sent {
+impl SentUnits {
     /// Units for those who wait.
     #[must_use]
-    pub const fn now(units: u32) -> Sent {
-        Sent { units, keep: Some((0, Duration::ZERO)) }
+    pub const fn now(units: u32) -> SentUnits {
+        SentUnits { units, keep: Some((0, Duration::ZERO)) }
     }
 }
 
@@ -124,7 +124,7 @@ impl Units {
             since: None,
             trips: [None; 2],
             turned: Time::ZERO,
-            seen: Wish { missing: 0, kept: 0, keep: None, held: 0 },
+            seen: UnitWish { missing: 0, kept: 0, keep: None, held: 0 },
             bell: None,
         }
     }
@@ -137,7 +137,7 @@ impl Units {
     pub(super) fn ask(&mut self, rate: u64) {
         if (self.rate > 0) != (rate > 0) {
             (self.there, self.held, self.tried, self.since) = (0, 0, None, None);
-            self.seen = Wish::default();
+            self.seen = UnitWish::default();
         }
         self.rate = rate;
     }
@@ -180,7 +180,7 @@ impl Units {
     }
 
     /// Units have come, while `waited` are waited for. Those that are to be kept are lost if nobody comes for them any more.
-    pub(super) fn bring(&mut self, sent: Sent, now: Time, waited: u64) {
+    pub(super) fn bring(&mut self, sent: SentUnits, now: Time, waited: u64) {
         if !self.is_asking() {
             return;
         }
@@ -300,7 +300,7 @@ impl Units {
     }
 
     /// The units that are missing while `waited` are waited for; nothing if units are not asked for.
-    pub(super) fn wish(&mut self, now: Time, waited: u64) -> Option<Wish> {
+    pub(super) fn wish(&mut self, now: Time, waited: u64) -> Option<UnitWish> {
         if !self.is_asking() {
             return None;
         }
@@ -318,11 +318,11 @@ impl Units {
         if is_news { self.bell.clone() } else { None }
     }
 
-    fn wished(&self, waited: u64) -> Wish {
+    fn wished(&self, waited: u64) -> UnitWish {
         let waited = u32::try_from(waited).unwrap_or(u32::MAX);
         let kept = self.tried.map_or(0, |tried| tried.missing);
         let missing = waited.saturating_sub(self.there()).saturating_add(kept);
-        Wish { missing, kept, keep: self.tried.map(|tried| tried.keep), held: self.held }
+        UnitWish { missing, kept, keep: self.tried.map(|tried| tried.keep), held: self.held }
     }
 }
 

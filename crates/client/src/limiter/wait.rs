@@ -9,7 +9,7 @@ use lessor_proto::Time;
 
 use super::central::Central;
 use super::{Limiter, Refused, ring};
-use crate::waiting::{Clock, Door, Step, Ticket, Waiting, wait};
+use crate::waiting::{Clock, QueueGate, Step, Ticket, Waiting, wait};
 
 impl Limiter {
     /// Waits for a permit for `n` units, in order, within the bounds of [`Limiter::with_waiting`].
@@ -105,7 +105,7 @@ impl Limiter {
     }
 }
 
-impl Door for Limiter {
+impl QueueGate for Limiter {
     type Pass = ();
 
     fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<()> {

@@ -75,7 +75,7 @@ pub struct Change {
 
 /// The counts of what has happened in a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct SessionCounts {
     /// Requests for capacity sent.
     pub asks: u64,
     /// Answers with grants.

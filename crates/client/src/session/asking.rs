@@ -19,7 +19,7 @@ impl Session {
     /// The answer to ask `id`. Answers that come too late are passed over.
     pub fn on_answer(&mut self, now: Time, id: u64, answer: Answer) {
         let Some(exchange) = self.take_exchange(id, ExchangeKind::Ask) else { return };
-        let reign_is_news = answer.epoch > self.fence;
+        let epoch_is_news = answer.epoch > self.fence;
         self.fence = self.fence.max(answer.epoch);
         if let Some(leader) = &answer.redirect {
             self.on_redirect(now, exchange, leader);
@@ -36,7 +36,7 @@ impl Session {
             spread: self.spread.fraction(id),
         };
         // A leader that we had not heard of may have to hear that we know it before it grants.
-        let welcome = reign_is_news && answer.grants.is_empty();
+        let welcome = epoch_is_news && answer.grants.is_empty();
         for grant in answer.grants {
             self.on_grant(now, exchange, grant, plan);
         }

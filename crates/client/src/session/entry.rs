@@ -10,7 +10,7 @@ use super::{Change, Failure, Fault, SessionConfig, Transport};
 use crate::allowance::Allowance;
 use crate::domain::Policies;
 use crate::holding::{Holding, HoldingConfig, Kind, Rung};
-use crate::limiter::Wish;
+use crate::limiter::UnitWish;
 use crate::mutation::Mutation;
 
 /// The shortest time after which a short grant is asked about again, whatever the server says.
@@ -65,7 +65,7 @@ pub(super) struct Streamed {
     /// The last grant of it that came down this stream, adopted or not, and its length: what a renewal is about.
     pub(super) granted: Option<(Order, Duration)>,
     /// The wish of its limiter, where units are asked for.
-    pub(super) wish: Wish,
+    pub(super) wish: UnitWish,
     /// Units that came down this stream.
     pub(super) units: u64,
     /// Those of them that were to be kept.
@@ -222,11 +222,11 @@ impl Entry {
     }
 
     /// Makes the report to the grantor at `now`; the promise holds from here on.
-    pub(super) fn report(&mut self, now: Time, reign: Option<u64>, config: &SessionConfig) -> Report {
+    pub(super) fn report(&mut self, now: Time, epoch: Option<u64>, config: &SessionConfig) -> Report {
         if config.breaks(Mutation::UseReadBefore) {
             self.holding.give_back_surplus(Transport::Poll);
         }
-        let mut report = self.holding.report(now, &self.resource, reign);
+        let mut report = self.holding.report(now, &self.resource, epoch);
         report.integer = Some(self.holding.config().kind == Kind::Gauge);
         if config.kind == HolderKind::Client && !self.is_floor && self.holding.config().kind == Kind::Rate {
             report.domains = Some(self.version());

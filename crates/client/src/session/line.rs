@@ -8,7 +8,7 @@ use lessor_proto::message::{DomainNews, DomainReport};
 use lessor_proto::{ResourceId, Time};
 
 use super::Transport;
-use crate::limiter::Sent;
+use crate::limiter::SentUnits;
 
 /// No heartbeats faster than that, whatever a server wants.
 pub(super) const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
@@ -19,7 +19,7 @@ pub(super) struct Streams {
     /// The way in use.
     pub(super) transport: Transport,
     /// The stream.
-    pub(super) line: Line,
+    pub(super) line: LineState,
     /// A stream that the driver is still to be told to drop.
     pub(super) dropped: Option<u64>,
     /// The news of domains elsewhere, which the program was not told yet.
@@ -29,7 +29,7 @@ pub(super) struct Streams {
     /// Resources of which more units, or fewer, are to be asked for on the stream.
     pub(super) wished: BTreeSet<ResourceId>,
     /// Units that were sent, which the program was not told of yet.
-    pub(super) units: VecDeque<(ResourceId, Sent)>,
+    pub(super) units: VecDeque<(ResourceId, SentUnits)>,
     /// The server that has no streams, and until when that is believed.
     streamless: Option<(Arc<str>, Time)>,
     /// The heartbeat interval that the grantor asked for in the last welcome.
@@ -38,7 +38,7 @@ pub(super) struct Streams {
 
 /// The stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Line {
+pub(super) enum LineState {
     /// None: the route says when and where to open one.
     Down,
     /// Opened, and not welcomed yet.
@@ -51,14 +51,14 @@ pub(super) enum Line {
         timeout: Duration,
     },
     /// Welcomed.
-    Open(Open),
+    Open(OpenStream),
 }
 
 /// A stream on which we are welcome.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenStream {
     pub(super) id: u64,
-    /// The reign of the one who welcomed us.
+    /// The epoch of the one who welcomed us.
     pub(super) epoch: u64,
     /// The heartbeat interval that the grantor asked for.
     pub(super) heartbeat: Duration,
@@ -83,7 +83,7 @@ impl Streams {
     pub(super) fn new(transport: Transport) -> Streams {
         Streams {
             transport,
-            line: Line::Down,
+            line: LineState::Down,
             dropped: None,
             news: VecDeque::new(),
             unsaid: VecDeque::new(),
@@ -95,7 +95,7 @@ impl Streams {
     }
 
     pub(super) fn is_down(&self) -> bool {
-        matches!(self.line, Line::Down) && self.dropped.is_none()
+        matches!(self.line, LineState::Down) && self.dropped.is_none()
     }
 
     /// The server has no streams: it is polled until then, or until another takes its place.
@@ -120,12 +120,12 @@ impl Streams {
     /// for any longer.
     pub(super) fn lose_time(&mut self, lost: Duration) {
         match &mut self.line {
-            Line::Down => {}
-            Line::Opening { since, timeout, .. } => match since.checked_earlier(lost) {
+            LineState::Down => {}
+            LineState::Opening { since, timeout, .. } => match since.checked_earlier(lost) {
                 Some(earlier) => *since = earlier,
                 None => (*since, *timeout) = (Time::ZERO, Duration::ZERO),
             },
-            Line::Open(open) => open.lose_time(lost),
+            LineState::Open(open) => open.lose_time(lost),
         }
         if let Some((_, until)) = &mut self.streamless {
             *until = until.earlier(lost);
@@ -133,20 +133,20 @@ impl Streams {
     }
 }
 
-// === impl Line ===
+// === impl LineState ===
 
-impl Line {
+impl LineState {
     pub(super) fn id(&self) -> Option<u64> {
         match self {
-            Line::Down => None,
-            Line::Opening { id, .. } | Line::Open(Open { id, .. }) => Some(*id),
+            LineState::Down => None,
+            LineState::Opening { id, .. } | LineState::Open(OpenStream { id, .. }) => Some(*id),
         }
     }
 }
 
-// === impl Open ===
+// === impl OpenStream ===
 
-impl Open {
+impl OpenStream {
     /// Sets the interval at which what is held on the stream is to be renewed: templates change while streams last,
     /// and a lease may be cut short by that of its grantor. It is not shorter than `spacing` for that, or than a
     /// quarter of the usual one where leases are so short, as nothing helps once a grantor has lost its own.

@@ -8,9 +8,9 @@ use lessor_proto::Time;
 use lessor_proto::message::{Down, Grant};
 
 use super::entry::Stage;
-use super::line::{Line, Open};
+use super::line::{LineState, OpenStream};
 use super::{Failure, Session};
-use crate::limiter::Sent;
+use crate::limiter::SentUnits;
 use crate::mutation::Mutation;
 
 // === impl Session ===
@@ -22,7 +22,7 @@ impl Session {
             return;
         }
         self.counts.received += 1;
-        if let Line::Open(open) = &mut self.streams.line {
+        if let LineState::Open(open) = &mut self.streams.line {
             open.heard = now;
         }
         match down {
@@ -32,7 +32,7 @@ impl Session {
             Down::Released { id } => self.on_released_up(now, id),
             Down::Refused { id, why } => self.on_refused_up(now, id, why),
             Down::Domains(news) => self.streams.news.push_back(news),
-            Down::Units { resource, units, keep } => self.on_units(resource, Sent { units, keep }),
+            Down::Units { resource, units, keep } => self.on_units(resource, SentUnits { units, keep }),
             // It is for the node that this is a session of.
             Down::Notice(_) => {}
             Down::Redirect(leader) => self.on_redirected(now, &leader),
@@ -55,7 +55,7 @@ impl Session {
     }
 
     fn on_grants(&mut self, now: Time, grants: Vec<Grant>) {
-        let Line::Open(open) = &mut self.streams.line else {
+        let LineState::Open(open) = &mut self.streams.line else {
             return self.contradicted(now, "grant before its welcome".to_owned());
         };
         open.grants += grants.len() as u64;
@@ -66,13 +66,13 @@ impl Session {
             }
         }
         let paces = self.entries.iter().filter_map(|entry| entry.streamed.pace).min();
-        if let (Line::Open(open), Some(pace)) = (&mut self.streams.line, paces) {
+        if let (LineState::Open(open), Some(pace)) = (&mut self.streams.line, paces) {
             open.speak_every(now, pace, self.config.spacing);
         }
         self.forget_reports();
     }
 
-    /// One grant, adopted or not. It fails when it cannot have come down a stream of reign `epoch`.
+    /// One grant, adopted or not. It fails when it cannot have come down a stream of epoch `epoch`.
     fn take_up(&mut self, now: Time, grant: Grant, epoch: u64) -> Result<(), String> {
         let (Some(order), Some(basis)) = (grant.order, grant.basis) else {
             return Err("grant without an order or a basis".to_owned());
@@ -103,7 +103,7 @@ impl Session {
     }
 
     fn on_renewed(&mut self, now: Time, basis: u64, grants: u64) {
-        let Line::Open(open) = self.streams.line else {
+        let LineState::Open(open) = self.streams.line else {
             return self.contradicted(now, "renewal before its welcome".to_owned());
         };
         if open.grants != grants {
@@ -126,7 +126,7 @@ impl Session {
     fn on_released_up(&mut self, now: Time, id: u64) {
         self.finish_releases(now, |entry| entry.exchange == Some(id));
         let waiting = self.entries.iter().any(|entry| !entry.is_open() && entry.exchange.is_some());
-        if let Line::Open(open) = &mut self.streams.line {
+        if let LineState::Open(open) = &mut self.streams.line {
             open.released_by = if waiting { now + self.config.timeout } else { Time::MAX };
         }
     }
@@ -136,7 +136,7 @@ impl Session {
         if self.entries.iter().any(|entry| !entry.is_open() && entry.exchange == Some(id)) {
             return self.on_released_up(now, id);
         }
-        if let Line::Open(Open { last_beat, next_beat, .. }) = &mut self.streams.line
+        if let LineState::Open(OpenStream { last_beat, next_beat, .. }) = &mut self.streams.line
             && *last_beat == id
         {
             *next_beat = now;

@@ -7,7 +7,7 @@ use lessor_proto::message::{StreamReport, Up};
 use lessor_proto::{ResourceId, Time};
 
 use super::entry::Entry;
-use super::line::{Line, Open};
+use super::line::{LineState, OpenStream};
 use super::{Action, Session};
 
 /// Reports whose time of sending is remembered, at the most: twenty seconds of reports without a pause.
@@ -34,12 +34,12 @@ impl Session {
     }
 
     /// A heartbeat if it is time for one, or a report of what is due.
-    pub(super) fn speak(&mut self, now: Time, open: Open) -> Option<Action> {
+    pub(super) fn speak(&mut self, now: Time, open: OpenStream) -> Option<Action> {
         if now < open.next_beat {
             return self.report_due(now, open.id, Some(open.epoch));
         }
         let beat = self.report_up(now, open.id, Some(open.epoch), Scope::Heartbeat)?;
-        if let Line::Open(open) = &mut self.streams.line {
+        if let LineState::Open(open) = &mut self.streams.line {
             open.next_beat = now + open.pace;
             open.last_beat = self.last_id;
         }
@@ -90,7 +90,7 @@ impl Session {
     }
 
     /// A release of what is on its way out and was not released on this stream.
-    pub(super) fn release_up(&mut self, now: Time, open: Open) -> Option<Action> {
+    pub(super) fn release_up(&mut self, now: Time, open: OpenStream) -> Option<Action> {
         let id = self.last_id + 1;
         let leaving = self.entries.iter_mut().filter(|entry| !entry.is_open() && entry.exchange.is_none());
         let resources: Vec<ResourceId> = leaving
@@ -107,7 +107,7 @@ impl Session {
         self.last_id = id;
         self.counts.releases += 1;
         let released_by = open.released_by.min(now + self.config.timeout);
-        self.streams.line = Line::Open(Open { released_by, ..open });
+        self.streams.line = LineState::Open(OpenStream { released_by, ..open });
         Some(self.send(open.id, Up::Release { id, resources }))
     }
 }

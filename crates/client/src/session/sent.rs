@@ -12,7 +12,7 @@ use lessor_proto::Time;
 
 /// The reports sent, in the order of their numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sent(VecDeque<Sending>);
+pub(super) struct SentRequests(VecDeque<Sending>);
 
 #[derive(Clone, Copy, Debug)]
 struct Sending {
@@ -22,9 +22,9 @@ struct Sending {
     resources: u32,
 }
 
-// === impl Sent ===
+// === impl SentRequests ===
 
-impl Sent {
+impl SentRequests {
     /// Report `id`, above all before it, leaves at `at`. Of all reports at most `most` are remembered, the last.
     pub(super) fn note(&mut self, id: u64, at: Time, resources: usize, most: usize) {
         assert!(self.0.back().is_none_or(|last| last.id < id), "report numbers grow");
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_no_grant_counts_from_is_forgotten() {
-        let mut sent = Sent::default();
+        let mut sent = SentRequests::default();
         (1..=10).for_each(|id| sent.note(2 * id, second(id), 1, 100));
         sent.forget_before(7);
         assert_eq!((sent.at(6), sent.at(7), sent.at(8)), (None, None, Some(second(4))));
@@ -90,14 +90,14 @@ mod tests {
 
     #[test]
     fn there_is_a_bound() {
-        let mut sent = Sent::default();
+        let mut sent = SentRequests::default();
         (1..=1_000).for_each(|id| sent.note(id, second(id), 1, 8));
         assert_eq!((sent.0.len(), sent.at(992), sent.at(993)), (8, None, Some(second(993))));
     }
 
     #[test]
     fn lost_time_makes_everything_older() {
-        let mut sent = Sent::default();
+        let mut sent = SentRequests::default();
         sent.note(1, second(1), 1, 8);
         sent.note(2, second(9), 1, 8);
         sent.lose_time(Duration::from_secs(5));

@@ -11,10 +11,10 @@ use lessor_proto::Time;
 use lessor_proto::message::{Hello, Leader, Up, Welcome};
 
 use super::entry::Entry;
-use super::line::{Line, Open, SHORTEST_HEARTBEAT};
+use super::line::{LineState, OpenStream, SHORTEST_HEARTBEAT};
 use super::route::Astray;
 use super::{Action, Failure, Fault, RELEASES, Session};
-use crate::limiter::Wish;
+use crate::limiter::UnitWish;
 use crate::mutation::Mutation;
 
 /// The time for which a server that has no streams is polled before a stream is tried again.
@@ -35,13 +35,13 @@ impl Session {
             return Time::ZERO;
         }
         match streams.line {
-            Line::Down if self.entries.is_empty() => Time::MAX,
-            Line::Down => self.route.not_before(),
+            LineState::Down if self.entries.is_empty() => Time::MAX,
+            LineState::Down => self.route.not_before(),
             _ if self.entries.is_empty() => Time::ZERO,
-            Line::Opening { since, timeout, .. } if self.fence.is_some() => since + timeout,
-            Line::Opening { since, timeout, .. } => self.next_report().min(since + timeout),
-            Line::Open(_) if !streams.unsaid.is_empty() || !streams.wished.is_empty() => Time::ZERO,
-            Line::Open(open) => self.next_due().min(open.deadline()),
+            LineState::Opening { since, timeout, .. } if self.fence.is_some() => since + timeout,
+            LineState::Opening { since, timeout, .. } => self.next_report().min(since + timeout),
+            LineState::Open(_) if !streams.unsaid.is_empty() || !streams.wished.is_empty() => Time::ZERO,
+            LineState::Open(open) => self.next_due().min(open.deadline()),
         }
     }
 
@@ -51,21 +51,21 @@ impl Session {
             return Some(Action::Disconnect { id });
         }
         match self.streams.line {
-            Line::Down if self.entries.is_empty() || now < self.route.not_before() => None,
-            Line::Down => Some(self.connect(now)),
-            Line::Opening { id, .. } if self.entries.is_empty() => {
-                self.streams.line = Line::Down;
+            LineState::Down if self.entries.is_empty() || now < self.route.not_before() => None,
+            LineState::Down => Some(self.connect(now)),
+            LineState::Opening { id, .. } if self.entries.is_empty() => {
+                self.streams.line = LineState::Down;
                 Some(Action::Disconnect { id })
             }
             // Whom we have never heard of cannot be the wrong one: nothing is held that it would have to know of first.
-            Line::Opening { id, .. } if self.fence.is_none() => self.report_due(now, id, None),
-            Line::Opening { .. } => None,
-            Line::Open(open) if self.entries.is_empty() => {
-                self.streams.line = Line::Down;
+            LineState::Opening { id, .. } if self.fence.is_none() => self.report_due(now, id, None),
+            LineState::Opening { .. } => None,
+            LineState::Open(open) if self.entries.is_empty() => {
+                self.streams.line = LineState::Down;
                 self.streams.dropped = Some(open.id);
                 Some(self.send(open.id, Up::Bye))
             }
-            Line::Open(open) => {
+            LineState::Open(open) => {
                 let spoken = self.release_up(now, open).or_else(|| self.speak(now, open));
                 spoken.or_else(|| self.ask_units_up(open)).or_else(|| self.tell_up(open))
             }
@@ -83,7 +83,7 @@ impl Session {
         self.entries.iter_mut().for_each(|entry| entry.due = now);
         let shortest = self.entries.iter().filter_map(|entry| entry.holding.end(now)).min();
         let timeout = self.timeout(now, shortest);
-        self.streams.line = Line::Opening { id, since: now, timeout };
+        self.streams.line = LineState::Opening { id, since: now, timeout };
         self.counts.streams += 1;
         self.counts.sent += 1;
         let config = &self.config;
@@ -92,10 +92,10 @@ impl Session {
         Action::Connect { id, to: self.route.target().clone(), hello }
     }
 
-    /// Takes the welcome: the session fences itself from earlier reigns first, and then shows what it holds of
+    /// Takes the welcome: the session fences itself from earlier epochs first, and then shows what it holds of
     /// them.
     pub(super) fn on_welcome(&mut self, now: Time, welcome: Welcome) {
-        let Line::Opening { id, .. } = self.streams.line else {
+        let LineState::Opening { id, .. } = self.streams.line else {
             return self.contradicted(now, "second welcome".to_owned());
         };
         let Welcome { epoch, claims_open, claims_open_in, heartbeat } = welcome;
@@ -104,7 +104,7 @@ impl Session {
         }
         self.route.served();
         let earlier =
-            |entry: &Entry| entry.is_open() && entry.holding.reign(now).is_some_and(|of| of < epoch);
+            |entry: &Entry| entry.is_open() && entry.holding.epoch(now).is_some_and(|of| of < epoch);
         if !claims_open && self.entries.iter().any(earlier) {
             // What is held can be used until its end, but not shown yet.
             let spread = CLAIMS_CLOSED.mul_f64(self.spread.fraction(id) / 2.0);
@@ -119,7 +119,7 @@ impl Session {
         self.raise_fence(epoch);
         let heartbeat = heartbeat.max(SHORTEST_HEARTBEAT);
         self.streams.heartbeat = Some(heartbeat);
-        self.streams.line = Line::Open(Open {
+        self.streams.line = LineState::Open(OpenStream {
             id,
             epoch,
             heartbeat,
@@ -148,9 +148,9 @@ impl Session {
     /// Gives the stream up when nothing came for too long.
     pub(super) fn hear_nothing(&mut self, now: Time) {
         let (since, until) = match self.streams.line {
-            Line::Opening { since, timeout, .. } => (since, since + timeout),
-            Line::Open(open) => (open.heard, open.silent_at().min(open.released_by)),
-            Line::Down => return,
+            LineState::Opening { since, timeout, .. } => (since, since + timeout),
+            LineState::Open(open) => (open.heard, open.silent_at().min(open.released_by)),
+            LineState::Down => return,
         };
         if until <= now {
             let waited = u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX);
@@ -187,7 +187,7 @@ impl Session {
         self.drop_stream();
         self.entries.retain_mut(|entry| entry.may_still_release(now, RELEASES));
         match line {
-            Line::Open(open) if now.since(open.since) >= self.config.spacing => {
+            LineState::Open(open) if now.since(open.since) >= self.config.spacing => {
                 self.route.lost(now, open.id);
             }
             _ => {
@@ -216,7 +216,7 @@ impl Session {
     /// Forgets the stream; what was to be sent on it is said again on the next.
     fn drop_stream(&mut self) {
         self.streams.dropped = self.streams.line.id();
-        self.streams.line = Line::Down;
+        self.streams.line = LineState::Down;
         self.streams.unsaid.clear();
         self.streams.news.clear();
         self.streams.wished.clear();
@@ -225,12 +225,12 @@ impl Session {
         for entry in &mut self.entries {
             entry.streamed.granted = None;
             entry.streamed.pace = None;
-            (entry.streamed.wish, entry.streamed.units, entry.streamed.kept) = (Wish::default(), 0, 0);
+            (entry.streamed.wish, entry.streamed.units, entry.streamed.kept) = (UnitWish::default(), 0, 0);
             entry.exchange = None;
         }
     }
 
-    /// Whether `epoch` is a reign before one that we have heard of.
+    /// Whether `epoch` is an epoch before one that we have heard of.
     pub(super) fn is_fenced_from(&self, epoch: u64) -> bool {
         self.fence > Some(epoch) && !self.config.breaks(Mutation::NoFence)
     }

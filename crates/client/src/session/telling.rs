@@ -3,7 +3,7 @@
 use lessor_proto::ResourceId;
 use lessor_proto::message::{DomainReport, Up};
 
-use super::line::{Line, Open};
+use super::line::{LineState, OpenStream};
 use super::{Action, Session};
 
 // === impl Session ===
@@ -12,19 +12,19 @@ impl Session {
     /// The number of the stream on which `resource` is granted, if there is one: what its domains do can be told there.
     #[must_use]
     pub fn stream_of(&self, resource: &ResourceId) -> Option<u64> {
-        let Line::Open(open) = self.streams.line else { return None };
+        let LineState::Open(open) = self.streams.line else { return None };
         let entry = &self.entries[self.find(resource).ok()?];
         (entry.is_open() && entry.streamed.granted.is_some()).then_some(open.id)
     }
 
     /// Says on the stream what domains did. Without a stream it is lost, and has to be said again on the next.
     pub fn tell(&mut self, report: DomainReport) {
-        if matches!(self.streams.line, Line::Open(_)) {
+        if matches!(self.streams.line, LineState::Open(_)) {
             self.streams.unsaid.push_back(Box::new(report));
         }
     }
 
-    pub(super) fn tell_up(&mut self, open: Open) -> Option<Action> {
+    pub(super) fn tell_up(&mut self, open: OpenStream) -> Option<Action> {
         let report = self.streams.unsaid.pop_front()?;
         Some(self.send(open.id, Up::Domains(report)))
     }

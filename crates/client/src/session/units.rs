@@ -11,22 +11,22 @@ use lessor_proto::ResourceId;
 use lessor_proto::message::{UnitsAsked, Up};
 
 use super::entry::Entry;
-use super::line::{Line, Open};
+use super::line::{LineState, OpenStream};
 use super::{Action, Session};
 use crate::allowance::Allowance;
 use crate::holding::Rung;
-use crate::limiter::{Sent, Wish};
+use crate::limiter::{SentUnits, UnitWish};
 
 // === impl Session ===
 
 impl Session {
     /// The limiter of `resource` wants this from here on.
     /// Whether that is to be said.
-    pub fn wish(&mut self, resource: &ResourceId, wish: Wish) -> bool {
+    pub fn wish(&mut self, resource: &ResourceId, wish: UnitWish) -> bool {
         let Ok(place) = self.find(resource) else { return false };
         let entry = &mut self.entries[place];
         let before = std::mem::replace(&mut entry.streamed.wish, wish);
-        let is_said = wish.is_news_after(&before) && matches!(self.streams.line, Line::Open(_));
+        let is_said = wish.is_news_after(&before) && matches!(self.streams.line, LineState::Open(_));
         if is_said {
             self.streams.wished.insert(resource.clone());
         }
@@ -34,11 +34,11 @@ impl Session {
     }
 
     /// Units that were sent since this was last asked, for the limiter of a resource.
-    pub fn next_units(&mut self) -> Option<(ResourceId, Sent)> {
+    pub fn next_units(&mut self) -> Option<(ResourceId, SentUnits)> {
         self.streams.units.pop_front()
     }
 
-    pub(super) fn on_units(&mut self, resource: ResourceId, sent: Sent) {
+    pub(super) fn on_units(&mut self, resource: ResourceId, sent: SentUnits) {
         if let Ok(place) = self.find(&resource) {
             let streamed = &mut self.entries[place].streamed;
             streamed.units += u64::from(sent.units);
@@ -54,12 +54,12 @@ impl Session {
     }
 
     /// Asks for the units that one resource lacks.
-    pub(super) fn ask_units_up(&mut self, open: Open) -> Option<Action> {
+    pub(super) fn ask_units_up(&mut self, open: OpenStream) -> Option<Action> {
         while let Some(resource) = self.streams.wished.pop_first() {
             let Ok(place) = self.find(&resource) else { continue };
             let streamed = &self.entries[place].streamed;
             if streamed.granted.is_some() {
-                let Wish { missing, kept, keep, held } = streamed.wish;
+                let UnitWish { missing, kept, keep, held } = streamed.wish;
                 let asked = streamed.units + u64::from(missing);
                 let done = streamed.kept.saturating_sub(held.into());
                 let asked = UnitsAsked { resource, asked, keep, kept: Some(kept), done: Some(done) };
@@ -71,7 +71,7 @@ impl Session {
 
     /// `own`, what `entry` allows on that rung, where its units are asked for if they can be.
     pub(super) fn with_units(&self, entry: &Entry, own: Allowance, rung: Rung) -> Allowance {
-        let is_heard = matches!(self.streams.line, Line::Open(_)) && entry.streamed.granted.is_some();
+        let is_heard = matches!(self.streams.line, LineState::Open(_)) && entry.streamed.granted.is_some();
         match own.capacity {
             Some(asked) if rung == Rung::Leased && is_heard && entry.holding.is_small() => {
                 Allowance { asked, ..own }

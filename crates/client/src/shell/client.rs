@@ -11,13 +11,13 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument, info_span};
 
 use super::driver::{Command, Driver};
-use super::line::Line;
+use super::line::ParentLine;
 use super::link::{Link, endpoint};
 use super::metrics::Metrics;
 use super::opening::{Opening, Registry};
 use crate::gauge::Gauge;
 use crate::limiter::Limiter;
-use crate::session::{Counts, Failure, Session, SessionConfig, Transport};
+use crate::session::{Failure, Session, SessionConfig, SessionCounts, Transport};
 
 /// Bytes in a client's id.
 const ID_BYTES: usize = 256;
@@ -167,14 +167,15 @@ impl Builder {
         let id = self.id.unwrap_or_else(|| format!("client-{}-{incarnation:016x}", std::process::id()));
         let id = ClientId::new(id.as_str(), ID_BYTES).map_err(|fault| BuildError::Id { id, fault })?;
         let registry = Arc::new(Registry::default());
-        registry.count(Counts::default(), self.transport);
+        registry.count(SessionCounts::default(), self.transport);
         let (commands, inbox) = mpsc::unbounded_channel();
         let config = SessionConfig {
             timeout: self.timeout,
             transport: self.transport,
             ..SessionConfig::new(id.clone(), incarnation, self.servers)
         };
-        let driver = Driver::new(Session::new(config), Line::new(self.timeout), registry.clone(), inbox);
+        let driver =
+            Driver::new(Session::new(config), ParentLine::new(self.timeout), registry.clone(), inbox);
         runtime.spawn(driver.run().instrument(info_span!("client", %id)));
         Ok(Client { id, registry, commands })
     }

@@ -15,7 +15,7 @@ use crate::suspend;
 const SLICE: Duration = Duration::from_secs(1);
 /// The guard of [`suspend`] on the clocks of this process.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch(suspend::Watch);
+pub struct ClockWatch(suspend::SuspendWatch);
 
 /// The time of this process.
 #[must_use]
@@ -60,13 +60,13 @@ pub async fn sleep_until(at: Time) {
     }
 }
 
-// === impl Watch ===
+// === impl ClockWatch ===
 
-impl Watch {
+impl ClockWatch {
     /// Compares from here on.
     #[must_use]
-    pub fn start() -> Watch {
-        Watch(suspend::Watch::new(now(), wall()))
+    pub fn start() -> ClockWatch {
+        ClockWatch(suspend::SuspendWatch::new(now(), wall()))
     }
 
     /// The time that passed since the last look and that [`now`] did not show.

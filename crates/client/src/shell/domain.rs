@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::clock;
 use super::resource::{Core, Resource};
-use crate::domain::{Decision, Domains, NotGranted, Query, Snapshot, Wish};
+use crate::domain::{Decision, DomainWish, Domains, NotGranted, Query, Snapshot};
 use crate::limiter::Limiter;
 use crate::waiting::Boot;
 
@@ -63,7 +63,7 @@ impl Domain<'_> {
     /// The same, but before it is refused hits because of what others used, with scope `shared`, the server is asked for what
     /// is not known here yet: within a round trip to it, or a second if it does not answer.
     pub async fn confirmed(&self, copies: u32, min: u32) -> Decision {
-        let wish = Wish { domain: self.name, copies, min, max_wait: Duration::ZERO };
+        let wish = DomainWish { domain: self.name, copies, min, max_wait: Duration::ZERO };
         let call = || self.core.call();
         self.core.domains.confirmed_by(&self.core.enforcer, &wish, &Boot, &call).await
     }
@@ -74,7 +74,7 @@ impl Domain<'_> {
     /// When nothing is granted within the bound of the opening ([`super::Opening::max_wait`]), or never can be.
     pub async fn acquire(&self, copies: u32, min: u32) -> Result<Decision, NotGranted> {
         let domains = &self.core.domains;
-        let wish = Wish { domain: self.name, copies, min, max_wait: domains.options().max_wait };
+        let wish = DomainWish { domain: self.name, copies, min, max_wait: domains.options().max_wait };
         domains.acquire_by(&self.core.enforcer, wish, &Boot, || self.core.call()).await
     }
 

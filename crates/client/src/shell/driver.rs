@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
 use super::clock;
-use super::line::{Heard, Line};
+use super::line::{LineEvent, ParentLine};
 use super::opening::Registry;
 use super::resource::{Enforce, LeaseView};
 use crate::allowance::Allowance;
@@ -25,7 +25,7 @@ use crate::domain::{Domains, Scope, Sublessee};
 use crate::holding::{HoldingConfig, Kind, Rung};
 use crate::session::{Action, Change, Session, Transport};
 
-pub(super) use self::knocks::Knocker;
+pub(super) use self::knocks::KnockSender;
 pub(super) use self::subleases::Bell;
 pub(super) use self::units::UnitsBell;
 
@@ -39,7 +39,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// A command from a handle to the driver.
 #[derive(Debug)]
 pub(super) enum Command {
-    Open(Box<Open>),
+    Open(Box<OpenResource>),
     /// The last handle of an opening is gone.
     Close {
         resource: ResourceId,
@@ -74,7 +74,7 @@ pub(super) enum Command {
 }
 
 /// One opening of a resource.
-pub(super) struct Open {
+pub(super) struct OpenResource {
     pub(super) resource: ResourceId,
     pub(super) generation: u64,
     pub(super) config: HoldingConfig,
@@ -87,7 +87,7 @@ pub(super) struct Open {
 /// The state of the task.
 pub(super) struct Driver {
     session: Session,
-    line: Line,
+    line: ParentLine,
     registry: Arc<Registry>,
     commands: mpsc::UnboundedReceiver<Command>,
     open: BTreeMap<ResourceId, Held>,
@@ -96,7 +96,7 @@ pub(super) struct Driver {
     transport: Transport,
     /// It has been said that a server has no streams.
     has_polled: bool,
-    clocks: clock::Watch,
+    clocks: clock::ClockWatch,
     next_tick: Time,
     /// When there is something to tell of domains.
     next_tell: Time,
@@ -106,7 +106,7 @@ pub(super) struct Driver {
 }
 
 struct Held {
-    opening: Open,
+    opening: OpenResource,
     /// No handle is left, or the client is closing: nothing is allowed, and it is released when nothing is in use.
     leaving: bool,
 }
@@ -120,7 +120,7 @@ enum Event {
     Deadline,
     Command(Command),
     Alone,
-    Heard(Heard),
+    Heard(LineEvent),
 }
 
 // === impl Driver ===
@@ -128,7 +128,7 @@ enum Event {
 impl Driver {
     pub(super) fn new(
         session: Session,
-        line: Line,
+        line: ParentLine,
         registry: Arc<Registry>,
         commands: mpsc::UnboundedReceiver<Command>,
     ) -> Driver {
@@ -141,7 +141,7 @@ impl Driver {
             commands,
             open: BTreeMap::new(),
             subleases: Sublessee::default(),
-            clocks: clock::Watch::start(),
+            clocks: clock::ClockWatch::start(),
             next_tick: Time::MAX,
             next_tell: Time::MAX,
             stopping: None,
@@ -235,7 +235,7 @@ impl Driver {
     }
 
     /// An opening that follows another of the same name takes over its lease.
-    fn open(&mut self, now: Time, opening: Open) {
+    fn open(&mut self, now: Time, opening: OpenResource) {
         if self.stopping.is_some() {
             return;
         }
@@ -251,13 +251,13 @@ impl Driver {
         self.open.insert(opening.resource.clone(), Held { opening, leaving: false });
     }
 
-    fn take(&mut self, now: Time, heard: Heard) {
+    fn take(&mut self, now: Time, heard: LineEvent) {
         match heard {
-            Heard::Answered { id, answer } => self.session.on_answer(now, id, answer),
-            Heard::Released { id, redirect } => self.session.on_released(now, id, redirect.as_ref()),
-            Heard::Failed { id, failure } => self.session.on_failure(now, id, failure),
-            Heard::Down { id, down } => self.session.on_down(now, id, down),
-            Heard::Closed { id, failure } => self.session.on_closed(now, id, failure),
+            LineEvent::Answered { id, answer } => self.session.on_answer(now, id, answer),
+            LineEvent::Released { id, redirect } => self.session.on_released(now, id, redirect.as_ref()),
+            LineEvent::Failed { id, failure } => self.session.on_failure(now, id, failure),
+            LineEvent::Down { id, down } => self.session.on_down(now, id, down),
+            LineEvent::Closed { id, failure } => self.session.on_closed(now, id, failure),
         }
         self.bring_units(now);
         self.look_at_transport();
@@ -409,7 +409,7 @@ impl Held {
     }
 
     fn wants(&mut self, now: Time) -> f64 {
-        let Open { enforcer, demand, .. } = &mut self.opening;
+        let OpenResource { enforcer, demand, .. } = &mut self.opening;
         let wants = enforcer.observe(now, demand);
         enforcer.set_door(demand.door(now));
         if self.leaving { 0.0 } else { wants.as_f64() }
@@ -420,7 +420,8 @@ impl Held {
             self.opening.enforcer.allow(now, Allowance { capacity: Some(Amount::ZERO), ..change.allowance });
             return;
         }
-        let (Open { enforcer, domains, view, demand, .. }, allowance) = (&mut self.opening, change.allowance);
+        let (OpenResource { enforcer, domains, view, demand, .. }, allowance) =
+            (&mut self.opening, change.allowance);
         // Nothing is allowed before it is known what each domain may have of it.
         domains.follow(change.domains.clone());
         enforcer.allow(now, allowance);
@@ -458,9 +459,9 @@ fn log(now: Time, before: Rung, change: &Change) {
     }
 }
 
-// === impl Open ===
+// === impl OpenResource ===
 
-impl std::fmt::Debug for Open {
+impl std::fmt::Debug for OpenResource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Open")
             .field("resource", &self.resource)

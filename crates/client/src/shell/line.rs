@@ -13,7 +13,7 @@ use crate::session::{Action, Failure};
 
 /// The line of one session: at most one request and one stream.
 #[derive(Debug)]
-pub struct Line {
+pub struct ParentLine {
     link: Link,
     request: Option<Request>,
     stream: Option<Stream>,
@@ -23,7 +23,7 @@ pub struct Line {
 
 /// An event on a line, to be handed to the session.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Heard {
+pub enum LineEvent {
     /// The answer to ask `id`.
     Answered {
         /// Its number.
@@ -66,13 +66,13 @@ struct Request {
     outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
 }
 
-// === impl Line ===
+// === impl ParentLine ===
 
-impl Line {
+impl ParentLine {
     /// A line on which nobody waits for an answer for longer than `timeout`.
     #[must_use]
-    pub fn new(timeout: Duration) -> Line {
-        Line { link: Link::new(timeout), request: None, stream: None, broken: None }
+    pub fn new(timeout: Duration) -> ParentLine {
+        ParentLine { link: Link::new(timeout), request: None, stream: None, broken: None }
     }
 
     /// Does what a session says, in the background. A [`Action::Change`] is not for a line.
@@ -108,9 +108,9 @@ impl Line {
     }
 
     /// The next thing heard; never, while nothing is under way. Nothing is lost when the future is dropped.
-    pub async fn hear(&mut self) -> Heard {
+    pub async fn hear(&mut self) -> LineEvent {
         if let Some((id, failure)) = self.broken.take() {
-            return Heard::Closed { id, failure };
+            return LineEvent::Closed { id, failure };
         }
         tokio::select! {
             heard = answer(&mut self.request) => heard,
@@ -119,38 +119,38 @@ impl Line {
     }
 }
 
-async fn answer(request: &mut Option<Request>) -> Heard {
+async fn answer(request: &mut Option<Request>) -> LineEvent {
     let Some(asked) = request else { return std::future::pending().await };
     let (id, outcome) = (asked.id, asked.outcome.as_mut().await);
     *request = None;
     match outcome {
         Outcome::Answered(answer) => {
             debug!(id, grants = answer.grants.len(), redirect = ?answer.redirect, "answered");
-            Heard::Answered { id, answer }
+            LineEvent::Answered { id, answer }
         }
         Outcome::Released(redirect) => {
             debug!(id, ?redirect, "released");
-            Heard::Released { id, redirect }
+            LineEvent::Released { id, redirect }
         }
         Outcome::Failed(failure) => {
             debug!(id, %failure, "failed");
-            Heard::Failed { id, failure }
+            LineEvent::Failed { id, failure }
         }
     }
 }
 
-async fn down(stream: &mut Option<Stream>) -> Heard {
+async fn down(stream: &mut Option<Stream>) -> LineEvent {
     let Some(open) = stream else { return std::future::pending().await };
     let id = open.id;
     match open.hear().await {
         Ok(down) => {
             debug!(stream = id, ?down, "heard");
-            Heard::Down { id, down }
+            LineEvent::Down { id, down }
         }
         Err(failure) => {
             debug!(stream = id, %failure, "the stream has ended");
             *stream = None;
-            Heard::Closed { id, failure }
+            LineEvent::Closed { id, failure }
         }
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    async fn hear(line: &mut Line) -> Heard {
+    async fn hear(line: &mut ParentLine) -> LineEvent {
         tokio::time::timeout(Duration::from_secs(20), line.hear()).await.expect("within 20 s")
     }
 
@@ -188,23 +188,23 @@ mod tests {
     async fn a_stream_that_takes_nothing_more_is_broken() {
         // Connections are made, and nobody ever speaks.
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut line = Line::new(Duration::from_secs(3_600));
+        let mut line = ParentLine::new(Duration::from_secs(3_600));
         line.perform(connect(1, &silent.local_addr().unwrap().to_string()));
         for _ in 0..100 {
             line.perform(Action::Send { id: 1, up: Up::Bye });
         }
         let heard = hear(&mut line).await;
-        assert!(matches!(&heard, Heard::Closed { id: 1, failure: Failure::Unreachable(_) }), "{heard:?}");
+        assert!(matches!(&heard, LineEvent::Closed { id: 1, failure: Failure::Unreachable(_) }), "{heard:?}");
     }
 
     #[tokio::test]
     async fn nothing_is_heard_of_a_stream_that_was_dropped() {
         let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
-        let mut line = Line::new(Duration::from_secs(20));
+        let mut line = ParentLine::new(Duration::from_secs(20));
         line.perform(connect(1, &gone));
         line.perform(Action::Disconnect { id: 1 });
         line.perform(connect(2, "no address"));
         let heard = hear(&mut line).await;
-        assert!(matches!(&heard, Heard::Closed { id: 2, .. }), "{heard:?}");
+        assert!(matches!(&heard, LineEvent::Closed { id: 2, .. }), "{heard:?}");
     }
 }

@@ -4,13 +4,13 @@ use lessor_proto::{Amount, ResourceId};
 
 use crate::domain;
 use crate::holding::{Kind, Rung};
-use crate::session::{Counts, Transport};
+use crate::session::{SessionCounts, Transport};
 
 /// A client at one moment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Metrics {
     /// Requests, answers, redirects, failures and releases since the client was built.
-    pub counts: Counts,
+    pub counts: SessionCounts,
     /// The way in which it speaks to servers: polling, too, after it has met one without streams.
     pub transport: Transport,
     /// The open resources, by name.
@@ -37,7 +37,7 @@ pub struct ResourceMetrics {
     /// Units of a gauge in use; 0 for a rate.
     pub in_use: u32,
     /// The counts of what the domains of a rate have asked for and were granted.
-    pub domains: domain::Counts,
+    pub domains: domain::DomainCounts,
     /// The busiest domains of a rate by name, where they were asked for with [`super::Client::metrics_naming`]. What is
     /// missing of `domains` is in [`domain::Snapshot::others`].
     pub busiest: Option<domain::Snapshot>,

@@ -10,15 +10,15 @@ use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{mpsc, watch};
 
 use super::clock;
-use super::driver::{Bell, Command, Knocker, Open, UnitsBell};
+use super::driver::{Bell, Command, KnockSender, OpenResource, UnitsBell};
 use super::metrics::ResourceMetrics;
 use super::resource::{Closed, Core, Enforce, LeaseView, Resource, Tally};
 use crate::demand::{self, Estimator};
-use crate::domain::{Domains, Lender, Options};
+use crate::domain::{DomainOptions, Domains, Lender};
 use crate::gauge::Gauge;
 use crate::holding::{Fallback, HoldingConfig, Kind};
 use crate::limiter::Limiter;
-use crate::session::{Counts, Transport};
+use crate::session::{SessionCounts, Transport};
 use crate::waiting::Waiting;
 
 /// Bytes in a resource's name.
@@ -39,7 +39,7 @@ pub struct Opening<'a, E> {
     /// Of a rate.
     burst: Option<Duration>,
     /// Of a rate.
-    domains: Options,
+    domains: DomainOptions,
     enforcer: std::marker::PhantomData<E>,
 }
 
@@ -76,7 +76,7 @@ pub enum OpenError {
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     open: Mutex<BTreeMap<ResourceId, Registered>>,
-    counts: Mutex<(Counts, Transport)>,
+    counts: Mutex<(SessionCounts, Transport)>,
     generations: AtomicU64,
 }
 
@@ -111,7 +111,7 @@ impl<'a, E> Opening<'a, E> {
             fallback: Fallback::default(),
             waiting: Waiting::DEFAULT,
             burst: None,
-            domains: Options::default(),
+            domains: DomainOptions::default(),
             enforcer: std::marker::PhantomData,
         }
     }
@@ -162,25 +162,25 @@ impl<'a, E> Opening<'a, E> {
         E: Enforce + 'static,
     {
         let most = self.max_wants.map_or(Amount::MAX, Amount::from_f64);
-        let mut demand = Estimator::new(demand::Options { most, ..demand::Options::default() });
+        let mut demand = Estimator::new(demand::DemandOptions { most, ..demand::DemandOptions::default() });
         if kind == Kind::Rate {
             demand = demand.with_claims(self.burst);
         }
         demand.set(self.wants.map(Amount::from_f64));
         let wants = demand.wants().as_f64();
         let (publish, view) = watch::channel(LeaseView::waiting(wants));
-        let options = Options { max_wait: self.waiting.max_wait, ..self.domains };
+        let options = DomainOptions { max_wait: self.waiting.max_wait, ..self.domains };
         let generation = self.registry.generations.fetch_add(1, Ordering::Relaxed);
         let bell = Bell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
         let units = UnitsBell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
         enforcer.call(units.waker());
-        let knocker = Knocker { commands: bell.commands.clone(), resource: resource.clone(), generation };
+        let knocker = KnockSender { commands: bell.commands.clone(), resource: resource.clone(), generation };
         enforcer.listen(clock::now(), knocker.waker());
         let lender = Lender { resource: resource.clone(), bell: bell.waker() };
         let domains = Arc::new(Domains::new(options).with_lender(lender));
         let config =
             HoldingConfig { fallback: self.fallback, ..HoldingConfig::new(kind, wants, self.priority) };
-        let open = Open {
+        let open = OpenResource {
             resource: resource.clone(),
             generation,
             config,
@@ -203,7 +203,7 @@ impl Opening<'_, Limiter> {
     }
 
     /// The options for its domains; the time that they wait at most is that of the opening.
-    pub fn domains(self, domains: Options) -> Self {
+    pub fn domains(self, domains: DomainOptions) -> Self {
         Opening { domains, ..self }
     }
 
@@ -274,11 +274,11 @@ impl Registry {
         }
     }
 
-    pub(super) fn count(&self, counts: Counts, transport: Transport) {
+    pub(super) fn count(&self, counts: SessionCounts, transport: Transport) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = (counts, transport);
     }
 
-    pub(super) fn counts(&self) -> (Counts, Transport) {
+    pub(super) fn counts(&self) -> (SessionCounts, Transport) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -13,11 +13,11 @@ use super::driver::Command;
 use super::metrics::ResourceMetrics;
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
-use crate::demand::haste::Door;
+use crate::demand::haste::KnockGate;
 use crate::domain::{Domains, Query};
 use crate::gauge::{self, Gauge, Permit};
 use crate::holding::{Kind, Rung};
-use crate::limiter::{self, Limiter, Sent, Wish};
+use crate::limiter::{self, Limiter, SentUnits, UnitWish};
 use crate::session::Fault;
 use crate::waiting::Refused;
 
@@ -83,15 +83,15 @@ pub(super) trait Enforce: Send + Sync {
         demand.wants()
     }
     /// Whether the next refusal is told.
-    fn set_door(&self, _door: Door) {}
+    fn set_door(&self, _door: KnockGate) {}
     /// The amount that cannot be given up at this moment.
     fn in_use(&self) -> Amount;
     /// Is woken when there are units to ask for.
     fn call(&self, bell: Waker);
     /// The units to ask the grantor for, where units are had so.
-    fn wish(&self, now: Time) -> Option<Wish>;
+    fn wish(&self, now: Time) -> Option<UnitWish>;
     /// Takes up units that were sent.
-    fn bring(&self, units: Sent, now: Time);
+    fn bring(&self, units: SentUnits, now: Time);
 }
 
 // === impl Resource ===
@@ -172,7 +172,7 @@ impl Resource<Gauge> {
     ///
     /// # Errors
     /// See [`gauge::Denied`].
-    pub fn try_acquire(&self, n: u32) -> Result<Permit, gauge::Denied> {
+    pub fn try_acquire(&self, n: u32) -> Result<Permit, gauge::GaugeDenied> {
         self.core.tally.count(self.core.enforcer.try_acquire(n, clock::now))
     }
 
@@ -302,7 +302,7 @@ impl Enforce for Limiter {
         demand.knock(now, &self.attempts(now), held)
     }
 
-    fn set_door(&self, door: Door) {
+    fn set_door(&self, door: KnockGate) {
         Limiter::set_door(self, door);
     }
 
@@ -314,11 +314,11 @@ impl Enforce for Limiter {
         Limiter::call(self, bell);
     }
 
-    fn wish(&self, now: Time) -> Option<Wish> {
+    fn wish(&self, now: Time) -> Option<UnitWish> {
         Limiter::wish(self, now)
     }
 
-    fn bring(&self, units: Sent, now: Time) {
+    fn bring(&self, units: SentUnits, now: Time) {
         Limiter::bring(self, units, now);
     }
 }
@@ -338,9 +338,9 @@ impl Enforce for Gauge {
 
     fn call(&self, _: Waker) {}
 
-    fn wish(&self, _: Time) -> Option<Wish> {
+    fn wish(&self, _: Time) -> Option<UnitWish> {
         None
     }
 
-    fn bring(&self, _: Sent, _: Time) {}
+    fn bring(&self, _: SentUnits, _: Time) {}
 }

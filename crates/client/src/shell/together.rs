@@ -6,7 +6,7 @@ use super::clock;
 use super::resource::{Core, Resource, Tally};
 use crate::gauge::Gauge;
 use crate::limiter::Limiter;
-use crate::together::{self, Answer, Denied, Permit, Price};
+use crate::together::{self, Price, TogetherAnswer, TogetherDenied, TogetherPermit};
 use crate::waiting::{Boot, Waiting};
 
 /// A request of several open resources: all that is wanted of each of them, or nothing of any. See [`crate::together`] for
@@ -34,7 +34,7 @@ use crate::waiting::{Boot, Waiting};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked without `try_acquire` or `acquire`"]
-pub struct Together<'a> {
+pub struct TogetherHandle<'a> {
     request: together::Together<'a>,
     /// Of all parts, what the driver is to hear of.
     cores: Vec<Heeded<'a>>,
@@ -51,51 +51,51 @@ enum Heeded<'a> {
     Nothing,
 }
 
-// === impl Together ===
+// === impl TogetherHandle ===
 
-impl<'a> Together<'a> {
+impl<'a> TogetherHandle<'a> {
     /// One copy of everything that is named after this.
-    pub fn once() -> Together<'a> {
-        Together::between(1, 1)
+    pub fn once() -> TogetherHandle<'a> {
+        TogetherHandle::between(1, 1)
     }
 
     /// As many copies as possible, up to `copies`, and no fewer than `min`: see [`together::Together::between`].
-    pub fn between(min: u32, copies: u32) -> Together<'a> {
+    pub fn between(min: u32, copies: u32) -> TogetherHandle<'a> {
         let request = together::Together::between(min, copies);
-        Together { request, cores: Vec::new(), max_wait: Waiting::DEFAULT.max_wait }
+        TogetherHandle { request, cores: Vec::new(), max_wait: Waiting::DEFAULT.max_wait }
     }
 
     /// Units of a gauge as well, until the permit is dropped.
-    pub fn gauge(mut self, gauge: &'a Resource<Gauge>, price: Price) -> Together<'a> {
+    pub fn gauge(mut self, gauge: &'a Resource<Gauge>, price: Price) -> TogetherHandle<'a> {
         let core = gauge.core();
         self.cores.push(Heeded::Gauge(&core.tally));
-        Together { request: self.request.gauge(&core.enforcer, price), ..self }
+        TogetherHandle { request: self.request.gauge(&core.enforcer, price), ..self }
     }
 
     /// Hits of a domain of a rate, and as much of its lease, as well.
-    pub fn domain(mut self, rate: &'a Resource<Limiter>, name: &'a str, price: Price) -> Together<'a> {
+    pub fn domain(mut self, rate: &'a Resource<Limiter>, name: &'a str, price: Price) -> TogetherHandle<'a> {
         let core = rate.core();
         self.cores.push(Heeded::Domains(core));
-        Together { request: self.request.domain(&core.domains, &core.enforcer, name, price), ..self }
+        TogetherHandle { request: self.request.domain(&core.domains, &core.enforcer, name, price), ..self }
     }
 
     /// Units of a rate as well.
-    pub fn rate(mut self, rate: &'a Resource<Limiter>, price: Price) -> Together<'a> {
+    pub fn rate(mut self, rate: &'a Resource<Limiter>, price: Price) -> TogetherHandle<'a> {
         self.cores.push(Heeded::Nothing);
-        Together { request: self.request.rate(&rate.core().enforcer, price), ..self }
+        TogetherHandle { request: self.request.rate(&rate.core().enforcer, price), ..self }
     }
 
     /// The longest that [`Together::acquire`] waits; five seconds without it. What its resources were opened with does not
     /// count here.
-    pub fn max_wait(self, max_wait: Duration) -> Together<'a> {
-        Together { max_wait, ..self }
+    pub fn max_wait(self, max_wait: Duration) -> TogetherHandle<'a> {
+        TogetherHandle { max_wait, ..self }
     }
 
     /// Takes what can be had of all parts, or nothing.
     ///
     /// # Errors
     /// See [`together::Together::try_acquire`].
-    pub fn try_acquire(&self) -> Result<Permit, Denied> {
+    pub fn try_acquire(&self) -> Result<TogetherPermit, TogetherDenied> {
         let permit = self.request.try_acquire(clock::now());
         self.request.calls().for_each(|part| self.call(part));
         self.count(permit)
@@ -105,7 +105,7 @@ impl<'a> Together<'a> {
     ///
     /// # Errors
     /// See [`together::Together::acquire_by`].
-    pub async fn acquire(&self) -> Result<Permit, Denied> {
+    pub async fn acquire(&self) -> Result<TogetherPermit, TogetherDenied> {
         self.count(self.request.acquire_by(&Boot, self.max_wait, |part| self.call(part)).await)
     }
 
@@ -117,16 +117,19 @@ impl<'a> Together<'a> {
     }
 
     /// Counts what gauges have said.
-    fn count(&self, permit: Result<Permit, Denied>) -> Result<Permit, Denied> {
-        let refusal = permit.as_ref().map_err(Denied::refusal);
+    fn count(
+        &self,
+        permit: Result<TogetherPermit, TogetherDenied>,
+    ) -> Result<TogetherPermit, TogetherDenied> {
+        let refusal = permit.as_ref().map_err(TogetherDenied::refusal);
         let answers = match refusal {
             Ok(permit) => permit.answers(),
             Err(refusal) => refusal.map_or(&[][..], |refusal| &refusal.answers),
         };
         for (core, answer) in self.cores.iter().zip(answers) {
             match (core, answer) {
-                (Heeded::Gauge(tally), Answer::Taken(_)) => tally.granted(),
-                (Heeded::Gauge(tally), Answer::GaugeDenied(_)) => tally.denied(),
+                (Heeded::Gauge(tally), TogetherAnswer::Taken(_)) => tally.granted(),
+                (Heeded::Gauge(tally), TogetherAnswer::GaugeDenied(_)) => tally.denied(),
                 _ => {}
             }
         }

@@ -12,22 +12,22 @@ use crate::{gauge, limiter};
 /// is spent.
 #[derive(Debug)]
 #[must_use = "units of gauges come back when the permit is dropped"]
-pub struct Permit {
+pub struct TogetherPermit {
     pub(super) copies: u32,
     pub(super) bound_by: Option<usize>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Vec<TogetherAnswer>,
     pub(super) held: Vec<gauge::Permit>,
 }
 
 /// The answer of one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum TogetherAnswer {
     /// This number of units is taken, of a gauge or a rate.
     Taken(u32),
     /// The decision on the domain: what it was granted, or why it was refused.
     Domain(Decision),
     /// The gauge refuses.
-    GaugeDenied(gauge::Denied),
+    GaugeDenied(gauge::GaugeDenied),
     /// The rate refuses.
     RateDenied(limiter::Denied),
     /// It would have been granted; nothing is taken, as another part refuses.
@@ -38,14 +38,14 @@ pub enum Answer {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The answers of the parts, in the order in which they were named.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<TogetherAnswer>,
     /// When to try again: the latest of the times that parts name. `None` where none names one.
     pub retry_at: Option<Time>,
 }
 
 /// Why there is no permit. Parts are counted from 0, in the order in which they were named.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Denied {
+pub enum TogetherDenied {
     /// Two parts are of the same gauge, or of the same lease.
     #[error("parts {first} and {second} are of the same resource; wanted each once")]
     Twice {
@@ -85,9 +85,9 @@ pub enum Denied {
     },
 }
 
-// === impl Permit ===
+// === impl TogetherPermit ===
 
-impl Permit {
+impl TogetherPermit {
     /// The number of copies that were granted.
     #[must_use]
     pub fn copies(&self) -> u32 {
@@ -102,7 +102,7 @@ impl Permit {
 
     /// The answers of the parts, in the order in which they were named.
     #[must_use]
-    pub fn answers(&self) -> &[Answer] {
+    pub fn answers(&self) -> &[TogetherAnswer] {
         &self.answers
     }
 
@@ -120,40 +120,40 @@ impl Permit {
     }
 }
 
-// === impl Answer ===
+// === impl TogetherAnswer ===
 
-impl Answer {
+impl TogetherAnswer {
     /// Whether this part refuses.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         match self {
-            Answer::Taken(_) | Answer::Agreed => false,
-            Answer::Domain(decision) => !decision.is_granted(),
-            Answer::GaugeDenied(_) | Answer::RateDenied(_) => true,
+            TogetherAnswer::Taken(_) | TogetherAnswer::Agreed => false,
+            TogetherAnswer::Domain(decision) => !decision.is_granted(),
+            TogetherAnswer::GaugeDenied(_) | TogetherAnswer::RateDenied(_) => true,
         }
     }
 
     /// When a part that refuses may grant, as an answer of `now`.
     pub(super) fn retry_at(&self, now: Time) -> Option<Time> {
         match self {
-            Answer::Domain(decision) => decision.retry_at,
-            Answer::RateDenied(denied) => denied.retry_after().map(|after| now + after),
-            Answer::Taken(_) | Answer::Agreed | Answer::GaugeDenied(_) => None,
+            TogetherAnswer::Domain(decision) => decision.retry_at,
+            TogetherAnswer::RateDenied(denied) => denied.retry_after().map(|after| now + after),
+            TogetherAnswer::Taken(_) | TogetherAnswer::Agreed | TogetherAnswer::GaugeDenied(_) => None,
         }
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for TogetherAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Answer::Taken(units) => write!(f, "{units} units are taken"),
-            Answer::Domain(decision) => match domain::text(decision) {
+            TogetherAnswer::Taken(units) => write!(f, "{units} units are taken"),
+            TogetherAnswer::Domain(decision) => match domain::text(decision) {
                 _ if decision.is_granted() => write!(f, "{} hits are granted", decision.granted),
                 text => write!(f, "bound by {text}"),
             },
-            Answer::GaugeDenied(denied) => denied.fmt(f),
-            Answer::RateDenied(denied) => denied.fmt(f),
-            Answer::Agreed => f.write_str("agrees"),
+            TogetherAnswer::GaugeDenied(denied) => denied.fmt(f),
+            TogetherAnswer::RateDenied(denied) => denied.fmt(f),
+            TogetherAnswer::Agreed => f.write_str("agrees"),
         }
     }
 }
@@ -173,15 +173,17 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-// === impl Denied ===
+// === impl TogetherDenied ===
 
-impl Denied {
+impl TogetherDenied {
     /// The refusal with the answers of the parts, if they were asked.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Denied::Refused(refusal) | Denied::TooLate { refusal, .. } => Some(refusal),
-            Denied::Twice { .. } | Denied::TooMuch { .. } | Denied::TooManyWaiters { .. } => None,
+            TogetherDenied::Refused(refusal) | TogetherDenied::TooLate { refusal, .. } => Some(refusal),
+            TogetherDenied::Twice { .. }
+            | TogetherDenied::TooMuch { .. }
+            | TogetherDenied::TooManyWaiters { .. } => None,
         }
     }
 }

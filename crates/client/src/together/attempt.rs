@@ -2,7 +2,7 @@
 
 use lessor_proto::Time;
 
-use super::{Answer, Of, Part, Permit, Refusal, Together};
+use super::{Of, Part, Refusal, Together, TogetherAnswer, TogetherPermit};
 use crate::domain::{Cut, Seat, Turn};
 use crate::gauge;
 use crate::limiter::{self, Hold};
@@ -30,7 +30,7 @@ struct Room<'a> {
 }
 
 /// The permit of a gauge, or its denial.
-type Taken = Result<gauge::Permit, gauge::Denied>;
+type Taken = Result<gauge::Permit, gauge::GaugeDenied>;
 /// The room in a lease, or its denial.
 type Found<'a> = Result<Room<'a>, limiter::Denied>;
 
@@ -41,7 +41,7 @@ enum Stand<'a> {
     /// It costs nothing.
     Free,
     /// The number of its units that are out for the request, or its denial.
-    Gauge(Result<u32, gauge::Denied>),
+    Gauge(Result<u32, gauge::GaugeDenied>),
     Rate(Found<'a>),
     /// The lease is not asked where policies refuse.
     Domain(Turn<'a>, Option<Found<'a>>),
@@ -51,7 +51,7 @@ enum Stand<'a> {
 
 impl Together<'_> {
     /// Asks all parts, and takes what they agree on. What is `held` already is used, and given back if nothing is granted.
-    pub(super) fn attempt(&self, held: Option<Held>, now: Time) -> Result<Permit, Refusal> {
+    pub(super) fn attempt(&self, held: Option<Held>, now: Time) -> Result<TogetherPermit, Refusal> {
         let copies = self.parts.iter().map(|part| part.price.copies(u32::MAX)).fold(self.copies, u32::min);
         let asked: Vec<Asked> = self.parts.iter().map(|part| Asked::new(part, self.min, copies)).collect();
         let permits = permits(&asked, held, now);
@@ -68,7 +68,12 @@ impl Together<'_> {
 }
 
 /// Asks all but the gauges, under their locks, and takes what all agree on.
-fn decide(asked: &[Asked<'_>], permits: &[Option<Taken>], copies: u32, now: Time) -> Result<Permit, Refusal> {
+fn decide(
+    asked: &[Asked<'_>],
+    permits: &[Option<Taken>],
+    copies: u32,
+    now: Time,
+) -> Result<TogetherPermit, Refusal> {
     let mut seats = seats(asked);
     let mut turns: Vec<Option<Turn>> = asked.iter().map(|_| None).collect();
     for (index, seat) in &mut seats {
@@ -148,7 +153,7 @@ fn settle(
     mut stands: Vec<Stand<'_>>,
     copies: u32,
     now: Time,
-) -> Result<Permit, Refusal> {
+) -> Result<TogetherPermit, Refusal> {
     let allowed: Option<Vec<u32>> =
         asked.iter().zip(&stands).map(|(asked, stand)| stand.allows(asked)).collect();
     let Some(allowed) = allowed else { return Err(refuse(stands, now)) };
@@ -164,7 +169,7 @@ fn settle(
         stand.grant(asked.part.price.units(granted), is_least, asked.most)
     });
     let answers = answers.collect();
-    Ok(Permit { copies: granted, bound_by, answers, held: Vec::new() })
+    Ok(TogetherPermit { copies: granted, bound_by, answers, held: Vec::new() })
 }
 
 /// Takes nothing.
@@ -223,15 +228,15 @@ impl Stand<'_> {
     }
 
     /// Takes so many units of the `most` that were asked for; `is_least` says that this part allows no more.
-    fn grant(self, units: u32, is_least: bool, most: u32) -> Answer {
+    fn grant(self, units: u32, is_least: bool, most: u32) -> TogetherAnswer {
         match self {
-            Stand::Free => Answer::Taken(0),
-            Stand::Gauge(_) => Answer::Taken(units),
+            Stand::Free => TogetherAnswer::Taken(0),
+            Stand::Gauge(_) => TogetherAnswer::Taken(units),
             Stand::Rate(room) => {
                 if let Ok(room) = room {
                     room.take(units, if is_least { most - units } else { 0 });
                 }
-                Answer::Taken(units)
+                TogetherAnswer::Taken(units)
             }
             Stand::Domain(turn, Some(Ok(room))) => {
                 let (wanted, has) = (turn.wanted(), room.units);
@@ -241,22 +246,26 @@ impl Stand<'_> {
                     false => (Cut::Elsewhere, 0),
                 };
                 room.take(units, lacks);
-                Answer::Domain(turn.grant(units, cut))
+                TogetherAnswer::Domain(turn.grant(units, cut))
             }
-            Stand::Domain(turn, Some(Err(_)) | None) => Answer::Domain(turn.grant(units, Cut::NoLease)),
+            Stand::Domain(turn, Some(Err(_)) | None) => {
+                TogetherAnswer::Domain(turn.grant(units, Cut::NoLease))
+            }
         }
     }
 
     /// Nothing is granted.
-    fn refuse(self) -> Answer {
+    fn refuse(self) -> TogetherAnswer {
         match self {
-            Stand::Gauge(Err(denied)) => Answer::GaugeDenied(denied),
-            Stand::Rate(Err(denied)) => Answer::RateDenied(denied),
-            Stand::Domain(turn, None) => Answer::Domain(turn.refuse()),
+            Stand::Gauge(Err(denied)) => TogetherAnswer::GaugeDenied(denied),
+            Stand::Rate(Err(denied)) => TogetherAnswer::RateDenied(denied),
+            Stand::Domain(turn, None) => TogetherAnswer::Domain(turn.refuse()),
             Stand::Domain(turn, Some(Err(denied))) if !turn.is_degraded(denied) => {
-                Answer::Domain(turn.lease_refuses(denied))
+                TogetherAnswer::Domain(turn.lease_refuses(denied))
             }
-            Stand::Free | Stand::Gauge(Ok(_)) | Stand::Rate(Ok(_)) | Stand::Domain(..) => Answer::Agreed,
+            Stand::Free | Stand::Gauge(Ok(_)) | Stand::Rate(Ok(_)) | Stand::Domain(..) => {
+                TogetherAnswer::Agreed
+            }
         }
     }
 }

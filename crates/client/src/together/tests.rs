@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_proto::{Amount, Time};
 
 use super::*;
-use crate::domain::{Bound, Counts, Degraded, Ground, Options, Policies, Query, Row, Rules};
+use crate::domain::{Bound, Degraded, DomainCounts, DomainOptions, Ground, Policies, Query, Row, Rules};
 use crate::limiter::Allowance;
 
 mod oracle;
@@ -16,14 +16,14 @@ mod shared;
 mod waiting;
 
 /// A policy of `limit` hits in `seconds` seconds.
-fn policy(limit: u32, seconds: u64) -> Policy {
+fn policy(limit: u32, seconds: u64) -> TierPolicy {
     let (window, active) = (Duration::from_secs(seconds), Duration::from_secs(seconds));
     let tier =
         Tier { limit, window, active, cooldown: Duration::ZERO, is_skippable: false, kind: Window::Exact };
-    Policy::new(vec![tier], None, None).unwrap()
+    TierPolicy::new(vec![tier], None, None).unwrap()
 }
 
-fn domains_with(options: Options, policy: Policy) -> Domains {
+fn domains_with(options: DomainOptions, policy: TierPolicy) -> Domains {
     let domains = Domains::new(options);
     let rules = Rules { default: Some(Contract::from(policy)), ..Rules::default() };
     domains.follow(Some(Arc::new(Policies::new(rules).unwrap())));
@@ -31,7 +31,7 @@ fn domains_with(options: Options, policy: Policy) -> Domains {
 }
 
 fn domains(limit: u32, seconds: u64) -> Domains {
-    domains_with(Options::default(), policy(limit, seconds))
+    domains_with(DomainOptions::default(), policy(limit, seconds))
 }
 
 fn allow(units: u64) -> Allowance {
@@ -79,7 +79,7 @@ impl Kitchen {
             .rate(&self.disk, Price::Each(prices[2]))
     }
 
-    fn look(&self, now: Time) -> (u32, [Vec<Row>; 2], [Counts; 2], [u64; 3]) {
+    fn look(&self, now: Time) -> (u32, [Vec<Row>; 2], [DomainCounts; 2], [u64; 3]) {
         let rows = |domains: &Domains| domains.snapshot(&Query::busiest(9), now).rows;
         let granted = [&self.calls.1, &self.queries.1, &self.disk].map(|lease| lease.usage().granted);
         let domains = [&self.calls.0, &self.queries.0];
@@ -88,7 +88,7 @@ impl Kitchen {
 }
 
 /// The number of copies that are granted, and the part that allows no more; or which parts refuse.
-fn outcome(answer: Result<Permit, Denied>) -> Result<(u32, Option<usize>), String> {
+fn outcome(answer: Result<TogetherPermit, TogetherDenied>) -> Result<(u32, Option<usize>), String> {
     answer.map(|permit| (permit.copies(), permit.bound_by())).map_err(|denied| denied.to_string())
 }
 
@@ -96,9 +96,12 @@ fn outcome(answer: Result<Permit, Denied>) -> Result<(u32, Option<usize>), Strin
 fn a_job_gets_its_worker_and_all_that_it_needs_and_the_worker_comes_back() {
     let kitchen = Kitchen::new();
     let permit = kitchen.job("a", 1, 1, [2, 3, 1]).try_acquire(at(1.0)).unwrap();
-    let Answer::Domain(calls) = permit.answers()[1] else { panic!("{permit:?}") };
+    let TogetherAnswer::Domain(calls) = permit.answers()[1] else { panic!("{permit:?}") };
     assert_eq!((calls.granted, calls.hits_in_tier, calls.bound), (2, 2, None));
-    assert_eq!((permit.answers()[0], permit.answers()[3]), (Answer::Taken(1), Answer::Taken(1)));
+    assert_eq!(
+        (permit.answers()[0], permit.answers()[3]),
+        (TogetherAnswer::Taken(1), TogetherAnswer::Taken(1))
+    );
     assert_eq!(permit.deadline(), None, "it is not leased");
     let (workers, _, _, granted) = kitchen.look(at(1.0));
     assert_eq!((workers, granted), (1, [2, 3, 1]));
@@ -130,7 +133,7 @@ fn a_domain_says_what_keeps_it_from_more_only_if_it_is_what_keeps_the_others_fro
         let kitchen = Kitchen::new();
         let permit = kitchen.job("a", 1, copies, prices).try_acquire(at(0.3)).unwrap();
         [1, 2].map(|part| match permit.answers()[part] {
-            Answer::Domain(decision) => (decision.granted, decision.bound),
+            TogetherAnswer::Domain(decision) => (decision.granted, decision.bound),
             other => panic!("{other:?}"),
         })
     };
@@ -148,8 +151,11 @@ fn a_refusal_by_the_last_part_leaves_everything_as_it_was() {
     let first = kitchen.job("a", 1, 2, [1, 1, 2]).try_acquire(at(1.0)).unwrap();
     let before = kitchen.look(at(1.0));
     let refused = kitchen.job("a", 2, 3, [1, 2, 2]).try_acquire(at(1.0)).unwrap_err();
-    let Denied::Refused(refusal) = &refused else { panic!("{refused}") };
-    assert_eq!(refusal.answers[..3], [Answer::Agreed, Answer::Agreed, Answer::Agreed]);
+    let TogetherDenied::Refused(refusal) = &refused else { panic!("{refused}") };
+    assert_eq!(
+        refusal.answers[..3],
+        [TogetherAnswer::Agreed, TogetherAnswer::Agreed, TogetherAnswer::Agreed]
+    );
     assert_eq!(refusal.retry_at, Some(Time::from_nanos(1_333_333_334)), "two are left, two more are needed");
     assert_eq!(kitchen.look(at(1.0)), before);
     assert_eq!(
@@ -194,9 +200,15 @@ fn the_same_resource_twice_is_refused_with_its_places() {
     let twice = |request: Together<'_>| request.try_acquire(at(1.0)).unwrap_err();
     let job = || kitchen.job("a", 1, 1, [1, 1, 1]);
     let workers = kitchen.workers.clone();
-    assert_eq!(twice(job().gauge(&workers, Price::Once(1))), Denied::Twice { first: 0, second: 4 });
-    assert_eq!(twice(job().rate(&kitchen.disk, Price::Once(1))), Denied::Twice { first: 3, second: 4 });
-    assert_eq!(twice(job().rate(&kitchen.calls.1, Price::Once(1))), Denied::Twice { first: 1, second: 4 });
+    assert_eq!(twice(job().gauge(&workers, Price::Once(1))), TogetherDenied::Twice { first: 0, second: 4 });
+    assert_eq!(
+        twice(job().rate(&kitchen.disk, Price::Once(1))),
+        TogetherDenied::Twice { first: 3, second: 4 }
+    );
+    assert_eq!(
+        twice(job().rate(&kitchen.calls.1, Price::Once(1))),
+        TogetherDenied::Twice { first: 1, second: 4 }
+    );
     let domain = job().domain(&kitchen.queries.0, &other, "b", Price::Once(1));
     assert_eq!(twice(domain).to_string(), "parts 2 and 4 are of the same resource; wanted each once");
     assert_eq!(kitchen.look(at(1.0)), Kitchen::new().look(at(1.0)));
@@ -242,7 +254,7 @@ fn a_part_answers_as_it_would_alone() {
     };
     calls.0.set_kill_switch(true);
     let permit = job(3).try_acquire(at(1.0)).unwrap();
-    let Answer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
+    let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     let alone = domains(2, 10);
     alone.set_kill_switch(true);
     assert_eq!(decision, alone.request(&lease(20), "a", 3, 3, at(1.0)));
@@ -250,7 +262,7 @@ fn a_part_answers_as_it_would_alone() {
     calls.0.set_kill_switch(false);
     calls.0.follow(None);
     let permit = job(3).try_acquire(at(1.0)).unwrap();
-    let Answer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
+    let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     assert_eq!((decision.granted, decision.ground), (3, Ground::NoPolicies));
     calls.0.follow(Some(Arc::new(Policies::new(Rules::default()).unwrap())));
     let told = "part 0 refuses: bound by there being no policy for it";
@@ -261,7 +273,7 @@ fn a_part_answers_as_it_would_alone() {
 fn without_a_lease_the_least_is_granted_where_that_was_chosen() {
     let none = Limiter::default();
     let request = |degraded| {
-        let options = Options { degraded, most: 0, ..Options::default() };
+        let options = DomainOptions { degraded, most: 0, ..DomainOptions::default() };
         let (domains, workers) = (domains_with(options, policy(9, 10)), gauge(5));
         let request = Together::between(2, 4)
             .domain(&domains, &none, "a", Price::Each(2))
@@ -270,11 +282,11 @@ fn without_a_lease_the_least_is_granted_where_that_was_chosen() {
     };
     assert_eq!(request(Degraded::GrantLeast), Ok((2, Some(0))));
     assert_eq!(request(Degraded::Refuse), Err("part 0 refuses: bound by the lease".into()));
-    let options = Options { degraded: Degraded::GrantLeast, ..Options::default() };
+    let options = DomainOptions { degraded: Degraded::GrantLeast, ..DomainOptions::default() };
     let domains = domains_with(options, policy(9, 10));
     let request = Together::between(2, 4).domain(&domains, &none, "a", Price::Each(2));
     let permit = request.try_acquire(at(1.0)).unwrap();
-    let Answer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
+    let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     let found = (decision.granted, decision.ground, decision.bound, decision.hits_in_tier);
     assert_eq!(found, (4, Ground::Degraded, Some(Bound::Lease), 4));
 }
@@ -296,8 +308,9 @@ fn who_owes_pays_even_when_nothing_is_granted() {
 /// and nothing is lost or granted twice.
 #[test]
 fn opposite_orders_hold_nobody_up() {
-    let limited = || Policy::new(policy(1_000_000, 3600).tiers().to_vec(), None, Some(1_000_000)).unwrap();
-    let options = Options::default();
+    let limited =
+        || TierPolicy::new(policy(1_000_000, 3600).tiers().to_vec(), None, Some(1_000_000)).unwrap();
+    let options = DomainOptions::default();
     let (one, other) = (
         (domains_with(options, limited()), lease(1_000_000)),
         (domains_with(options, limited()), lease(1_000_000)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use super::attempt::Held;
-use super::{Answer, Denied, Of, Permit, Refusal, Together};
+use super::{Of, Refusal, Together, TogetherAnswer, TogetherDenied, TogetherPermit};
 use crate::domain::{self, Bound, Domains, HEARING};
 use crate::gauge::Gauge;
 use crate::limiter;
@@ -45,28 +45,28 @@ impl Together<'_> {
         clock: &C,
         max_wait: Duration,
         call: impl Fn(usize),
-    ) -> Result<Permit, Denied> {
+    ) -> Result<TogetherPermit, TogetherDenied> {
         self.check()?;
         let limit = clock.now() + max_wait;
         let (mut held, mut failures) = (None, 0);
         loop {
             let refusal = match self.confirmed(held.take(), clock, &call).await {
                 Ok(permit) => return Ok(permit),
-                Err(refusal) if refusal.is_for_good() => return Err(Denied::Refused(refusal)),
+                Err(refusal) if refusal.is_for_good() => return Err(TogetherDenied::Refused(refusal)),
                 Err(refusal) => refusal,
             };
             let now = clock.now();
             if now >= limit || refusal.retry_at.is_some_and(|at| at > limit) {
-                return Err(Denied::TooLate { refusal, max_wait });
+                return Err(TogetherDenied::TooLate { refusal, max_wait });
             }
             match self.next(&refusal, &mut failures, now) {
                 Next::At(at) => clock.sleep_until(at.min(limit)).await,
                 Next::Gauge(gauge, units, part) => match gauge.queue(clock, units, limit.since(now)).await {
                     Ok(permit) => held = Some(Held { part, permit }),
                     Err(Refused::TooManyWaiters { max_waiters }) => {
-                        return Err(Denied::TooManyWaiters { part, max_waiters });
+                        return Err(TogetherDenied::TooManyWaiters { part, max_waiters });
                     }
-                    Err(_) => return Err(Denied::TooLate { refusal, max_wait }),
+                    Err(_) => return Err(TogetherDenied::TooLate { refusal, max_wait }),
                 },
             }
         }
@@ -78,7 +78,7 @@ impl Together<'_> {
         held: Option<Held>,
         clock: &C,
         call: &impl Fn(usize),
-    ) -> Result<Permit, Refusal> {
+    ) -> Result<TogetherPermit, Refusal> {
         let now = clock.now();
         let answer = self.attempt(held, now);
         let questions = answer.as_ref().err().map(|refusal| self.ask(refusal)).unwrap_or_default();
@@ -104,7 +104,9 @@ impl Together<'_> {
     fn ask(&self, refusal: &Refusal) -> Vec<(&Domains, u64)> {
         let parts = self.parts.iter().zip(&refusal.answers);
         let doubtful = parts.filter_map(|(part, answer)| match (part.of, answer) {
-            (Of::Domain { domains, .. }, Answer::Domain(decision)) if domains.is_doubtful(decision) => {
+            (Of::Domain { domains, .. }, TogetherAnswer::Domain(decision))
+                if domains.is_doubtful(decision) =>
+            {
                 domains.ask().map(|question| (domains, question))
             }
             _ => None,
@@ -126,7 +128,7 @@ impl Together<'_> {
             return Next::At(at.max(now + domain::LEAST));
         }
         for (index, (part, answer)) in self.parts.iter().zip(&refusal.answers).enumerate() {
-            if let (Of::Gauge(gauge), Answer::GaugeDenied(_)) = (part.of, answer) {
+            if let (Of::Gauge(gauge), TogetherAnswer::GaugeDenied(_)) = (part.of, answer) {
                 return Next::Gauge(gauge, part.price.units(self.min), index);
             }
         }
@@ -150,8 +152,8 @@ impl Refusal {
     /// Whether waiting cannot help as long as leases are what they are.
     fn is_for_good(&self) -> bool {
         self.answers.iter().any(|answer| match answer {
-            Answer::Domain(decision) => matches!(decision.bound, Some(Bound::Burst { .. })),
-            Answer::RateDenied(denied) => matches!(denied, limiter::Denied::AboveBurst { .. }),
+            TogetherAnswer::Domain(decision) => matches!(decision.bound, Some(Bound::Burst { .. })),
+            TogetherAnswer::RateDenied(denied) => matches!(denied, limiter::Denied::AboveBurst { .. }),
             _ => false,
         })
     }

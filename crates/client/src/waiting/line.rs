@@ -17,7 +17,7 @@ pub trait Clock {
 }
 
 /// The object of a wait, with a queue of its own.
-pub(crate) trait Door {
+pub(crate) trait QueueGate {
     /// The pass that one who is let in takes along.
     type Pass;
     /// Lets `ticket` in if it is at the head and there is room; else remembers whom to wake.
@@ -36,14 +36,14 @@ pub(crate) enum Step<P> {
 }
 
 /// A place that is left when this is dropped.
-struct Place<'a, D: Door> {
+struct Place<'a, D: QueueGate> {
     door: &'a D,
     ticket: Ticket,
     waits: bool,
 }
 
 /// Waits in front of `door` until let in, or until `waiting.max_wait` has passed since `since`.
-pub(crate) async fn wait<D: Door, C: Clock>(
+pub(crate) async fn wait<D: QueueGate, C: Clock>(
     door: &D,
     clock: &C,
     ticket: Ticket,
@@ -82,7 +82,7 @@ pub(crate) async fn wait<D: Door, C: Clock>(
 
 // === impl Place ===
 
-impl<D: Door> Drop for Place<'_, D> {
+impl<D: QueueGate> Drop for Place<'_, D> {
     fn drop(&mut self) {
         if self.waits {
             self.door.leave(self.ticket);

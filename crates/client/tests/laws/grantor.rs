@@ -16,7 +16,7 @@ pub(crate) struct Mood {
     pub(crate) full: bool,
 }
 
-/// The books of one reign.
+/// The books of one epoch.
 #[derive(Default)]
 pub(crate) struct Books {
     pub(crate) epoch: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Charge {
 /// A stream, and what is on its way.
 pub(crate) struct Wire {
     pub(crate) id: u64,
-    pub(crate) reign: usize,
+    pub(crate) epoch: usize,
     pub(crate) up: VecDeque<(Time, Up)>,
     pub(crate) down: VecDeque<(Time, Down)>,
     /// The last grant of each resource: its number and length.
@@ -59,7 +59,7 @@ impl Books {
             let Some(has) = &report.has else { continue };
             let (order, held) = (has.order.unwrap(), report.held.expect("a report of a lease promises"));
             let charges = self.charges.entry(report.resource.clone()).or_default();
-            // What is shown of an earlier reign is counted as grant 0, once.
+            // What is shown of an earlier epoch is counted as grant 0, once.
             let seq = if order.epoch == self.epoch { order.seq } else { 0 };
             if seq == 0 && charges.iter().all(|charge| charge.seq > 0) {
                 charges.push(Charge { seq, amount: held, end: now + Duration::from_secs(60) });

@@ -21,7 +21,7 @@ pub(crate) struct Town {
     /// The time that the holder's clock did not show.
     lost: Duration,
     pub(crate) session: Session,
-    reigns: [Books; 2],
+    epochs: [Books; 2],
     wires: Vec<Wire>,
     mood: Mood,
     pub(crate) distance: (Duration, Duration),
@@ -51,12 +51,12 @@ impl Town {
             ..SessionConfig::new(holder, 1, servers)
         };
         change(&mut config);
-        let reign = |epoch| Books { epoch, ..Books::default() };
+        let epoch = |epoch| Books { epoch, ..Books::default() };
         let mut town = Town {
             now: Time::ZERO + Duration::from_secs(1_000),
             lost: Duration::ZERO,
             session: Session::new(config),
-            reigns: [reign(1), reign(2)],
+            epochs: [epoch(1), epoch(2)],
             wires: Vec::new(),
             mood: Mood { amount: 50, millis: 3_000, ack: false, full: false },
             distance: (Duration::from_millis(20), Duration::from_millis(20)),
@@ -93,7 +93,7 @@ impl Town {
                 Action::Connect { id, to, hello } => {
                     self.wires.push(Wire {
                         id,
-                        reign: to.parse().unwrap(),
+                        epoch: to.parse().unwrap(),
                         up: VecDeque::new(),
                         down: VecDeque::new(),
                         last: BTreeMap::new(),
@@ -153,7 +153,7 @@ impl Town {
                 assert_eq!(used, Amount::ZERO, "{resource} was never granted");
                 continue;
             };
-            let books = &self.reigns[order.epoch as usize - 1];
+            let books = &self.epochs[order.epoch as usize - 1];
             let counted = books.counted(self.there(), resource);
             assert!(used <= counted, "{resource}: {used} is used, {counted} counted at {}", self.now);
             for (about, held) in self.promises.get(resource).into_iter().flatten() {
@@ -230,7 +230,7 @@ impl Town {
     fn hear(&mut self, place: usize, up: Up) {
         let (now, there, mood) = (self.now, self.there(), self.mood);
         let wire = &mut self.wires[place];
-        let books = &mut self.reigns[wire.reign];
+        let books = &mut self.epochs[wire.epoch];
         if wire.id < books.stream {
             return;
         }
@@ -313,7 +313,7 @@ impl Town {
                 let (there, far) = (self.there(), now + self.distance.1);
                 if let Some(wire) = self.wires.last_mut()
                     && wire.last.contains_key(&name(index))
-                    && let Some(grant) = self.reigns[wire.reign].grant(there, &name(index), mood)
+                    && let Some(grant) = self.epochs[wire.epoch].grant(there, &name(index), mood)
                 {
                     let down = wire.grant(vec![grant]);
                     wire.answer(far, down);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Bound, Policies, Rules};
 use lessor_client::gauge;
 use lessor_client::holding::Rung;
 use lessor_client::session::Transport;
-use lessor_client::together::{Answer, Denied, Price};
-use lessor_client::{Client, Together};
+use lessor_client::together::{Price, TogetherAnswer, TogetherDenied};
+use lessor_client::{Client, TogetherHandle};
 
 use crate::town::{Town, answer, grant, soon, until};
 
@@ -23,7 +23,7 @@ fn policies() -> Policies {
         is_skippable: false,
         kind: Window::Exact,
     };
-    let default = Some(Contract::from(Policy::new(vec![tier], None, None).unwrap()));
+    let default = Some(Contract::from(TierPolicy::new(vec![tier], None, None).unwrap()));
     Policies::new(Rules { default, ..Rules::default() }).unwrap()
 }
 
@@ -48,7 +48,7 @@ async fn a_worker_and_the_calls_and_queries_of_a_tenant_come_together_or_not_at_
     until(&mut calls, |lease| lease.rung == Rung::Leased).await;
 
     let jobs = |tenant| {
-        Together::between(3, 10)
+        TogetherHandle::between(3, 10)
             .gauge(&workers, Price::Once(1))
             .domain(&calls, tenant, Price::Each(1))
             .rate(&queries, Price::Each(2))
@@ -56,15 +56,23 @@ async fn a_worker_and_the_calls_and_queries_of_a_tenant_come_together_or_not_at_
     };
     let permit = soon(sendable(jobs("a").acquire())).await.unwrap();
     assert_eq!((permit.copies(), permit.bound_by()), (3, Some(1)));
-    assert_eq!((permit.answers()[0], permit.answers()[2]), (Answer::Taken(1), Answer::Taken(6)));
-    let Answer::Domain(decision) = permit.answers()[1] else { panic!("{permit:?}") };
+    assert_eq!(
+        (permit.answers()[0], permit.answers()[2]),
+        (TogetherAnswer::Taken(1), TogetherAnswer::Taken(6))
+    );
+    let TogetherAnswer::Domain(decision) = permit.answers()[1] else { panic!("{permit:?}") };
     assert_eq!((decision.granted, decision.bound), (3, Some(Bound::Tiers)));
 
     let refused = soon(jobs("a").acquire()).await.unwrap_err();
-    assert!(matches!(refused, Denied::TooLate { .. }), "at once, as an hour is too long: {refused}");
+    assert!(matches!(refused, TogetherDenied::TooLate { .. }), "at once, as an hour is too long: {refused}");
     let other = soon(jobs("b").acquire()).await.unwrap();
-    let Err(Denied::Refused(refusal)) = jobs("c").try_acquire() else { panic!("there is a third worker") };
-    assert_eq!(refusal.answers[0], Answer::GaugeDenied(gauge::Denied::Full { in_use: 2, limit: 2 }));
+    let Err(TogetherDenied::Refused(refusal)) = jobs("c").try_acquire() else {
+        panic!("there is a third worker")
+    };
+    assert_eq!(
+        refusal.answers[0],
+        TogetherAnswer::GaugeDenied(gauge::GaugeDenied::Full { in_use: 2, limit: 2 })
+    );
     assert_eq!(calls.domain("c").peek(9, 1).granted, 3);
 
     let metrics = client.metrics();

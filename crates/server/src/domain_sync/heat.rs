@@ -72,7 +72,7 @@ mod tests {
     use lessor_proto::ClientId;
     use lessor_proto::message::HolderKind;
 
-    use super::super::shared::Origin;
+    use super::super::shared::DeltaOrigin;
     use super::*;
 
     fn told(member: &mut Subscriber) -> Vec<String> {
@@ -81,7 +81,10 @@ mod tests {
     }
 
     fn member() -> Subscriber {
-        Subscriber::new(Time::ZERO, Origin::Below(HolderKind::Client, ClientId::new("web", 256).unwrap(), 1))
+        Subscriber::new(
+            Time::ZERO,
+            DeltaOrigin::Below(HolderKind::Client, ClientId::new("web", 256).unwrap(), 1),
+        )
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use lessor_proto::Time;
 use lessor_proto::message::DomainEntry;
 
-use super::shared::Origin;
+use super::shared::DeltaOrigin;
 
 /// The span in which hits of one tier are told as made with the first of them.
 const GRAIN: u64 = 20_000_000;
@@ -33,7 +33,7 @@ pub(super) struct Rounds {
 #[derive(Clone, Debug, Default)]
 struct Round {
     sums: BTreeMap<Place, Sum>,
-    said: BTreeMap<Origin, BTreeMap<Place, u32>>,
+    said: BTreeMap<DeltaOrigin, BTreeMap<Place, u32>>,
     /// When each tier was entered, at the earliest, by two of those that said so.
     entered: BTreeMap<(u32, u32), Entered>,
 }
@@ -52,8 +52,8 @@ struct Sum {
 /// The earliest two, of different origins.
 #[derive(Clone, Debug)]
 struct Entered {
-    first: (Time, Origin),
-    second: Option<(Time, Origin)>,
+    first: (Time, DeltaOrigin),
+    second: Option<(Time, DeltaOrigin)>,
 }
 
 // === impl Rounds ===
@@ -65,7 +65,7 @@ impl Rounds {
     }
 
     /// Adds the hits that `origin` said.
-    pub(super) fn add(&mut self, origin: &Origin, entries: &[DomainEntry]) {
+    pub(super) fn add(&mut self, origin: &DeltaOrigin, entries: &[DomainEntry]) {
         if self.is_broken {
             return;
         }
@@ -105,13 +105,13 @@ impl Rounds {
     }
 
     /// Whether anybody but `origin` said something in a closed round from number `from` on.
-    pub(super) fn has_news(&self, from: u64, origin: &Origin) -> bool {
+    pub(super) fn has_news(&self, from: u64, origin: &DeltaOrigin) -> bool {
         from < self.first || self.since(from).any(|round| !round.is_only_of(origin))
     }
 
     /// The hits that others than `origin` said in the closed rounds from number `from` on; nothing where that is
     /// not known any more, or too much.
-    pub(super) fn news(&self, from: u64, origin: &Origin) -> Option<Vec<DomainEntry>> {
+    pub(super) fn news(&self, from: u64, origin: &DeltaOrigin) -> Option<Vec<DomainEntry>> {
         if from < self.first || self.is_broken {
             return None;
         }
@@ -134,7 +134,7 @@ impl Rounds {
 // === impl Round ===
 
 impl Round {
-    fn add(&mut self, origin: &Origin, entry: &DomainEntry) {
+    fn add(&mut self, origin: &DeltaOrigin, entry: &DomainEntry) {
         if entry.is_entered {
             let found = (entry.at, origin.clone());
             match self.entered.get_mut(&(entry.policy, entry.tier)) {
@@ -161,12 +161,12 @@ impl Round {
         self.said.is_empty()
     }
 
-    fn is_only_of(&self, origin: &Origin) -> bool {
+    fn is_only_of(&self, origin: &DeltaOrigin) -> bool {
         self.said.len() == 1 && self.said.contains_key(origin)
     }
 
     /// Adds what others than `origin` said to `entries`.
-    fn tell(&self, origin: &Origin, entries: &mut Vec<DomainEntry>) {
+    fn tell(&self, origin: &DeltaOrigin, entries: &mut Vec<DomainEntry>) {
         for (&(policy, tier), entered) in &self.entered {
             if let Some(at) = entered.by_others_than(origin) {
                 entries.push(DomainEntry { policy, tier, at, hits: 0, is_entered: true });
@@ -186,7 +186,7 @@ impl Round {
 // === impl Entered ===
 
 impl Entered {
-    fn add(&mut self, found: (Time, Origin)) {
+    fn add(&mut self, found: (Time, DeltaOrigin)) {
         if found.1 == self.first.1 {
             self.first.0 = self.first.0.min(found.0);
         } else if self.second.as_ref().is_none_or(|second| second.1 == found.1 || found.0 < second.0) {
@@ -201,7 +201,7 @@ impl Entered {
         }
     }
 
-    fn by_others_than(&self, origin: &Origin) -> Option<Time> {
+    fn by_others_than(&self, origin: &DeltaOrigin) -> Option<Time> {
         match self.first.1 == *origin {
             true => self.second.as_ref().map(|second| second.0),
             false => Some(self.first.0),
@@ -216,8 +216,8 @@ mod tests {
 
     use super::*;
 
-    fn origin(name: &str) -> Origin {
-        Origin::Below(HolderKind::Client, ClientId::new(name, 256).unwrap(), 1)
+    fn origin(name: &str) -> DeltaOrigin {
+        DeltaOrigin::Below(HolderKind::Client, ClientId::new(name, 256).unwrap(), 1)
     }
 
     fn hit(millis: u64, hits: u32) -> DomainEntry {

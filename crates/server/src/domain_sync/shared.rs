@@ -14,7 +14,7 @@ use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::heat::Heat;
 use super::state::DomainState;
-use super::subscriber::{Pending, Subscriber};
+use super::subscriber::{PendingUpdate, Subscriber};
 use super::uplink::Uplink;
 use crate::node::Peer;
 
@@ -43,7 +43,7 @@ const _: () = assert!(TICK.as_nanos() * 4 <= HEARING.as_nanos());
 
 /// The one who did something.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Origin {
+pub(super) enum DeltaOrigin {
     /// Others, as the node above tells.
     Above,
     /// One life of a holder: of a node in a line of succession, all of that line.
@@ -63,7 +63,7 @@ pub(crate) struct SharedDomains {
     pub(super) hot: BTreeSet<Arc<str>>,
     heat: Heat,
     pub(super) members: BTreeMap<Peer, Subscriber>,
-    by_origin: BTreeMap<Origin, Peer>,
+    by_origin: BTreeMap<DeltaOrigin, Peer>,
     /// The peers that are to be told something, by the time for it.
     due: BTreeSet<(Time, Peer)>,
     /// Of which domains those that use them are to be told when.
@@ -72,7 +72,7 @@ pub(crate) struct SharedDomains {
     next_look: Time,
     next_sweep: Time,
     /// Where the next sweep goes on.
-    swept: Option<(Arc<str>, Option<Origin>)>,
+    swept: Option<(Arc<str>, Option<DeltaOrigin>)>,
     /// Reports that were passed over because there were too many domains.
     pub(super) passed_over: u64,
 }
@@ -121,7 +121,7 @@ impl SharedDomains {
     /// A client that listens on `peer` says what its domains did.
     pub(crate) fn hear(&mut self, now: Time, peer: Peer, hello: &Hello, report: DomainReport) {
         let line = hello.line.filter(|_| hello.kind == HolderKind::Node);
-        let origin = Origin::Below(hello.kind, hello.holder.clone(), line.unwrap_or(hello.incarnation));
+        let origin = DeltaOrigin::Below(hello.kind, hello.holder.clone(), line.unwrap_or(hello.incarnation));
         let census = match (hello.kind, report.below) {
             (HolderKind::Client, _) => Census { clients: 1, nodes: 0 },
             (HolderKind::Node, below) => {
@@ -268,7 +268,7 @@ impl SharedDomains {
         Some(news)
     }
 
-    fn join(&mut self, now: Time, peer: Peer, origin: &Origin) {
+    fn join(&mut self, now: Time, peer: Peer, origin: &DeltaOrigin) {
         if self.members.contains_key(&peer) {
             return;
         }
@@ -277,7 +277,7 @@ impl SharedDomains {
     }
 
     /// Takes up the hits that one client says of one domain.
-    pub(super) fn take(&mut self, now: Time, peer: Option<Peer>, origin: &Origin, hits: DomainHits) {
+    pub(super) fn take(&mut self, now: Time, peer: Option<Peer>, origin: &DeltaOrigin, hits: DomainHits) {
         let name = hits.domain;
         if !self.domains.contains_key(&name) {
             let is_full = self.domains.len() >= MOST_TOLD;
@@ -294,7 +294,7 @@ impl SharedDomains {
             state.succeed(origin, |other| self.by_origin.contains_key(other));
         }
         let taken = state.take(now, origin, (hits.all, is_hot), &hits.entries);
-        if *origin != Origin::Above {
+        if *origin != DeltaOrigin::Above {
             self.uplink.note(&name, &state.contract, &hits.entries, state.untold);
         }
         if is_hot {
@@ -336,8 +336,9 @@ impl SharedDomains {
             return;
         }
         state.rounds.close();
-        if self.uplink.hot.contains(name) && (state.has_news(&Origin::Above) || !state.is_known_above()) {
-            self.uplink.owe(name, Pending::Rest);
+        if self.uplink.hot.contains(name) && (state.has_news(&DeltaOrigin::Above) || !state.is_known_above())
+        {
+            self.uplink.owe(name, PendingUpdate::Rest);
         }
         let told = state.origins().filter(|origin| state.has_news(origin));
         let peers: Vec<Peer> = told.filter_map(|origin| self.by_origin.get(origin).copied()).collect();
@@ -371,7 +372,7 @@ impl SharedDomains {
             if let Some(state) = self.domains.get_mut(name).filter(|state| state.due.is_some()) {
                 state.rounds.close();
                 if state.has_news(&member.origin) {
-                    member.pending.entry(Arc::clone(name)).or_insert(Pending::Rest);
+                    member.pending.entry(Arc::clone(name)).or_insert(PendingUpdate::Rest);
                 }
             }
         }
@@ -428,9 +429,9 @@ impl SharedDomains {
             // Who serves a hot one is to go on hearing of it.
             let is_hot = self.hot.contains(name);
             let above = &self.uplink.hot;
-            let is_kept = |origin: &Origin| match origin {
-                Origin::Above => above.contains(name),
-                Origin::Below(..) => is_hot && self.by_origin.contains_key(origin),
+            let is_kept = |origin: &DeltaOrigin| match origin {
+                DeltaOrigin::Above => above.contains(name),
+                DeltaOrigin::Below(..) => is_hot && self.by_origin.contains_key(origin),
             };
             let (looked_at, last) = state.rest(now, begun, left, is_kept);
             if state.is_idle() {

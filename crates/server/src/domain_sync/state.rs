@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use lessor_algorithms::tiers::{Contract, Domain, Entry, Status, TierState, coarsened};
+use lessor_algorithms::tiers::{Contract, Domain, MergeEntry, Status, TierState, coarsened};
 use lessor_client::domain::{entry_at, is_share, told_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 
 use super::rounds::Rounds;
-use super::shared::Origin;
-use super::subscriber::Pending;
+use super::shared::DeltaOrigin;
+use super::subscriber::PendingUpdate;
 
 /// The most entries about one domain.
 const MOST_ENTRIES: usize = 512;
@@ -21,13 +21,13 @@ const MOST_ENTRIES: usize = 512;
 pub(super) struct DomainState {
     pub(super) contract: Arc<Contract>,
     /// Those that use it, or did as long as that counts.
-    parts: BTreeMap<Origin, Part>,
+    parts: BTreeMap<DeltaOrigin, Part>,
     /// The hits of all of them.
     total: Domain,
     /// A part was replaced, and the total has to be added up again.
     is_stale: bool,
     /// All of the total in few entries, as long as nothing changes.
-    whole: Option<Vec<Entry>>,
+    whole: Option<Vec<MergeEntry>>,
     /// The hits that were said since it is hot.
     pub(super) rounds: Rounds,
     /// When those that use it are to be told.
@@ -101,7 +101,7 @@ impl DomainState {
     pub(super) fn take(
         &mut self,
         now: Time,
-        origin: &Origin,
+        origin: &DeltaOrigin,
         (all, is_hot): (bool, bool),
         entries: &[DomainEntry],
     ) -> Taken {
@@ -113,7 +113,7 @@ impl DomainState {
         if all {
             part.history = Domain::new();
         }
-        if *origin != Origin::Above {
+        if *origin != DeltaOrigin::Above {
             let hits = known.iter().filter(|entry| entry.policy == 0).map(|entry| entry.hits);
             self.untold = hits.fold(self.untold, u32::saturating_add);
         }
@@ -134,7 +134,7 @@ impl DomainState {
         Taken { is_replaced, is_entered: known.iter().any(|entry| entry.is_entered), is_new }
     }
 
-    pub(super) fn origins(&self) -> impl Iterator<Item = &Origin> {
+    pub(super) fn origins(&self) -> impl Iterator<Item = &DeltaOrigin> {
         self.parts.keys()
     }
 
@@ -145,26 +145,27 @@ impl DomainState {
 
     /// The number of those who have reported it here.
     pub(super) fn users_below(&self) -> usize {
-        self.parts.len() - usize::from(self.parts.contains_key(&Origin::Above))
+        self.parts.len() - usize::from(self.parts.contains_key(&DeltaOrigin::Above))
     }
 
     /// Whether it is known what the node above was not told yet.
     pub(super) fn is_known_above(&self) -> bool {
-        self.parts.contains_key(&Origin::Above)
+        self.parts.contains_key(&DeltaOrigin::Above)
     }
 
     /// From here on it is known what the node above was not told yet.
     pub(super) fn open_above(&mut self) {
-        self.parts.entry(Origin::Above).or_default();
+        self.parts.entry(DeltaOrigin::Above).or_default();
     }
 
     /// Another life of a node says all that there is below it: what lives of that name said that are not there any more does
     /// not count beside it.
-    pub(super) fn succeed(&mut self, origin: &Origin, is_there: impl Fn(&Origin) -> bool) {
-        let Origin::Below(HolderKind::Node, name, _) = origin else { return };
-        let life = |life| Origin::Below(HolderKind::Node, name.clone(), life);
+    pub(super) fn succeed(&mut self, origin: &DeltaOrigin, is_there: impl Fn(&DeltaOrigin) -> bool) {
+        let DeltaOrigin::Below(HolderKind::Node, name, _) = origin else { return };
+        let life = |life| DeltaOrigin::Below(HolderKind::Node, name.clone(), life);
         let lives = self.parts.range(life(0)..=life(u64::MAX)).map(|(other, _)| other);
-        let gone: Vec<Origin> = lives.filter(|&other| other != origin && !is_there(other)).cloned().collect();
+        let gone: Vec<DeltaOrigin> =
+            lives.filter(|&other| other != origin && !is_there(other)).cloned().collect();
         for other in &gone {
             self.parts.remove(other);
             self.is_stale = true;
@@ -174,7 +175,7 @@ impl DomainState {
         }
     }
 
-    fn mislead(&mut self, is_misled: impl Fn(&Origin) -> bool) {
+    fn mislead(&mut self, is_misled: impl Fn(&DeltaOrigin) -> bool) {
         let misled = self.parts.iter_mut().filter(|(origin, _)| is_misled(origin));
         misled.for_each(|(_, part)| part.is_misled = true);
     }
@@ -206,10 +207,10 @@ impl DomainState {
     pub(super) fn rest(
         &mut self,
         now: Time,
-        from: Option<&Origin>,
+        from: Option<&DeltaOrigin>,
         most: usize,
-        is_kept: impl Fn(&Origin) -> bool,
-    ) -> (usize, Option<Origin>) {
+        is_kept: impl Fn(&DeltaOrigin) -> bool,
+    ) -> (usize, Option<DeltaOrigin>) {
         let (contract, nanos) = (&self.contract, now.as_nanos());
         let from = from.map_or(Bound::Unbounded, Bound::Excluded);
         let (mut looked_at, mut last, mut gone) = (0, None, Vec::new());
@@ -234,7 +235,7 @@ impl DomainState {
     }
 
     /// Whether others than `origin` said something of which it was not told.
-    pub(super) fn has_news(&self, origin: &Origin) -> bool {
+    pub(super) fn has_news(&self, origin: &DeltaOrigin) -> bool {
         let has_news = |part: &Part| part.is_misled || self.rounds.has_news(part.cursor, origin);
         self.parts.get(origin).is_some_and(has_news)
     }
@@ -244,11 +245,11 @@ impl DomainState {
         &mut self,
         now: Time,
         name: Arc<str>,
-        origin: &Origin,
-        pending: Pending,
+        origin: &DeltaOrigin,
+        pending: PendingUpdate,
     ) -> Option<DomainHits> {
         let &Part { cursor, is_misled, .. } = self.parts.get(origin)?;
-        let is_all = pending == Pending::All || is_misled;
+        let is_all = pending == PendingUpdate::All || is_misled;
         let rest = if is_all { None } else { self.rounds.news(cursor, origin) };
         if rest.as_ref().is_some_and(Vec::is_empty) {
             return None;
@@ -264,7 +265,7 @@ impl DomainState {
 
     /// Everything that counts of what others than `origin` did, as far as it was said: the total less what `origin` did. Of
     /// hits that were told as one none is left that it made itself.
-    fn all_but(&mut self, now: Time, origin: &Origin) -> Vec<DomainEntry> {
+    fn all_but(&mut self, now: Time, origin: &DeltaOrigin) -> Vec<DomainEntry> {
         self.rounds.close();
         self.refresh(now);
         let nanos = now.as_nanos();
@@ -312,14 +313,14 @@ impl DomainState {
     }
 }
 
-fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn sorted(mut entries: Vec<MergeEntry>) -> Vec<MergeEntry> {
     entries.sort_by_key(|entry| (entry.policy, entry.tier, entry.at, !entry.is_entered));
     entries
 }
 
 /// `entries` without as many hits as `own` has: each is taken from those of its tier that were made with it or before, the
 /// latest first, and what is left of it from the others.
-fn less(mut entries: Vec<Entry>, own: &[Entry]) -> Vec<Entry> {
+fn less(mut entries: Vec<MergeEntry>, own: &[MergeEntry]) -> Vec<MergeEntry> {
     for hit in own.iter().rev().filter(|hit| hit.hits > 0) {
         let tier = (hit.policy, hit.tier);
         let begin = entries.partition_point(|entry| (entry.policy, entry.tier) < tier);
@@ -343,14 +344,14 @@ fn less(mut entries: Vec<Entry>, own: &[Entry]) -> Vec<Entry> {
 mod tests {
     use super::*;
 
-    fn hits(at: u64, hits: u32) -> Entry {
-        Entry { policy: 0, tier: 1, at, hits, is_entered: false }
+    fn hits(at: u64, hits: u32) -> MergeEntry {
+        MergeEntry { policy: 0, tier: 1, at, hits, is_entered: false }
     }
 
     #[test]
     fn own_hits_are_taken_out_exactly_where_they_are_and_in_number_anyhow() {
-        let entered = Entry { is_entered: true, ..hits(0, 0) };
-        let other = Entry { tier: 2, ..hits(4, 9) };
+        let entered = MergeEntry { is_entered: true, ..hits(0, 0) };
+        let other = MergeEntry { tier: 2, ..hits(4, 9) };
         let all = vec![entered, hits(1, 2), hits(5, 3), hits(9, 1), other];
         assert_eq!(less(all.clone(), &[hits(5, 2)]), [entered, hits(1, 2), hits(5, 1), hits(9, 1), other]);
         assert_eq!(less(all.clone(), &[hits(7, 4)]), [entered, hits(1, 1), hits(9, 1), other]);

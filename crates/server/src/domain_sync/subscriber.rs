@@ -6,12 +6,12 @@ use std::sync::Arc;
 use lessor_proto::Time;
 use lessor_proto::message::{Census, HolderKind};
 
-use super::shared::Origin;
+use super::shared::DeltaOrigin;
 
 /// A client that tells and is told, by the stream on which it listens.
 #[derive(Clone, Debug)]
 pub(super) struct Subscriber {
-    pub(super) origin: Origin,
+    pub(super) origin: DeltaOrigin,
     /// Its last report, and when it came.
     pub(super) heard: u64,
     pub(super) heard_at: Time,
@@ -23,7 +23,7 @@ pub(super) struct Subscriber {
     /// are hot.
     pub(super) heat_seen: Option<u64>,
     /// Of which domains it is to be told what others did.
-    pub(super) pending: BTreeMap<Arc<str>, Pending>,
+    pub(super) pending: BTreeMap<Arc<str>, PendingUpdate>,
     /// The hot domains that it serves.
     pub(super) serves: BTreeSet<Arc<str>>,
     /// Those for whom it stands.
@@ -38,7 +38,7 @@ pub(super) struct Subscriber {
 
 /// The news of one domain that is still to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pending {
+pub(super) enum PendingUpdate {
     /// Everything that others did and that still counts.
     All,
     /// The hits that it was not told yet.
@@ -48,7 +48,7 @@ pub(super) enum Pending {
 // === impl Subscriber ===
 
 impl Subscriber {
-    pub(super) fn new(now: Time, origin: Origin) -> Subscriber {
+    pub(super) fn new(now: Time, origin: DeltaOrigin) -> Subscriber {
         Subscriber {
             origin,
             heard: 0,
@@ -66,7 +66,7 @@ impl Subscriber {
     }
 
     pub(super) fn is_node(&self) -> bool {
-        matches!(self.origin, Origin::Below(HolderKind::Node, ..))
+        matches!(self.origin, DeltaOrigin::Below(HolderKind::Node, ..))
     }
 
     pub(super) fn has_news(&self) -> bool {
@@ -75,12 +75,12 @@ impl Subscriber {
 
     /// It is to be told what others did with a domain since it was last told.
     pub(super) fn owe(&mut self, name: &Arc<str>) {
-        self.pending.entry(Arc::clone(name)).or_insert(Pending::Rest);
+        self.pending.entry(Arc::clone(name)).or_insert(PendingUpdate::Rest);
     }
 
     /// It is to be told everything that others did with a domain that it serves.
     pub(super) fn owe_all(&mut self, name: &Arc<str>) {
-        self.pending.insert(Arc::clone(name), Pending::All);
+        self.pending.insert(Arc::clone(name), PendingUpdate::All);
         self.serves.insert(Arc::clone(name));
     }
 }

@@ -17,8 +17,8 @@ use lessor_proto::message::{
     Census, DomainEntry, DomainHits, DomainNews, DomainReport, MOST_DOMAINS, MOST_ENTRIES,
 };
 
-use super::shared::{Origin, SharedDomains};
-use super::subscriber::Pending;
+use super::shared::{DeltaOrigin, SharedDomains};
+use super::subscriber::PendingUpdate;
 
 /// The least time between two reports of what is not urgent.
 const PACE: Duration = Duration::from_millis(50);
@@ -44,7 +44,7 @@ pub(super) struct Uplink {
     /// The census of those below that it was told.
     told_census: Census,
     pub(super) hot: BTreeSet<Arc<str>>,
-    pending: BTreeMap<Arc<str>, Pending>,
+    pending: BTreeMap<Arc<str>, PendingUpdate>,
     /// By which policies hits are counted above.
     version: u32,
 }
@@ -66,9 +66,9 @@ impl Uplink {
         self.stream.is_some() && self.has_begun
     }
 
-    pub(super) fn owe(&mut self, name: &Arc<str>, pending: Pending) {
+    pub(super) fn owe(&mut self, name: &Arc<str>, pending: PendingUpdate) {
         let owed = self.pending.entry(Arc::clone(name)).or_insert(pending);
-        if pending == Pending::All {
+        if pending == PendingUpdate::All {
             *owed = pending;
         }
     }
@@ -91,7 +91,7 @@ impl Uplink {
         // What is hot above goes up round by round.
         let is_much = || is_share(untold, least_limit(contract), self.census.nodes.saturating_mul(2));
         if is_marked || !is_hot && is_much() {
-            self.owe(name, Pending::Rest);
+            self.owe(name, PendingUpdate::Rest);
         }
     }
 }
@@ -166,7 +166,7 @@ impl SharedDomains {
         self.uplink.version = news.version;
         for name in &news.hot {
             self.uplink.hot.insert(Arc::clone(name));
-            self.uplink.owe(name, Pending::All);
+            self.uplink.owe(name, PendingUpdate::All);
             if !self.hot.contains(name) {
                 self.make_hot(now, name);
             }
@@ -184,19 +184,19 @@ impl SharedDomains {
         let nodes = self.uplink.census.nodes.saturating_mul(2);
         for (name, state) in &mut self.domains {
             if self.uplink.hot.contains(name) || state.has_share(now, nodes) {
-                self.uplink.owe(name, Pending::All);
+                self.uplink.owe(name, PendingUpdate::All);
             }
         }
     }
 
     /// The hits of one domain that are said above.
-    fn said_of(&mut self, now: Time, name: Arc<str>, pending: Pending) -> Option<DomainHits> {
+    fn said_of(&mut self, now: Time, name: Arc<str>, pending: PendingUpdate) -> Option<DomainHits> {
         let state = self.domains.get_mut(&name).filter(|state| state.users_below() > 0)?;
         // Rounds are kept of what is hot.
-        let pending = if self.hot.contains(&name) { pending } else { Pending::All };
+        let pending = if self.hot.contains(&name) { pending } else { PendingUpdate::All };
         state.open_above();
         state.rounds.close();
-        let mut hits = state.hits_for(now, name, &Origin::Above, pending)?;
+        let mut hits = state.hits_for(now, name, &DeltaOrigin::Above, pending)?;
         hits.others = 0;
         state.untold = 0;
         let clocks = &self.uplink.clocks;
@@ -217,7 +217,7 @@ impl SharedDomains {
         let entries: Vec<DomainEntry> = hits.entries.iter().filter_map(here).collect();
         let (name, all, others) = (Arc::clone(&hits.domain), hits.all, hits.others);
         let hits = DomainHits { domain: Arc::clone(&name), all, others, entries };
-        self.take(now, None, &Origin::Above, hits);
+        self.take(now, None, &DeltaOrigin::Above, hits);
         if let Some(state) = self.domains.get_mut(&name) {
             state.others_above = others as usize;
         }

@@ -1,6 +1,6 @@
 //! Bounds of the clock of whoever leads, kept by those who stand by.
 //!
-//! A lease that the leader of a reign has charged ends by that leader's clock, which its successor does not have. So a
+//! A lease that the leader of an epoch has charged ends by that leader's clock, which its successor does not have. So a
 //! candidate asks the leader now and then what its clock shows. The answer was read after the question was sent, so at any later
 //! moment that clock shows no more than the answer and the time since the sending, stretched for both clocks. From that
 //! follows by when, on its own clock, the leader had certainly stopped.
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use lessor_proto::{Drift, Time};
 
-/// The known bounds of the clocks of leaders, reign by reign: each reign may be another process, with another
+/// The known bounds of the clocks of leaders, epoch by epoch: each epoch may be another process, with another
 /// clock.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClockBounds {
-    reigns: BTreeMap<u64, Reading>,
+    epochs: BTreeMap<u64, Reading>,
 }
 
 /// A clock showed this after that moment of one's own.
@@ -24,29 +24,29 @@ struct Reading {
     shown: Time,
 }
 
-/// Reigns that are remembered: the last ones.
-const REIGNS: usize = 8;
+/// Epochs that are remembered: the last ones.
+const EPOCHS: usize = 8;
 
 // === impl ClockBounds ===
 
 impl ClockBounds {
-    /// The leader of the reign `epoch` was asked at `asked`, by one's own clock read before the question left, and its clock
+    /// The leader of the epoch `epoch` was asked at `asked`, by one's own clock read before the question left, and its clock
     /// showed `shown` after it had the question. The answer that bounds it best is kept.
     pub fn note(&mut self, epoch: u64, asked: Time, shown: Time, drift: Drift) {
         let reading = Reading { asked, shown };
-        let known = self.reigns.entry(epoch).or_insert(reading);
+        let known = self.epochs.entry(epoch).or_insert(reading);
         let both = asked.max(known.asked);
         if reading.latest(both, drift) < known.latest(both, drift) {
             *known = reading;
         }
-        while self.reigns.len() > REIGNS {
-            self.reigns.pop_first();
+        while self.epochs.len() > EPOCHS {
+            self.epochs.pop_first();
         }
     }
 
     /// Time has passed that one's own clock did not show: all answers so far are that much older.
     pub fn lose_time(&mut self, lost: Duration) {
-        self.reigns.retain(|_, reading| {
+        self.epochs.retain(|_, reading| {
             let asked = reading.asked.checked_earlier(lost);
             reading.asked = asked.unwrap_or(Time::ZERO);
             asked.is_some()
@@ -56,7 +56,7 @@ impl ClockBounds {
     /// The latest that the clock of the leader of `epoch` can show at `now`; absent if it never answered.
     #[must_use]
     pub fn latest(&self, epoch: u64, now: Time, drift: Drift) -> Option<Time> {
-        self.reigns.get(&epoch).map(|reading| reading.latest(now, drift))
+        self.epochs.get(&epoch).map(|reading| reading.latest(now, drift))
     }
 
     /// When the leader of `epoch` has certainly stopped, by its clock: at `gone`, by one's own, its key was known to have gone,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_of_one_reign() {
+    fn a_bound_is_of_one_epoch() {
         let mut bounds = ClockBounds::default();
         (1..=20).for_each(|epoch| bounds.note(epoch, Time::from_nanos(5), Time::from_nanos(epoch), DRIFT));
         assert_eq!(bounds.latest(21, Time::from_nanos(5), DRIFT), None);

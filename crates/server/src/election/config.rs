@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_proto::Drift;
 
-use super::mutation::Rules;
+use super::mutation::ElectionRules;
 
 /// The configuration of a candidate. [`super::Candidate::new`] checks it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ pub struct ElectionConfig {
     /// The date, in milliseconds, as it was told last; see [`Candidate::set_date`](super::Candidate::set_date).
     pub date: u64,
     /// All of them, except where a test shows what each is for.
-    pub rules: Rules,
+    pub rules: ElectionRules,
 }
 
 /// Why a candidate cannot be set up like this.
@@ -86,7 +86,7 @@ impl ElectionConfig {
             drift: Drift::DEFAULT,
             nonce,
             date: 0,
-            rules: Rules::default(),
+            rules: ElectionRules::default(),
         }
     }
 

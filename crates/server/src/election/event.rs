@@ -12,16 +12,16 @@ pub struct Ticket(pub(super) u64);
 pub enum Event {
     /// It leads, and may act while it has authority.
     Elected {
-        /// The number of its reign: greater than that of any before.
+        /// The number of its epoch: greater than that of any before.
         epoch: u64,
         /// The record that earlier leaders have left: it was read after the election was won.
         record: RecordRead,
     },
-    /// Its authority has ended. The reign may go on.
+    /// Its authority has ended. The epoch may go on.
     Lapsed,
-    /// The reign goes on, as it was.
+    /// The epoch goes on, as it was.
     Resumed,
-    /// The reign is over, and what was not written will not be. It stands again by itself.
+    /// The epoch is over, and what was not written will not be. It stands again by itself.
     Deposed,
     /// It has given up for good.
     Resigned,
@@ -40,6 +40,6 @@ pub enum Event {
 pub struct Leader {
     /// Where.
     pub address: String,
-    /// At which its key was created. The number of its reign stands in its record only.
+    /// At which its key was created. The number of its epoch stands in its record only.
     pub revision: u64,
 }

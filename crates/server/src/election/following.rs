@@ -7,9 +7,9 @@ use lessor_proto::Time;
 
 use super::call::{Answer, Call, Failure, Stored, Watched};
 use super::config::ElectionConfig;
-use super::outbox::{Outbox, Pending};
+use super::outbox::{Outbox, PendingCall};
 use super::pace::Pace;
-use super::record::Keys;
+use super::record::RecordKeys;
 
 /// Somebody leads.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Following {
     /// Of the key.
     pub(super) create_revision: u64,
     watch: Option<u64>,
-    call: Option<Pending>,
+    call: Option<PendingCall>,
     next: Time,
     pace: Pace,
 }
@@ -41,7 +41,7 @@ impl Following {
         now: Time,
         create_revision: u64,
         revision: u64,
-        keys: &Keys,
+        keys: &RecordKeys,
         config: &ElectionConfig,
         out: &mut Outbox,
     ) -> Following {
@@ -54,7 +54,13 @@ impl Following {
         }
     }
 
-    pub(super) fn advance(&mut self, now: Time, keys: &Keys, config: &ElectionConfig, out: &mut Outbox) {
+    pub(super) fn advance(
+        &mut self,
+        now: Time,
+        keys: &RecordKeys,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) {
         if let Some(call) = self.call.take_if(|call| call.until <= now) {
             self.fail(now, call, &Failure::Timeout, config, out);
         }
@@ -97,7 +103,7 @@ impl Following {
         &mut self,
         now: Time,
         result: Result<Answer, Failure>,
-        keys: &Keys,
+        keys: &RecordKeys,
         config: &ElectionConfig,
         out: &mut Outbox,
     ) -> Seen {
@@ -140,7 +146,7 @@ impl Following {
     fn fail(
         &mut self,
         now: Time,
-        call: Pending,
+        call: PendingCall,
         failure: &Failure,
         config: &ElectionConfig,
         out: &mut Outbox,

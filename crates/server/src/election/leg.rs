@@ -6,13 +6,13 @@ use lessor_proto::Time;
 
 use super::call::{Call, Failure};
 use super::config::ElectionConfig;
-use super::outbox::{Outbox, Pending};
+use super::outbox::{Outbox, PendingCall};
 use super::pace::Pace;
 
 /// A call that is made again and again.
 #[derive(Clone, Debug)]
 pub(super) struct Leg {
-    call: Option<Pending>,
+    call: Option<PendingCall>,
     next: Time,
     pace: Pace,
     /// When the last call that succeeded was sent, or rather before.
@@ -56,14 +56,14 @@ impl Leg {
         self.call.iter_mut().for_each(|call| call.lose_time(lost));
     }
 
-    pub(super) fn take(&mut self, id: u64) -> Option<Pending> {
+    pub(super) fn take(&mut self, id: u64) -> Option<PendingCall> {
         self.call.take_if(|pending| pending.id == id)
     }
 
     /// Counts from `basis`.
     pub(super) fn succeeded(
         &mut self,
-        pending: Pending,
+        pending: PendingCall,
         basis: Time,
         config: &ElectionConfig,
         out: &mut Outbox,
@@ -77,7 +77,7 @@ impl Leg {
     pub(super) fn failed(
         &mut self,
         now: Time,
-        pending: Pending,
+        pending: PendingCall,
         failure: &Failure,
         config: &ElectionConfig,
         out: &mut Outbox,

@@ -4,14 +4,14 @@
 
 /// The rules of the election, perhaps with one of them taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Rules {
+pub struct ElectionRules {
     #[cfg(feature = "mutations")]
-    without: Option<Mutation>,
+    without: Option<ElectionMutation>,
 }
 
 /// A rule of the election, taken out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Mutation {
+pub enum ElectionMutation {
     /// Authority lasts as long as the lease at etcd.
     AuthorityOfTtl,
     /// Authority is counted from the answer of etcd.
@@ -22,22 +22,22 @@ pub enum Mutation {
     NoGuard,
     /// A write that was given up may be carried out after later ones.
     NoOrder,
-    /// The number of a reign is the revision of etcd.
+    /// The number of an epoch is the revision of etcd.
     EpochOfRevision,
 }
 
-// === impl Rules ===
+// === impl ElectionRules ===
 
-impl Rules {
+impl ElectionRules {
     /// All but one.
     #[cfg(feature = "mutations")]
     #[must_use]
-    pub const fn without(mutation: Mutation) -> Rules {
-        Rules { without: Some(mutation) }
+    pub const fn without(mutation: ElectionMutation) -> ElectionRules {
+        ElectionRules { without: Some(mutation) }
     }
 
     /// Whether that one is taken out.
-    pub(super) fn lack(self, mutation: Mutation) -> bool {
+    pub(super) fn lack(self, mutation: ElectionMutation) -> bool {
         #[cfg(feature = "mutations")]
         return self.without == Some(mutation);
         #[cfg(not(feature = "mutations"))]

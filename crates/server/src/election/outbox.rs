@@ -21,7 +21,7 @@ pub(super) struct Outbox {
 
 /// A call that has not been answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingCall {
     pub(super) id: u64,
     class: Class,
     /// Before it left.
@@ -30,9 +30,9 @@ pub(super) struct Pending {
     pub(super) until: Time,
 }
 
-// === impl Pending ===
+// === impl PendingCall ===
 
-impl Pending {
+impl PendingCall {
     /// It was sent earlier by time that the clock did not show; it counts as failed if that was before the zero of the clock.
     pub(super) fn lose_time(&mut self, lost: Duration) {
         match self.sent.checked_earlier(lost) {
@@ -50,11 +50,11 @@ impl Outbox {
         Outbox { actions: VecDeque::new(), events: VecDeque::new(), timeout, numbered: 0, failing: None }
     }
 
-    pub(super) fn call(&mut self, now: Time, call: Call) -> Pending {
+    pub(super) fn call(&mut self, now: Time, call: Call) -> PendingCall {
         let class = call.class();
         self.numbered += 1;
         self.actions.push_back(Action::Call { id: self.numbered, call });
-        Pending { id: self.numbered, class, sent: now, until: now + self.timeout }
+        PendingCall { id: self.numbered, class, sent: now, until: now + self.timeout }
     }
 
     pub(super) fn watch(&mut self, key: String, from_revision: u64) -> u64 {
@@ -72,14 +72,14 @@ impl Outbox {
     }
 
     /// A call was answered.
-    pub(super) fn succeeded(&mut self, pending: Pending) {
+    pub(super) fn succeeded(&mut self, pending: PendingCall) {
         if self.failing == Some(pending.class) {
             self.is_well();
         }
     }
 
     /// A call has failed.
-    pub(super) fn failed(&mut self, pending: Pending, why: &Failure) {
+    pub(super) fn failed(&mut self, pending: PendingCall, why: &Failure) {
         self.fault(pending.class, why.to_string());
     }
 

@@ -7,9 +7,9 @@ use lessor_proto::Time;
 
 use super::call::{Answer, Call, Failure, Stored};
 use super::config::ElectionConfig;
-use super::outbox::{Outbox, Pending};
+use super::outbox::{Outbox, PendingCall};
 use super::pace::Pace;
-use super::record::Keys;
+use super::record::RecordKeys;
 
 /// Keys in one page.
 const PAGE: usize = 500;
@@ -18,7 +18,7 @@ const PAGE: usize = 500;
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     stored: Vec<Stored>,
-    call: Option<Pending>,
+    call: Option<PendingCall>,
     next: Time,
     pace: Pace,
 }
@@ -30,7 +30,13 @@ impl Reader {
         Reader { stored: Vec::new(), call: None, next: now, pace: Pace::default() }
     }
 
-    pub(super) fn advance(&mut self, now: Time, keys: &Keys, config: &ElectionConfig, out: &mut Outbox) {
+    pub(super) fn advance(
+        &mut self,
+        now: Time,
+        keys: &RecordKeys,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) {
         if let Some(call) = self.call.take_if(|call| call.until <= now) {
             self.fail(now, call, &Failure::Timeout, config, out);
         }
@@ -81,7 +87,7 @@ impl Reader {
     fn fail(
         &mut self,
         now: Time,
-        call: Pending,
+        call: PendingCall,
         failure: &Failure,
         config: &ElectionConfig,
         out: &mut Outbox,

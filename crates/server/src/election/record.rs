@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <prefix>/<node>/leader           1 nonce 00000000000000a1 address 10.0.0.7:5101
-//! <prefix>/<node>/reign            1 epoch 12 write 3 longest_lease_ns 60000000000 authority_ns 4000000000 closed no config_version 2
+//! <prefix>/<node>/epoch            1 epoch 12 write 3 longest_lease_ns 60000000000 authority_ns 4000000000 closed no config_version 2
 //! <prefix>/<node>/stop             1 epoch 12 write 3 clock_ns 5000000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000 of_epoch 5 of_seq 7 token 05c1e0
@@ -11,8 +11,8 @@
 //!
 //! The second form is of a node that holds a lease from the one above: a later leader of it shows that lease there.
 //! Behind the millionths stands `kind rate` or `kind gauge`: which of them they count. Where neither does, that is not known.
-//! In the third, so much of the mark was left from before the leader of that reign, whose own part is what is beyond it; both forms
-//! may be one. It counts beside `rest_over_ns 30000000000 safe_rest_over_ns 0` at the end of `reign`: so long after this was
+//! In the third, so much of the mark was left from before the leader of that epoch, whose own part is what is beyond it; both forms
+//! may be one. It counts beside `rest_over_ns 30000000000 safe_rest_over_ns 0` at the end of `leadership`: so long after this was
 //! written, at the latest, nothing of that is out, of all but floors and of floors. Every write puts that anew while it counts, and
 //! under another epoch, or without it, all of the mark is the leader's own.
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
@@ -20,7 +20,7 @@
 //! At the end stands `unknown yes` while the leader does not know what was out before it, and `line 5577006791947779410`: drawn
 //! by the first who led by this record, and the same for all who do after it. `epoch` and `write` say whose write was
 //! the last, and which of them; every write puts them,
-//! and comes right behind the one before it or not at all. `stop` is put with the write that closes a reign, and says what the
+//! and comes right behind the one before it or not at all. `stop` is put with the write that closes an epoch, and says what the
 //! clock of its leader showed then; beside another write it says nothing.
 
 mod mark;
@@ -40,7 +40,7 @@ use crate::repository::Kind;
 /// The record that the leaders before a leader have left.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecordRead {
-    /// The reign of whoever wrote last; 0: nobody ever led.
+    /// The epoch of whoever wrote last; 0: nobody ever led.
     pub epoch: u64,
     /// No lease of any earlier leader is longer.
     pub longest_lease: Duration,
@@ -75,7 +75,7 @@ pub struct RecordRead {
 /// after less is out.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecordWrite {
-    /// The reign whose books it is about: it is not written in any other. Absent: in whichever is on.
+    /// The epoch whose books it is about: it is not written in any other. Absent: in whichever is on.
     pub epoch: Option<u64>,
     /// The terms that hold from here on.
     pub terms: Option<Terms>,
@@ -120,11 +120,11 @@ pub struct BadRecord {
 
 /// The keys of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Keys {
+pub struct RecordKeys {
     /// The key of the leader.
     pub leader: String,
     /// The last write.
-    pub reign: String,
+    pub epoch: String,
     /// When the leader that wrote last had stopped.
     pub stop: String,
     /// With that the keys of all marks begin.
@@ -133,9 +133,9 @@ pub struct Keys {
     pub node: String,
 }
 
-/// The value of the key `reign`.
+/// The value of the key `leadership`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Header {
+pub(super) struct RecordHeader {
     pub(super) epoch: u64,
     pub(super) write: u64,
     pub(super) closed: bool,
@@ -153,7 +153,7 @@ pub(super) struct Stop {
 
 /// The value of the key `leader`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Holder {
+pub(super) struct KeyHolder {
     pub(super) nonce: u64,
     pub(super) address: String,
 }
@@ -163,7 +163,7 @@ const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_n
 const STOP: &str = "1 epoch _ write _ clock_ns _ (numbers for _)";
 const HOLDER: &str = "1 nonce _ address _";
 
-/// The number of a reign that begins at `date`, in milliseconds, after one of the number `last` by its record; 0 where nothing is
+/// The number of an epoch that begins at `date`, in milliseconds, after one of the number `last` by its record; 0 where nothing is
 /// known of one.
 ///
 /// Holders keep to the highest number that they have heard of. Records are lost and restored, and a server may get another one
@@ -174,17 +174,17 @@ pub fn next_epoch(last: u64, date: u64) -> u64 {
     last.saturating_add(1).max(date.saturating_mul(1 << 16))
 }
 
-// === impl Keys ===
+// === impl RecordKeys ===
 
-impl Keys {
+impl RecordKeys {
     /// Of a node, under a prefix.
     #[must_use]
-    pub fn new(prefix: &str, node: &str) -> Keys {
+    pub fn new(prefix: &str, node: &str) -> RecordKeys {
         let node = node.replace('%', "%25").replace('/', "%2F");
         let node = format!("{}/{node}/", prefix.trim_end_matches('/'));
-        Keys {
+        RecordKeys {
             leader: format!("{node}leader"),
-            reign: format!("{node}reign"),
+            epoch: format!("{node}reign"),
             stop: format!("{node}stop"),
             marks: format!("{node}mark/"),
             node,
@@ -209,13 +209,13 @@ impl RecordRead {
 
     /// Of all keys of the node; also the header, and when it was written. The key of the leader and others that are not of the
     /// record are passed over.
-    pub(super) fn decode(keys: &Keys, stored: &[Stored]) -> Result<(RecordRead, u64), BadRecord> {
+    pub(super) fn decode(keys: &RecordKeys, stored: &[Stored]) -> Result<(RecordRead, u64), BadRecord> {
         let (mut header, mut marks, mut proofs) = (None, BTreeMap::new(), BTreeMap::new());
         let (mut rests, mut kinds) = (Vec::new(), BTreeMap::new());
         let mut stop = None;
         for stored in stored {
-            if stored.key == keys.reign.as_bytes() {
-                header = Some((Header::decode(stored)?, stored.mod_revision));
+            if stored.key == keys.epoch.as_bytes() {
+                header = Some((RecordHeader::decode(stored)?, stored.mod_revision));
             } else if stored.key == keys.stop.as_bytes() {
                 stop = Some(Stop::decode(stored)?);
             } else if let Some(resource) = stored.key.strip_prefix(keys.marks.as_bytes()) {
@@ -231,7 +231,7 @@ impl RecordRead {
             }
         }
         match header {
-            Some((Header { epoch, write, closed, terms, line }, mod_revision)) => {
+            Some((RecordHeader { epoch, write, closed, terms, line }, mod_revision)) => {
                 let is_of_it = |stop: &Stop| closed && (stop.epoch, stop.write) == (epoch, write);
                 let Terms { longest_lease, longest_safe_lease, authority, config_version, .. } = terms;
                 let counts = |rest: &Rest| rest.epoch == epoch && terms.rest_over.is_some();
@@ -257,7 +257,7 @@ impl RecordRead {
             None if marks.is_empty() => Ok((RecordRead::default(), 0)),
             // Somebody has deleted it: how long what is out may last is not known.
             None => Err(BadRecord {
-                key: keys.reign.clone(),
+                key: keys.epoch.clone(),
                 found: "nothing, though there are marks".to_owned(),
                 wanted: HEADER,
             }),
@@ -265,9 +265,9 @@ impl RecordRead {
     }
 }
 
-// === impl Header ===
+// === impl RecordHeader ===
 
-impl Header {
+impl RecordHeader {
     pub(super) fn encode(&self) -> String {
         let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown, rest_over } =
             self.terms;
@@ -293,11 +293,11 @@ impl Header {
         )
     }
 
-    pub(super) fn decode(stored: &Stored) -> Result<Header, BadRecord> {
+    pub(super) fn decode(stored: &Stored) -> Result<RecordHeader, BadRecord> {
         let read = || {
             let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
             (words.next()? == "1").then_some(())?;
-            let header = Header {
+            let header = RecordHeader {
                 epoch: number(&mut words, "epoch")?,
                 write: number(&mut words, "write")?,
                 terms: Terms {
@@ -334,7 +334,7 @@ impl Header {
                 word = words.next();
             }
             let terms = Terms { config_version, unknown, rest_over, ..header.terms };
-            word.is_none().then_some(Header { terms, line, ..header })
+            word.is_none().then_some(RecordHeader { terms, line, ..header })
         };
         read().ok_or_else(|| bad(stored, HEADER))
     }
@@ -359,18 +359,18 @@ impl Stop {
     }
 }
 
-// === impl Holder ===
+// === impl KeyHolder ===
 
-impl Holder {
+impl KeyHolder {
     pub(super) fn encode(&self) -> String {
         format!("1 nonce {:016x} address {}", self.nonce, self.address)
     }
 
-    pub(super) fn decode(stored: &Stored) -> Result<Holder, BadRecord> {
+    pub(super) fn decode(stored: &Stored) -> Result<KeyHolder, BadRecord> {
         let read = || {
             let text = std::str::from_utf8(&stored.value).ok()?;
             let (nonce, address) = text.strip_prefix("1 nonce ")?.split_once(" address ")?;
-            Some(Holder { nonce: u64::from_str_radix(nonce, 16).ok()?, address: address.to_owned() })
+            Some(KeyHolder { nonce: u64::from_str_radix(nonce, 16).ok()?, address: address.to_owned() })
         };
         read().ok_or_else(|| bad(stored, HOLDER))
     }
@@ -415,19 +415,19 @@ mod tests {
         ResourceId::new(name, 256).unwrap()
     }
 
-    const REIGN: &str = "1 epoch 7 write 2 longest_lease_ns 60 authority_ns 4 closed no config_version 3";
+    const HEADER: &str = "1 epoch 7 write 2 longest_lease_ns 60 authority_ns 4 closed no config_version 3";
 
     #[test]
     fn keys_of_nodes_do_not_begin_like_each_other() {
-        let (outer, inner) = (Keys::new("lessor", "a"), Keys::new("lessor/", "a/mark"));
+        let (outer, inner) = (RecordKeys::new("lessor", "a"), RecordKeys::new("lessor/", "a/mark"));
         assert_eq!(outer.mark(&resource("b/leader")), "lessor/a/mark/b/leader");
         assert_eq!(inner.leader, "lessor/a%2Fmark/leader");
-        assert_ne!(Keys::new("p", "a%2Fb"), Keys::new("p", "a/b"));
+        assert_ne!(RecordKeys::new("p", "a%2Fb"), RecordKeys::new("p", "a/b"));
     }
 
     #[test]
     fn a_record_that_makes_no_sense_is_shown() {
-        let keys = Keys::new("lessor", "root");
+        let keys = RecordKeys::new("lessor", "root");
         let decode = |stored: &[Stored]| RecordRead::decode(&keys, stored).unwrap_err().to_string();
         let mark = stored("lessor/root/mark/db", "2 something else");
         assert_eq!(
@@ -441,9 +441,9 @@ mod tests {
             "",
             "1",
             "1 epoch x",
-            &REIGN.replace("no", "perhaps"),
-            &format!("{REIGN} more"),
-            &REIGN.replace("60", "60 longest_safe_lease_ns x"),
+            &HEADER.replace("no", "perhaps"),
+            &format!("{HEADER} more"),
+            &HEADER.replace("60", "60 longest_safe_lease_ns x"),
         ] {
             assert!(decode(&[stored("lessor/root/reign", value)]).contains("lessor/root/reign"), "{value}");
         }
@@ -451,48 +451,48 @@ mod tests {
 
     #[test]
     fn what_is_not_of_the_record_is_passed_over() {
-        let keys = Keys::new("lessor", "root");
+        let keys = RecordKeys::new("lessor", "root");
         let leader = stored(&keys.leader, "anything");
         assert_eq!(RecordRead::decode(&keys, &[leader]).unwrap(), (RecordRead::default(), 0));
-        let (read, mod_revision) = RecordRead::decode(&keys, &[stored(&keys.reign, REIGN)]).unwrap();
+        let (read, mod_revision) = RecordRead::decode(&keys, &[stored(&keys.epoch, HEADER)]).unwrap();
         assert_eq!((read.epoch, read.config_version, mod_revision, read.is_first()), (7, 3, 5, false));
         assert_eq!(read.longest_safe_lease, Duration::ZERO);
-        let floors = REIGN.replace("60 auth", "60 longest_safe_lease_ns 900 auth");
-        let (read, _) = RecordRead::decode(&keys, &[stored(&keys.reign, &floors)]).unwrap();
+        let floors = HEADER.replace("60 auth", "60 longest_safe_lease_ns 900 auth");
+        let (read, _) = RecordRead::decode(&keys, &[stored(&keys.epoch, &floors)]).unwrap();
         assert_eq!(read.longest_safe_lease, Duration::from_nanos(900));
     }
 
     #[test]
     fn what_is_left_from_before_is_that_of_the_leader_that_wrote_last() {
-        let keys = Keys::new("lessor", "root");
+        let keys = RecordKeys::new("lessor", "root");
         let mark = |epoch| stored("lessor/root/mark/db", &format!("1 millionths 9 rest 4 in_epoch {epoch}"));
-        let read = |reign: &str, epoch| {
-            RecordRead::decode(&keys, &[stored(&keys.reign, reign), mark(epoch)]).unwrap().0
+        let read = |header: &str, epoch| {
+            RecordRead::decode(&keys, &[stored(&keys.epoch, header), mark(epoch)]).unwrap().0
         };
-        let over = format!("{REIGN} rest_over_ns 30 safe_rest_over_ns 50");
+        let over = format!("{HEADER} rest_over_ns 30 safe_rest_over_ns 50");
         let found = read(&over, 7);
         assert_eq!(found.rests, [(resource("db"), Amount::from_micros(4))].into());
         assert_eq!(found.rest_over.lease, Duration::from_nanos(30));
         assert_eq!(found.rest_over.safe_lease, Duration::from_nanos(50));
         assert_eq!(found.marks, [(resource("db"), Amount::from_micros(9))].into());
         assert!(read(&over, 6).rests.is_empty(), "an earlier leader wrote it");
-        assert!(read(REIGN, 7).rests.is_empty(), "how long that lasts is not said");
+        assert!(read(HEADER, 7).rests.is_empty(), "how long that lasts is not said");
     }
 
     #[test]
     fn a_stop_is_that_of_the_write_beside_which_it_stands() {
-        let keys = Keys::new("lessor", "root");
-        let closed = REIGN.replace("closed no", "closed yes");
-        let read = |reign: &str, stop: &str| {
-            let stored = [stored(&keys.reign, reign), stored(&keys.stop, stop)];
+        let keys = RecordKeys::new("lessor", "root");
+        let closed = HEADER.replace("closed no", "closed yes");
+        let read = |header: &str, stop: &str| {
+            let stored = [stored(&keys.epoch, header), stored(&keys.stop, stop)];
             RecordRead::decode(&keys, &stored).unwrap().0.stopped
         };
-        let header = Header::decode(&stored("k", &closed)).unwrap();
-        let Header { epoch, write, .. } = header;
+        let header = RecordHeader::decode(&stored("k", &closed)).unwrap();
+        let RecordHeader { epoch, write, .. } = header;
         let stop = |write| Stop { epoch, write, clock: Time::from_nanos(77) }.encode();
         assert_eq!(read(&closed, &stop(write)), Some(Time::from_nanos(77)));
         assert_eq!(read(&closed, &stop(write + 1)), None);
-        assert_eq!(read(REIGN, &stop(write)), None);
+        assert_eq!(read(HEADER, &stop(write)), None);
         let bad = RecordRead::decode(&keys, &[stored(&keys.stop, "1 epoch 2")]).unwrap_err().to_string();
         assert!(bad.contains("lessor/root/stop"), "{bad}");
     }
@@ -515,10 +515,10 @@ mod tests {
                     safe_lease: Duration::from_nanos(safe_lease),
                 }),
             };
-            let header = Header { epoch, write, closed, terms, line };
-            prop_assert_eq!(Header::decode(&stored("k", &header.encode())).unwrap(), header);
-            let holder = Holder { nonce, address };
-            prop_assert_eq!(Holder::decode(&stored("k", &holder.encode())).unwrap(), holder);
+            let header = RecordHeader { epoch, write, closed, terms, line };
+            prop_assert_eq!(RecordHeader::decode(&stored("k", &header.encode())).unwrap(), header);
+            let holder = KeyHolder { nonce, address };
+            prop_assert_eq!(KeyHolder::decode(&stored("k", &holder.encode())).unwrap(), holder);
             let rest = rest.map(|(amount, epoch)| Rest { amount: Amount::from_micros(amount), epoch });
             let kind = [None, Some(Kind::Rate), Some(Kind::Gauge)][usize::from(kind)];
             let lone = Mark { amount: Amount::from_micros(micros), kind, rest, proof: None };

@@ -5,9 +5,9 @@ use lessor_proto::Time;
 use super::call::{Answer, Failure};
 use super::config::ElectionConfig;
 use super::event::Event;
+use super::leadership::Lease;
 use super::outbox::Outbox;
-use super::record::Keys;
-use super::reign::Lease;
+use super::record::RecordKeys;
 use super::revoking::Revoking;
 use super::writer::{Writer, Wrote};
 
@@ -41,7 +41,7 @@ impl Resigning {
     pub(super) fn advance(
         &mut self,
         now: Time,
-        keys: &Keys,
+        keys: &RecordKeys,
         config: &ElectionConfig,
         revoking: &mut Revoking,
         out: &mut Outbox,

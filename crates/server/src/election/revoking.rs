@@ -9,7 +9,7 @@ use lessor_proto::Time;
 
 use super::call::{Answer, Call, Failure, LeaseId};
 use super::config::ElectionConfig;
-use super::outbox::{Outbox, Pending};
+use super::outbox::{Outbox, PendingCall};
 use super::pace::Pace;
 
 /// Leases that are being given back.
@@ -19,7 +19,7 @@ pub(super) struct Revoking(Vec<Revoke>);
 #[derive(Clone, Debug)]
 struct Revoke {
     lease: LeaseId,
-    call: Option<Pending>,
+    call: Option<PendingCall>,
     next: Time,
     /// From then on etcd has surely ended it by itself, or is beyond our reach.
     until: Time,
@@ -89,7 +89,7 @@ impl Revoke {
     fn fail(
         &mut self,
         now: Time,
-        call: Pending,
+        call: PendingCall,
         failure: &Failure,
         config: &ElectionConfig,
         out: &mut Outbox,

@@ -5,10 +5,10 @@ use lessor_proto::Time;
 use super::call::{Answer, Call, Class, Failure, Stored};
 use super::event::{Event, Leader};
 use super::following::{Following, Seen};
-use super::outbox::Pending;
+use super::leadership::{self, End, Leadership, Lease};
+use super::outbox::PendingCall;
 use super::pace::fraction;
-use super::record::Holder;
-use super::reign::{self, End, Lease, Reign};
+use super::record::KeyHolder;
 use super::{Candidate, Phase};
 
 /// Those who wait campaign at moments spread over this part of the keep-alive interval.
@@ -37,10 +37,10 @@ impl Candidate {
                 let seen = following.on_answer(now, result, &self.keys, &self.config, &mut self.out);
                 self.followed(now, following, seen)
             }
-            Phase::Leading(mut reign) => {
-                match reign.on_answer(now, id, result, &self.keys, &self.config, &mut self.out) {
-                    Ok(()) => Phase::Leading(reign),
-                    Err(end) => self.on_end(now, &reign, end),
+            Phase::Leading(mut leadership) => {
+                match leadership.on_answer(now, id, result, &self.keys, &self.config, &mut self.out) {
+                    Ok(()) => Phase::Leading(leadership),
+                    Err(end) => self.on_end(now, &leadership, end),
                 }
             }
             Phase::Resigning(mut resigning) => {
@@ -57,7 +57,7 @@ impl Candidate {
         }
     }
 
-    fn on_looked(&mut self, now: Time, call: Pending, result: Result<Answer, Failure>) -> Phase {
+    fn on_looked(&mut self, now: Time, call: PendingCall, result: Result<Answer, Failure>) -> Phase {
         match result {
             Ok(Answer::Read { stored: Some(stored), revision }) => {
                 self.out.succeeded(call);
@@ -77,7 +77,7 @@ impl Candidate {
         }
     }
 
-    fn on_granted(&mut self, now: Time, call: Pending, result: Result<Answer, Failure>) -> Phase {
+    fn on_granted(&mut self, now: Time, call: PendingCall, result: Result<Answer, Failure>) -> Phase {
         match result {
             Ok(Answer::Granted { lease, ttl }) if ttl >= self.config.needed_ttl() => {
                 self.out.succeeded(call);
@@ -85,7 +85,7 @@ impl Candidate {
             }
             Ok(Answer::Granted { lease, ttl }) => {
                 self.revoking.add(now, lease, ttl);
-                self.rest(now, call, &Failure::Refused(reign::too_short(ttl, &self.config)))
+                self.rest(now, call, &Failure::Refused(leadership::too_short(ttl, &self.config)))
             }
             Ok(other) => self.rest(now, call, &Failure::unexpected(&other)),
             Err(failure) => self.rest(now, call, &failure),
@@ -96,13 +96,13 @@ impl Candidate {
         &mut self,
         now: Time,
         lease: Lease,
-        call: Pending,
+        call: PendingCall,
         result: Result<Answer, Failure>,
     ) -> Phase {
         match result {
             Ok(Answer::Won { revision }) => {
                 self.out.succeeded(call);
-                self.reign(now, revision, lease, call.sent)
+                self.leadership(now, revision, lease, call.sent)
             }
             Ok(Answer::Held { by, revision }) => {
                 self.out.succeeded(call);
@@ -121,7 +121,13 @@ impl Candidate {
     }
 
     /// Handles the result of looking who leads, after a campaign of which nothing was heard.
-    fn on_sure(&mut self, now: Time, lease: Lease, call: Pending, result: Result<Answer, Failure>) -> Phase {
+    fn on_sure(
+        &mut self,
+        now: Time,
+        lease: Lease,
+        call: PendingCall,
+        result: Result<Answer, Failure>,
+    ) -> Phase {
         match result {
             Ok(Answer::Read { stored: Some(stored), revision }) => {
                 self.out.succeeded(call);
@@ -141,12 +147,12 @@ impl Candidate {
         }
     }
 
-    fn on_end(&mut self, now: Time, reign: &Reign, end: End) -> Phase {
-        if reign.is_open() {
+    fn on_end(&mut self, now: Time, leadership: &Leadership, end: End) -> Phase {
+        if leadership.is_open() {
             self.out.tell(Event::Deposed);
         }
         if end != End::Expired {
-            self.revoking.add(now, reign.lease().id, reign.lease().ttl);
+            self.revoking.add(now, leadership.lease().id, leadership.lease().ttl);
         }
         match end {
             End::Deposed | End::Expired => self.look(now),
@@ -163,28 +169,28 @@ impl Candidate {
 
 impl Candidate {
     fn campaign(&mut self, now: Time, lease: Lease) -> Phase {
-        let value = Holder { nonce: self.config.nonce, address: self.config.address.clone() }.encode();
+        let value = KeyHolder { nonce: self.config.nonce, address: self.config.address.clone() }.encode();
         let call = Call::Campaign { lease: lease.id, key: self.keys.leader.clone(), value };
         Phase::Campaigning { lease, call: self.out.call(now, call) }
     }
 
     /// Somebody has the key: we do, by a campaign with this lease, or another.
-    fn settle(&mut self, now: Time, lease: Lease, call: Pending, by: &Stored, revision: u64) -> Phase {
+    fn settle(&mut self, now: Time, lease: Lease, call: PendingCall, by: &Stored, revision: u64) -> Phase {
         let is_ours = by.lease == Some(lease.id)
-            && Holder::decode(by).is_ok_and(|holder| holder.nonce == self.config.nonce);
+            && KeyHolder::decode(by).is_ok_and(|holder| holder.nonce == self.config.nonce);
         if is_ours {
-            return self.reign(now, by.create_revision, lease, call.sent);
+            return self.leadership(now, by.create_revision, lease, call.sent);
         }
         self.revoking.add(now, lease.id, lease.ttl);
         self.follow(now, by, revision)
     }
 
-    fn reign(&mut self, now: Time, epoch: u64, lease: Lease, seen: Time) -> Phase {
+    fn leadership(&mut self, now: Time, epoch: u64, lease: Lease, seen: Time) -> Phase {
         self.pace.succeeded();
         self.tell_leader(None);
         // Its own clock it has.
         (self.last, self.heard) = (Some(epoch), Some(epoch));
-        Phase::Leading(Box::new(Reign::new(now, epoch, lease, seen, &self.config)))
+        Phase::Leading(Box::new(Leadership::new(now, epoch, lease, seen, &self.config)))
     }
 
     /// Somebody else leads: also an earlier life of this task, or this one by a lease that was given up.
@@ -219,13 +225,13 @@ impl Candidate {
         Phase::Poised { at: (now + wait).max(self.stands_from), following }
     }
 
-    fn doubt(&mut self, now: Time, lease: Lease, call: Pending, failure: &Failure) -> Phase {
+    fn doubt(&mut self, now: Time, lease: Lease, call: PendingCall, failure: &Failure) -> Phase {
         self.out.failed(call, failure);
         let next = now + self.pace.failed(self.config.nonce, self.config.keep_alive);
         Phase::Unsure { lease, call: None, next }
     }
 
-    fn rest(&mut self, now: Time, call: Pending, failure: &Failure) -> Phase {
+    fn rest(&mut self, now: Time, call: PendingCall, failure: &Failure) -> Phase {
         self.out.failed(call, failure);
         self.tell_leader(None);
         Phase::Resting { until: now + self.pace.failed(self.config.nonce, self.config.longest_wait()) }
@@ -233,7 +239,7 @@ impl Candidate {
 
     /// The leader by a key; none that could be asked if it is this address, where nobody leads.
     fn leader_of(&self, stored: &Stored) -> Option<Leader> {
-        let address = Holder::decode(stored).ok()?.address;
+        let address = KeyHolder::decode(stored).ok()?.address;
         (address != self.config.address).then_some(Leader { address, revision: stored.create_revision })
     }
 

@@ -4,7 +4,7 @@
 //! lessor state 1
 //! boot 5f0c1d0e-3c1b-4f0a-9d57-1f6ad0f1a8b2 4026531834
 //! clock_ns 86400000000000
-//! state/root/reign<TAB>1 epoch 117309440000000 write 3 longest_lease_ns 60000000000 authority_ns 0 closed no config_version 2 line 55770067919
+//! state/root/epoch<TAB>1 epoch 117309440000000 write 3 longest_lease_ns 60000000000 authority_ns 0 closed no config_version 2 line 55770067919
 //! state/root/mark/orders<TAB>1 millionths 120000000
 //! blake3 1b0e…
 //! ```
@@ -22,14 +22,16 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use super::call::Stored;
-use super::record::{BadRecord, Header, Keys, Mark, RecordRead, RecordWrite, Rest, Terms, next_epoch};
+use super::record::{
+    BadRecord, Mark, RecordHeader, RecordKeys, RecordRead, RecordWrite, Rest, Terms, next_epoch,
+};
 use crate::config::{Record, RestOver};
 
 /// The record of one node in a file.
 #[derive(Clone, Debug)]
 pub struct State {
-    keys: Keys,
-    header: Header,
+    keys: RecordKeys,
+    header: RecordHeader,
     /// The marks, by key.
     marks: BTreeMap<String, String>,
 }
@@ -68,13 +70,13 @@ const PREFIX: &str = "state";
 // === impl State ===
 
 impl State {
-    /// That of a node of which nothing is known, in its first reign: the date is `date`, in milliseconds, and `line` a random
+    /// That of a node of which nothing is known, in its first epoch: the date is `date`, in milliseconds, and `line` a random
     /// number.
     #[must_use]
     pub fn begin(node: &str, line: u64, date: u64) -> State {
         let mut state = State {
-            keys: Keys::new(PREFIX, node),
-            header: Header { epoch: 0, write: 0, closed: false, terms: Terms::default(), line },
+            keys: RecordKeys::new(PREFIX, node),
+            header: RecordHeader { epoch: 0, write: 0, closed: false, terms: Terms::default(), line },
             marks: BTreeMap::new(),
         };
         state.header.terms.unknown = true;
@@ -82,7 +84,7 @@ impl State {
         state
     }
 
-    /// That of a node of which nothing is known, before its first reign, and what it says. Whoever bore the name before is
+    /// That of a node of which nothing is known, before its first epoch, and what it says. Whoever bore the name before is
     /// somebody else to the node above.
     #[must_use]
     pub fn of_nobody(node: &str, line: u64) -> (State, Record) {
@@ -108,15 +110,15 @@ impl State {
         Ok((state, record))
     }
 
-    /// Another reign begins, above all that went before.
+    /// Another epoch begins, above all that went before.
     pub fn succeed(&mut self, date: u64) {
         let epoch = next_epoch(self.header.epoch, date);
         // All that is out may be claimed and renewed.
         let terms = Terms { rest_over: None, ..self.header.terms };
-        self.header = Header { epoch, write: 0, closed: false, terms, ..self.header };
+        self.header = RecordHeader { epoch, write: 0, closed: false, terms, ..self.header };
     }
 
-    /// The number of its last reign.
+    /// The number of its last epoch.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.header.epoch
@@ -161,7 +163,7 @@ impl State {
             mod_revision: 1,
             lease: None,
         };
-        let header = (self.keys.reign.clone(), self.header.encode());
+        let header = (self.keys.epoch.clone(), self.header.encode());
         let all = self.marks.iter().chain([(&header.0, &header.1)]);
         Ok(RecordRead::decode(&self.keys, &all.map(stored).collect::<Vec<_>>())?.0)
     }
@@ -172,7 +174,7 @@ impl State {
         let boot = clock.boot.as_deref().unwrap_or("-");
         let mut text = format!("{TITLE}\nboot {boot}\nclock_ns {}\n", clock.at.as_nanos());
         let mut line = |key: &str, value: &str| writeln!(text, "{key}\t{value}").expect("text takes all");
-        line(&self.keys.reign, &self.header.encode());
+        line(&self.keys.epoch, &self.header.encode());
         self.marks.iter().for_each(|(key, value)| line(key, value));
         let seal = blake3::hash(text.as_bytes());
         text + &format!("blake3 {}\n", seal.to_hex())
@@ -204,11 +206,11 @@ impl State {
         let pairs: Option<Vec<_>> = lines.map(|line| line.split_once('\t')).collect();
         let pairs = pairs.ok_or_else(|| damaged("a line has no tab"))?;
         let (key, value) = *pairs.first().ok_or_else(|| damaged("it has no record"))?;
-        if key != state.keys.reign {
+        if key != state.keys.epoch {
             let found = key.split('/').nth(1).unwrap_or(key).replace("%2F", "/").replace("%25", "%");
             return Err(BadState::Foreign { found, wanted: node.to_owned() });
         }
-        state.header = Header::decode(&Stored {
+        state.header = RecordHeader::decode(&Stored {
             key: key.into(),
             value: value.into(),
             create_revision: 1,
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reign_is_above_all_before_it_wherever_the_date_went() {
+    fn a_header_is_above_all_before_it_wherever_the_date_went() {
         let mut state = state();
         state.close();
         assert!(state.read().unwrap().closed);
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_before_the_first_reign() {
+    fn nothing_is_known_of_before_the_first_header() {
         let record = State::begin("root", 99, DATE).read().unwrap();
         assert!(record.unknown && !record.is_first(), "{record:?}");
     }

@@ -12,10 +12,10 @@ use lessor_proto::{ResourceId, Time};
 use super::call::{Answer, Call, Failure, Guard, Order, Stored, Txn};
 use super::config::ElectionConfig;
 use super::event::Ticket;
-use super::mutation::Mutation;
-use super::outbox::{Outbox, Pending};
+use super::mutation::ElectionMutation;
+use super::outbox::{Outbox, PendingCall};
 use super::pace::Pace;
-use super::record::{Header, Keys, Mark, RecordWrite, Rest, Stop, Terms};
+use super::record::{Mark, RecordHeader, RecordKeys, RecordWrite, Rest, Stop, Terms};
 
 /// Operations in one transaction, with that of the header; etcd takes 128.
 const OPERATIONS: usize = 100;
@@ -29,7 +29,7 @@ pub(super) struct Writer {
     /// At which the leader's key was created.
     revision: u64,
     /// As it is in the record when everything up to the batch in hand has been written.
-    header: Header,
+    header: RecordHeader,
     /// Of the header in the record.
     mod_revision: u64,
     batch: Option<Batch>,
@@ -51,7 +51,7 @@ enum Item {
 struct Batch {
     txn: Txn,
     tickets: Vec<Ticket>,
-    call: Option<Pending>,
+    call: Option<PendingCall>,
     next: Time,
     pace: Pace,
 }
@@ -69,9 +69,9 @@ pub(super) enum Wrote {
 // === impl Writer ===
 
 impl Writer {
-    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`, in the reign `epoch` of `line`.
+    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`, in the epoch `epoch` of `line`.
     pub(super) fn new(revision: u64, (line, epoch): (u64, u64), terms: Terms, mod_revision: u64) -> Writer {
-        let header = Header { epoch, write: 0, closed: false, terms, line };
+        let header = RecordHeader { epoch, write: 0, closed: false, terms, line };
         let (queue, batch, stopped) = (VecDeque::new(), None, None);
         let mut writer = Writer { queue, revision, header, mod_revision, batch, tickets: 0, stopped };
         writer.push(RecordWrite { terms: Some(terms), ..RecordWrite::default() });
@@ -94,7 +94,7 @@ impl Writer {
         ticket
     }
 
-    /// Says, behind all else, that the reign has ended.
+    /// Says, behind all else, that the epoch has ended.
     pub(super) fn close(&mut self, now: Time) {
         self.queue.push_back(Item::Close(now));
     }
@@ -104,7 +104,13 @@ impl Writer {
         self.queue.is_empty() && self.batch.is_none()
     }
 
-    pub(super) fn advance(&mut self, now: Time, keys: &Keys, config: &ElectionConfig, out: &mut Outbox) {
+    pub(super) fn advance(
+        &mut self,
+        now: Time,
+        keys: &RecordKeys,
+        config: &ElectionConfig,
+        out: &mut Outbox,
+    ) {
         if self.batch.is_none() && !self.queue.is_empty() {
             self.batch = Some(self.next_batch(now, keys, config));
         }
@@ -163,7 +169,7 @@ impl Writer {
         if guard.is_none_or(|leader| leader.create_revision != self.revision) {
             return Wrote::Deposed;
         }
-        let found = order.and_then(|stored| Some((Header::decode(stored).ok()?, stored.mod_revision)));
+        let found = order.and_then(|stored| Some((RecordHeader::decode(stored).ok()?, stored.mod_revision)));
         match found {
             Some((header, mod_revision))
                 if (header.epoch, header.write) == (self.header.epoch, self.header.write) =>
@@ -176,7 +182,7 @@ impl Writer {
     }
 
     /// As much as fits of what is to be written. Of two marks of one resource the later counts.
-    fn next_batch(&mut self, now: Time, keys: &Keys, config: &ElectionConfig) -> Batch {
+    fn next_batch(&mut self, now: Time, keys: &RecordKeys, config: &ElectionConfig) -> Batch {
         let (mut marks, mut tickets, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
         while let Some(item) = self.queue.pop_front() {
             match item {
@@ -205,9 +211,14 @@ impl Writer {
         Batch { txn, tickets, call: None, next: now, pace: Pace::default() }
     }
 
-    fn txn(&self, marks: &BTreeMap<ResourceId, Option<Mark>>, keys: &Keys, config: &ElectionConfig) -> Txn {
-        let mut puts = vec![(keys.reign.clone(), self.header.encode())];
-        let Header { epoch, write, .. } = self.header;
+    fn txn(
+        &self,
+        marks: &BTreeMap<ResourceId, Option<Mark>>,
+        keys: &RecordKeys,
+        config: &ElectionConfig,
+    ) -> Txn {
+        let mut puts = vec![(keys.epoch.clone(), self.header.encode())];
+        let RecordHeader { epoch, write, .. } = self.header;
         puts.extend(self.stopped.map(|clock| (keys.stop.clone(), Stop { epoch, write, clock }.encode())));
         let mut deletes = Vec::new();
         for (resource, mark) in marks {
@@ -218,15 +229,15 @@ impl Writer {
         }
         let mut txn = Txn {
             guard: Guard { key: keys.leader.clone(), create_revision: self.revision },
-            order: Order { key: keys.reign.clone(), mod_revision: self.mod_revision },
+            order: Order { key: keys.epoch.clone(), mod_revision: self.mod_revision },
             puts,
             deletes,
         };
         // A key that nobody ever creates holds any order and any guard.
-        if config.rules.lack(Mutation::NoOrder) {
+        if config.rules.lack(ElectionMutation::NoOrder) {
             txn.order = Order { key: format!("{}none", keys.node), mod_revision: 0 };
         }
-        if config.rules.lack(Mutation::NoGuard) {
+        if config.rules.lack(ElectionMutation::NoGuard) {
             txn.guard = Guard { key: format!("{}none", keys.node), create_revision: 0 };
         }
         txn
@@ -239,7 +250,7 @@ impl Batch {
     fn fail(
         &mut self,
         now: Time,
-        call: Pending,
+        call: PendingCall,
         failure: &Failure,
         config: &ElectionConfig,
         out: &mut Outbox,
@@ -267,7 +278,7 @@ mod tests {
 
     #[test]
     fn batches_fit_into_a_transaction_and_a_ticket_is_done_with_its_last() {
-        let (keys, config) = (Keys::new("p", "n"), ElectionConfig::new("n", "a", 1));
+        let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
         let (mut writer, mut out) = (Writer::new(7, (0, 7), terms(), 0), Outbox::new(Duration::from_secs(1)));
         let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
         let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
@@ -289,7 +300,7 @@ mod tests {
 
     #[test]
     fn of_two_marks_in_one_batch_the_later_counts() {
-        let (keys, config) = (Keys::new("p", "n"), ElectionConfig::new("n", "a", 1));
+        let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
         let mut writer = Writer::new(7, (0, 7), terms(), 0);
         let one = |mark| RecordWrite {
             marks: [(resource(1), Amount::from_units(mark))].into(),

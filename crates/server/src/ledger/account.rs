@@ -10,7 +10,7 @@ pub struct Entry {
     pub amount: Amount,
     /// When it is certainly over, on the grantor's clock.
     pub end: Time,
-    /// The number of the grant; 0 for what was claimed from an earlier reign.
+    /// The number of the grant; 0 for what was claimed from an earlier epoch.
     pub seq: u32,
     /// The number of debts there had been when it was granted, plus one; 0 if it is from before the start.
     pub cut: u32,

@@ -28,7 +28,7 @@ pub struct Ghost {
 
 /// The leader that granted what is claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
+pub enum GhostOrigin {
     /// The last leader, which charged it.
     Last,
     /// A leader before it, or one of which that is not known.
@@ -98,10 +98,10 @@ impl Ghost {
 
     /// It without `amount` that is known to be with a holder, as far as it goes.
     #[must_use]
-    pub fn without(mut self, amount: Amount, origin: Origin) -> Ghost {
+    pub fn without(mut self, amount: Amount, origin: GhostOrigin) -> Ghost {
         let order = match origin {
-            Origin::Last => [&mut self.own, &mut self.rest],
-            Origin::Earlier => [&mut self.rest, &mut self.own],
+            GhostOrigin::Last => [&mut self.own, &mut self.rest],
+            GhostOrigin::Earlier => [&mut self.rest, &mut self.own],
         };
         let mut left = amount;
         for part in order {
@@ -169,8 +169,8 @@ mod tests {
             let (mut charged, mut left) = (charged, left - surplus);
             for (lease, claims, share) in leases {
                 let (amount, origin) = match lease {
-                    Lease::OfLast(amount) => (amount, Origin::Last),
-                    Lease::ShownToLast(amount) | Lease::Left(amount) => (amount, Origin::Earlier),
+                    Lease::OfLast(amount) => (amount, GhostOrigin::Last),
+                    Lease::ShownToLast(amount) | Lease::Left(amount) => (amount, GhostOrigin::Earlier),
                 };
                 if !claims {
                     continue;
@@ -190,11 +190,11 @@ mod tests {
     #[test]
     fn what_the_last_leader_granted_leaves_the_rest_as_it_is() {
         let ghost = Ghost::new(part(30, LATE), part(10, SOON));
-        let claimed = ghost.without(Amount::from_micros(25), Origin::Last);
+        let claimed = ghost.without(Amount::from_micros(25), GhostOrigin::Last);
         assert_eq!(claimed.parts(), [part(10, SOON), part(5, LATE)]);
         assert_eq!((claimed.next_end(), claimed.end()), (Some(SOON), LATE));
         assert_eq!(claimed.at(SOON).amount(), Amount::from_micros(5));
-        let claimed = ghost.without(Amount::from_micros(25), Origin::Earlier);
+        let claimed = ghost.without(Amount::from_micros(25), GhostOrigin::Earlier);
         assert_eq!(claimed.parts(), [part(0, SOON), part(15, LATE)]);
         assert_eq!(claimed.with(Amount::from_micros(7)).parts(), [part(0, SOON), part(22, LATE)]);
     }

@@ -8,7 +8,7 @@ use crate::config::{Longest, RestOver};
 
 /// The header of a record, which stands beside the marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct MarkHeader {
     /// No lease is granted for longer, but of floors.
     pub longest_lease: Duration,
     /// No floor is granted for longer, nor for longer than that; zero where there are none.
@@ -29,7 +29,7 @@ pub struct Header {
 #[derive(Clone, Debug)]
 pub(super) struct Heading {
     /// The header that is written for certain, or less; absent before the first write.
-    pub(super) written: Option<Header>,
+    pub(super) written: Option<MarkHeader>,
     /// Whether it may say something else.
     pub(super) doubtful: bool,
     /// The longest leases that may be granted from here on.
@@ -46,9 +46,9 @@ pub(super) struct Heading {
     pub(super) untold: bool,
 }
 
-// === impl Header ===
+// === impl MarkHeader ===
 
-impl Header {
+impl MarkHeader {
     /// The longest that leases may last.
     pub(super) fn longest(self) -> Longest {
         Longest { lease: self.longest_lease, safe_lease: self.longest_safe_lease }
@@ -65,12 +65,12 @@ impl Heading {
         closed: bool,
         all_marked: bool,
         rest_over: Option<RestOver>,
-    ) -> Header {
+    ) -> MarkHeader {
         self.past.retain(|&(_, until)| now < until);
         let longest = self.past.iter().fold(self.longest, |longest, &(past, _)| longest.max(past));
         let (authority, until) = self.before;
         let before = if now < until { authority } else { Duration::ZERO };
-        Header {
+        MarkHeader {
             longest_lease: longest.lease,
             longest_safe_lease: longest.safe_lease,
             authority: self.authority.max(before),
@@ -82,14 +82,16 @@ impl Heading {
     }
 
     /// Whether it does not say that. For how long something is left from before is said when that is.
-    pub(super) fn is_news(&self, header: Header) -> bool {
-        let timeless =
-            |header: Header| Header { rest_over: header.rest_over.map(|_| RestOver::default()), ..header };
+    pub(super) fn is_news(&self, header: MarkHeader) -> bool {
+        let timeless = |header: MarkHeader| MarkHeader {
+            rest_over: header.rest_over.map(|_| RestOver::default()),
+            ..header
+        };
         self.doubtful || self.written.map(timeless) != Some(timeless(header))
     }
 
     /// It may say `header` from here on.
-    pub(super) fn send(&mut self, header: Header) {
+    pub(super) fn send(&mut self, header: MarkHeader) {
         self.doubtful = true;
         if let Some(written) = &mut self.written {
             let Longest { lease, safe_lease } = written.longest().min(header.longest());

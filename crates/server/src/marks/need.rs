@@ -26,15 +26,15 @@ pub(crate) struct Need {
     pub(crate) is_tight: bool,
     /// Whether somebody got less than its share because of the mark.
     pub(crate) is_felt: bool,
-    /// The reign of the node above under which that lease was granted.
-    pub(crate) reign: Option<u64>,
+    /// The epoch of the node above under which that lease was granted.
+    pub(crate) epoch: Option<u64>,
     /// The kind of what is out; absent where that is not known.
     pub(crate) kind: Option<Kind>,
 }
 
 /// The value that is to be written for a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Value {
+pub(super) struct NeedValue {
     pub(super) amount: Amount,
     pub(super) rest: Amount,
     /// Absent: that of the mark before.
@@ -77,7 +77,7 @@ impl Need {
 
     /// A mark that allows for it, and what of that is left from before. If something of that is being claimed, half as much
     /// is said to be left as is not: others may claim as well.
-    pub(super) fn beside(&self, amount: Amount) -> Value {
+    pub(super) fn beside(&self, amount: Amount) -> NeedValue {
         let rest = match self.room {
             Amount::ZERO => self.rest,
             room => Amount::from_micros(self.rest.saturating_sub(room).as_micros() / 2),
@@ -85,7 +85,7 @@ impl Need {
         let lasting = self.out.saturating_sub(self.rest).saturating_add(self.room);
         let rest = rest.min(amount.saturating_sub(lasting)).as_micros();
         let rest = Amount::from_micros(rest - rest % self.grain.as_micros().max(1));
-        Value { amount, rest: if rest > self.ample() { rest } else { Amount::ZERO }, kind: self.kind }
+        NeedValue { amount, rest: if rest > self.ample() { rest } else { Amount::ZERO }, kind: self.kind }
     }
 
     /// Whether a mark is much too high.

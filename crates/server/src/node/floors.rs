@@ -16,7 +16,7 @@ use super::Node;
 impl Node {
     /// With which other resource one shares its capacity: its floor, or whose floor it is. A floor with a template of its own
     /// is a resource like others.
-    pub(super) fn kin(&self, id: &ResourceId) -> Option<ResourceId> {
+    pub(super) fn floor_pair(&self, id: &ResourceId) -> Option<ResourceId> {
         if self.parent.is_some() {
             return None;
         }
@@ -35,8 +35,10 @@ impl Node {
         if !self.coupled {
             return;
         }
-        let Some(kin) = self.resources.get(id).and_then(|resource| resource.kin.clone()) else { return };
-        let (base, floor) = if id.is_floor() { (&kin, id) } else { (id, &kin) };
+        let Some(floor_pair) = self.resources.get(id).and_then(|resource| resource.floor_pair.clone()) else {
+            return;
+        };
+        let (base, floor) = if id.is_floor() { (&floor_pair, id) } else { (id, &floor_pair) };
         let Some(template) = self.template(base) else { return };
         let [lent, reserved] = [base, floor].map(|id| self.out(now, id));
         let limits = [

@@ -5,7 +5,7 @@ use lessor_proto::message::Report;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::parent::Above;
-use super::{Node, longest, reign};
+use super::{Node, call_context, longest};
 use crate::config::Longest;
 use crate::ledger::Ghost;
 use crate::marks::{MarkWrite, Need, Over};
@@ -80,7 +80,7 @@ impl Node {
         if resource.has_untold() {
             self.untold.insert(id.clone());
         }
-        let need = Need { reign: reign_above(&self.parent, id), ..resource.need() };
+        let need = Need { epoch: epoch_above(&self.parent, id), ..resource.need() };
         if let Some(marks) = &mut self.marks {
             if self.config.record.as_ref().is_some_and(|record| record.unknown) {
                 marks.learn_until(now, Some(resource.learns_until()));
@@ -110,7 +110,7 @@ impl Node {
 
     /// When claims open.
     pub(super) fn opens(&self) -> Time {
-        reign(&self.config, &self.marks, [self.since, self.led], 0).opens()
+        call_context(&self.config, &self.marks, [self.since, self.led], 0).opens()
     }
 
     fn set_ceiling(&mut self, id: &ResourceId) {
@@ -129,7 +129,7 @@ impl Node {
             });
         let rest = if settled { self.rest(now, id) } else { Amount::ZERO };
         if let Some(resource) = self.resources.get(id) {
-            return Need { reign: reign_above(&self.parent, id), rest, ..resource.need() };
+            return Need { epoch: epoch_above(&self.parent, id), rest, ..resource.need() };
         }
         let out = self.unopened(now, id).map_or(Amount::ZERO, |ghost| ghost.amount());
         Need { amount: out, out, rest, limit: Some(out), ..Need::default() }
@@ -188,7 +188,7 @@ impl Node {
     }
 }
 
-/// The reign of the node above under which it granted what it did last.
-pub(super) fn reign_above(parent: &Option<Above>, id: &ResourceId) -> Option<u64> {
+/// The epoch of the node above under which it granted what it did last.
+pub(super) fn epoch_above(parent: &Option<Above>, id: &ResourceId) -> Option<u64> {
     parent.as_ref()?.session().proof(id).map(|proof| proof.order.epoch)
 }

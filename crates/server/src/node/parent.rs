@@ -129,7 +129,7 @@ impl Node {
     fn take_up(&mut self, now: Time, change: &Change) {
         let before = self.parent.as_ref().and_then(|above| above.session.before(&change.resource));
         let learns = self.parent.as_ref().is_some_and(|above| above.session.is_of_learner(&change.resource));
-        let grantor = super::marks::reign_above(&self.parent, &change.resource);
+        let grantor = super::marks::epoch_above(&self.parent, &change.resource);
         let before_us = self.config.record.as_ref().and_then(|record| record.proofs.get(&change.resource));
         let is_the_same = before_us.map(|proof| proof.order.epoch) == grantor;
         let is_recalled =

@@ -23,7 +23,7 @@ pub struct StatusQuery {
 pub struct NodeStatus {
     /// Its name.
     pub node: String,
-    /// The number of its reign.
+    /// The number of its epoch.
     pub epoch: u64,
     /// The time for which it has led, in seconds.
     pub leading_seconds: f64,
@@ -74,7 +74,7 @@ pub struct Tally {
     pub granted: u64,
     /// Those refused.
     pub refused: u64,
-    /// Those meant for another reign.
+    /// Those meant for another epoch.
     pub misdirected: u64,
     /// Releases.
     pub releases: u64,
@@ -94,7 +94,7 @@ pub struct Tally {
     pub claims: ClaimTally,
 }
 
-/// The outcomes of what holders showed from earlier reigns.
+/// The outcomes of what holders showed from earlier epochs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "shell", derive(serde::Serialize))]
 pub struct ClaimTally {
@@ -104,7 +104,7 @@ pub struct ClaimTally {
     pub missing: u64,
     /// With a token whose seal does not fit.
     pub forged: u64,
-    /// Of this reign, or of one to come.
+    /// Of this epoch, or of one to come.
     pub not_earlier: u64,
     /// Of more than the token says: what it says was believed.
     pub too_large: u64,

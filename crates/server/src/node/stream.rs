@@ -12,7 +12,7 @@ use lessor_proto::{ResourceId, Time};
 use super::parent::Above;
 use super::peers::Stream;
 use super::waiting::Wait;
-use super::{Node, reign};
+use super::{Node, call_context};
 use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
 use crate::resource::{Renewal, shows_earlier};
@@ -162,12 +162,12 @@ impl Node {
     pub fn ready(&mut self, now: Time, peer: Peer) {
         let Some(noted) = self.peers.ready(peer) else { return };
         for id in &noted.resources {
-            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
+            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
             if let Some(resource) = self.resources.get_mut(id) {
                 // Before the holder is looked for: it may be forgotten by it.
                 resource.advance(now);
                 if let Some(slot) = resource.listener(peer) {
-                    resource.respond(now, slot, reign, &mut self.peers);
+                    resource.respond(now, slot, cx, &mut self.peers);
                 }
             }
             self.sync(now, id);
@@ -275,11 +275,11 @@ impl Node {
 
     /// The time of a resource on the timeline has come.
     fn look_at(&mut self, now: Time, id: &ResourceId) {
-        let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
         if let Some(resource) = self.resources.get_mut(id) {
             resource.advance(now);
             if resource.is_unsettled(now) {
-                resource.settle(now, reign, &mut self.peers);
+                resource.settle(now, cx, &mut self.peers);
             }
             resource.send_units(now, self.config.rules, &mut self.peers);
         }
@@ -329,17 +329,17 @@ impl Node {
                 self.resources.get_mut(&report.resource).expect("it has just been opened")
             }
         };
-        let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
-        if let Some(until) = resource.waits_to_learn(now, ask, report, reign) {
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        if let Some(until) = resource.waits_to_learn(now, ask, report, cx) {
             self.waiting.put(peer, ask, report, Wait::Learning(until));
-        } else if resource.waits_for_room(now, ask, report, reign) {
+        } else if resource.waits_for_room(now, ask, report, cx) {
             self.waiting.put(peer, ask, report, Wait::Room);
-        } else if let Some(slot) = resource.hear(now, ask, report, reign) {
-            resource.attach(now, slot, peer, report.has.as_ref(), reign.config.epoch);
+        } else if let Some(slot) = resource.hear(now, ask, report, cx) {
+            resource.attach(now, slot, peer, report.has.as_ref(), cx.config.epoch);
             if let Some(stream) = self.peers.get_mut(peer) {
                 stream.attached.insert(report.resource.clone());
             }
-            resource.respond(now, slot, reign, &mut self.peers);
+            resource.respond(now, slot, cx, &mut self.peers);
         }
         self.sync(now, &report.resource);
         self.book(&report.resource);
@@ -369,8 +369,8 @@ impl Node {
             if busy {
                 continue;
             }
-            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
-            let renewed = resource.renew(now, at, reign, slot);
+            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+            let renewed = resource.renew(now, at, cx, slot);
             match renewed.renewal {
                 Renewal::Extended => extended.push((resource_id, slot)),
                 Renewal::Granted => {}
@@ -389,9 +389,9 @@ impl Node {
             return self.peers.renewed(peer, id);
         }
         for (resource_id, slot) in extended {
-            let reign = reign(&self.config, &self.marks, [self.since, self.led], self.sessions);
+            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
             let resource = self.resources.get_mut(resource_id);
-            if let Some(grant) = resource.and_then(|resource| resource.grant_anew(now, slot, reign)) {
+            if let Some(grant) = resource.and_then(|resource| resource.grant_anew(now, slot, cx)) {
                 self.peers.grant(peer, grant);
             }
             self.book(resource_id);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::Policy;
+use lessor_algorithms::SharePolicy;
 use lessor_algorithms::rotation::Rotate;
 use lessor_client::domain::{Policies, Rule, Scope, Share};
 use lessor_proto::{Amount, ResourceId};
@@ -73,7 +73,7 @@ impl Template {
             part: Some(share.part()),
             safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
             kind: Kind::Rate,
-            policy: if self.policy.is_bounded() { self.policy } else { Policy::FairShare },
+            policy: if self.policy.is_bounded() { self.policy } else { SharePolicy::FairShare },
             lease_length,
             refresh_interval: self.refresh_interval.min(LONGEST_REFRESH).min(lease_length),
             rotate: Some(Rotate::Fair),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::Policy;
+use lessor_algorithms::SharePolicy;
 use lessor_algorithms::rotation::Rotate;
 use lessor_client::limiter::Limiter;
 use lessor_proto::Amount;
@@ -31,7 +31,7 @@ pub struct Template {
     /// Units a second, or units in flight.
     pub kind: Kind,
     /// The policy by which the capacity is shared.
-    pub policy: Policy,
+    pub policy: SharePolicy,
     /// The length of a lease. Not shorter than the refresh interval.
     pub lease_length: Duration,
     /// The time for which a client waits until it asks again.
@@ -141,7 +141,7 @@ impl Template {
             safe_capacity: SafeCapacity::default(),
             description: String::new(),
             kind: Kind::default(),
-            policy: Policy::FairShare,
+            policy: SharePolicy::FairShare,
             lease_length: Duration::from_secs(60),
             refresh_interval: Duration::from_secs(5),
             learning: Duration::ZERO,
@@ -229,7 +229,7 @@ impl Template {
         self.reserves().then(|| Template {
             capacity: self.reserved(),
             safe_capacity: SafeCapacity::Fixed(Amount::ZERO),
-            policy: Policy::FairShare,
+            policy: SharePolicy::FairShare,
             lease_length: self.safe_lease(),
             learning,
             legacy: Legacy::Deny,

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::{Demand, Policy};
+use lessor_algorithms::{Demand, SharePolicy};
 use lessor_proto::message::{Before, Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
 use super::child::{Child, Demands};
 use super::slab::Slot;
 use super::streaming::Told;
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 use crate::ledger::{Granted, Offer, Term};
 use crate::mutation::Mutation;
 use crate::repository::{Kind, SafeCapacity};
@@ -49,10 +49,10 @@ pub(crate) struct Reply {
 impl Resource {
     /// Grants what is due to the child at `slot`, counted from its last report; nothing if nothing can be granted: the
     /// report is too old, or the node has no lease of its own.
-    pub(super) fn answer(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Reply> {
+    pub(super) fn answer(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Reply> {
         self.appraise();
         let target = self.target(now, slot);
-        self.answer_with(now, slot, target, reign)
+        self.answer_with(now, slot, target, cx)
     }
 
     /// The same with `target` for what is due.
@@ -61,11 +61,11 @@ impl Resource {
         now: Time,
         slot: Slot,
         target: Amount,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Option<Reply> {
-        let length = self.length(now, slot, reign)?;
+        let length = self.length(now, slot, cx)?;
         let (target, most) = self.within_part(slot, self.steady(slot, target));
-        let config = reign.config;
+        let config = cx.config;
         if !self.shown.is_empty() {
             let reachable = self.ledger.reachable(&self.children.at(slot).account, target.min(most));
             if self.has_more(now, slot, reachable) {
@@ -76,7 +76,7 @@ impl Resource {
         let out_before =
             self.earlier.get(&slot).and_then(|earlier| earlier.out).filter(|&(_, until)| now < until);
         let out_before = out_before.map(|(amount, until)| Before { amount, remaining: until.since(now) });
-        let earlier = self.tell_earlier(now, slot, reign);
+        let earlier = self.tell_earlier(now, slot, cx);
         let (grain, before) = (self.terms.grain(), self.ledger.lent());
         let child = self.children.at_mut(slot);
         let seq = child.take_seq()?;
@@ -109,25 +109,25 @@ impl Resource {
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
         let domains = self.tell_of_domains(slot);
-        let grant = self.grant(now, slot, length, granted, pace, reign);
+        let grant = self.grant(now, slot, length, granted, pace, cx);
         let grant = Grant { domains, before: out_before, earlier, ..grant };
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
     /// The length of a lease that counts from the last report of the child at `slot`; absent if it would be over.
-    pub(super) fn length(&self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
+    pub(super) fn length(&self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
         let child = self.children.at(slot);
         let full = match child.provisional {
             true => self.terms.lease_length.min(self.terms.refresh_interval * 2),
             false => self.terms.lease_length,
         };
-        let longest = reign.longest.of(&self.id);
+        let longest = cx.longest.of(&self.id);
         let full = full.min(longest);
         if full.is_zero() || !child.incarnated && self.terms.legacy.counted(full) > longest {
             return None;
         }
-        let drift = reign.config.drift;
-        let length = match reign.config.rules.lack(Mutation::NoNestedEnd) {
+        let drift = cx.config.drift;
+        let length = match cx.config.rules.lack(Mutation::NoNestedEnd) {
             true => full,
             false => self.supply.length(now, child.basis, full, drift)?,
         };
@@ -141,9 +141,9 @@ impl Resource {
         length: Duration,
         granted: Granted,
         pace: Pace,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Grant {
-        let config = reign.config;
+        let config = cx.config;
         let child = self.children.at(slot);
         let order = Order { epoch: config.epoch, seq: child.last_seq() };
         let token = match &config.keys {
@@ -153,7 +153,7 @@ impl Resource {
                     order,
                     amount: granted.amount,
                     ends: child.account.last().map_or(Time::ZERO, |last| last.end),
-                    expiry: reign.date.expiry(now, length),
+                    expiry: cx.date.expiry(now, length),
                     origin: config.epoch,
                 };
                 self.poller_token(child.kind, &child.name, lease, config)
@@ -278,10 +278,10 @@ impl Resource {
 
     pub(super) fn sharing(&self) -> Sharing {
         let kind = match self.terms.policy {
-            Policy::None => wire::algorithm::Kind::NoAlgorithm,
-            Policy::Static => wire::algorithm::Kind::Static,
-            Policy::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
-            Policy::FairShare => wire::algorithm::Kind::FairShare,
+            SharePolicy::None => wire::algorithm::Kind::NoAlgorithm,
+            SharePolicy::Static => wire::algorithm::Kind::Static,
+            SharePolicy::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
+            SharePolicy::FairShare => wire::algorithm::Kind::FairShare,
         };
         Sharing { kind, lease_length: self.terms.lease_length, refresh_interval: self.terms.refresh_interval }
     }

@@ -6,7 +6,7 @@
 //! above has been granted to others, and a claim for it would be taken out of what those have.
 //!
 //! A lease below ends before that of its node, so what a holder may still use is counted above. It says how long that is;
-//! it said so after it heard of this leader, so the time counts from the beginning of the reign at the latest.
+//! it said so after it heard of this leader, so the time counts from the beginning of the epoch at the latest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use lessor_proto::message::Has;
 use lessor_proto::{Amount, Time};
 
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 
 /// Ends are told apart as finely as in so many parts of a lease: few parts are inherited, however many claim.
 const PARTS: u32 = 16;
@@ -52,10 +52,10 @@ impl Certain {
 
 impl Resource {
     /// A holder has claimed `amount` by what it shows.
-    pub(super) fn note_certain(&mut self, amount: Amount, has: &Has, reign: Reign<'_>) {
+    pub(super) fn note_certain(&mut self, amount: Amount, has: &Has, cx: CallContext<'_>) {
         let Some(lasts) = has.lasts else { return };
         let longest = self.terms.lease_length.saturating_mul(2);
-        let end = reign.config.drift.least_end(reign.since, lasts.counts.min(longest));
+        let end = cx.config.drift.least_end(cx.since, lasts.counts.min(longest));
         self.certain.add(end, amount, self.terms.lease_length / PARTS);
     }
 }

@@ -8,7 +8,7 @@ use lessor_algorithms::Demand;
 use lessor_proto::message::{Band, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
-use super::agenda::Tick;
+use super::calendar::Tick;
 use super::children::{Holder, Life};
 use crate::ledger::Account;
 use crate::repository::Template;
@@ -23,7 +23,7 @@ pub(crate) struct Child {
     pub(crate) name: CompactString,
     /// Which life of it: drawn by the holder if `incarnated`, else counted by this server.
     pub(crate) session: u64,
-    /// The reign in which that session began; 0 if `incarnated`.
+    /// The epoch in which that session began; 0 if `incarnated`.
     pub(crate) born: u64,
     /// The account of what it is charged for.
     pub(crate) account: Account,
@@ -156,7 +156,7 @@ impl Child {
         true
     }
 
-    /// Numbers its next grant in reign `epoch` above the one that it shows that it has adopted. Nobody is believed
+    /// Numbers its next grant in epoch `epoch` above the one that it shows that it has adopted. Nobody is believed
     /// to have been granted half of all numbers there are, or one who lies could use them up.
     pub(crate) fn go_on_after_shown(&mut self, report: &Report, epoch: u64) {
         let shown = report.has.as_ref().and_then(|has| has.order).filter(|order| order.epoch == epoch);
@@ -215,8 +215,8 @@ impl Child {
     }
 
     /// Another leader speaks for the node from here on; its reports are numbered anew.
-    pub(crate) fn succeed(&mut self, reign: u64) {
-        self.session = reign;
+    pub(crate) fn succeed(&mut self, cx: u64) {
+        self.session = cx;
         self.heard = 0;
     }
 

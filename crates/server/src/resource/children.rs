@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use lessor_proto::message::{Has, HolderKind};
 use lessor_proto::{Amount, Time};
 
-use super::agenda::{Agenda, Tick};
+use super::calendar::{Calendar, Tick};
 use super::child::Child;
 use super::slab::{Slab, Slot};
 use crate::repository::Template;
@@ -19,7 +19,7 @@ pub(crate) struct Children {
     slab: Slab<Child>,
     by_name: HashTable<Slot>,
     hasher: FixedState,
-    agenda: Agenda,
+    calendar: Calendar,
     /// In which line of succession nodes stand that stand in one.
     lines: BTreeMap<Slot, u64>,
 }
@@ -29,9 +29,9 @@ pub(crate) struct Children {
 pub(crate) enum Life<'a> {
     /// The incarnation that our clients send, and nodes that nobody has preceded.
     Incarnation(u64),
-    /// The leader of a node in its reign of that number. All leaders of one line are one holder: the next one takes over
+    /// The leader of a node in its epoch of that number. All leaders of one line are one holder: the next one takes over
     /// what the one before had.
-    Leader { line: u64, reign: u64 },
+    Leader { line: u64, epoch: u64 },
     /// The life in the token that Doorman's clients echo without knowing.
     Session(PollerLife),
     /// A lease without a token of ours: the client forgets what it does not know, or comes from elsewhere.
@@ -57,7 +57,7 @@ impl Children {
             slab: Slab::new(),
             by_name: HashTable::new(),
             hasher: FixedState::with_seed(seed),
-            agenda: Agenda::default(),
+            calendar: Calendar::default(),
             lines: BTreeMap::new(),
         }
     }
@@ -150,13 +150,13 @@ impl Children {
         let tick = Tick::after(child.attention(terms));
         if child.due == Tick::default() || tick < child.due {
             child.due = tick;
-            self.agenda.add(tick, slot);
+            self.calendar.add(tick, slot);
         }
     }
 
     /// The children whose time has come, in the order in which they were put on the agenda.
     pub(crate) fn due(&mut self, now: Time) -> Option<Vec<Slot>> {
-        let (tick, mut slots) = self.agenda.pop(now)?;
+        let (tick, mut slots) = self.calendar.pop(now)?;
         slots.retain(|&slot| match self.slab.get(slot) {
             Some(child) if child.due == tick => {
                 self.slab.at_mut(slot).due = Tick::default();
@@ -168,7 +168,7 @@ impl Children {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.agenda.deadline()
+        self.calendar.deadline()
     }
 
     fn find(&self, holder: Holder<'_>, life: PollerLife, incarnated: bool) -> Option<Slot> {

@@ -14,14 +14,14 @@ use lessor_proto::{Amount, Time};
 use super::child::{Child, Claimed};
 use super::hearing::holder;
 use super::slab::Slot;
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 use crate::config::{Claims, NodeConfig};
-use crate::ledger::{Ceiling, Origin};
+use crate::ledger::{Ceiling, GhostOrigin};
 use crate::mutation::Mutation;
 use crate::repository::{Kind, Legacy, Template};
 use crate::token::{Bearer, Doubt};
 
-/// Whether a report shows that the holder has something from a reign before `epoch`.
+/// Whether a report shows that the holder has something from an epoch before `epoch`.
 pub(crate) fn shows_earlier(report: &Report, epoch: u64) -> bool {
     let earlier =
         |has: &Has| has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < epoch);
@@ -36,10 +36,10 @@ pub(super) fn counts_until_heard(terms: &Template) -> bool {
 /// The longest time for which a lease is believed to last by what its holder says, who may say anything.
 const MOST_SHOWN: Duration = Duration::from_secs(3_600);
 
-// === impl Reign ===
+// === impl CallContext ===
 
-impl Reign<'_> {
-    /// When claims open: no leader of an earlier reign acts any more.
+impl CallContext<'_> {
+    /// When claims open: no leader of an earlier epoch acts any more.
     pub(crate) fn opens(&self) -> Time {
         self.config.record.as_ref().map_or(self.since, |record| record.opens(self.since, self.config.drift))
     }
@@ -51,10 +51,10 @@ impl Reign<'_> {
     }
 }
 
-/// The part of what the bearer shows of an earlier reign that is believed, and who granted it.
-fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amount, Origin), Doubt> {
+/// The part of what the bearer shows of an earlier epoch that is believed, and who granted it.
+fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amount, GhostOrigin), Doubt> {
     if has.capacity == Amount::ZERO {
-        return Ok((Amount::ZERO, Origin::Earlier));
+        return Ok((Amount::ZERO, GhostOrigin::Earlier));
     }
     let Some(order) = has.order.filter(|order| order.epoch < config.epoch) else {
         return Err(Doubt::NotEarlier);
@@ -77,40 +77,47 @@ fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amou
     Ok((content.amount.min(has.capacity), origin))
 }
 
-/// Whether the leader of the reign `epoch`, which charged something, is the last one.
-pub(super) fn origin(epoch: u64, config: &NodeConfig) -> Origin {
+/// Whether the leader of the epoch `epoch`, which charged something, is the last one.
+pub(super) fn origin(epoch: u64, config: &NodeConfig) -> GhostOrigin {
     let last = config.record.as_ref().map_or(0, |record| record.epoch);
-    if epoch == last { Origin::Last } else { Origin::Earlier }
+    if epoch == last { GhostOrigin::Last } else { GhostOrigin::Earlier }
 }
 
 // === impl Resource ===
 
 impl Resource {
-    /// Charges a holder for what it has from an earlier reign: out of what is known to be out, or while learning as
+    /// Charges a holder for what it has from an earlier epoch: out of what is known to be out, or while learning as
     /// far as the capacity goes.
-    pub(super) fn claim(&mut self, now: Time, slot: Slot, has: &Has, held: Option<Amount>, reign: Reign<'_>) {
-        if has.order.is_some_and(|order| order.epoch == reign.config.epoch) {
+    pub(super) fn claim(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        has: &Has,
+        held: Option<Amount>,
+        cx: CallContext<'_>,
+    ) {
+        if has.order.is_some_and(|order| order.epoch == cx.config.epoch) {
             return;
         }
         let held = held.unwrap_or(has.capacity);
         if self.is_learning(now) {
-            if now < reign.opens() {
+            if now < cx.opens() {
                 return;
             }
             let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
-            let end = self.learning_until.max(reign.config.drift.grantor_end(now, remaining));
+            let end = self.learning_until.max(cx.config.drift.grantor_end(now, remaining));
             let account = &mut self.children.at_mut(slot).account;
             self.ledger.take_up(account, held, end);
             return;
         }
         // Without a record nobody knows how long a leader before may go on: what is out may be in use again below it.
-        let ended = now >= self.ledger.ghost_end() || now < reign.opens() || reign.is_unsure();
+        let ended = now >= self.ledger.ghost_end() || now < cx.opens() || cx.is_unsure();
         // Those who draw no incarnation claim in two steps.
         let may_claim = self.children.at(slot).incarnated;
         if ended || has.order.is_none() || !may_claim {
             return;
         }
-        if self.is_late(reign) {
+        if self.is_late(cx) {
             let shown = has.lasts.map(|lasts| lasts.remaining.min(MOST_SHOWN));
             let remaining = match self.children.at(slot).kind {
                 HolderKind::Client => shown.unwrap_or(self.terms.lease_length),
@@ -118,13 +125,13 @@ impl Resource {
                 // more, for longer.
                 HolderKind::Node => shown.unwrap_or_default().max(self.terms.lease_length),
             };
-            let end = reign.config.drift.grantor_end(now, remaining);
+            let end = cx.config.drift.grantor_end(now, remaining);
             // It is told nothing meanwhile, whatever is due to it.
             self.shown.insert(slot, (Amount::MAX, end));
             return;
         }
         let child = self.children.at(slot);
-        let (claimed, origin) = match believed(&self.bearer(child, reign.config), has, reign.config) {
+        let (claimed, origin) = match believed(&self.bearer(child, cx.config), has, cx.config) {
             Ok(believed) => believed,
             Err(doubt) => return self.claims.doubt(doubt),
         };
@@ -134,14 +141,14 @@ impl Resource {
         let child = self.children.at_mut(slot);
         // All that it may have used so far is known from here on, and what it gives back of it is free.
         let taken = self.ledger.claim(&mut child.account, claimed, 0, origin);
-        let is_all = taken >= claimed || reign.config.rules.lack(Mutation::LineIsAll);
+        let is_all = taken >= claimed || cx.config.rules.lack(Mutation::LineIsAll);
         child.claimed = if is_all { Claimed::All } else { Claimed::Less };
         self.claims.honoured += u64::from(has.capacity > Amount::ZERO);
-        if reign.config.claims == Claims::Deferred {
+        if cx.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);
         }
         if self.is_leased() {
-            self.note_certain(claimed, has, reign);
+            self.note_certain(claimed, has, cx);
         }
         self.acknowledge(slot, 0, held);
     }
@@ -149,33 +156,33 @@ impl Resource {
     /// Whether the node above, which has a new leader too, was shown what is out below before this claim. Units in flight
     /// outlast the lease that they were taken under for as long as that is renewed, and nobody would count them there. So
     /// their holder keeps the lease until that ends, and no longer.
-    fn is_late(&self, reign: Reign<'_>) -> bool {
+    fn is_late(&self, cx: CallContext<'_>) -> bool {
         self.is_leased()
             && self.terms.kind == Kind::Gauge
             && self.asked_above
             && self.is_counted_above != Some(true)
-            && !reign.config.rules.lack(Mutation::ClaimAfterShown)
+            && !cx.config.rules.lack(Mutation::ClaimAfterShown)
     }
 
-    /// Looks at the length of the lease that a holder shows of an earlier reign. While the server learns, it goes
+    /// Looks at the length of the lease that a holder shows of an earlier epoch. While the server learns, it goes
     /// on for as long as others like it may last. A node below another one leaves the holder what it cannot claim,
     /// which that one charges to a leader before this one: also where the record says that nothing is out, as it
     /// says so of its own line of succession.
-    pub(super) fn look_at(&mut self, now: Time, slot: Slot, has: &Has, reign: Reign<'_>) {
+    pub(super) fn look_at(&mut self, now: Time, slot: Slot, has: &Has, cx: CallContext<'_>) {
         let earlier =
-            has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < reign.config.epoch);
+            has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < cx.config.epoch);
         let Some(lasts) = has.lasts.filter(|_| earlier) else { return };
-        if self.is_learning(now) && !reign.config.rules.lack(Mutation::LearnAsConfigured) {
-            let authority = reign.config.record.as_ref().map_or(Duration::ZERO, |record| record.authority);
+        if self.is_learning(now) && !cx.config.rules.lack(Mutation::LearnAsConfigured) {
+            let authority = cx.config.record.as_ref().map_or(Duration::ZERO, |record| record.authority);
             let length = lasts.length.min(MOST_SHOWN).saturating_add(authority);
-            let until = reign.config.drift.grantor_end(reign.since, length);
+            let until = cx.config.drift.grantor_end(cx.since, length);
             self.learning_until = self.learning_until.max(until);
         }
-        let record = reign.config.record.as_ref();
+        let record = cx.config.record.as_ref();
         let is_all =
-            reign.config.rules.lack(Mutation::LineIsAll) && record.is_some_and(|record| !record.unknown);
+            cx.config.rules.lack(Mutation::LineIsAll) && record.is_some_and(|record| !record.unknown);
         if self.is_leased() && !is_all || record.is_some_and(|record| record.unsure) {
-            let until = reign.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
+            let until = cx.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
             self.shown.insert(slot, (has.capacity, until));
         }
     }
@@ -194,31 +201,37 @@ impl Resource {
         now: Time,
         ask: &Ask,
         report: &Report,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Option<Time> {
         let shows = report.has.as_ref().is_some_and(|has| {
-            let other = has.order.is_none_or(|order| order.epoch != reign.config.epoch);
+            let other = has.order.is_none_or(|order| order.epoch != cx.config.epoch);
             has.capacity > Amount::ZERO && other
         });
         let waits = self.is_learning(now)
-            && !reign.says_unknown
+            && !cx.says_unknown
             && shows
-            && !reign.config.rules.lack(Mutation::LearnUnwritten)
-            && self.children.locate(holder(ask, report, reign.config)).is_none();
+            && !cx.config.rules.lack(Mutation::LearnUnwritten)
+            && self.children.locate(holder(ask, report, cx.config)).is_none();
         waits.then_some(self.learning_until)
     }
 
     /// Whether what a report claims has to wait until the record says that it outlasts what is left from before.
-    pub(crate) fn waits_for_room(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> bool {
-        let is_known = self.children.locate(holder(ask, report, reign.config)).is_some();
-        let is_ended = now >= self.ledger.ghost_end() || reign.is_unsure() || self.is_learning(now);
-        if is_known || is_ended || now < reign.opens() || !self.says_of_rest() {
+    pub(crate) fn waits_for_room(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        cx: CallContext<'_>,
+    ) -> bool {
+        let is_known = self.children.locate(holder(ask, report, cx.config)).is_some();
+        let is_ended = now >= self.ledger.ghost_end() || cx.is_unsure() || self.is_learning(now);
+        if is_known || is_ended || now < cx.opens() || !self.says_of_rest() {
             return false;
         }
         let (Some(incarnation), Some(has)) = (ask.incarnation, &report.has) else { return false };
-        let (node, name) = (&*reign.config.name, ask.holder.as_str());
+        let (node, name) = (&*cx.config.name, ask.holder.as_str());
         let bearer = Bearer { node, kind: ask.kind, holder: name, incarnation, resource: &self.id };
-        let claimed = has.order.and_then(|_| believed(&bearer, has, reign.config).ok());
+        let claimed = has.order.and_then(|_| believed(&bearer, has, cx.config).ok());
         claimed.is_some_and(|(claimed, origin)| self.lacks_room(claimed, origin))
     }
 
@@ -229,7 +242,7 @@ impl Resource {
     }
 
     /// Whether a claim does not fit beside what is left from before. Then the next write makes room for it.
-    pub(super) fn lacks_room(&mut self, claimed: Amount, origin: Origin) -> bool {
+    pub(super) fn lacks_room(&mut self, claimed: Amount, origin: GhostOrigin) -> bool {
         let room = self.ledger.lacks_room(claimed, origin);
         self.room = self.room.max(room);
         room > Amount::ZERO

@@ -13,7 +13,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 use crate::mutation::Mutation;
 
 /// The holdings of the leaders of a node below before the one that is heard now.
@@ -35,9 +35,9 @@ const TOLD_FOR: u32 = 2;
 impl Resource {
     /// Returns the longest time for which the holdings of leaders before the one at `slot` last, to be told at
     /// `now`; nothing if that is not known for certain.
-    pub(super) fn tell_earlier(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
-        let (here, rules) = (self.earlier_here?, reign.config.rules);
-        let is_certain = |heard: Time| heard <= reign.led || rules.lack(Mutation::EarlierUnconfirmed);
+    pub(super) fn tell_earlier(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
+        let (here, rules) = (self.earlier_here?, cx.config.rules);
+        let is_certain = |heard: Time| heard <= cx.led || rules.lack(Mutation::EarlierUnconfirmed);
         let earlier = self.earlier.get_mut(&slot).filter(|earlier| is_certain(earlier.heard))?;
         self.untold.remove(&slot);
         if now >= earlier.heard + self.terms.lease_length * TOLD_FOR {

@@ -11,7 +11,7 @@ use lessor_proto::{Amount, Time};
 
 use super::claim::counts_until_heard;
 use super::slab::Slot;
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 use crate::ledger::Term;
 use crate::mutation::Mutation;
 use crate::token::{PolledLease, PollerLife};
@@ -56,19 +56,19 @@ impl Resource {
         name: &str,
         lease: &PolledLease,
         amount: Amount,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) {
-        if counts_until_heard(&self.terms) && !reign.config.rules.lack(Mutation::EchoUncounted) {
-            let until = reign.config.drift.grantor_end(now, self.terms.longest_charge());
+        if counts_until_heard(&self.terms) && !cx.config.rules.lack(Mutation::EchoUncounted) {
+            let until = cx.config.drift.grantor_end(now, self.terms.longest_charge());
             self.echoed.note(name, lease.life, amount, until);
         }
     }
 
     /// The child at `slot` is charged for what it showed of its `lease`, for as long as what is granted from here on.
-    pub(super) fn settle_echo(&mut self, now: Time, slot: Slot, lease: &PolledLease, reign: Reign<'_>) {
+    pub(super) fn settle_echo(&mut self, now: Time, slot: Slot, lease: &PolledLease, cx: CallContext<'_>) {
         self.echoed.remove(&self.children.at(slot).name, lease.life);
-        if counts_until_heard(&self.terms) && !reign.config.rules.lack(Mutation::EchoUncounted) {
-            let term = Term { basis: now, length: self.terms.longest_charge(), drift: reign.config.drift };
+        if counts_until_heard(&self.terms) && !cx.config.rules.lack(Mutation::EchoUncounted) {
+            let term = Term { basis: now, length: self.terms.longest_charge(), drift: cx.config.drift };
             self.ledger.prolong(&mut self.children.at_mut(slot).account, term);
         }
     }

@@ -13,7 +13,7 @@
 use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 use crate::node::Peers;
 
 /// The most grants of one turn.
@@ -88,7 +88,7 @@ impl Resource {
         now: Time,
         others: &[Slot],
         most: usize,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
         peers: &mut Peers,
     ) -> Turn {
         let mut turn = Turn { told: 0, tries: self.find_short(now, most) };
@@ -106,11 +106,11 @@ impl Resource {
             let gain = reachable.saturating_sub(holds);
             let is_enough = reachable.as_f64() >= target.as_f64() * (1.0 - self.tolerance() / 2.0)
                 || gain.as_micros() >= target.as_micros() / 4;
-            if gain > Amount::ZERO && is_enough && self.push(now, slot, reign, peers) {
+            if gain > Amount::ZERO && is_enough && self.push(now, slot, cx, peers) {
                 turn.told += 1;
             }
         }
-        let recalled = self.recall_missing(now, others, most - turn.told, reign, peers);
+        let recalled = self.recall_missing(now, others, most - turn.told, cx, peers);
         Turn { told: turn.told + recalled.told, tries: turn.tries + recalled.tries }
     }
 
@@ -160,7 +160,7 @@ impl Resource {
         now: Time,
         others: &[Slot],
         most: usize,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
         peers: &mut Peers,
     ) -> Turn {
         if self.refresh_line(now) {
@@ -192,7 +192,7 @@ impl Resource {
                 let least = Amount::from_f64(giver.holds.as_f64() * self.tolerance());
                 let gives = need.max(least).min(giver.yields());
                 let keeps = giver.holds.saturating_sub(gives);
-                if self.push_at_most(now, giver.slot, keeps, reign, peers) {
+                if self.push_at_most(now, giver.slot, keeps, cx, peers) {
                     turn.told += 1;
                     need = need.saturating_sub(gives);
                     let account = &self.children.at(giver.slot).account;

@@ -6,7 +6,7 @@ use lessor_proto::{Amount, Time};
 use super::child::{Child, Claimed, Demands};
 use super::earlier::Earlier;
 use super::slab::Slot;
-use super::{Holder, Life, Reign, Resource};
+use super::{CallContext, Holder, Life, Resource};
 use crate::config::NodeConfig;
 use crate::mutation::{Mutation, Rules};
 use crate::token::{PolledLease, PollerLife};
@@ -16,8 +16,8 @@ use crate::token::{PolledLease, PollerLife};
 impl Resource {
     /// Whether the leader of a node that reports as the child at `slot` is the latest heard of. All of them share one
     /// charge.
-    pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, reign: Reign<'_>) -> bool {
-        let Life::Leader { reign: number, .. } = life else { return true };
+    pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, cx: CallContext<'_>) -> bool {
+        let Life::Leader { epoch: number, .. } = life else { return true };
         let Resource { children, ledger, streaming, lending, earlier, untold, .. } = self;
         let child = children.at_mut(slot);
         if number > child.session {
@@ -28,7 +28,7 @@ impl Resource {
             streaming.remove(slot);
             self.pool.leave(slot);
             lending.forget(slot);
-            if reign.config.rules.lack(Mutation::LeaderFreesOld) {
+            if cx.config.rules.lack(Mutation::LeaderFreesOld) {
                 ledger.close(&mut child.account);
             }
         }
@@ -36,7 +36,7 @@ impl Resource {
     }
 
     /// A report of a known child: credit what it promises, then take its wants.
-    pub(super) fn heard(&mut self, now: Time, slot: Slot, ask: &Ask, report: &Report, reign: Reign<'_>) {
+    pub(super) fn heard(&mut self, now: Time, slot: Slot, ask: &Ask, report: &Report, cx: CallContext<'_>) {
         self.expire(now, slot);
         let child = self.children.at_mut(slot);
         if child.has_heard(ask.report_id) {
@@ -44,13 +44,13 @@ impl Resource {
             return;
         }
         // It was forgotten, and what came first after that was late: it has adopted more than that one said.
-        if !reign.config.rules.lack(Mutation::NumberBehind) {
-            child.go_on_after_shown(report, reign.config.epoch);
+        if !cx.config.rules.lack(Mutation::NumberBehind) {
+            child.go_on_after_shown(report, cx.config.epoch);
         }
-        let promise = promise(report, child, reign.config.epoch);
+        let promise = promise(report, child, cx.config.epoch);
         // It may have been elsewhere since it was heard here first.
         if let Some(has) = &report.has {
-            self.look_at(now, slot, has, reign);
+            self.look_at(now, slot, has, cx);
         }
         let child = self.children.at_mut(slot);
         child.provisional = false;
@@ -61,15 +61,15 @@ impl Resource {
         if let Some((seq, held)) = promise {
             self.acknowledge(slot, seq, held);
         }
-        if reign.config.rules.lack(Mutation::ClaimsAdded)
+        if cx.config.rules.lack(Mutation::ClaimsAdded)
             && let Some(has) = &report.has
         {
-            self.claim(now, slot, has, report.held, reign);
+            self.claim(now, slot, has, report.held, cx);
         }
         let shown = report.has.as_ref().map(|has| has.capacity);
         if self.children.at_mut(slot).hear(now, ask.report_id, shown) {
             self.lending.set_peak(slot, report.peak);
-            self.set_demands(slot, demands(report, reign));
+            self.set_demands(slot, demands(report, cx));
         }
     }
 
@@ -80,33 +80,33 @@ impl Resource {
         holder: Holder<'_>,
         ask: &Ask,
         report: &Report,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Slot {
         let others: Vec<Slot> = self.children.lives(holder).collect();
         for &slot in &others {
             self.children.at_mut(slot).superseded = true;
             self.children.schedule(slot, &self.terms);
-            if reign.config.rules.lack(Mutation::IncarnationFreesOld) {
+            if cx.config.rules.lack(Mutation::IncarnationFreesOld) {
                 let before = self.ledger.lent();
                 self.ledger.close(&mut self.children.at_mut(slot).account);
                 self.note_lent(self.children.at(slot).incarnated, before);
             }
         }
-        let claimed = self.claimed_lease(now, ask, report, reign);
-        let begun = PollerLife { epoch: reign.config.epoch, session: reign.session };
+        let claimed = self.claimed_lease(now, ask, report, cx);
+        let begun = PollerLife { epoch: cx.config.epoch, session: cx.session };
         let life = match holder.life {
-            Life::Incarnation(session) | Life::Leader { reign: session, .. } => {
+            Life::Incarnation(session) | Life::Leader { epoch: session, .. } => {
                 PollerLife { epoch: 0, session }
             }
             // Of a server that learns a life is known again when an answer was lost.
             Life::Session(life) if self.is_learning(now) => life,
             _ => claimed.map_or(begun, |(lease, _)| lease.life),
         };
-        let mut child = Child::new(now, holder, life, demands(report, reign));
+        let mut child = Child::new(now, holder, life, demands(report, cx));
         child.hear(now, ask.report_id, None);
         child.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
-        child.go_on_after_shown(report, reign.config.epoch);
+        child.go_on_after_shown(report, cx.config.epoch);
         let slot = self.children.insert(child);
         if let Life::Leader { line, .. } = holder.life {
             self.children.note_line(slot, line);
@@ -121,15 +121,15 @@ impl Resource {
         }
         if let Some(has) = &report.has {
             let lent = self.ledger.lent();
-            self.look_at(now, slot, has, reign);
+            self.look_at(now, slot, has, cx);
             match claimed {
-                Some((lease, amount)) => self.claim_lease(now, slot, &lease, amount, reign),
-                None => self.claim(now, slot, has, report.held, reign),
+                Some((lease, amount)) => self.claim_lease(now, slot, &lease, amount, cx),
+                None => self.claim(now, slot, has, report.held, cx),
             }
             self.note_lent(self.children.at(slot).incarnated, lent);
         }
         (self.unsettled, self.wants_news) = (true, true);
-        self.rota.spoil();
+        self.rotation.spoil();
         slot
     }
 
@@ -139,7 +139,7 @@ impl Resource {
             return;
         }
         (self.unsettled, self.wants_news) = (true, true);
-        self.rota.spoil();
+        self.rotation.spoil();
         if !child.withdrawn {
             for demand in child.demands.iter() {
                 self.shares.remove(&demand);
@@ -187,7 +187,7 @@ impl Resource {
                 self.legacy.leave(child.incarnated, &demand);
             }
             (self.unsettled, self.wants_news) = (true, true);
-            self.rota.spoil();
+            self.rotation.spoil();
             self.shortage.forget(slot);
             self.rank(slot);
         }
@@ -195,11 +195,11 @@ impl Resource {
 
     pub(super) fn forget(&mut self, slot: Slot) {
         (self.unsettled, self.wants_news) = (true, true);
-        self.rota.spoil();
+        self.rotation.spoil();
         self.stop_telling(slot);
         self.lending.forget(slot);
         self.shortage.forget(slot);
-        self.rota.leave(slot);
+        self.rotation.leave(slot);
         self.earlier.remove(&slot);
         self.untold.remove(&slot);
         self.shown.remove(&slot);
@@ -218,9 +218,9 @@ impl Resource {
 }
 
 /// The demands that `report` states. A peak is no part of them.
-fn demands(report: &Report, reign: Reign<'_>) -> Demands {
+fn demands(report: &Report, cx: CallContext<'_>) -> Demands {
     let mut bands = report.bands.clone();
-    if reign.config.rules.lack(Mutation::PeakTakesShare)
+    if cx.config.rules.lack(Mutation::PeakTakesShare)
         && let ([band], Some(peak)) = (&mut bands[..], report.peak)
     {
         band.wants = band.wants.max(peak);
@@ -247,7 +247,7 @@ pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, config: &NodeConfig) 
 pub(crate) fn life<'a>(kind: HolderKind, line: Option<u64>, incarnation: u64, rules: Rules) -> Life<'a> {
     let line = line.or_else(|| rules.lack(Mutation::NamesakesAreOne).then_some(0));
     match (kind, line) {
-        (HolderKind::Node, Some(line)) => Life::Leader { line, reign: incarnation },
+        (HolderKind::Node, Some(line)) => Life::Leader { line, epoch: incarnation },
         _ => Life::Incarnation(incarnation),
     }
 }
@@ -258,7 +258,7 @@ fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> 
     let held = report.held.unwrap_or(has.capacity);
     match has.order {
         Some(order) if order.epoch == epoch => Some((child.in_round(order.seq)?, held)),
-        // Of an earlier reign: it keeps to less of what it has claimed.
+        // Of an earlier epoch: it keeps to less of what it has claimed.
         Some(order) if order.epoch < epoch && child.claimed != Claimed::Nothing => Some((0, held)),
         Some(_) => None,
         None => Some((child.account.oldest_of(has.capacity)?.into(), held)),

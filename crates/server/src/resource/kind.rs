@@ -13,7 +13,7 @@ use lessor_proto::{Amount, ResourceId};
 
 use super::hearing::holder;
 use super::slab::Slot;
-use super::{Policy, Resource, shows_earlier};
+use super::{Resource, SharePolicy, shows_earlier};
 use crate::config::NodeConfig;
 use crate::ledger::{Ceiling, Ledger};
 use crate::mutation::Mutation;
@@ -45,7 +45,7 @@ pub(crate) fn check_kind(template: &Template, index: usize, report: &Report) -> 
 
 /// Holders that do not say what they take it for are served. So is everybody where nothing is counted.
 fn fits(template: &Template, report: &Report) -> bool {
-    let counts = template.policy != Policy::None;
+    let counts = template.policy != SharePolicy::None;
     report.integer.filter(|_| counts).is_none_or(|integer| integer == (template.kind == Kind::Gauge))
 }
 

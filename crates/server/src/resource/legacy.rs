@@ -20,7 +20,7 @@ use crate::repository::{Fraction, Legacy, Template};
 
 /// All of them together.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Crowd {
+pub(super) struct LegacyTotals {
     /// The amount that they are charged for, in millionths.
     lent: u128,
     /// The shares of their part of the capacity; absent if that is all of it.
@@ -56,9 +56,9 @@ pub(crate) fn admit(template: &Template, ask: &Ask, config: &NodeConfig) -> Resu
     })
 }
 
-// === impl Crowd ===
+// === impl LegacyTotals ===
 
-impl Crowd {
+impl LegacyTotals {
     /// A holder, which draws an incarnation or not, wants this.
     pub(super) fn enter(&mut self, incarnated: bool, demand: &Demand) {
         if let Some(part) = self.part.as_mut().filter(|_| !incarnated) {

@@ -4,7 +4,7 @@
 //! same as if it had not asked. From then on, if the lease counted still when the leader that had charged it stopped, the
 //! lease is *resealed*: the same, but granted by this leader. Whoever shows a resealed lease has adopted it after the books
 //! of the earlier leader were final, so nothing that it said before can lower what it claims: that moves out of the
-//! ghost, and is renewed. In one step that would not hold, as a request carries no reign that it is meant for and may be read
+//! ghost, and is renewed. In one step that would not hold, as a request carries no epoch that it is meant for and may be read
 //! long after it was sent.
 //!
 //! A lease of which it is not known that it counted is echoed for as long as it lasts, unless a newcomer would get more.
@@ -20,7 +20,7 @@ use super::claim::origin;
 use super::hearing::holder;
 use super::slab::Slot;
 use super::streaming::Told;
-use super::{Reign, Reply, Resource};
+use super::{CallContext, Reply, Resource};
 use crate::config::{Claims, NodeConfig};
 use crate::mutation::Mutation;
 use crate::token::{Bearer, Doubt, PolledLease, PollerLife};
@@ -48,67 +48,66 @@ impl Resource {
         now: Time,
         ask: &Ask,
         report: &Report,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Option<Reply> {
-        if reign.opens() <= now && reign.config.record.as_ref().is_some_and(|record| record.unknown) {
+        if cx.opens() <= now && cx.config.record.as_ref().is_some_and(|record| record.unknown) {
             // What anybody shows is learnt.
             return None;
         }
-        if let Some(reply) = self.keep_waiting(now, ask, report, reign) {
+        if let Some(reply) = self.keep_waiting(now, ask, report, cx) {
             return Some(reply);
         }
-        let (has, lease) = self.shown(ask, report, reign)?;
+        let (has, lease) = self.shown(ask, report, cx)?;
         let amount = lease.amount.min(has.capacity);
         if amount == Amount::ZERO {
             return None;
         }
-        if reign.config.rules.lack(Mutation::ClaimAtOnce) && self.counts(now, &lease, reign) {
+        if cx.config.rules.lack(Mutation::ClaimAtOnce) && self.counts(now, &lease, cx) {
             return None;
         }
-        let left = reign.date.until(now, lease.expiry);
-        let early = now < reign.opens() && !reign.config.rules.lack(Mutation::ResealEarly);
-        if !early && self.counts(now, &lease, reign) {
-            let order = Order { epoch: reign.config.epoch, seq: RESEALED };
+        let left = cx.date.until(now, lease.expiry);
+        let early = now < cx.opens() && !cx.config.rules.lack(Mutation::ResealEarly);
+        if !early && self.counts(now, &lease, cx) {
+            let order = Order { epoch: cx.config.epoch, seq: RESEALED };
             let token = self.poller_token(
                 ask.kind,
                 ask.holder.as_str(),
                 PolledLease { order, amount, ..lease },
-                reign.config,
+                cx.config,
             );
             // The next request is the claim.
-            self.note_echo(now, ask.holder.as_str(), &lease, amount, reign);
+            self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
             let kept = Kept { amount, order, token: &token, length: left, refresh_interval: SOON };
             return Some(self.kept_to(now, kept));
         }
         let usual = self.terms.refresh_interval;
         let refresh_interval = match early {
-            true => reign.opens().since(now).clamp(SOON, usual.max(SOON)),
+            true => cx.opens().since(now).clamp(SOON, usual.max(SOON)),
             false => usual.min((left / 2).max(SOON)),
         };
         // What is sticky counts whatever its holder's clock shows.
         let lasts = if early { left > Duration::ZERO || self.is_sticky() } else { left > refresh_interval };
-        if !lasts || !early && self.is_better_off(now, ask, report, reign, amount) {
+        if !lasts || !early && self.is_better_off(now, ask, report, cx, amount) {
             return None;
         }
-        self.note_echo(now, ask.holder.as_str(), &lease, amount, reign);
-        let length =
-            if reign.config.rules.lack(Mutation::EchoRenews) { self.terms.lease_length } else { left };
+        self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
+        let length = if cx.config.rules.lack(Mutation::EchoRenews) { self.terms.lease_length } else { left };
         let kept = Kept { amount, order: lease.order, token: &has.token, length, refresh_interval };
         Some(self.kept_to(now, kept))
     }
 
     /// The answer to a poller that claims before the record allows for it beside what is left from before: what it shows.
-    fn keep_waiting(&mut self, now: Time, ask: &Ask, report: &Report, reign: Reign<'_>) -> Option<Reply> {
+    fn keep_waiting(&mut self, now: Time, ask: &Ask, report: &Report, cx: CallContext<'_>) -> Option<Reply> {
         let has = report.has.as_ref().filter(|_| self.says_of_rest())?;
-        if self.children.locate(holder(ask, report, reign.config)).is_some() {
+        if self.children.locate(holder(ask, report, cx.config)).is_some() {
             return None;
         }
-        let (lease, amount) = self.claimed_lease(now, ask, report, reign)?;
-        if !self.lacks_room(amount, origin(lease.origin, reign.config)) {
+        let (lease, amount) = self.claimed_lease(now, ask, report, cx)?;
+        if !self.lacks_room(amount, origin(lease.origin, cx.config)) {
             return None;
         }
-        self.note_echo(now, ask.holder.as_str(), &lease, amount, reign);
-        let length = reign.date.until(now, lease.expiry);
+        self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
+        let length = cx.date.until(now, lease.expiry);
         let (order, token) = (lease.order, &has.token[..]);
         Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
     }
@@ -119,17 +118,17 @@ impl Resource {
         now: Time,
         ask: &Ask,
         report: &Report,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Option<(PolledLease, Amount)> {
         let has = report.has.as_ref().filter(|_| ask.incarnation.is_none())?;
-        let at_once = reign.config.rules.lack(Mutation::ClaimAtOnce);
+        let at_once = cx.config.rules.lack(Mutation::ClaimAtOnce);
         let lease = PolledLease::read(&has.token).ok()?;
-        let is_resealed = lease.order.epoch == reign.config.epoch && lease.origin < reign.config.epoch;
-        let is_earlier = lease.order.epoch < reign.config.epoch && at_once && self.counts(now, &lease, reign);
-        if !(is_resealed || is_earlier) || now >= self.ledger.ghost_end() || reign.config.record.is_none() {
+        let is_resealed = lease.order.epoch == cx.config.epoch && lease.origin < cx.config.epoch;
+        let is_earlier = lease.order.epoch < cx.config.epoch && at_once && self.counts(now, &lease, cx);
+        if !(is_resealed || is_earlier) || now >= self.ledger.ghost_end() || cx.config.record.is_none() {
             return None;
         }
-        let lease = self.opened(ask, has, reign.config)?;
+        let lease = self.opened(ask, has, cx.config)?;
         Some((lease, lease.amount.min(has.capacity)))
     }
 
@@ -140,18 +139,18 @@ impl Resource {
         slot: Slot,
         lease: &PolledLease,
         amount: Amount,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) {
         let child = self.children.at_mut(slot);
         // It goes on after what it shows, so that this is of its round.
         let seq = child.in_round(lease.order.seq).and_then(|seq| u32::try_from(seq).ok()).unwrap_or(u32::MAX);
         child.claimed = Claimed::Less;
-        let taken = self.ledger.claim(&mut child.account, amount, seq, origin(lease.origin, reign.config));
+        let taken = self.ledger.claim(&mut child.account, amount, seq, origin(lease.origin, cx.config));
         self.claims.honoured += u64::from(amount > Amount::ZERO);
-        if reign.config.claims == Claims::Deferred {
+        if cx.config.claims == Claims::Deferred {
             self.deferred.insert(slot, taken);
         }
-        self.settle_echo(now, slot, lease, reign);
+        self.settle_echo(now, slot, lease, cx);
     }
 
     /// The token of a poller that says `lease`.
@@ -173,17 +172,16 @@ impl Resource {
         &mut self,
         ask: &Ask,
         report: &'a Report,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Option<(&'a Has, PolledLease)> {
-        let has =
-            report.has.as_ref().filter(|_| ask.incarnation.is_none() && reign.config.record.is_some())?;
-        has.order.filter(|order| order.epoch < reign.config.epoch)?;
+        let has = report.has.as_ref().filter(|_| ask.incarnation.is_none() && cx.config.record.is_some())?;
+        has.order.filter(|order| order.epoch < cx.config.epoch)?;
         // Its answer was lost: it has a charge of its own here.
-        if self.children.locate(holder(ask, report, reign.config)).is_some() {
+        if self.children.locate(holder(ask, report, cx.config)).is_some() {
             return None;
         }
-        let lease = self.opened(ask, has, reign.config)?;
-        if lease.order.epoch >= reign.config.epoch {
+        let lease = self.opened(ask, has, cx.config)?;
+        if lease.order.epoch >= cx.config.epoch {
             self.claims.doubt(Doubt::NotEarlier);
             return None;
         }
@@ -201,16 +199,16 @@ impl Resource {
     }
 
     /// Whether a lease of an earlier leader counted when that one stopped, and what is left of that counts still.
-    fn counts(&self, now: Time, lease: &PolledLease, reign: Reign<'_>) -> bool {
-        let Some(record) = &reign.config.record else { return false };
-        if lease.origin >= reign.config.epoch
+    fn counts(&self, now: Time, lease: &PolledLease, cx: CallContext<'_>) -> bool {
+        let Some(record) = &cx.config.record else { return false };
+        if lease.origin >= cx.config.epoch
             || now >= self.ledger.ghost_end()
             || self.ledger.ghost() == Amount::ZERO
         {
             return false;
         }
         match record.stops.get(&lease.origin) {
-            _ if reign.config.rules.lack(Mutation::EndUnchecked) => true,
+            _ if cx.config.rules.lack(Mutation::EndUnchecked) => true,
             Some(&stop) => lease.ends >= stop,
             // It counts for as long as its holder cannot have been given up for dead.
             None => self.is_sticky(),
@@ -223,11 +221,11 @@ impl Resource {
         now: Time,
         ask: &Ask,
         report: &Report,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
         amount: Amount,
     ) -> bool {
-        let Some(slot) = self.hear(now, ask, report, reign) else { return false };
-        let granted = self.length(now, slot, reign).map(|_| {
+        let Some(slot) = self.hear(now, ask, report, cx) else { return false };
+        let granted = self.length(now, slot, cx).map(|_| {
             let (target, most) = self.within_part(slot, self.target(now, slot));
             self.ledger.reachable(&self.children.at(slot).account, target.min(most))
         });

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::Policy;
+use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Has, HolderKind, Order};
 use lessor_proto::{Amount, Time};
 
@@ -19,7 +19,7 @@ use super::child::Demands;
 use super::feeding::SLICE;
 use super::slab::Slot;
 use super::streaming::{Rank, Told};
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 use crate::mutation::Mutation;
 use crate::node::{Peer, Peers};
 use crate::repository::Kind;
@@ -63,7 +63,7 @@ impl Resource {
         let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
         let hungry = self.shortage.next_deadline();
         let batch = self.batch.next_deadline().map(|at| at.max(self.next_look));
-        let others = [self.rota.wake(), self.due_above(), self.pool.wake(), hungry, batch];
+        let others = [self.rotation.wake(), self.due_above(), self.pool.wake(), hungry, batch];
         [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
@@ -109,7 +109,7 @@ impl Resource {
     }
 
     /// Tells the holder at `slot`, which has just reported or takes something again, what is due to it, if that is news.
-    pub(crate) fn respond(&mut self, now: Time, slot: Slot, reign: Reign<'_>, peers: &mut Peers) {
+    pub(crate) fn respond(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) {
         self.unsettled |= self.streaming.unpark(slot) && !self.shortage.is_empty();
         self.appraise();
         self.note_shortage(now, slot);
@@ -126,30 +126,30 @@ impl Resource {
         };
         if news {
             let most = holds.saturating_add(self.free_beside(slot));
-            self.push_at_most(now, slot, most, reign, peers);
+            self.push_at_most(now, slot, most, cx, peers);
             self.unsettled |= self.shortage.has(slot);
         }
         self.unsettled |= self.needs_loans_back();
     }
 
     /// Tells those to whom that is worth it, until so many are told that others are to be heard first.
-    pub(crate) fn settle(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) {
+    pub(crate) fn settle(&mut self, now: Time, cx: CallContext<'_>, peers: &mut Peers) {
         self.unsettled = false;
         self.take_step();
-        let mut told = self.tell_owed(now, SLICE, reign, peers);
+        let mut told = self.tell_owed(now, SLICE, cx, peers);
         self.appraise();
         let others = self.streaming.others();
-        told += self.recall_loans(now, reign, peers) as usize;
+        told += self.recall_loans(now, cx, peers) as usize;
         for slot in self.too_full(now, &others) {
             if told >= SLICE {
                 break;
             }
-            told += usize::from(self.push(now, slot, reign, peers));
+            told += usize::from(self.push(now, slot, cx, peers));
         }
-        let fed = self.feed_short(now, &others, SLICE.saturating_sub(told), reign, peers);
+        let fed = self.feed_short(now, &others, SLICE.saturating_sub(told), cx, peers);
         told += fed.told;
-        told += self.feed_others(now, &others, SLICE.saturating_sub(told), reign, peers);
-        told += self.feed_ranked(now, SLICE.saturating_sub(told), reign, peers);
+        told += self.feed_others(now, &others, SLICE.saturating_sub(told), cx, peers);
+        told += self.feed_ranked(now, SLICE.saturating_sub(told), cx, peers);
         self.unsettled |= told >= SLICE;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let pace = PACE_PER_GRANT * count(told) + PACE_PER_LOOK * count(others.len() + fed.tries);
@@ -158,10 +158,10 @@ impl Resource {
     }
 
     /// Grants what is due to those who have not been told anything yet, no more than `most` of them.
-    fn tell_owed(&mut self, now: Time, most: usize, reign: Reign<'_>, peers: &mut Peers) -> usize {
+    fn tell_owed(&mut self, now: Time, most: usize, cx: CallContext<'_>, peers: &mut Peers) -> usize {
         let mut told = 0;
         for slot in self.streaming.owed(most) {
-            match self.push(now, slot, reign, peers) {
+            match self.push(now, slot, cx, peers) {
                 true => told += 1,
                 // There is nothing to grant from, or it has been silent for too long.
                 false => self.streaming.stall(slot),
@@ -171,9 +171,9 @@ impl Resource {
     }
 
     /// The holder that listens on `peer` wants to keep what it has: `basis` is when it said so.
-    pub(crate) fn renew(&mut self, now: Time, basis: Time, reign: Reign<'_>, slot: Slot) -> Renewed {
-        if let Some(length) = self.extendable(now, slot, reign) {
-            let term = crate::ledger::Term { basis, length, drift: reign.config.drift };
+    pub(crate) fn renew(&mut self, now: Time, basis: Time, cx: CallContext<'_>, slot: Slot) -> Renewed {
+        if let Some(length) = self.extendable(now, slot, cx) {
+            let term = crate::ledger::Term { basis, length, drift: cx.config.drift };
             let Resource { children, ledger, terms, changes_kind, .. } = self;
             let account = &mut children.at_mut(slot).account;
             match terms.kind {
@@ -183,7 +183,7 @@ impl Resource {
             }
             return Renewed { renewal: Renewal::Extended, grant: None };
         }
-        let granted = self.grant_anew(now, slot, reign);
+        let granted = self.grant_anew(now, slot, cx);
         self.unsettled |= self.needs_loans_back();
         match granted {
             Some(grant) => Renewed { renewal: Renewal::Granted, grant: Some(grant) },
@@ -196,9 +196,9 @@ impl Resource {
         &mut self,
         now: Time,
         slot: Slot,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
     ) -> Option<lessor_proto::message::Grant> {
-        let reply = self.answer(now, slot, reign)?;
+        let reply = self.answer(now, slot, cx)?;
         self.note(slot, reply.told);
         Some(reply.grant)
     }
@@ -218,7 +218,7 @@ impl Resource {
         let coming = self.children.at(slot).account.charge().saturating_sub(self.holds(slot));
         self.shortage.give_back(slot, coming);
         let child = self.children.at(slot);
-        let ranked = self.shares.policy() == Policy::FairShare
+        let ranked = self.shares.policy() == SharePolicy::FairShare
             && !self.terms.is_whole()
             && child.kind == HolderKind::Client
             && !child.withdrawn
@@ -244,13 +244,13 @@ impl Resource {
 
     /// Grants what is due to the holder at `slot`, and gives it to its stream; unless that takes nothing, and will be
     /// asked again when it does.
-    pub(crate) fn push(&mut self, now: Time, slot: Slot, reign: Reign<'_>, peers: &mut Peers) -> bool {
+    pub(crate) fn push(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) -> bool {
         let Some(peer) = self.streaming.peer(slot) else { return false };
         if !peers.takes(peer, &self.id) {
             self.streaming.park(slot);
             return false;
         }
-        let Some(reply) = self.answer(now, slot, reign) else { return false };
+        let Some(reply) = self.answer(now, slot, cx) else { return false };
         self.note(slot, reply.told);
         peers.grant(peer, reply.grant);
         true
@@ -262,7 +262,7 @@ impl Resource {
         now: Time,
         slot: Slot,
         most: Amount,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
         peers: &mut Peers,
     ) -> bool {
         let Some(peer) = self.streaming.peer(slot) else { return false };
@@ -271,7 +271,7 @@ impl Resource {
             return false;
         }
         let target = self.target(now, slot).min(most);
-        let Some(reply) = self.answer_with(now, slot, target, reign) else { return false };
+        let Some(reply) = self.answer_with(now, slot, target, cx) else { return false };
         self.note(slot, reply.told);
         peers.grant(peer, reply.grant);
         true
@@ -286,11 +286,11 @@ impl Resource {
 
     /// The time for which the last grant would last from the last report on, if there is nothing to change about
     /// it.
-    fn extendable(&mut self, now: Time, slot: Slot, reign: Reign<'_>) -> Option<Duration> {
+    fn extendable(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
         let told = self.streaming.told(slot)?;
         let last = *self.children.at(slot).account.last()?;
-        let settled = !self.ledger.in_debt() || reign.config.rules.lack(Mutation::RenewInDebt);
-        let length = self.length(now, slot, reign)?;
+        let settled = !self.ledger.in_debt() || cx.config.rules.lack(Mutation::RenewInDebt);
+        let length = self.length(now, slot, cx)?;
         let same = told.seq == last.seq && told.length == length && last.end > now;
         self.appraise();
         let target = self.reachable(slot, self.target(now, slot));
@@ -317,7 +317,7 @@ impl Resource {
         now: Time,
         others: &[Slot],
         most: usize,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
         peers: &mut Peers,
     ) -> usize {
         let mut hungry: Vec<(f64, Slot)> = Vec::new();
@@ -336,14 +336,14 @@ impl Resource {
             let target = self.target(now, slot);
             let reachable = self.reachable(slot, target);
             if reachable > self.holds(slot) && self.is_worth_telling(self.holds(slot), reachable) {
-                told += usize::from(self.push(now, slot, reign, peers));
+                told += usize::from(self.push(now, slot, cx, peers));
             }
         }
         told
     }
 
     /// Raises clients, those of the greatest priority first and of these the hungriest.
-    fn feed_ranked(&mut self, now: Time, most: usize, reign: Reign<'_>, peers: &mut Peers) -> usize {
+    fn feed_ranked(&mut self, now: Time, most: usize, cx: CallContext<'_>, peers: &mut Peers) -> usize {
         let mut told = 0;
         for priority in self.streaming.priorities() {
             let level = self.level(priority).unwrap_or(f64::INFINITY) * (1.0 - self.tolerance());
@@ -357,7 +357,7 @@ impl Resource {
                     return told;
                 }
                 if reachable > holds && self.is_worth_telling(holds, reachable) {
-                    told += usize::from(self.push(now, slot, reign, peers));
+                    told += usize::from(self.push(now, slot, cx, peers));
                 } else if self.is_worth_telling(holds, target) {
                     // What is left is too little for the hungriest, and so for all.
                     return told;

@@ -15,12 +15,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 use crate::mutation::Mutation;
 use crate::node::Peers;
 use crate::repository::Fraction;
@@ -67,7 +67,7 @@ struct Borrower {
 impl Default for Lending {
     fn default() -> Lending {
         Lending {
-            claims: Shares::new(Policy::FairShare, 0.0),
+            claims: Shares::new(SharePolicy::FairShare, 0.0),
             borrowers: BTreeMap::new(),
             loans: BTreeSet::new(),
             peaks: BTreeMap::new(),
@@ -234,20 +234,20 @@ impl Resource {
     }
 
     /// Recalls loans that are needed. Returns how many.
-    pub(super) fn recall_loans(&mut self, now: Time, reign: Reign<'_>, peers: &mut Peers) -> u32 {
+    pub(super) fn recall_loans(&mut self, now: Time, cx: CallContext<'_>, peers: &mut Peers) -> u32 {
         let mut need = self.lending.need();
-        if need == Amount::ZERO || reign.config.rules.lack(Mutation::LoanStays) {
+        if need == Amount::ZERO || cx.config.rules.lack(Mutation::LoanStays) {
             return 0;
         }
         let unclaimed = self.lending.loans.iter().rev().take(SLICE).map(|&(_, _, slot)| slot).collect();
-        let mut told = self.recall_from(now, unclaimed, true, &mut need, reign, peers);
+        let mut told = self.recall_from(now, unclaimed, true, &mut need, cx, peers);
         // What is claimed goes when nothing worth a message is left of what is not.
         if told == 0 && need > Amount::ZERO {
             let mut loans: Vec<(u64, Slot)> =
                 self.lending.loans.iter().map(|&(_, loan, slot)| (loan, slot)).collect();
             loans.sort_unstable_by(|one, other| other.cmp(one));
             let greatest = loans.into_iter().take(SLICE).map(|(_, slot)| slot).collect();
-            told = self.recall_from(now, greatest, false, &mut need, reign, peers);
+            told = self.recall_from(now, greatest, false, &mut need, cx, peers);
         }
         // There may be more of them than were heard of now; else nobody can give anything.
         self.unsettled |= told > 0 && need > Amount::ZERO;
@@ -261,13 +261,13 @@ impl Resource {
         slots: Vec<Slot>,
         keeps_claims: bool,
         need: &mut Amount,
-        reign: Reign<'_>,
+        cx: CallContext<'_>,
         peers: &mut Peers,
     ) -> u32 {
         let mut told = 0;
         for slot in slots {
             let borrower = self.lending.borrowers[&slot];
-            let part = match reign.config.rules.lack(Mutation::RecallBelowPart) {
+            let part = match cx.config.rules.lack(Mutation::RecallBelowPart) {
                 true => Amount::ZERO,
                 false => self.lending.part(&borrower),
             };
@@ -275,7 +275,7 @@ impl Resource {
             let gives = borrower.loan.saturating_sub(part.max(claimed)).min(*need);
             let holds = self.holds(slot);
             let keeps = holds.saturating_sub(gives);
-            if self.is_worth_telling(holds, keeps) && self.push_at_most(now, slot, keeps, reign, peers) {
+            if self.is_worth_telling(holds, keeps) && self.push_at_most(now, slot, keeps, cx, peers) {
                 told += 1;
                 *need = need.saturating_sub(gives);
             }

@@ -5,7 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, ResourceId, Time};
 
-use super::{Child, Policy, Resource, Slot};
+use super::{Child, Resource, SharePolicy, Slot};
 use crate::domain_sync::DomainsStatus;
 use crate::node::ChildBook;
 use crate::repository::Kind;
@@ -193,12 +193,12 @@ impl Resource {
 }
 
 /// As the configuration calls it.
-fn algorithm_name(policy: Policy) -> &'static str {
+fn algorithm_name(policy: SharePolicy) -> &'static str {
     match policy {
-        Policy::None => "NO_ALGORITHM",
-        Policy::Static => "STATIC",
-        Policy::ProportionalShare => "PROPORTIONAL_SHARE",
-        Policy::FairShare => "FAIR_SHARE",
+        SharePolicy::None => "NO_ALGORITHM",
+        SharePolicy::Static => "STATIC",
+        SharePolicy::ProportionalShare => "PROPORTIONAL_SHARE",
+        SharePolicy::FairShare => "FAIR_SHARE",
     }
 }
 

@@ -13,7 +13,7 @@ use lessor_proto::{Amount, Drift, Time};
 
 use super::child::Claimed;
 use super::slab::Slot;
-use super::{Reign, Resource};
+use super::{CallContext, Resource};
 use crate::config::NodeConfig;
 use crate::ledger::{Ghost, Ledger, Part};
 use crate::mutation::Mutation;
@@ -45,12 +45,12 @@ pub(super) enum Supply {
 // === impl Supply ===
 
 impl Supply {
-    pub(super) fn leased(reign: Reign<'_>, ledger: &Ledger, longest_lease: Duration) -> Supply {
+    pub(super) fn leased(cx: CallContext<'_>, ledger: &Ledger, longest_lease: Duration) -> Supply {
         let silence = match ledger.ghost() {
             Amount::ZERO => Duration::ZERO,
             _ => LONGEST_SILENCE.min(longest_lease / 4),
         };
-        let opens = reign.opens();
+        let opens = cx.opens();
         Supply::Leased {
             until: Time::ZERO,
             opens,
@@ -216,7 +216,7 @@ impl Resource {
             let amount = amount.saturating_sub(idle);
             self.shares.set_capacity(amount.as_f64());
             self.legacy.set_capacity(self.terms.legacy_max_fraction.of(amount));
-            self.rota.spoil();
+            self.rotation.spoil();
         }
     }
 }

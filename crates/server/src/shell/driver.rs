@@ -8,8 +8,8 @@
 //! clock sample that the node is given. Otherwise it says who leads.
 
 mod domains;
-mod house;
-mod reign;
+mod leader_state;
+mod leadership;
 mod turns;
 
 use std::fmt;
@@ -26,8 +26,8 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
 use self::domains::{DomainRoom, Notice};
-use self::house::House;
-pub(super) use self::house::{Connected, Outbox, Seat, Upward};
+use self::leader_state::LeaderState;
+pub(super) use self::leader_state::{Connected, DownReceiver, StreamKey, Upward};
 use self::turns::Turns;
 use super::etcd::Authority;
 use crate::node::{FromParent, Node, NodeConfig, NodeStatus, Peer, StatusQuery};
@@ -35,7 +35,7 @@ use crate::repository::Repository;
 
 /// A node with a clock.
 pub struct Driver {
-    house: Mutex<House>,
+    leader_state: Mutex<LeaderState>,
     /// Beside it: what clients tell each other of domains.
     domains: DomainRoom,
     /// When the node is to be polled if nothing else happens.
@@ -89,13 +89,13 @@ const CLEAN_UP: Duration = Duration::from_secs(1);
 // === impl Driver ===
 
 impl Driver {
-    /// Starts the reign of a node that tells clients it is at `advertise`. At most so many streams are open at a time.
+    /// Starts the epoch of a node that tells clients it is at `advertise`. At most so many streams are open at a time.
     #[must_use]
     pub fn new(config: NodeConfig, repository: Repository, advertise: String, streams: usize) -> Driver {
         let node = Node::new(clock::now(), config.clone(), repository.clone());
-        let house = House::new(Some(node), Leader::at(advertise.clone()), repository, streams);
-        house.0.warn_of_learning();
-        Driver::with(config, advertise, None, house)
+        let leader_state = LeaderState::new(Some(node), Leader::at(advertise.clone()), repository, streams);
+        leader_state.0.warn_of_learning();
+        Driver::with(config, advertise, None, leader_state)
     }
 
     /// The same of one of several tasks of a node, which leads when it is elected, and while it has authority.
@@ -107,18 +107,18 @@ impl Driver {
         streams: usize,
         authority: Arc<Authority>,
     ) -> Driver {
-        let house = House::new(None, Leader::default(), repository, streams);
-        Driver::with(config, advertise, Some(authority), house)
+        let leader_state = LeaderState::new(None, Leader::default(), repository, streams);
+        Driver::with(config, advertise, Some(authority), leader_state)
     }
 
     fn with(
         config: NodeConfig,
         advertise: String,
         authority: Option<Arc<Authority>>,
-        (house, notices): (House, mpsc::UnboundedReceiver<Notice>),
+        (leader_state, notices): (LeaderState, mpsc::UnboundedReceiver<Notice>),
     ) -> Driver {
         Driver {
-            house: Mutex::new(house),
+            leader_state: Mutex::new(leader_state),
             domains: DomainRoom::new(notices),
             alarm: watch::Sender::new(Time::MAX),
             config,
@@ -147,7 +147,8 @@ impl Driver {
     /// The whereabouts of the leader.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
-        let known = self.house().ok().map(|house| (house.leader.clone(), house.epoch));
+        let known =
+            self.leader_state().ok().map(|leader_state| (leader_state.leader.clone(), leader_state.epoch));
         let (leader, epoch) = known.unwrap_or_default();
         let now = clock::now();
         let is_leader = epoch.is_some_and(|epoch| self.acts(epoch, now)) && self.is_at(&leader);
@@ -186,12 +187,12 @@ impl Driver {
     /// When the node is broken.
     pub fn reload(&self, repository: Repository) -> Result<(), Unanswered> {
         info!(templates = repository.templates().len(), "repository in force");
-        self.visit(|house, now| {
-            house.repository = repository.clone();
-            if let Some(node) = &mut house.node {
+        self.with_state(|leader_state, now| {
+            leader_state.repository = repository.clone();
+            if let Some(node) = &mut leader_state.node {
                 node.reload(now, repository);
             }
-            house.warn_of_config();
+            leader_state.warn_of_config();
         })
     }
 
@@ -212,10 +213,10 @@ impl Driver {
     /// When the node is broken.
     pub fn status(&self, query: &StatusQuery) -> Result<NodeStatus, Unanswered> {
         let mut status = {
-            let house = self.house()?;
-            match &house.node {
+            let leader_state = self.leader_state()?;
+            match &leader_state.node {
                 Some(node) => node.status(clock::now(), query),
-                None => NodeStatus::of_nobody(&self.config.name, house.epoch.unwrap_or(0)),
+                None => NodeStatus::of_nobody(&self.config.name, leader_state.epoch.unwrap_or(0)),
             }
         };
         self.domains.describe(&mut status, query.holders);
@@ -232,7 +233,7 @@ impl Driver {
     /// Whether it takes requests.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed) && !self.house.is_poisoned()
+        !self.draining.load(Ordering::Relaxed) && !self.leader_state.is_poisoned()
     }
 
     /// Why this node is served as without a parent, if it stands above itself.
@@ -265,27 +266,27 @@ impl Driver {
 
     /// One call of the node, and what comes out of it, if this task leads.
     fn call<R>(&self, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
-        self.visit(|house, now| match &mut house.node {
+        self.with_state(|leader_state, now| match &mut leader_state.node {
             Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now)),
-            _ => Err(Unanswered::NotLeading(self.another(&house.leader))),
+            _ => Err(Unanswered::NotLeading(self.another(&leader_state.leader))),
         })?
     }
 
-    /// The same for a stream that was opened in this reign.
+    /// The same for a stream that was opened in this epoch.
     fn call_for<R>(
         &self,
-        seat: Seat,
+        key: StreamKey,
         call: impl FnOnce(&mut Node, Time, Peer) -> R,
     ) -> Result<R, Unanswered> {
-        self.visit(|house, now| match (house.peer(seat), &mut house.node) {
+        self.with_state(|leader_state, now| match (leader_state.peer(key), &mut leader_state.node) {
             (Some(peer), Some(node)) if self.acts(node.epoch(), now) => Ok(call(node, now, peer)),
-            _ => Err(Unanswered::NotLeading(self.another(&house.leader))),
+            _ => Err(Unanswered::NotLeading(self.another(&leader_state.leader))),
         })?
     }
 
     /// Time that the clock did not show ends what this task holds and may do, before anything is done by it.
-    fn look_at_clocks(&self, house: &mut House, now: Time) {
-        let lost = house.clocks.lost_by(now);
+    fn look_at_clocks(&self, leader_state: &mut LeaderState, now: Time) {
+        let lost = leader_state.clocks.lost_by(now);
         if lost.is_zero() {
             return;
         }
@@ -296,21 +297,23 @@ impl Driver {
         if let Some(authority) = &self.authority {
             authority.lose_time(lost);
         }
-        if let Some(node) = &mut house.node {
+        if let Some(node) = &mut leader_state.node {
             node.lose_time(now, lost);
         }
     }
 
     /// Lets the node know until when nobody else led for certain.
-    fn confirm(&self, house: &mut House, now: Time) {
-        let Some(node) = house.node.as_mut().filter(|node| self.acts(node.epoch(), now)) else { return };
+    fn confirm(&self, leader_state: &mut LeaderState, now: Time) {
+        let Some(node) = leader_state.node.as_mut().filter(|node| self.acts(node.epoch(), now)) else {
+            return;
+        };
         let led = self.authority.as_ref().map_or(Some(Time::MAX), |authority| authority.led_in(node.epoch()));
         if let Some(led) = led {
             node.confirm(now, led);
         }
     }
 
-    /// Whether this task may act at `now` in the reign `epoch`, to which it has been elected.
+    /// Whether this task may act at `now` in the epoch `epoch`, to which it has been elected.
     fn acts(&self, epoch: u64, now: Time) -> bool {
         let until = |authority: &Arc<Authority>| authority.until_in(epoch);
         self.authority.as_ref().is_none_or(|authority| until(authority).is_some_and(|until| now < until))
@@ -325,8 +328,8 @@ impl Driver {
         if self.is_at(leader) { Leader::default() } else { leader.clone() }
     }
 
-    fn house(&self) -> Result<MutexGuard<'_, House>, Unanswered> {
-        self.house.lock().map_err(|_| Unanswered::Broken)
+    fn leader_state(&self) -> Result<MutexGuard<'_, LeaderState>, Unanswered> {
+        self.leader_state.lock().map_err(|_| Unanswered::Broken)
     }
 }
 
@@ -337,44 +340,44 @@ impl Driver {
     /// to be followed by [`Driver::ready`]. The outbox ends when the node or a drain has closed the stream. News of domains
     /// come beside it, each to be followed by [`Driver::domains_ready`].
     pub(super) fn connect(&self, hello: &Hello) -> Result<Connected, Unanswered> {
-        let connected = self.visit(|house, now| {
+        let connected = self.with_state(|leader_state, now| {
             // Looked at under the lock: a stream is closed by a drain, or not opened.
             if self.draining.load(Ordering::Relaxed) {
                 return Err(Unanswered::Ending);
             }
-            if !house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
-                return Err(Unanswered::NotLeading(self.another(&house.leader)));
+            if !leader_state.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
+                return Err(Unanswered::NotLeading(self.another(&leader_state.leader)));
             }
-            house.connect(now, hello.clone()).map_err(Unanswered::Refused)
+            leader_state.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
         let connected = connected??;
-        let stream = connected.seat;
+        let stream = connected.key;
         debug!(%stream, holder = %hello.holder, incarnation = hello.incarnation, "connected");
         Ok(connected)
     }
 
     /// Something came up a stream.
-    pub(super) fn receive(&self, seat: Seat, up: Up) -> Result<(), Unanswered> {
-        self.call_for(seat, |node, now, peer| node.receive(now, peer, up))
+    pub(super) fn receive(&self, key: StreamKey, up: Up) -> Result<(), Unanswered> {
+        self.call_for(key, |node, now, peer| node.receive(now, peer, up))
     }
 
     /// A stream has ended. May be said twice.
-    pub(super) fn disconnect(&self, seat: Seat) {
+    pub(super) fn disconnect(&self, key: StreamKey) {
         // Of a broken node nothing is expected.
-        if let Ok(true) = self.visit(|house, now| house.disconnect(now, seat)) {
-            debug!(stream = %seat, "disconnected");
+        if let Ok(true) = self.with_state(|leader_state, now| leader_state.disconnect(now, key)) {
+            debug!(stream = %key, "disconnected");
         }
     }
 
     /// Ends all streams, after what has come out for them. Whoever is draining opens no others.
     pub(super) fn close_streams(&self) {
         // Of a broken node nothing is expected.
-        let _ = self.visit(House::disconnect_all);
+        let _ = self.with_state(LeaderState::disconnect_all);
     }
 
     /// Streams that are open.
     pub(super) fn streams(&self) -> usize {
-        self.house().map_or(0, |house| house.streams())
+        self.leader_state().map_or(0, |leader_state| leader_state.streams())
     }
 
     /// The traffic through streams.
@@ -389,14 +392,14 @@ impl Driver {
     /// The actions that the node wants of the one above, from here on.
     pub(super) fn parent_actions(&self) -> Result<mpsc::UnboundedReceiver<Upward>, Unanswered> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.visit(|house, _| house.upward = Some(sender))?;
+        self.with_state(|leader_state, _| leader_state.upward = Some(sender))?;
         Ok(receiver)
     }
 
-    /// Something came from the node above in answer to the leader of `reign`.
-    pub(super) fn on_parent(&self, reign: u64, event: FromParent) -> Result<(), Unanswered> {
-        self.visit(|house, now| match &mut house.node {
-            Some(node) if house.epoch == Some(reign) => node.on_parent(now, event),
+    /// Something came from the node above in answer to the leader of `epoch`.
+    pub(super) fn on_parent(&self, epoch: u64, event: FromParent) -> Result<(), Unanswered> {
+        self.with_state(|leader_state, now| match &mut leader_state.node {
+            Some(node) if leader_state.epoch == Some(epoch) => node.on_parent(now, event),
             _ => {}
         })
     }
@@ -445,17 +448,17 @@ mod tests {
         let record = RecordRead { epoch: 2, longest_lease, marks: marks.clone(), ..RecordRead::default() };
         driver.lead(3, record, &ClockBounds::default()).unwrap();
         let (epoch, write) = driver.resign().unwrap().unwrap();
-        // All of that may still be out: no lease of the reign before has certainly ended.
+        // All of that may still be out: no lease of the epoch before has certainly ended.
         assert_eq!((epoch, write.puts), (3, marks));
         driver.authority.as_ref().unwrap().set(None);
         assert_eq!(driver.resign(), Ok(None));
     }
 
     /// A stream, and what comes down it.
-    fn connected(driver: &Driver, holder: &str) -> (Seat, Outbox) {
-        let Connected { seat, mut outbox, .. } = driver.connect(&hello(holder)).unwrap();
+    fn connected(driver: &Driver, holder: &str) -> (StreamKey, DownReceiver) {
+        let Connected { key, mut outbox, .. } = driver.connect(&hello(holder)).unwrap();
         assert!(matches!(*outbox.try_recv().unwrap(), Down::Welcome(_)));
-        (seat, outbox)
+        (key, outbox)
     }
 
     fn heartbeat(epoch: u64) -> Up {
@@ -467,10 +470,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_an_earlier_reign_has_no_part_in_a_later_one() {
+    fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let before = driver.connect(&hello("early")).unwrap().seat;
+        let before = driver.connect(&hello("early")).unwrap().key;
         driver.follow(Leader::default(), None).unwrap();
         set_authority(&driver, Some(9));
         driver.lead(9, RecordRead::default(), &ClockBounds::default()).unwrap();
@@ -493,10 +496,10 @@ mod tests {
     fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let (seat, mut outbox) = connected(&driver, "reader");
-        driver.receive(seat, heartbeat(3)).unwrap();
+        let (key, mut outbox) = connected(&driver, "reader");
+        driver.receive(key, heartbeat(3)).unwrap();
         set_authority(&driver, None);
-        driver.ready(seat).unwrap();
+        driver.ready(key).unwrap();
         assert_eq!(driver.turn(), Ok(false));
         assert!(outbox.try_recv().is_err());
         set_authority(&driver, Some(3));
@@ -508,29 +511,29 @@ mod tests {
     fn leases_and_domains_do_not_wait_for_each_other() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let (seat, mut outbox) = connected(&driver, "web");
-        driver.ready(seat).unwrap();
+        let (key, mut outbox) = connected(&driver, "web");
+        driver.ready(key).unwrap();
         let floor = driver.domains.floor();
-        driver.receive(seat, heartbeat(3)).unwrap();
+        driver.receive(key, heartbeat(3)).unwrap();
         assert!(outbox.try_recv().is_ok(), "the heartbeat is answered while domains are looked at");
         drop(floor);
-        let house = driver.house().unwrap();
+        let leader_state = driver.leader_state().unwrap();
         let resource = ResourceId::new("orders", 256).unwrap();
         let report =
             DomainReport { resource, version: 1, id: 1, ask: true, below: None, domains: Vec::new() };
-        driver.receive_domains(seat, Box::new(report));
-        driver.domains_ready(seat);
-        drop(house);
+        driver.receive_domains(key, Box::new(report));
+        driver.domains_ready(key);
+        drop(leader_state);
     }
 
     #[test]
-    fn the_authority_of_a_later_reign_is_not_that_of_the_one_before() {
+    fn the_authority_of_a_later_epoch_is_not_that_of_the_one_before() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let (seat, _outbox) = connected(&driver, "late");
+        let (key, _outbox) = connected(&driver, "late");
         // The task was deposed and elected again, and has not been told either yet.
         set_authority(&driver, Some(9));
-        assert!(matches!(driver.receive(seat, heartbeat(3)), Err(Unanswered::NotLeading(_))));
+        assert!(matches!(driver.receive(key, heartbeat(3)), Err(Unanswered::NotLeading(_))));
         assert!(matches!(driver.connect(&hello("next")), Err(Unanswered::NotLeading(_))));
         assert!(!driver.whereabouts().is_leader);
     }

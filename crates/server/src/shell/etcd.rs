@@ -65,7 +65,7 @@ pub struct Election {
     task: JoinHandle<()>,
 }
 
-/// Until when a task may act, and in which reign, for everybody in the process to read.
+/// Until when a task may act, and in which epoch, for everybody in the process to read.
 #[derive(Debug, Default)]
 pub struct Authority {
     acting: Mutex<Acting>,
@@ -75,7 +75,7 @@ pub struct Authority {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Acting {
-    /// The reign, and until when.
+    /// The epoch, and until when.
     until: Option<(u64, Time)>,
     /// When nobody else led yet for certain.
     led: Option<Time>,
@@ -85,7 +85,7 @@ struct Acting {
 
 /// Why a task cannot stand for election.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ElectionStartError {
     /// It is set up in a way that cannot work.
     #[error(transparent)]
     Config(#[from] BadConfig),
@@ -149,7 +149,7 @@ impl Election {
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer.
-    pub fn start(options: EtcdOptions, config: ElectionConfig) -> Result<Election, StartError> {
+    pub fn start(options: EtcdOptions, config: ElectionConfig) -> Result<Election, ElectionStartError> {
         let endpoints = Endpoints::new(options, config.call_timeout)?;
         let ttl = config.ttl;
         let candidate = Candidate::new(clock::now(), config)?;
@@ -229,11 +229,11 @@ impl Authority {
         self.acting().until.map(|(_, until)| until)
     }
 
-    /// The same of the reign `epoch` only. Whoever was deposed and is elected again may hear of that later than this changes;
-    /// what it did in the reign before must end with that.
+    /// The same of the epoch `epoch` only. Whoever was deposed and is elected again may hear of that later than this changes;
+    /// what it did in the epoch before must end with that.
     #[must_use]
     pub fn until_in(&self, epoch: u64) -> Option<Time> {
-        self.acting().until.filter(|&(reign, _)| reign == epoch).map(|(_, until)| until)
+        self.acting().until.filter(|&(acting_epoch, _)| acting_epoch == epoch).map(|(_, until)| until)
     }
 
     /// The line of succession of the leaders that are elected here and go on from a record of `line`, if etcd has answered.
@@ -257,7 +257,7 @@ impl Authority {
         self.acting().led = led;
     }
 
-    /// When nobody else led yet for certain, if this task leads in the reign `epoch`.
+    /// When nobody else led yet for certain, if this task leads in the epoch `epoch`.
     pub(in crate::shell) fn led_in(&self, epoch: u64) -> Option<Time> {
         let acting = self.acting();
         acting.led.filter(|_| acting.until.is_some_and(|(of, _)| of == epoch))
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn authority_is_that_of_one_reign() {
+    fn authority_is_that_of_one_epoch() {
         let authority = Authority::default();
         authority.set(Some((3, Time::from_nanos(7))));
         assert_eq!((authority.until_in(3), authority.until_in(2)), (Some(Time::from_nanos(7)), None));

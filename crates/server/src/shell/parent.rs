@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::shell::{Heard, Line};
+use lessor_client::shell::{LineEvent, ParentLine};
 use lessor_proto::message::Down;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -17,19 +17,19 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Until stopped.
 pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
     let Ok(mut actions) = driver.parent_actions() else { return };
-    let (mut line, mut serves) = (Line::new(TIMEOUT), None);
-    let mut reign = driver.reign().unwrap_or(0);
+    let (mut line, mut serves) = (ParentLine::new(TIMEOUT), None);
+    let mut current_epoch = driver.epoch().unwrap_or(0);
     loop {
         tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => return,
             Some(upward) = actions.recv() => match upward {
                 Upward::Do(action) => line.perform(action),
                 // What the leader before had begun ends with its line.
-                Upward::Anew(epoch) => (line, reign) = (Line::new(TIMEOUT), epoch),
+                Upward::Anew(epoch) => (line, current_epoch) = (ParentLine::new(TIMEOUT), epoch),
             },
             heard = line.hear() => {
                 tell(&heard, &mut serves);
-                if driver.on_parent(reign, heard.into()).is_err() {
+                if driver.on_parent(current_epoch, heard.into()).is_err() {
                     warn!("the node above is left alone: this one is broken");
                     return;
                 }
@@ -39,18 +39,18 @@ pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<boo
 }
 
 /// Says when the node above begins to serve, and when it stops; not how often it does not.
-fn tell(heard: &Heard, serves: &mut Option<bool>) {
+fn tell(heard: &LineEvent, serves: &mut Option<bool>) {
     match heard {
-        Heard::Failed { failure, .. } | Heard::Closed { failure, .. } => {
+        LineEvent::Failed { failure, .. } | LineEvent::Closed { failure, .. } => {
             if serves.replace(false) != Some(false) {
                 warn!(%failure, "the node above does not serve");
             }
         }
         // A task that does not lead says who does, and that is all that it says.
-        Heard::Down { down: Down::Redirect(_), .. } => {}
-        Heard::Answered { answer, .. } if answer.redirect.is_some() => {}
-        Heard::Released { redirect: Some(_), .. } => {}
-        Heard::Answered { .. } | Heard::Released { .. } | Heard::Down { .. } => {
+        LineEvent::Down { down: Down::Redirect(_), .. } => {}
+        LineEvent::Answered { answer, .. } if answer.redirect.is_some() => {}
+        LineEvent::Released { redirect: Some(_), .. } => {}
+        LineEvent::Answered { .. } | LineEvent::Released { .. } | LineEvent::Down { .. } => {
             if serves.replace(true) != Some(true) {
                 info!("the node above serves");
             }
@@ -60,14 +60,14 @@ fn tell(heard: &Heard, serves: &mut Option<bool>) {
 
 // === impl FromParent ===
 
-impl From<Heard> for FromParent {
-    fn from(heard: Heard) -> FromParent {
+impl From<LineEvent> for FromParent {
+    fn from(heard: LineEvent) -> FromParent {
         match heard {
-            Heard::Answered { id, answer } => FromParent::Answered { id, answer },
-            Heard::Released { id, redirect } => FromParent::Released { id, redirect },
-            Heard::Failed { id, failure } => FromParent::Failed { id, failure },
-            Heard::Down { id, down } => FromParent::Down { id, down },
-            Heard::Closed { id, failure } => FromParent::Closed { id, failure },
+            LineEvent::Answered { id, answer } => FromParent::Answered { id, answer },
+            LineEvent::Released { id, redirect } => FromParent::Released { id, redirect },
+            LineEvent::Failed { id, failure } => FromParent::Failed { id, failure },
+            LineEvent::Down { id, down } => FromParent::Down { id, down },
+            LineEvent::Closed { id, failure } => FromParent::Closed { id, failure },
         }
     }
 }

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// A write of the record that has been asked for.
 struct Writing {
-    reign: u64,
+    epoch: u64,
     ticket: u64,
     done: oneshot::Receiver<Result<(), NotWritten>>,
 }
@@ -50,14 +50,14 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
                 }
                 None => Ok(()),
             },
-            Some((reign, write)) = writes.recv(), if writing.is_none() => {
+            Some((epoch, write)) = writes.recv(), if writing.is_none() => {
                 let ticket = write.ticket;
-                writing = Some(Writing { reign, ticket, done: election.write(record_write(reign, write)) });
+                writing = Some(Writing { epoch, ticket, done: election.write(record_write(epoch, write)) });
                 Ok(())
             }
             written = async { (&mut writing.as_mut().expect("there is one").done).await }, if writing.is_some() => {
-                let Writing { reign, ticket, .. } = writing.take().expect("there is one");
-                driver.on_record(reign, ticket, matches!(written, Ok(Ok(()))))
+                let Writing { epoch, ticket, .. } = writing.take().expect("there is one");
+                driver.on_record(epoch, ticket, matches!(written, Ok(Ok(()))))
             }
             else => break,
         };
@@ -67,8 +67,8 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
         }
     }
     // What is out exactly is written behind all that was asked for before, and then that this task leads no more.
-    if let Ok(Some((reign, write))) = driver.resign() {
-        drop(election.write(record_write(reign, write)));
+    if let Ok(Some((epoch, write))) = driver.resign() {
+        drop(election.write(record_write(epoch, write)));
     }
     election.resign();
     let resigned = tokio::time::timeout(RESIGNATION, async {
@@ -112,7 +112,7 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
         }
         Event::Resumed => driver.resume(),
         Event::Deposed => {
-            if let Some(epoch) = driver.reign() {
+            if let Some(epoch) = driver.epoch() {
                 clocks.note_own(epoch);
             }
             driver.follow(Leader::default(), None)
@@ -120,7 +120,7 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
         Event::Leader(leader) => {
             let address = leader.map(|leader| leader.address);
             clocks.follow(address.as_deref());
-            // Which reign that is stands in its own record only: it is asked for that, with what its clock shows.
+            // Which epoch that is stands in its own record only: it is asked for that, with what its clock shows.
             driver.follow(Leader { address }, None)
         }
         Event::Faulty(_) => {
@@ -136,7 +136,7 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
     }
 }
 
-/// The write that the leader of a reign wants: in no other reign, of which the driver may not have heard yet.
+/// The write that the leader of an epoch wants: in no other epoch, of which the driver may not have heard yet.
 pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
     let MarkWrite { puts, kinds, rests, proofs, deletes, header, ticket: _ } = write;
     let terms = header.map(|header| Terms {

@@ -32,7 +32,7 @@ use crate::config::Record;
 use crate::election::files::replace;
 use crate::election::record::RecordWrite;
 use crate::election::state::{BadState, Clock, State};
-use crate::token::{Key, Keys};
+use crate::token::{Key, TokenKeys};
 
 /// A state directory that this process has to itself.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct StateDirectory {
     _lock: File,
     directory: PathBuf,
     state: State,
-    keys: Keys,
+    keys: TokenKeys,
 }
 
 /// A fault of a state directory.
@@ -101,7 +101,7 @@ pub(super) struct Opened {
 // === impl StateDirectory ===
 
 impl StateDirectory {
-    /// Takes the directory of `node`, and begins a reign in it.
+    /// Takes the directory of `node`, and begins an epoch in it.
     ///
     /// # Errors
     /// When another process uses it, or when it holds a record that cannot be kept up.
@@ -138,18 +138,18 @@ impl StateDirectory {
         }
     }
 
-    /// The number of the reign that began with this start.
+    /// The number of the epoch that began with this start.
     pub(super) fn epoch(&self) -> u64 {
         self.state.epoch()
     }
 
-    /// The line of succession in which the reigns of this directory stand.
+    /// The line of succession in which the epochs of this directory stand.
     pub(super) fn line(&self) -> u64 {
         self.state.line()
     }
 
     /// With what tokens are sealed, where no other key is given.
-    pub(super) fn keys(&self) -> &Keys {
+    pub(super) fn keys(&self) -> &TokenKeys {
         &self.keys
     }
 
@@ -262,11 +262,11 @@ fn line() -> u64 {
 }
 
 /// The key for tokens; one is drawn if there is none.
-fn keys(directory: &Path) -> Result<Keys, StateFault> {
+fn keys(directory: &Path) -> Result<TokenKeys, StateFault> {
     let path = directory.join("token.key");
     match std::fs::read_to_string(&path) {
         Ok(text) => match blake3::Hash::from_hex(text.trim()) {
-            Ok(bytes) => Ok(Keys::new(Key::new(*bytes.as_bytes()))),
+            Ok(bytes) => Ok(TokenKeys::new(Key::new(*bytes.as_bytes()))),
             Err(_) => Err(StateFault::BadKey { path }),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -276,7 +276,7 @@ fn keys(directory: &Path) -> Result<Keys, StateFault> {
             drawn.map_err(fault("read", random))?;
             let text = format!("{}\n", blake3::Hash::from_bytes(bytes).to_hex());
             replace(&mut Disk, directory, "token.key", text.as_bytes()).map_err(fault("write", &path))?;
-            Ok(Keys::new(Key::new(bytes)))
+            Ok(TokenKeys::new(Key::new(bytes)))
         }
         Err(error) => Err(fault("read", &path)(error)),
     }

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use super::driver::{Connected, Driver, Outbox, Seat, Unanswered};
+use super::driver::{Connected, DownReceiver, Driver, StreamKey, Unanswered};
 use super::grpc::{refused, unanswered};
 
 /// The time that somebody who has opened a stream may take to say who it is.
@@ -32,11 +32,11 @@ const HELLO: Duration = Duration::from_secs(10);
 pub struct Downs {
     driver: Arc<Driver>,
     /// Absent of a stream that only says who leads.
-    seat: Option<Seat>,
+    key: Option<StreamKey>,
     kind: HolderKind,
-    outbox: Outbox,
+    outbox: DownReceiver,
     /// News of domains.
-    news: Outbox,
+    news: DownReceiver,
     /// Reports that did not reach the node.
     refusals: mpsc::Receiver<Box<wire::SessionDown>>,
     end: Arc<End>,
@@ -49,7 +49,7 @@ type End = OnceLock<Status>;
 /// Reads what comes up a stream.
 struct Reader {
     driver: Arc<Driver>,
-    seat: Seat,
+    key: StreamKey,
     kind: HolderKind,
     ups: Streaming<wire::SessionUpRequest>,
     refusals: mpsc::Sender<Box<wire::SessionDown>>,
@@ -63,21 +63,21 @@ pub(super) async fn open(
     let hello = hello(&driver, &mut ups).await?;
     let (sender, refusals) = mpsc::channel(1);
     let end = Arc::new(End::new());
-    let Connected { seat, outbox, news } = match driver.connect(&hello) {
+    let Connected { key, outbox, news } = match driver.connect(&hello) {
         Ok(connected) => connected,
         Err(Unanswered::NotLeading(leader)) => {
             let (only, outbox) = mpsc::channel(1);
             only.try_send(Box::new(Down::Redirect(leader))).expect("it has room for one");
             let (_, news) = mpsc::channel(1);
-            let (seat, kind, reader) = (None, hello.kind, None);
-            return Ok(Downs { driver, seat, kind, outbox, news, refusals, end, reader });
+            let (key, kind, reader) = (None, hello.kind, None);
+            return Ok(Downs { driver, key, kind, outbox, news, refusals, end, reader });
         }
         Err(fault) => return Err(unanswered(fault)),
     };
-    let reader = Reader { driver: driver.clone(), seat, kind: hello.kind, ups, refusals: sender };
+    let reader = Reader { driver: driver.clone(), key, kind: hello.kind, ups, refusals: sender };
     let reader = Some(tokio::spawn(reader.run(end.clone())).abort_handle());
-    let (seat, kind) = (Some(seat), hello.kind);
-    Ok(Downs { driver, seat, kind, outbox, news, refusals, end, reader })
+    let (key, kind) = (Some(key), hello.kind);
+    Ok(Downs { driver, key, kind, outbox, news, refusals, end, reader })
 }
 
 async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> Result<Hello, Status> {
@@ -97,11 +97,11 @@ impl Reader {
     /// Until the other side has ended, or has broken the rules.
     async fn run(mut self, end: Arc<End>) {
         if let Err(status) = self.read().await {
-            debug!(stream = %self.seat, %status, "the stream is broken off");
+            debug!(stream = %self.key, %status, "the stream is broken off");
             // There is no other end yet: only the reader gives one.
             let _ = end.set(status);
         }
-        self.driver.disconnect(self.seat);
+        self.driver.disconnect(self.key);
     }
 
     async fn read(&mut self) -> Result<(), Status> {
@@ -110,8 +110,8 @@ impl Reader {
             self.driver.traffic().received.fetch_add(1, Ordering::Relaxed);
             let report = number(&request);
             match (Up::from_wire(request, self.driver.limits(), Some(self.kind)), report) {
-                (Ok(Up::Domains(report)), _) => self.driver.receive_domains(self.seat, report),
-                (Ok(up), _) => self.driver.receive(self.seat, up).map_err(unanswered)?,
+                (Ok(Up::Domains(report)), _) => self.driver.receive_domains(self.key, report),
+                (Ok(up), _) => self.driver.receive(self.key, up).map_err(unanswered)?,
                 (Err(refusal), Some(report)) => self.refuse(report, refusal).await,
                 (Err(refusal), None) => return Err(refused(refusal)),
             }
@@ -121,7 +121,7 @@ impl Reader {
 
     /// Says so, and reads on when there is room for the next refusal: nobody can make refusals pile up.
     async fn refuse(&self, report: u64, refusal: Refusal) {
-        debug!(stream = %self.seat, report, %refusal, "refused");
+        debug!(stream = %self.key, report, %refusal, "refused");
         let status = refused(refusal);
         let refused = wire::Refused {
             report_id: report,
@@ -153,8 +153,8 @@ impl Stream for Downs {
             this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
             return Poll::Ready(Some(Ok(this.count(*refused))));
         }
-        if let (Poll::Ready(Some(news)), Some(seat)) = (this.news.poll_recv(cx), this.seat) {
-            this.driver.domains_ready(seat);
+        if let (Poll::Ready(Some(news)), Some(key)) = (this.news.poll_recv(cx), this.key) {
+            this.driver.domains_ready(key);
             return Poll::Ready(Some(Ok(this.count(news.to_wire(this.kind, clock::wall())))));
         }
         match ready!(this.outbox.poll_recv(cx)) {
@@ -162,7 +162,7 @@ impl Stream for Downs {
                 if let Down::Refused { .. } = *down {
                     this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
                 }
-                let next = this.seat.map_or(Ok(()), |seat| this.driver.ready(seat)).map_err(unanswered);
+                let next = this.key.map_or(Ok(()), |key| this.driver.ready(key)).map_err(unanswered);
                 Poll::Ready(Some(next.map(|()| this.count(down.to_wire(this.kind, clock::wall())))))
             }
             // The fault is said once; after it, the stream is not asked again.
@@ -183,8 +183,8 @@ impl Drop for Downs {
         if let Some(reader) = &self.reader {
             reader.abort();
         }
-        if let Some(seat) = self.seat {
-            self.driver.disconnect(seat);
+        if let Some(key) = self.key {
+            self.driver.disconnect(key);
         }
     }
 }

@@ -7,7 +7,7 @@
 use lessor_proto::message::Order;
 use lessor_proto::{Amount, Time};
 
-use super::{Bearer, Doubt, Key, Keys, SEAL};
+use super::{Bearer, Doubt, Key, SEAL, TokenKeys};
 
 /// The lease of a poller, as its token states it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,29 +18,29 @@ pub struct PolledLease {
     pub order: Order,
     /// The amount that it gave.
     pub amount: Amount,
-    /// When it is certainly over, on the clock of the leader of the reign `origin`.
+    /// When it is certainly over, on the clock of the leader of the epoch `origin`.
     pub ends: Time,
     /// The Unix time, in seconds, at which it ends for its holder.
     pub expiry: u64,
-    /// The reign whose leader has charged it.
+    /// The epoch whose leader has charged it.
     pub origin: u64,
 }
 
 /// One life of a poller, under every leader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PollerLife {
-    /// The reign in which it was first granted something.
+    /// The epoch in which it was first granted something.
     pub epoch: u64,
-    /// Its number within that reign.
+    /// Its number within that epoch.
     pub session: u64,
 }
 
 /// Bytes of what such a token says, before its seal.
 const CONTENT: usize = 64;
 
-// === impl Keys ===
+// === impl TokenKeys ===
 
-impl Keys {
+impl TokenKeys {
     /// A token for the poller `bearer` that says `lease`.
     #[must_use]
     pub fn poller_token(&self, bearer: &Bearer<'_>, lease: PolledLease) -> Vec<u8> {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_token_says_what_it_was_made_of_and_is_good_for_nobody_else() {
-        let (db, queue, keys) = (resource("db"), resource("queue"), Keys::new(Key::new([7; 32])));
+        let (db, queue, keys) = (resource("db"), resource("queue"), TokenKeys::new(Key::new([7; 32])));
         let token = keys.poller_token(&bearer(&db), lease());
         assert_eq!(token.len(), 80);
         assert_eq!(keys.open_poller(&bearer(&db), &token), Ok(lease()));
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn tokens_of_other_forms_are_no_tokens_of_pollers() {
-        let (db, keys) = (resource("db"), Keys::new(Key::new([7; 32])));
+        let (db, keys) = (resource("db"), TokenKeys::new(Key::new([7; 32])));
         let content = Content { order: lease().order, amount: lease().amount };
         for token in [keys.token(&bearer(&db), content), 7_u64.to_le_bytes().to_vec()] {
             assert_eq!(keys.open_poller(&bearer(&db), &token), Err(Doubt::Forged));
@@ -186,7 +186,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_token_that_was_touched_is_forged(at in 0usize..80, bit in 0u8..8) {
-            let (db, keys) = (resource("db"), Keys::new(Key::new([7; 32])));
+            let (db, keys) = (resource("db"), TokenKeys::new(Key::new([7; 32])));
             let mut token = keys.poller_token(&bearer(&db), lease());
             token[at] ^= 1 << bit;
             prop_assert_eq!(keys.open_poller(&bearer(&db), &token), Err(Doubt::Forged));

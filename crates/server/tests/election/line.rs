@@ -1,4 +1,4 @@
-//! The numbers of reigns: they rise for holders wherever the record is, and was.
+//! The numbers of epochs: they rise for holders wherever the record is, and was.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
 use lessor_server::election::record::{RecordRead, next_epoch};
 use lessor_server::election::{Candidate, ElectionConfig, Event};
 
-/// A task is elected at `date` by an etcd at `revision` that holds `reign`. Gives back the number of the reign, what it found,
+/// A task is elected at `date` by an etcd at `revision` that holds `reign`. Gives back the number of the epoch, what it found,
 /// and what it wrote before it said so.
-fn elected(date: u64, revision: u64, reign: Option<&str>) -> (u64, RecordRead, String) {
+fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (u64, RecordRead, String) {
     let mut candidate =
         Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).expect("it can work");
     candidate.set_date(Duration::from_millis(date));
@@ -26,7 +26,7 @@ fn elected(date: u64, revision: u64, reign: Option<&str>) -> (u64, RecordRead, S
                     Call::Read { .. } => Answer::Read { stored: None, revision },
                     Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl },
                     Call::Campaign { .. } => Answer::Won { revision },
-                    Call::ReadRecord { .. } => Answer::Record { stored: stored(reign), more: false },
+                    Call::ReadRecord { .. } => Answer::Record { stored: stored(epoch), more: false },
                     Call::Write(txn) => {
                         written.clone_from(&txn.puts[0].1);
                         Answer::Written { revision: revision + 1 }
@@ -43,7 +43,7 @@ fn elected(date: u64, revision: u64, reign: Option<&str>) -> (u64, RecordRead, S
     panic!("never elected");
 }
 
-fn stored(reign: Option<&str>) -> Vec<Stored> {
+fn stored(epoch: Option<&str>) -> Vec<Stored> {
     let stored = |value: &str| Stored {
         key: b"lessor/root/reign".to_vec(),
         value: value.into(),
@@ -51,14 +51,14 @@ fn stored(reign: Option<&str>) -> Vec<Stored> {
         mod_revision: 9,
         lease: None,
     };
-    reign.map(stored).into_iter().collect()
+    epoch.map(stored).into_iter().collect()
 }
 
 const MONDAY: u64 = 1_790_000_000_000;
 const TUESDAY: u64 = MONDAY + 86_400_000;
 
 #[test]
-fn reigns_of_one_record_rise_wherever_the_date_goes() {
+fn epochs_of_one_record_rise_wherever_the_date_goes() {
     let (first, record, written) = elected(MONDAY, 2, None);
     assert_eq!((first, record.is_first()), (next_epoch(0, MONDAY), true));
     assert!(
@@ -83,7 +83,7 @@ fn an_etcd_that_was_wiped_or_restored_goes_on_above_all_before() {
 }
 
 #[test]
-fn a_record_whose_reigns_are_revisions_is_followed_by_the_date() {
+fn a_record_whose_epochs_are_revisions_is_followed_by_the_date() {
     let old = "1 epoch 7 write 2 longest_lease_ns 60 authority_ns 4 closed no config_version 3";
     let (epoch, record, written) = elected(MONDAY, 12, Some(old));
     assert_eq!((epoch, record.epoch, record.unknown), (next_epoch(0, MONDAY), 7, false));

@@ -325,7 +325,7 @@ impl<'a> Words<'a> {
 
 // === texts ===
 
-/// `[closed] [authority 4s]`: the header of a record of reign `epoch`, put at revision 3.
+/// `[closed] [authority 4s]`: the header of a record of epoch `epoch`, put at revision 3.
 fn header(epoch: u64, words: &mut Words<'_>) -> Stored {
     let closed = words.0.next_if_eq(&"closed").map_or("no", |_| "yes");
     let authority = words.after("authority").map_or(Duration::from_secs(4), duration).as_nanos();

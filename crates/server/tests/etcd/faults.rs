@@ -74,7 +74,7 @@ async fn somebody_leads_again_after_etcd_was_frozen_for_long() {
 }
 
 #[tokio::test]
-async fn a_reign_outlasts_a_restart_of_etcd() {
+async fn a_epoch_outlasts_a_restart_of_etcd() {
     let Some(mut etcd) = Etcd::started().await else { return };
     let mut a = Task::start("a", &[etcd.url()]);
     let (first, _) = a.elected().await;
@@ -100,7 +100,7 @@ async fn a_leader_goes_over_to_another_endpoint_when_its_own_is_frozen() {
     a.elected().await;
     proxy.freeze();
     pass(TTL * 2).await;
-    // On a slow machine authority may lapse in between, but the reign is the same.
+    // On a slow machine authority may lapse in between, but the epoch is the same.
     if !a.may_act() {
         a.until(|event| *event == Event::Resumed).await;
     }

@@ -16,7 +16,7 @@ fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
-/// A leader that begins with a record that its line has written under reign 5, and writes whatever it wants to.
+/// A leader that begins with a record that its line has written under epoch 5, and writes whatever it wants to.
 fn leaf(unknown: bool) -> Node {
     let servers = vec!["above:1".into()];
     let record = Record { epoch: 5, unknown, longest_lease: Duration::from_secs(60), ..Record::default() };
@@ -73,7 +73,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
     write(node, now);
 }
 
-/// The amount told to a client that wants 8 and perhaps shows as many units of the leader of that reign.
+/// The amount told to a client that wants 8 and perhaps shows as many units of the leader of that epoch.
 fn ask(node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option<Amount> {
     let has = shown.map(|(units, epoch)| Has {
         capacity: Amount::from_units(units),
@@ -136,7 +136,7 @@ fn a_leader_before_that_wrote_nothing_has_granted_nothing() {
 #[test]
 fn what_a_leader_after_the_record_left_is_out_as_the_node_above_counts_it() {
     let mut node = leaf(false);
-    // Somebody led in reign 6 of whom the record knows nothing.
+    // Somebody led in epoch 6 of whom the record knows nothing.
     assert_eq!(ask(&mut node, at(5), 1, Some((8, 6))), None, "nothing to grant yet");
     hear_above(&mut node, at(5), 1, Some(45));
     assert_eq!(books(&node, at(5)).ghost, Amount::from_units(45));

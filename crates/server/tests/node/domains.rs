@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::session::{Action, Change, Session, SessionConfig, Transport};
@@ -22,7 +22,8 @@ fn policies(limit: u32) -> Arc<Policies> {
     let second = Duration::from_secs(1);
     let (window, active, cooldown) = (second, second, Duration::ZERO);
     let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-    let contract = Contract::from(Policy::new(vec![tier], None, None).expect("a policy that holds together"));
+    let contract =
+        Contract::from(TierPolicy::new(vec![tier], None, None).expect("a policy that holds together"));
     Arc::new(
         Policies::new(Rules { default: Some(contract), ..Rules::default() }).expect("nothing stands twice"),
     )

@@ -52,8 +52,8 @@ fn ask(node: &mut Node, seconds: u64, who: (HolderKind, &str, u64), amount: f64)
     node.ask(at(seconds), &ask).expect("it is asked well").grants.swap_remove(0)
 }
 
-fn leader(reign: u64) -> (HolderKind, &'static str, u64) {
-    (HolderKind::Node, LEAF, reign)
+fn leader(epoch: u64) -> (HolderKind, &'static str, u64) {
+    (HolderKind::Node, LEAF, epoch)
 }
 
 /// A charge lasts so much longer than the lease.

@@ -28,7 +28,7 @@ pub(crate) struct Holder {
     /// Drawn when the process starts.
     incarnation: u64,
     reports: u64,
-    /// The reign it last heard of.
+    /// The epoch it last heard of.
     epoch: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Words {
     pub(crate) fresh: bool,
     /// The answer never arrives.
     pub(crate) lost: bool,
-    /// The amount that it claims to have from an earlier reign.
+    /// The amount that it claims to have from an earlier epoch.
     pub(crate) claims: Option<f64>,
     /// The amount that it promises to keep to.
     pub(crate) held: Option<f64>,
@@ -115,7 +115,7 @@ impl Town {
     }
 
     /// The server is gone and another one begins to lead.
-    pub(crate) fn reign(&mut self, template: Template, epoch: u64) {
+    pub(crate) fn epoch(&mut self, template: Template, epoch: u64) {
         self.node = Node::new(self.now, NodeConfig::new("root", epoch), repository(template));
     }
 

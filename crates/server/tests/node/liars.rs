@@ -6,7 +6,7 @@ use lessor_proto::message::{Grant, HolderKind, Order, Up};
 use lessor_proto::{Amount, Time};
 use lessor_server::mutation::Rules;
 use lessor_server::node::{Claims, NodeConfig, Record};
-use lessor_server::token::{Bearer, Content, Key, Keys};
+use lessor_server::token::{Bearer, Content, Key, TokenKeys};
 
 use super::holders::{resource, template, wants};
 use super::listeners::Hall;
@@ -54,8 +54,8 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
     (grant, Time::ZERO + Duration::from_secs(60))
 }
 
-fn keys() -> Keys {
-    Keys::new(Key::new([1; 32]))
+fn keys() -> TokenKeys {
+    TokenKeys::new(Key::new([1; 32]))
 }
 
 /// The liar claims, and leaves; then somebody comes who wants everything. What this one and the honest

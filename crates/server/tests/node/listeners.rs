@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_client::session::Action;
 use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Lasts, Report, StreamReport, Up};
 use lessor_proto::{Amount, ResourceId, Time};
-use lessor_server::node::{Header, MarkWrite, Node, NodeConfig, Output, Peer};
+use lessor_server::node::{MarkHeader, MarkWrite, Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Repository, Template};
 
 use super::holders::{client, repository, resource};
@@ -48,7 +48,7 @@ pub(crate) struct Written {
     pub(crate) on_its_way: Option<MarkWrite>,
     pub(crate) marks: BTreeMap<ResourceId, Amount>,
     /// The header beside the marks; absent before it has been written.
-    pub(crate) header: Option<Header>,
+    pub(crate) header: Option<MarkHeader>,
     pub(crate) writes: usize,
 }
 

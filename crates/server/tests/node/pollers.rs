@@ -7,7 +7,7 @@ use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
 use lessor_proto::{Amount, Drift, Time};
 use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
 use lessor_server::repository::{Legacy, Template};
-use lessor_server::token::{Key, Keys};
+use lessor_server::token::{Key, TokenKeys};
 
 use super::holders::{client, repository, resource, template};
 
@@ -45,7 +45,7 @@ fn second(second: u64) -> Time {
 fn config(epoch: u64, record: Record) -> NodeConfig {
     NodeConfig {
         record: Some(record),
-        keys: Some(Keys::new(Key::new([9; 32]))),
+        keys: Some(TokenKeys::new(Key::new([9; 32]))),
         drift: Drift::NONE,
         ..NodeConfig::new("root", epoch)
     }

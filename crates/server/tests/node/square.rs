@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules};
 use lessor_proto::Time;
 use lessor_proto::message::{
@@ -39,7 +39,7 @@ pub(crate) fn of_tiers(limits: &[u32]) -> Arc<Policies> {
         is_skippable: false,
         kind: Window::Exact,
     };
-    let policy = Policy::new(limits.iter().map(tier).collect(), None, None).expect("it holds together");
+    let policy = TierPolicy::new(limits.iter().map(tier).collect(), None, None).expect("it holds together");
     let rules = Rules { default: Some(Contract::from(policy)), ..Rules::default() };
     Arc::new(Policies::new(rules).expect("nothing stands twice"))
 }

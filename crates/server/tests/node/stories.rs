@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use datadriven::{TestCase, walk};
-use lessor_algorithms::Policy;
+use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Answer, Band, Bands, Refusal};
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::{Kind, SafeCapacity, Template};
@@ -50,7 +50,7 @@ pub(super) fn run(town: &mut Town, case: &TestCase) -> String {
         }
         "reign" => {
             let old = Template::clone(&town.node.repository().templates()[0]);
-            town.reign(shape(old, case), number(case, "epoch").expect("reign takes an epoch") as u64);
+            town.epoch(shape(old, case), number(case, "epoch").expect("reign takes an epoch") as u64);
             String::new()
         }
         "configure" => {
@@ -86,10 +86,10 @@ fn shape(mut template: Template, case: &TestCase) -> Template {
             ("kind", "gauge") => template.kind = Kind::Gauge,
             ("safe", "-1") => template.safe_capacity = SafeCapacity::Unlimited,
             ("safe", _) => template.safe_capacity = SafeCapacity::Fixed(Amount::from_f64(number())),
-            ("policy", "fair") => template.policy = Policy::FairShare,
-            ("policy", "proportional") => template.policy = Policy::ProportionalShare,
-            ("policy", "static") => template.policy = Policy::Static,
-            ("policy", "none") => template.policy = Policy::None,
+            ("policy", "fair") => template.policy = SharePolicy::FairShare,
+            ("policy", "proportional") => template.policy = SharePolicy::ProportionalShare,
+            ("policy", "static") => template.policy = SharePolicy::Static,
+            ("policy", "none") => template.policy = SharePolicy::None,
             ("epoch", _) => {}
             (key, value) => panic!("no such thing as {key}={value}"),
         }

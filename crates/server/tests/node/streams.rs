@@ -2,7 +2,7 @@
 //!
 //! | directive | what it does |
 //! | --- | --- |
-//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [left=N over=S] [authority=S] [closed] [leaf] [proof=N] [marks] [prompt] [keys] [defer]` | a new node; `out` may be out under earlier leaders for `longest`, who may go on for `authority` or are `closed`, and so much of that was left from before the last of them and is `over` so soon; a `leaf` gets its capacity from a node above, and finds the `proof` of a lease of that reign there; it keeps `marks`, which are written at once if `prompt`; claims are believed with tokens, where there are `keys`; what claimants give up they `defer` |
+//! | `node capacity=N [lease=60] [refresh=5] [epoch=1] [out=N longest=S] [left=N over=S] [authority=S] [closed] [leaf] [proof=N] [marks] [prompt] [keys] [defer]` | a new node; `out` may be out under earlier leaders for `longest`, who may go on for `authority` or are `closed`, and so much of that was left from before the last of them and is `over` so soon; a `leaf` gets its capacity from a node above, and finds the `proof` of a lease of that epoch there; it keeps `marks`, which are written at once if `prompt`; claims are believed with tokens, where there are `keys`; what claimants give up they `defer` |
 //! | `at` | one event a line: `SECONDS NAME EVENT`; what comes out is shown |
 //! | `until seconds=N` | time passes |
 //! | `configure capacity=N [fraction=N safe=S]` | the template changes; a fraction is reserved for floors, which last that long |
@@ -25,11 +25,11 @@ use lessor_client::session::{Action, Transport};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, NodeNotice, Order, Up, Welcome};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{
-    ClaimTally, Claims, FromParent, Header, MarkWrite, NodeConfig, ParentConfig, Record, RestOver,
+    ClaimTally, Claims, FromParent, MarkHeader, MarkWrite, NodeConfig, ParentConfig, Record, RestOver,
     StatusQuery,
 };
 use lessor_server::repository::{Field, Fraction, Template};
-use lessor_server::token::{Bearer, Content, Key, Keys};
+use lessor_server::token::{Bearer, Content, Key, TokenKeys};
 
 use super::holders::{repository, resource, template, wants};
 use super::listeners::{Hall, Heard, seconds};
@@ -86,8 +86,8 @@ fn terms(number: &dyn Fn(&str) -> Option<f64>) -> Template {
 }
 
 /// The keys that tokens are made with.
-fn keys() -> Keys {
-    Keys::new(Key::new([7; 32]))
+fn keys() -> TokenKeys {
+    TokenKeys::new(Key::new([7; 32]))
 }
 
 fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> NodeConfig {
@@ -97,7 +97,7 @@ fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> N
         longest_lease: seconds(number("longest").expect("out takes longest")),
         authority: seconds(number("authority").unwrap_or(0.0)),
         closed: has("closed"),
-        proofs: number("proof").map(|reign| (resource(), proof(reign as u64))).into_iter().collect(),
+        proofs: number("proof").map(|epoch| (resource(), proof(epoch as u64))).into_iter().collect(),
         rests: number("left").map(|left| (resource(), Amount::from_f64(left))).into_iter().collect(),
         rest_over: RestOver { lease: seconds(number("over").unwrap_or(0.0)), safe_lease: Duration::ZERO },
         epoch: config.epoch.saturating_sub(1),
@@ -203,7 +203,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
 fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
     let session = hall.node.parent_session().expect("a leaf");
     let (stream, received) = (session.counts().streams, session.counts().received);
-    let epoch = number("reign").map_or(1, |reign| reign as u64);
+    let epoch = number("reign").map_or(1, |epoch| epoch as u64);
     let welcome =
         Welcome { epoch, claims_open: true, claims_open_in: None, heartbeat: Duration::from_secs(5) };
     let down = match number("lease") {
@@ -273,7 +273,8 @@ fn what(down: &Down) -> String {
 
 fn written(write: &MarkWrite) -> String {
     let mut said = format!("#{}", write.ticket);
-    if let Some(Header { longest_lease, longest_safe_lease, authority, closed, rest_over, .. }) = write.header
+    if let Some(MarkHeader { longest_lease, longest_safe_lease, authority, closed, rest_over, .. }) =
+        write.header
     {
         let closed = if closed { ", closed" } else { "" };
         let floors = match longest_safe_lease.is_zero() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::allowance::Allowance;
 use lessor_client::domain::{Override, Policies, Rules, Scope};
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
@@ -31,12 +31,12 @@ fn contract(limit: u32) -> Contract {
         is_skippable: false,
         kind: Window::Exact,
     };
-    Contract::from(Policy::new(vec![tier], None, None).expect("a policy that holds together"))
+    Contract::from(TierPolicy::new(vec![tier], None, None).expect("a policy that holds together"))
 }
 
 /// A template for every name: `limit` a second for each domain, less for one; probes are ignored, and some are closed out.
 fn with(scope: Scope, limit: u32) -> Template {
-    let closed = Contract::from(Policy::new(vec![], None, None).expect("a policy that holds together"));
+    let closed = Contract::from(TierPolicy::new(vec![], None, None).expect("a policy that holds together"));
     let overrides = [("few", contract(5)), ("closed", closed)];
     let overrides =
         overrides.map(|(glob, contract)| Override { glob: Glob::new(glob).expect("a glob"), contract });

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{
-    Domains as Spending, Lender, Options, Override, Policies, Rules, Scope, Sublessee,
+    DomainOptions, Domains as Spending, Lender, Override, Policies, Rules, Scope, Sublessee,
 };
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
@@ -35,7 +35,7 @@ fn contract(limits: &[(u32, u64)]) -> Contract {
         let window = Duration::from_millis(millis);
         let (active, cooldown) = (window, Duration::ZERO);
         let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-        Policy::new(vec![tier], None, None).expect("a policy that holds together")
+        TierPolicy::new(vec![tier], None, None).expect("a policy that holds together")
     };
     Contract::new(limits.iter().map(policy).collect()).expect("a few policies")
 }
@@ -110,7 +110,7 @@ impl Client {
         Client {
             session,
             lease: Limiter::new(Duration::from_secs(1)),
-            domains: Spending::new(Options::default()).with_lender(lender),
+            domains: Spending::new(DomainOptions::default()).with_lender(lender),
             sublessee: Sublessee::default(),
             stream: None,
             is_cut: false,

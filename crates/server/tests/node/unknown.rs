@@ -49,7 +49,7 @@ fn charged(hall: &Hall) -> Amount {
     books.map_or(Amount::ZERO, |books| Amount::from_micros(u64::try_from(books.total).expect("a few units")))
 }
 
-/// The report of a holder that was granted 40 by the leader of that reign.
+/// The report of a holder that was granted 40 by the leader of that epoch.
 fn shows(epoch: u64) -> Report {
     let wish = Band { priority: 0, subclients: 1, wants: 40.0 };
     let has = Has {
@@ -110,7 +110,7 @@ fn templates_that_come_later_say_for_how_long_it_is_learnt() {
     let mut hall = begin(none());
     pass(&mut hall, SHORT);
     hall.node.reload(hall.now, repository(leases(LONG)));
-    // From the beginning of the reign, with room for clocks.
+    // From the beginning of the epoch, with room for clocks.
     pass(&mut hall, LONG - SHORT);
     assert!(says_unknown(&hall), "{:?}", hall.record);
     pass(&mut hall, SHORT);

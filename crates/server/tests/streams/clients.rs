@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::holding::Rung;
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{Action, Transport};
-use lessor_client::shell::{Heard, LeaseView, Line};
+use lessor_client::shell::{LeaseView, LineEvent, ParentLine};
 use lessor_client::{Client, Resource};
 use lessor_proto::message::{Ask, Band, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, ClientId, ResourceId};
@@ -96,7 +96,7 @@ async fn a_broken_connection_is_resumed_and_the_lease_goes_on() {
 #[tokio::test]
 async fn what_was_said_leaves_even_if_the_stream_is_dropped_at_once() {
     let house = House::open().await;
-    let mut line = Line::new(Duration::from_secs(20));
+    let mut line = ParentLine::new(Duration::from_secs(20));
     let hello = Hello {
         kind: HolderKind::Client,
         holder: ClientId::new("web", 256).unwrap(),
@@ -118,7 +118,7 @@ async fn what_was_said_leaves_even_if_the_stream_is_dropped_at_once() {
 #[tokio::test]
 async fn a_node_may_poll_too() {
     let house = House::open().await;
-    let mut line = Line::new(Duration::from_secs(20));
+    let mut line = ParentLine::new(Duration::from_secs(20));
     let band = |subclients, wants| Band { priority: 0, subclients, wants };
     let report = Report {
         resource: ResourceId::new("db", 256).unwrap(),
@@ -140,7 +140,7 @@ async fn a_node_may_poll_too() {
     };
     line.perform(Action::Ask { id: 1, to: house.address().to_string().into(), ask });
     let heard = soon(line.hear()).await;
-    let Heard::Answered { id: 1, answer } = &heard else { panic!("{heard:?}") };
+    let LineEvent::Answered { id: 1, answer } = &heard else { panic!("{heard:?}") };
     assert_eq!(answer.grants[0].capacity, Amount::from_units(100));
     assert!(answer.grants[0].sharing.is_some(), "nodes are told how it is shared");
     house.end().await;

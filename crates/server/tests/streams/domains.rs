@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::Transport;
@@ -23,7 +23,7 @@ fn repository() -> Repository {
     let hour = Duration::from_secs(3_600);
     let (window, active, cooldown) = (hour, hour, Duration::ZERO);
     let tier = Tier { limit: LIMIT, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-    let contract = Contract::from(Policy::new(vec![tier], None, None).unwrap());
+    let contract = Contract::from(TierPolicy::new(vec![tier], None, None).unwrap());
     let rules = Rules { default: Some(contract), ..Rules::default() };
     let policies = Arc::new(Policies::new(rules).unwrap());
     let template = Template::new(Glob::new("*").unwrap(), Amount::from_units(1_000_000));

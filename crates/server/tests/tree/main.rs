@@ -5,7 +5,7 @@ mod grove;
 
 use std::time::Duration;
 
-use lessor_algorithms::{Demand, Policy, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 use lessor_client::session::Transport;
 use lessor_proto::Time;
 use lessor_proto::message::Band;
@@ -52,7 +52,7 @@ impl Forest {
 
     /// The amount that each would get of one server.
     fn on_one_server(&self) -> Vec<f64> {
-        let mut shares = Shares::new(Policy::FairShare, self.wants() * self.capacity);
+        let mut shares = Shares::new(SharePolicy::FairShare, self.wants() * self.capacity);
         let demand =
             |band: &Band| Demand { priority: band.priority, weight: band.subclients, wants: band.wants };
         self.holders.iter().flat_map(|(_, bands)| bands).for_each(|band| shares.insert(&demand(band)));

@@ -6,7 +6,7 @@ use lessor_algorithms::tiers::{Bound, Window};
 
 use super::{COOLING, CURRENT, END, Frame, GRANTED, GREY, INK, LANE, LEFT, SHADOWED};
 use crate::tiers::history::{COLUMNS, Doing, Lane, begin, cell};
-use crate::tiers::svg::{Area, Pixels, Place, Svg};
+use crate::tiers::svg::{Area, Pixels, Svg, TextPlace};
 use crate::tiers::{notation, seconds};
 
 /// A lane and where it is.
@@ -116,7 +116,7 @@ impl Drawn<'_> {
         let style = format!("stroke=\"{INK}\" stroke-width=\"0.8\" stroke-dasharray=\"5 4\"");
         svg.line((LEFT, y), (END, y), &style);
         let words = |hits: &str, y: f64, svg: &mut Svg| {
-            let place = Place { x: LEFT - 6.0, y: y + 4.0, size: 11.0, anchor: "end" };
+            let place = TextPlace { x: LEFT - 6.0, y: y + 4.0, size: 11.0, anchor: "end" };
             svg.words(place, hits, &format!("fill=\"{GREY}\""));
         };
         words(&self.lane.tier.limit.to_string(), y, svg);
@@ -146,7 +146,7 @@ impl Drawn<'_> {
             if is_full && x - width > last {
                 super::bracket(svg, x - width, x, self.top + FULL, LEFT);
                 if width > 40.0 {
-                    let place = Place { x: x - 4.0, y: self.top + FULL - 3.0, size: 10.0, anchor: "end" };
+                    let place = TextPlace { x: x - 4.0, y: self.top + FULL - 3.0, size: 10.0, anchor: "end" };
                     let words = notation::short(self.lane.tier.window);
                     svg.words(place, &words, &format!("fill=\"{INK}\""));
                 }

@@ -6,7 +6,7 @@ use lessor_algorithms::tiers::Bound;
 
 use super::{END, Frame, GLOBAL, GRANTED, HARD, INK, LEFT, REFUSED, REQUESTS};
 use crate::tiers::history::History;
-use crate::tiers::svg::{Area, Place, Svg};
+use crate::tiers::svg::{Area, Svg, TextPlace};
 use crate::tiers::text::step;
 use crate::tiers::{notation, seconds};
 
@@ -46,7 +46,7 @@ pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, top: f64) {
     }
     svg.line((LEFT, base), (END, base), &format!("stroke=\"{INK}\" stroke-width=\"0.8\""));
     let mut mark = |hits: u64, y: f64| {
-        let place = Place { x: LEFT - 6.0, y: y + 4.0, size: 11.0, anchor: "end" };
+        let place = TextPlace { x: LEFT - 6.0, y: y + 4.0, size: 11.0, anchor: "end" };
         svg.words(place, &hits.to_string(), &format!("fill=\"{}\"", super::GREY));
     };
     mark(0, base);

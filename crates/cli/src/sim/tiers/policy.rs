@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
-use lessor_algorithms::tiers::{Contract, Policy, normalise};
+use lessor_algorithms::tiers::{Contract, TierPolicy, normalise};
 use lessor_client::domain::Rule;
 use lessor_proto::ResourceId;
 use lessor_server::shell::source;
@@ -66,7 +66,7 @@ impl Follows {
 }
 
 /// Returns the normal form of a policy, as a server would deliver it; and says what was changed.
-fn noted(policy: &Policy, number: usize) -> Policy {
+fn noted(policy: &TierPolicy, number: usize) -> TierPolicy {
     let (normal, changes) = normalise(policy);
     for change in changes {
         eprintln!("note: policy {number}: {change}");

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
-use lessor_sim::tiers::{Figures, Refused};
+use lessor_sim::tiers::{Refused, TiersFigures};
 
 const HEADS: [&str; 8] =
     ["tier", "hits", "refused", "entered", "active", "of it shadowed", "cooldown", "fullest"];
 
 /// The sums, and a row for each tier, the highest first as in the picture.
-pub(super) fn text(figures: &Figures) -> String {
-    let Figures { requests, asked, granted, refused, .. } = figures;
+pub(super) fn text(figures: &TiersFigures) -> String {
+    let TiersFigures { requests, asked, granted, refused, .. } = figures;
     let Refused { tiers, hard, global } = *refused;
     let by = [("tiers", tiers), ("hard limit", hard), ("global limit", global)];
     let by: String =

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Policy};
+use lessor_algorithms::tiers::{Contract, TierPolicy};
 use lessor_proto::Amount;
 
 /// The number of hits of a limit for each further part.
@@ -121,7 +121,7 @@ impl Share {
 }
 
 /// Whether the limits of a policy can be leased.
-fn check(policy: &Policy) -> Result<(), NotStrict> {
+fn check(policy: &TierPolicy) -> Result<(), NotStrict> {
     if let Some(global) = policy.global_limit() {
         return Err(NotStrict::Global(global));
     }
@@ -137,7 +137,7 @@ fn check(policy: &Policy) -> Result<(), NotStrict> {
 }
 
 /// The limits of a policy, each with its window.
-fn limits_of(policy: &Policy) -> impl Iterator<Item = (u32, Duration)> + use<'_> {
+fn limits_of(policy: &TierPolicy) -> impl Iterator<Item = (u32, Duration)> + use<'_> {
     let tiers = policy.tiers().iter().map(|tier| (tier.limit, tier.window));
     tiers.chain(policy.hard_limit().map(|limit| (limit, SECOND)))
 }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn share(tiers: Vec<Tier>, hard: Option<u32>) -> Result<Option<Share>, NotStrict> {
-        Share::of(&Contract::from(Policy::new(tiers, hard, None).unwrap()))
+        Share::of(&Contract::from(TierPolicy::new(tiers, hard, None).unwrap()))
     }
 
     #[track_caller]
@@ -204,8 +204,8 @@ mod tests {
     fn the_least_of_all_limits_decides() {
         check(vec![tier(100, 10)], Some(80), 9, 9.199_998);
         check(vec![tier(100, 10)], Some(8), 1, 7.999_999);
-        let policies =
-            [(300, 10), (40, 1)].map(|(limit, window)| Policy::new(vec![tier(limit, window)], None, None));
+        let policies = [(300, 10), (40, 1)]
+            .map(|(limit, window)| TierPolicy::new(vec![tier(limit, window)], None, None));
         let contract = Contract::new(policies.map(Result::unwrap).to_vec()).unwrap();
         assert_eq!(Share::of(&contract).unwrap().unwrap().capacity(), Amount::from_micros(29_599_995));
     }
@@ -227,7 +227,7 @@ mod tests {
             (vec![tier(5, 1)], Some(9), "global_limit"),
         ];
         for (tiers, global, field) in cases {
-            let contract = Contract::from(Policy::new(tiers, None, global).unwrap());
+            let contract = Contract::from(TierPolicy::new(tiers, None, global).unwrap());
             let why = Share::of(&contract).unwrap_err();
             assert_eq!(why.field(), field, "{why}");
         }

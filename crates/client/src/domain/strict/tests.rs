@@ -3,14 +3,14 @@
 use std::sync::atomic::AtomicU32;
 use std::task::Wake;
 
-use lessor_algorithms::tiers::{Policy, Tier, Window};
+use lessor_algorithms::tiers::{Tier, TierPolicy, Window};
 use lessor_proto::Glob;
 use lessor_proto::message::{DomainHits, DomainNews};
 use proptest::prelude::*;
 
-use super::super::{Degraded, Domains, Ground, Options, Override, Rules};
+use super::super::{Degraded, DomainOptions, Domains, Ground, Override, Rules};
 use super::*;
-use crate::together::{Answer, Denied, Price, Together};
+use crate::together::{Price, Together, TogetherAnswer, TogetherDenied};
 
 #[derive(Default)]
 struct Bell(AtomicU32);
@@ -30,14 +30,14 @@ fn contract(limits: &[(u32, u64)]) -> Contract {
         let window = Duration::from_millis(millis);
         let (active, cooldown) = (window, Duration::ZERO);
         let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-        Policy::new(vec![tier], None, None).unwrap()
+        TierPolicy::new(vec![tier], None, None).unwrap()
     };
     Contract::new(limits.iter().map(policy).collect()).unwrap()
 }
 
 fn rules(scope: Scope, limit: u32) -> Option<Arc<Policies>> {
     let vip = Override { glob: Glob::new("vip").unwrap(), contract: contract(&[(100, 1_000)]) };
-    let closed = Contract::from(Policy::new(vec![], None, None).unwrap());
+    let closed = Contract::from(TierPolicy::new(vec![], None, None).unwrap());
     let closed = Override { glob: Glob::new("closed").unwrap(), contract: closed };
     let default = Some(contract(&[(limit, 1_000)]));
     let ignore_configured = vec!["probe".to_owned()];
@@ -50,7 +50,7 @@ fn domains(limit: u32) -> (Domains, Arc<Bell>) {
     let bell = Arc::new(Bell::default());
     let resource = ResourceId::new("db", 256).unwrap();
     let lender = Lender { resource, bell: Waker::from(Arc::clone(&bell)) };
-    let domains = Domains::new(Options::default()).with_lender(lender);
+    let domains = Domains::new(DomainOptions::default()).with_lender(lender);
     domains.follow(rules(Scope::Strict, limit));
     (domains, bell)
 }
@@ -178,7 +178,7 @@ fn what_cost_more_than_was_granted_is_made_up_for_by_its_own_lease() {
 #[test]
 fn who_is_degraded_has_the_least_by_its_own_lease_and_nothing_without() {
     let ((domains, _), lease) = (domains(29), Limiter::new(Duration::from_secs(1)));
-    let options = Options { degraded: Degraded::GrantLeast, ..Options::default() };
+    let options = DomainOptions { degraded: Degraded::GrantLeast, ..DomainOptions::default() };
     let degraded = Domains::new(options).with_lender(domains.subleases().lender.clone().unwrap());
     degraded.follow(rules(Scope::Strict, 29));
     assert_eq!(degraded.request(&lease, "a", 3, 2, at(1_000)).bound, Some(Bound::Asking));
@@ -196,24 +196,27 @@ fn together_with_other_things_the_lease_of_a_domain_is_one_of_those_that_have_to
         let request = Together::between(min, 5).domain(&domains, &lease, "a", Price::Each(1));
         request.rate(&other, Price::Each(1)).try_acquire(at(millis))
     };
-    let bound = |answer: Answer| match answer {
-        Answer::Domain(decision) => (decision.granted, decision.bound),
+    let bound = |answer: TogetherAnswer| match answer {
+        TogetherAnswer::Domain(decision) => (decision.granted, decision.bound),
         other => panic!("{other:?}"),
     };
-    let refusal = |denied: Denied| denied.refusal().unwrap().clone();
+    let refusal = |denied: TogetherDenied| denied.refusal().unwrap().clone();
     let first = refusal(ask(1, 1_000).unwrap_err());
     assert_eq!((bound(first.answers[0]), first.retry_at), ((0, Some(Bound::Asking)), Some(at(1_010))));
     let sublease = asked(&domains);
     sublease.allow(at(1_000), parts(&sublease, 3));
     let refused = refusal(ask(3, 2_000).unwrap_err());
-    assert_eq!(refused.answers[0], Answer::Agreed, "three are there of its lease, two of the other");
+    assert_eq!(refused.answers[0], TogetherAnswer::Agreed, "three are there of its lease, two of the other");
     let permit = ask(1, 2_000).unwrap();
     assert_eq!((permit.copies(), permit.bound_by(), bound(permit.answers()[0])), (2, Some(1), (2, None)));
     other.allow(at(2_000), Allowance::forever(Amount::from_units(1_000)));
     let permit = ask(1, 2_010).unwrap();
     assert_eq!((permit.copies(), bound(permit.answers()[0])), (1, (1, Some(Bound::Sublease))));
     let spent = refusal(ask(1, 2_010).unwrap_err());
-    assert_eq!((bound(spent.answers[0]), spent.answers[1]), ((0, Some(Bound::Sublease)), Answer::Agreed));
+    assert_eq!(
+        (bound(spent.answers[0]), spent.answers[1]),
+        ((0, Some(Bound::Sublease)), TogetherAnswer::Agreed)
+    );
     assert_eq!([&sublease.limiter, &lease, &other].map(|limiter| limiter.usage().granted), [3, 3, 3]);
     domains.settle(&lease, "a", 1, 3, at(2_010));
     assert_eq!(sublease.limiter.usage().granted, 5, "what cost more is taken of its lease as well");
@@ -269,15 +272,15 @@ fn no_lease_is_asked_for_where_there_can_be_none() {
     }
     assert_eq!(bound("one more"), Some(Bound::Crowded));
     assert_eq!(domains.subleases().len(), MOST_LEASES);
-    let alone = Domains::new(Options::default());
+    let alone = Domains::new(DomainOptions::default());
     alone.follow(rules(Scope::Strict, 29));
     assert_eq!(alone.request(&lease, "a", 1, 1, at(1_000)).bound, Some(Bound::Unleasable));
-    let few = Domains::new(Options { most: 0, ..Options::default() });
+    let few = Domains::new(DomainOptions { most: 0, ..DomainOptions::default() });
     few.follow(rules(Scope::Strict, 29));
     assert_eq!(few.request(&lease, "a", 1, 1, at(1_000)).bound, Some(Bound::Crowded), "it is not remembered");
     let together = Together::once().domain(&few, &lease, "a", Price::Each(1)).try_acquire(at(1_000));
     let refusal = together.unwrap_err().refusal().unwrap().clone();
-    let crowded = |answer: &Answer| matches!(answer, Answer::Domain(decision) if decision.bound == Some(Bound::Crowded));
+    let crowded = |answer: &TogetherAnswer| matches!(answer, TogetherAnswer::Domain(decision) if decision.bound == Some(Bound::Crowded));
     assert!(crowded(&refusal.answers[0]), "{refusal}");
     assert_eq!(lease.usage().granted, 0);
 }

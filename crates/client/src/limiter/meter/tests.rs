@@ -7,7 +7,7 @@ use lessor_algorithms::bucket::{Bucket, NANO};
 use lessor_proto::{Amount, Time};
 use proptest::prelude::*;
 
-use super::{MAX_BRIM, Terms};
+use super::{MAX_BRIM, MeterTerms};
 use crate::limiter::{Allowance, Denied, Limiter, Refused};
 use crate::waiting::Waiting;
 use crate::waiting::fake::{FakeClock, Tasks};
@@ -351,11 +351,11 @@ proptest! {
     #[test]
     fn torn_terms_do_no_harm(words in any::<[u64; 4]>(), rest in 0..NANO, brim in 0..MAX_BRIM, n in 1..u32::MAX) {
         let [since, rate, level, spent] = words;
-        let terms = Terms { until: u64::MAX, since, rate, level, rest, brim: brim * 1000 };
+        let terms = MeterTerms { until: u64::MAX, since, rate, level, rest, brim: brim * 1000 };
         for now in [0, since, since.saturating_add(1), spent, u64::MAX] {
             for rate in [0, rate >> 40, rate] {
                 for n in [1, n] {
-                    let _ = Terms { rate, ..terms }.judge(spent, n, now);
+                    let _ = MeterTerms { rate, ..terms }.judge(spent, n, now);
                 }
             }
         }

@@ -12,21 +12,21 @@ use crate::demand::haste::SOON;
 
 /// Tells the driver that a limiter has refused something. It does not keep the driver alive.
 #[derive(Debug)]
-pub(in crate::shell) struct Knocker {
+pub(in crate::shell) struct KnockSender {
     pub(in crate::shell) commands: mpsc::WeakUnboundedSender<Command>,
     pub(in crate::shell) resource: ResourceId,
     pub(in crate::shell) generation: u64,
 }
 
-// === impl Knocker ===
+// === impl KnockSender ===
 
-impl Knocker {
+impl KnockSender {
     pub(in crate::shell) fn waker(self) -> Waker {
         Waker::from(Arc::new(self))
     }
 }
 
-impl Wake for Knocker {
+impl Wake for KnockSender {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

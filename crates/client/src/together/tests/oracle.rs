@@ -57,7 +57,7 @@ enum Event {
 
 const TENANTS: [&str; 2] = ["a", "b"];
 
-fn rules() -> Policy {
+fn rules() -> TierPolicy {
     let second = Duration::from_secs(1);
     let tier = |limit, seconds, rest| Tier {
         limit,
@@ -67,7 +67,7 @@ fn rules() -> Policy {
         is_skippable: false,
         kind: Window::Exact,
     };
-    Policy::new(vec![tier(4, 1, 0), tier(12, 3, 4)], Some(14), Some(20)).unwrap()
+    TierPolicy::new(vec![tier(4, 1, 0), tier(12, 3, 4)], Some(14), Some(20)).unwrap()
 }
 
 // === impl Plain ===
@@ -143,7 +143,7 @@ impl Plain {
 
 impl Real {
     fn new() -> Real {
-        let domains = || domains_with(Options::default(), rules());
+        let domains = || domains_with(DomainOptions::default(), rules());
         Real {
             gauges: GAUGES.map(|units| gauge(units.into())),
             leases: RATES.map(lease),
@@ -157,7 +157,7 @@ impl Real {
         tenant: usize,
         (min, copies): (u32, u32),
         now: u64,
-    ) -> Result<Permit, Denied> {
+    ) -> Result<TogetherPermit, TogetherDenied> {
         let request = wants.iter().fold(Together::between(min, copies), |request, want| match want.of {
             of @ (0 | 1) => request.gauge(&self.gauges[of], want.price),
             of @ (2 | 3) => {
@@ -221,7 +221,7 @@ proptest! {
                 Event::Ask { wants, tenant, min, copies } => {
                     let expected = plain.ask(&wants, tenant, (min, copies), &contract, now);
                     let found = real.ask(&wants, tenant, (min, copies), now);
-                    prop_assert_eq!(found.as_ref().ok().map(Permit::copies), expected, "{:?}", found);
+                    prop_assert_eq!(found.as_ref().ok().map(TogetherPermit::copies), expected, "{:?}", found);
                     let Ok(permit) = found else { continue };
                     let out = |gauge| wants.iter().filter(|want| want.of == gauge).map(|want| want.price.units(permit.copies())).sum::<u32>();
                     permits.push_back(([out(0), out(1)], permit));

@@ -12,7 +12,7 @@ use crate::waiting::fake::{FakeClock, Tasks};
 
 /// Five hits in ten seconds, by all clients together.
 fn shared() -> Domains {
-    let domains = Domains::new(Options::default());
+    let domains = Domains::new(DomainOptions::default());
     let default = Some(Contract::from(policy(5, 10)));
     let rules = Rules { scope: Scope::Shared, default, ..Rules::default() };
     domains.follow(Some(Arc::new(Policies::new(rules).unwrap())));
@@ -61,7 +61,7 @@ fn before_a_refusal_by_what_others_did_the_server_is_asked_and_nothing_is_held_m
     tasks.run();
     let (_, permit) = tasks.finished().remove(0);
     let permit = permit.unwrap();
-    let Answer::Domain(decision) = permit.answers()[1] else { panic!("{permit:?}") };
+    let TogetherAnswer::Domain(decision) = permit.answers()[1] else { panic!("{permit:?}") };
     assert_eq!((decision.granted, decision.others, workers.in_use()), (1, 1, 1));
 }
 
@@ -74,7 +74,7 @@ fn a_server_that_does_not_answer_is_not_waited_for_and_out_of_hearing_the_least_
     tasks.pass(Duration::from_secs(1));
     hear(&domains, clock.now(), 4);
     let bound = |refusal: &Refusal| match refusal.answers[0] {
-        Answer::Domain(decision) => (decision.granted, decision.bound, decision.others),
+        TogetherAnswer::Domain(decision) => (decision.granted, decision.bound, decision.others),
         other => panic!("{other:?}"),
     };
     let refused = request.try_acquire(clock.now()).unwrap_err();
@@ -85,13 +85,13 @@ fn a_server_that_does_not_answer_is_not_waited_for_and_out_of_hearing_the_least_
     tasks.pass(Duration::from_millis(2));
     assert_eq!(tasks.finished().len(), 0, "it waits for the moment that policies name");
     let permit = request.try_acquire(clock.now()).unwrap();
-    let Answer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
+    let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     assert_eq!((permit.copies(), permit.bound_by()), (2, Some(0)));
     assert_eq!((decision.ground, decision.bound), (Ground::Unheard, Some(Bound::Tiers)));
     assert_eq!((lease.usage().granted, disk.usage().granted, domains.counts().unheard), (2, 2, 1));
     disk.allow(clock.now(), Allowance::NOTHING);
     let refused = request.try_acquire(clock.now()).unwrap_err();
-    assert_eq!(refused.refusal().unwrap().answers[0], Answer::Agreed);
+    assert_eq!(refused.refusal().unwrap().answers[0], TogetherAnswer::Agreed);
     assert_eq!(
         (lease.usage().granted, domains.counts().unheard),
         (2, 1),

@@ -8,7 +8,7 @@ use super::*;
 use crate::waiting::Waiting;
 use crate::waiting::fake::{FakeClock, Tasks};
 
-type Waiters<'a> = Tasks<'a, Result<Permit, Denied>>;
+type Waiters<'a> = Tasks<'a, Result<TogetherPermit, TogetherDenied>>;
 
 #[test]
 fn who_waits_holds_nothing_and_is_granted_at_the_moment_that_is_named() {
@@ -134,7 +134,7 @@ fn check_woken(min: u32, expected: Option<u32>) {
         .domain(&kitchen.calls.0, &kitchen.calls.1, "a", Price::Each(2))
         .rate(&kitchen.disk, Price::Each(2));
     let answer = request.attempt(Some(Held { part: 0, permit }), at(1.0));
-    assert_eq!(answer.as_ref().ok().map(Permit::copies), expected);
+    assert_eq!(answer.as_ref().ok().map(TogetherPermit::copies), expected);
     assert_eq!(nosy.granted.load(Ordering::SeqCst), 1, "of min {min}");
     assert!(matches!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
 }

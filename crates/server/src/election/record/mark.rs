@@ -18,7 +18,7 @@ pub(in crate::election) struct Mark {
     pub(in crate::election) proof: Option<Proof>,
 }
 
-/// The part of a mark that was left from before the leader of a reign.
+/// The part of a mark that was left from before the leader of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::election) struct Rest {
     pub(in crate::election) amount: Amount,

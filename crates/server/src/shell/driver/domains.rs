@@ -12,7 +12,7 @@ use lessor_proto::Time;
 use lessor_proto::message::{DomainReport, Down};
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::{Driver, Seat, TICK};
+use super::{Driver, StreamKey, TICK};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
 use crate::node::{NodeStatus, Peer};
 
@@ -37,7 +37,7 @@ pub(super) enum Notice {
 pub(super) struct DomainRoom {
     floor: Mutex<Floor>,
     /// There is something to be looked at.
-    pub(super) bell: Notify,
+    pub(super) notifier: Notify,
 }
 
 /// The state behind the lock.
@@ -57,30 +57,30 @@ impl DomainRoom {
     pub(super) fn new(notices: mpsc::UnboundedReceiver<Notice>) -> DomainRoom {
         let (sync, outboxes) = (DomainSync::default(), BTreeMap::new());
         let floor = Floor { sync, term: 0, notices, outboxes, planned: Time::MAX };
-        DomainRoom { floor: Mutex::new(floor), bell: Notify::new() }
+        DomainRoom { floor: Mutex::new(floor), notifier: Notify::new() }
     }
 
     /// Adds what there is of domains to a status.
     pub(super) fn describe(&self, status: &mut NodeStatus, most: usize) {
-        self.visit(|floor, now| floor.sync.describe(now, status, most));
+        self.with_state(|floor, now| floor.sync.describe(now, status, most));
     }
 
-    /// Something of the stream `seat`, unless that is of an earlier reign.
-    fn visit_for(&self, seat: Seat, visit: impl FnOnce(&mut DomainSync, Time, Peer)) {
-        self.visit(|floor, now| {
-            if let Some(peer) = seat.peer_in(floor.term) {
-                visit(&mut floor.sync, now, peer);
+    /// Something of the stream `key`, unless that is of an earlier epoch.
+    fn visit_for(&self, key: StreamKey, with_state: impl FnOnce(&mut DomainSync, Time, Peer)) {
+        self.with_state(|floor, now| {
+            if let Some(peer) = key.peer_in(floor.term) {
+                with_state(&mut floor.sync, now, peer);
             }
         });
     }
 
-    fn visit<R>(&self, visit: impl FnOnce(&mut Floor, Time) -> R) -> R {
+    fn with_state<R>(&self, with_state: impl FnOnce(&mut Floor, Time) -> R) -> R {
         let mut floor = self.floor();
         let now = clock::now();
         floor.hear(now);
-        let result = visit(&mut floor, now);
+        let result = with_state(&mut floor, now);
         if floor.sync.deadline().is_some_and(|at| at < floor.planned) {
-            self.bell.notify_one();
+            self.notifier.notify_one();
         }
         result
     }
@@ -141,22 +141,22 @@ impl Floor {
 
 impl Driver {
     /// The holder at the other end of a stream says what its domains did.
-    pub(in crate::shell) fn receive_domains(&self, seat: Seat, report: Box<DomainReport>) {
-        self.domains.visit_for(seat, |sync, now, peer| {
+    pub(in crate::shell) fn receive_domains(&self, key: StreamKey, report: Box<DomainReport>) {
+        self.domains.visit_for(key, |sync, now, peer| {
             sync.handle(now, DomainEvent::Reported { peer, report });
         });
     }
 
     /// The news of domains that came out last for a stream have been taken.
-    pub(in crate::shell) fn domains_ready(&self, seat: Seat) {
-        self.domains.visit_for(seat, DomainSync::ready);
+    pub(in crate::shell) fn domains_ready(&self, key: StreamKey) {
+        self.domains.visit_for(key, DomainSync::ready);
     }
 
     /// Says to the node above what domains did below.
     fn tell_above(&self, report: DomainReport) {
         // Of a broken node nothing is expected.
-        let _ = self.visit(|house, _| {
-            if let Some(node) = &mut house.node {
+        let _ = self.with_state(|leader_state, _| {
+            if let Some(node) = &mut leader_state.node {
                 node.tell_above(report);
             }
         });
@@ -180,7 +180,7 @@ impl Driver {
             }
             tokio::select! {
                 _ = stopped.wait_for(|&stop| stop) => return,
-                () = self.domains.bell.notified() => {}
+                () = self.domains.notifier.notified() => {}
                 () = clock::sleep_until(at.max(now + TICK).min(now + LONGEST)) => {}
             }
         }

@@ -14,7 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
 
-use super::house::{House, Seat};
+use super::leader_state::{LeaderState, StreamKey};
 use super::{Driver, TICK, Unanswered};
 use crate::node::Node;
 
@@ -31,7 +31,7 @@ pub(in crate::shell) struct Turns {
     /// There is something to do.
     work: Notify,
     /// Streams that have taken what came out for them last, of which the node has not heard.
-    taken: Mutex<Vec<Seat>>,
+    taken: Mutex<Vec<StreamKey>>,
     /// Whether something waits for a stream to take something.
     awaited: AtomicBool,
     /// The time for which the lock was held at once, in seconds.
@@ -58,8 +58,8 @@ impl Turns {
     }
 
     /// A stream has taken what came out for it last.
-    fn take(&self, seat: Seat) {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(seat);
+    fn take(&self, key: StreamKey) {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(key);
         // Whoever says that something waits looks at the list after that, so one of the two sees the other.
         if self.awaited.load(Ordering::SeqCst) {
             self.work.notify_one();
@@ -67,7 +67,7 @@ impl Turns {
     }
 
     /// At most so many of those streams.
-    fn next(&self, most: usize) -> Vec<Seat> {
+    fn next(&self, most: usize) -> Vec<StreamKey> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.len() <= most {
             return std::mem::take(&mut *taken);
@@ -85,9 +85,9 @@ impl Turns {
 impl Driver {
     /// The message that came out last for a stream has been taken. While this task may not act that is kept in mind, or
     /// nothing would come down the stream when it may again.
-    pub(in crate::shell) fn ready(&self, seat: Seat) -> Result<(), Unanswered> {
-        self.turns.take(seat);
-        if self.house.is_poisoned() { Err(Unanswered::Broken) } else { Ok(()) }
+    pub(in crate::shell) fn ready(&self, key: StreamKey) -> Result<(), Unanswered> {
+        self.turns.take(key);
+        if self.leader_state.is_poisoned() { Err(Unanswered::Broken) } else { Ok(()) }
     }
 
     /// The time for which the lock was held at once, in seconds.
@@ -122,38 +122,39 @@ impl Driver {
 
     /// One turn. Returns whether there is more to do at once.
     pub(super) fn turn(&self) -> Result<bool, Unanswered> {
-        self.hold(|house, now| {
-            if !self.leads(house, now) {
+        self.hold(|leader_state, now| {
+            if !self.leads(leader_state, now) {
                 return false;
             }
-            house.hear_taken(now, self.turns.next(SLICE));
-            if let Some(node) = &mut house.node {
+            leader_state.hear_taken(now, self.turns.next(SLICE));
+            if let Some(node) = &mut leader_state.node {
                 node.look_next(now);
             }
             let is_due = |node: &Node| node.is_look_due(now);
-            house.node.as_ref().is_some_and(is_due) || self.turns.is_any()
+            leader_state.node.as_ref().is_some_and(is_due) || self.turns.is_any()
         })
     }
 
     /// Takes the lock for one turn, and hands out what comes of it.
-    pub(super) fn hold<R>(&self, turn: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
-        let mut house = self.house()?;
+    pub(super) fn hold<R>(&self, turn: impl FnOnce(&mut LeaderState, Time) -> R) -> Result<R, Unanswered> {
+        let mut leader_state = self.leader_state()?;
         let now = clock::now();
-        self.look_at_clocks(&mut house, now);
-        self.confirm(&mut house, now);
-        let result = turn(&mut house, now);
+        self.look_at_clocks(&mut leader_state, now);
+        self.confirm(&mut leader_state, now);
+        let result = turn(&mut leader_state, now);
         let mut deadline = Time::MAX;
-        if self.leads(&house, now) {
-            house.hand_out(now);
-            if house.has_noted() {
-                self.domains.bell.notify_one();
+        if self.leads(&leader_state, now) {
+            leader_state.hand_out(now);
+            if leader_state.has_noted() {
+                self.domains.notifier.notify_one();
             }
-            let node = house.node.as_ref();
+            let node = leader_state.node.as_ref();
             let due = node.and_then(Node::deadline);
             // A deadline that has passed must not keep a processor busy.
             deadline = due.map_or(Time::MAX, |due| due.max(now + TICK));
-            self.turns.awaited.store(house.awaits_streams(), Ordering::SeqCst);
-            if node.is_some_and(|node| node.is_look_due(now)) || house.awaits_streams() && self.turns.is_any()
+            self.turns.awaited.store(leader_state.awaits_streams(), Ordering::SeqCst);
+            if node.is_some_and(|node| node.is_look_due(now))
+                || leader_state.awaits_streams() && self.turns.is_any()
             {
                 self.turns.work.notify_one();
             }
@@ -167,17 +168,20 @@ impl Driver {
 
     /// One call, before which the node hears of some streams that take something again, if nothing waits for any: that is
     /// soon done.
-    pub(super) fn visit<R>(&self, visit: impl FnOnce(&mut House, Time) -> R) -> Result<R, Unanswered> {
-        self.hold(|house, now| {
-            if self.leads(house, now) && !house.awaits_streams() {
-                house.hear_taken(now, self.turns.next(SLICE));
+    pub(super) fn with_state<R>(
+        &self,
+        with_state: impl FnOnce(&mut LeaderState, Time) -> R,
+    ) -> Result<R, Unanswered> {
+        self.hold(|leader_state, now| {
+            if self.leads(leader_state, now) && !leader_state.awaits_streams() {
+                leader_state.hear_taken(now, self.turns.next(SLICE));
             }
-            visit(house, now)
+            with_state(leader_state, now)
         })
     }
 
-    fn leads(&self, house: &House, now: Time) -> bool {
-        house.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now))
+    fn leads(&self, leader_state: &LeaderState, now: Time) -> bool {
+        leader_state.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now))
     }
 }
 
@@ -188,7 +192,7 @@ mod tests {
     };
     use lessor_proto::{Amount, ClientId, ResourceId};
 
-    use super::super::{Connected, Outbox};
+    use super::super::{Connected, DownReceiver};
     use super::*;
     use crate::node::NodeConfig;
     use crate::repository::{Glob, Repository, Template};
@@ -212,23 +216,23 @@ mod tests {
     }
 
     /// A stream that wants so much and has taken its welcome and what it was granted at once, if anything.
-    fn listener(driver: &Driver, name: &str, amount: f64) -> (Seat, Outbox) {
+    fn listener(driver: &Driver, name: &str, amount: f64) -> (StreamKey, DownReceiver) {
         let holder = ClientId::new(name, 256).unwrap();
         let hello = Hello { kind: HolderKind::Client, holder, incarnation: 7, line: None };
-        let Connected { seat, mut outbox, .. } = driver.connect(&hello).unwrap();
+        let Connected { key, mut outbox, .. } = driver.connect(&hello).unwrap();
         assert!(matches!(*outbox.try_recv().unwrap(), Down::Welcome(_)));
-        driver.ready(seat).unwrap();
+        driver.ready(key).unwrap();
         let reports = vec![wants(amount)];
         driver
-            .receive(seat, Up::Report(StreamReport { id: 1, target_epoch: None, renew_all: false, reports }))
+            .receive(key, Up::Report(StreamReport { id: 1, target_epoch: None, renew_all: false, reports }))
             .unwrap();
         while grant(&mut outbox).is_some() {
-            driver.ready(seat).unwrap();
+            driver.ready(key).unwrap();
         }
-        (seat, outbox)
+        (key, outbox)
     }
 
-    fn grant(outbox: &mut Outbox) -> Option<Grant> {
+    fn grant(outbox: &mut DownReceiver) -> Option<Grant> {
         match *outbox.try_recv().ok()? {
             Down::Grants(mut grants) => grants.pop(),
             other => panic!("{other:?}"),
@@ -259,12 +263,12 @@ mod tests {
     #[test]
     fn a_turn_hears_a_slice_of_those_who_take_something_again() {
         let driver = driver();
-        let (seat, _outbox) = listener(&driver, "one", 1.0);
+        let (key, _outbox) = listener(&driver, "one", 1.0);
         for _ in 0..=SLICE {
-            driver.ready(seat).unwrap();
+            driver.ready(key).unwrap();
         }
         let before = driver.turns.next(usize::MAX);
-        before.iter().for_each(|&seat| driver.turns.take(seat));
+        before.iter().for_each(|&key| driver.turns.take(key));
         assert!(before.len() > SLICE);
         assert_eq!(driver.turn(), Ok(true), "others are heard before the rest");
         assert_eq!(driver.turns.next(usize::MAX).len(), before.len() - SLICE);

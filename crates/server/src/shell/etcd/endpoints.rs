@@ -10,7 +10,7 @@ use etcd_client::{Client, ConnectOptions};
 use tokio::sync::OnceCell;
 use tonic::transport::Uri;
 
-use super::{EtcdOptions, StartError};
+use super::{ElectionStartError, EtcdOptions};
 
 /// The interval at which a silent connection is tried. Etcd ends connections that are tried more often than
 /// every five seconds.
@@ -37,9 +37,9 @@ pub(super) struct Endpoint {
 // === impl Endpoints ===
 
 impl Endpoints {
-    pub(super) fn new(options: EtcdOptions, call_timeout: Duration) -> Result<Endpoints, StartError> {
+    pub(super) fn new(options: EtcdOptions, call_timeout: Duration) -> Result<Endpoints, ElectionStartError> {
         if options.endpoints.is_empty() {
-            return Err(StartError::NoEndpoint);
+            return Err(ElectionStartError::NoEndpoint);
         }
         // No timeout on the connection as a whole: it would cut watches too.
         let mut connect = ConnectOptions::new()
@@ -87,14 +87,14 @@ impl Endpoints {
     }
 }
 
-fn check(url: &str, has_certificates: bool) -> Result<(), StartError> {
+fn check(url: &str, has_certificates: bool) -> Result<(), ElectionStartError> {
     let found = url.to_owned();
     let uri = url.parse::<Uri>().ok().filter(|uri| uri.port().is_some());
     match (uri.as_ref().and_then(Uri::scheme_str), has_certificates) {
         (Some("http"), false) | (Some("https"), true) => Ok(()),
-        (Some("http"), true) => Err(StartError::NotEncrypted { found }),
-        (Some("https"), false) => Err(StartError::NoAuthority { found }),
-        _ => Err(StartError::Endpoint { found }),
+        (Some("http"), true) => Err(ElectionStartError::NotEncrypted { found }),
+        (Some("https"), false) => Err(ElectionStartError::NoAuthority { found }),
+        _ => Err(ElectionStartError::Endpoint { found }),
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Task {
     calls: FuturesUnordered<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
     watcher: Option<Watcher>,
     /// The guard that shows time that the clock did not.
-    clocks: clock::Watch,
+    clocks: clock::ClockWatch,
     /// The waiters for writes, by ticket.
     writing: BTreeMap<Ticket, oneshot::Sender<Result<(), NotWritten>>>,
 }
@@ -68,7 +68,7 @@ impl Task {
             authority,
             calls: FuturesUnordered::new(),
             watcher: None,
-            clocks: clock::Watch::start(),
+            clocks: clock::ClockWatch::start(),
             writing: BTreeMap::new(),
         }
     }

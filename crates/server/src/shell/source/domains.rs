@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lessor_algorithms::tiers::{Contract, MOST_POLICIES, MOST_TIERS, Policy, Tier, Window, normalise};
+use lessor_algorithms::tiers::{Contract, MOST_POLICIES, MOST_TIERS, Tier, TierPolicy, Window, normalise};
 use lessor_client::domain::{MOST_OVERRIDES, NotStrict, Override, Policies, Rules, Scope, Share};
 
 use super::fields::{Fields, Schema};
-use super::node::{Node, Place, Value};
+use super::node::{Place, YamlNode, YamlValue};
 use super::reader::{Notes, Reading};
 use super::scalar;
 use crate::repository::{Change, Domains, Glob};
@@ -51,7 +51,7 @@ fn schema(subject: &str, within: &'static str, known: &'static [&'static str]) -
 // === impl Reader ===
 
 impl Reader<'_> {
-    fn policies(&mut self, node: &Node) -> Option<Policies> {
+    fn policies(&mut self, node: &YamlNode) -> Option<Policies> {
         let at = Fields::read(self.notes, node, &schema("it", " in domains", DOMAINS))?;
         let scope = self.notes.read(&at, "scope", scope).or(Scope::default());
         self.scope = scope;
@@ -93,7 +93,7 @@ impl Reader<'_> {
         items.iter().filter_map(|item| self.single(item)).collect()
     }
 
-    fn single(&mut self, node: &Node) -> Option<Override> {
+    fn single(&mut self, node: &YamlNode) -> Option<Override> {
         let at = Fields::read(self.notes, node, &schema("an override", " in an override", OVERRIDE))?;
         let glob = self.notes.read(&at, "domain", |node| {
             let text = name("domain", node)?;
@@ -114,14 +114,14 @@ impl Reader<'_> {
     }
 
     /// One policy, or a list of them.
-    fn contract(&mut self, called: &str, node: &Node) -> Option<Contract> {
-        let policies: Vec<Option<Policy>> = match &node.value {
-            Value::List(items) if items.is_empty() || items.len() > MOST_POLICIES => {
+    fn contract(&mut self, called: &str, node: &YamlNode) -> Option<Contract> {
+        let policies: Vec<Option<TierPolicy>> = match &node.value {
+            YamlValue::List(items) if items.is_empty() || items.len() > MOST_POLICIES => {
                 let message = format!("{called}: {} policies; wanted 1 to {MOST_POLICIES}", items.len());
                 self.notes.add(node.place, message);
                 return None;
             }
-            Value::List(items) => {
+            YamlValue::List(items) => {
                 let numbered = items.iter().zip(1..);
                 numbered
                     .map(|(item, number)| self.policy(&format!("{called}, policy {number}"), item))
@@ -134,7 +134,7 @@ impl Reader<'_> {
     }
 
     /// One policy, as it is meant.
-    fn policy(&mut self, called: &str, node: &Node) -> Option<Policy> {
+    fn policy(&mut self, called: &str, node: &YamlNode) -> Option<TierPolicy> {
         let outer = self.notes.subject.clone();
         self.notes.subject.push_str(&format!("{called}: "));
         let policy = self.written_policy(node);
@@ -145,7 +145,7 @@ impl Reader<'_> {
         Some(policy)
     }
 
-    fn written_policy(&mut self, node: &Node) -> Option<Policy> {
+    fn written_policy(&mut self, node: &YamlNode) -> Option<TierPolicy> {
         let at = Fields::read(self.notes, node, &schema("a policy", " in a policy", POLICY))?;
         let [hard, global] = ["hard_limit", "global_limit"]
             .map(|field| self.notes.read(&at, field, |node| limit(field, node)));
@@ -161,7 +161,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let policy = Policy::new(tiers, hard.is(), global.is());
+        let policy = TierPolicy::new(tiers, hard.is(), global.is());
         let policy = policy.map_err(|invalid| self.notes.add(node.place, invalid.to_string())).ok()?;
         match Share::of(&Contract::from(policy.clone())) {
             Err(why) if is_strict => {
@@ -172,7 +172,7 @@ impl Reader<'_> {
         }
     }
 
-    fn tiers(&mut self, node: &Node) -> Option<Vec<Tier>> {
+    fn tiers(&mut self, node: &YamlNode) -> Option<Vec<Tier>> {
         let items = self.list("tiers", node, TIERS);
         if items.len() > MOST_TIERS {
             self.notes.add(node.place, format!("{} tiers; wanted at most {MOST_TIERS}", items.len()));
@@ -182,7 +182,7 @@ impl Reader<'_> {
         read.into_iter().collect()
     }
 
-    fn tier(&mut self, number: usize, node: &Node) -> Option<Tier> {
+    fn tier(&mut self, number: usize, node: &YamlNode) -> Option<Tier> {
         let outer = self.notes.subject.clone();
         self.notes.subject.push_str(&format!("tier {number}: "));
         let tier = self.written_tier(node);
@@ -190,7 +190,7 @@ impl Reader<'_> {
         tier
     }
 
-    fn written_tier(&mut self, node: &Node) -> Option<Tier> {
+    fn written_tier(&mut self, node: &YamlNode) -> Option<Tier> {
         let notes = &mut *self.notes;
         let at = Fields::read(notes, node, &schema("a tier", " in a tier", TIER))?;
         let time = |field: &'static str| move |node| scalar::time(field, node);
@@ -229,9 +229,9 @@ impl Reader<'_> {
         names
     }
 
-    fn list<'n>(&mut self, field: &str, node: &'n Node, wanted: &str) -> &'n [std::rc::Rc<Node>] {
+    fn list<'n>(&mut self, field: &str, node: &'n YamlNode, wanted: &str) -> &'n [std::rc::Rc<YamlNode>] {
         match &node.value {
-            Value::List(items) => items,
+            YamlValue::List(items) => items,
             _ => {
                 let shape = scalar::shape(node);
                 self.notes.add(node.place, format!("{field} is {shape}; wanted {wanted}"));
@@ -242,7 +242,7 @@ impl Reader<'_> {
 }
 
 /// Whose hits count.
-fn scope(node: &Node) -> Result<Scope, String> {
+fn scope(node: &YamlNode) -> Result<Scope, String> {
     let known = [("client", Scope::Client), ("shared", Scope::Shared), ("strict", Scope::Strict)];
     scalar::one_of("scope", node, &known)
 }
@@ -257,7 +257,7 @@ fn in_a_second(limit: u32) -> Tier {
 /// Where in a policy it stands that cannot be leased.
 fn place(policy: &Fields<'_>, why: &NotStrict) -> Place {
     let tier = || match policy.get("tiers").map(|tiers| &tiers.value) {
-        Some(Value::List(tiers)) => tiers.first().map(|tier| tier.place),
+        Some(YamlValue::List(tiers)) => tiers.first().map(|tier| tier.place),
         _ => None,
     };
     match why.field() {
@@ -266,7 +266,7 @@ fn place(policy: &Fields<'_>, why: &NotStrict) -> Place {
     }
 }
 
-fn name<'n>(field: &str, node: &'n Node) -> Result<&'n str, String> {
+fn name<'n>(field: &str, node: &'n YamlNode) -> Result<&'n str, String> {
     let text = scalar::text(field, node)?;
     match text.len() {
         0..=LONGEST_NAME => Ok(text),
@@ -274,7 +274,7 @@ fn name<'n>(field: &str, node: &'n Node) -> Result<&'n str, String> {
     }
 }
 
-fn limit(field: &str, node: &Node) -> Result<u32, String> {
+fn limit(field: &str, node: &YamlNode) -> Result<u32, String> {
     let value = scalar::number(field, node, LIMIT)?;
     let whole = value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value);
     match whole {
@@ -283,7 +283,7 @@ fn limit(field: &str, node: &Node) -> Result<u32, String> {
     }
 }
 
-fn window(node: &Node) -> Result<std::time::Duration, String> {
+fn window(node: &YamlNode) -> Result<std::time::Duration, String> {
     let window = scalar::time("window", node)?;
     match window.is_zero() {
         true => Err(format!("window {} is empty; wanted a time", scalar::written(node))),
@@ -291,11 +291,11 @@ fn window(node: &Node) -> Result<std::time::Duration, String> {
     }
 }
 
-fn yes_or_no(node: &Node) -> Result<bool, String> {
+fn yes_or_no(node: &YamlNode) -> Result<bool, String> {
     scalar::one_of("skippable", node, &[("true", true), ("false", false)])
 }
 
-fn count(node: &Node) -> Result<Window, String> {
+fn count(node: &YamlNode) -> Result<Window, String> {
     let text = scalar::text("count", node)?;
     let slices = text.strip_prefix("sliding/").and_then(|slices| slices.parse().ok());
     match (text, slices) {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::node::{Node, Place, Value};
+use super::node::{Place, YamlNode, YamlValue};
 use super::reader::Notes;
 use super::scalar;
 
@@ -15,7 +15,7 @@ pub(super) struct Fields<'n> {
 struct Found<'n> {
     name: &'n str,
     key: Place,
-    value: &'n Node,
+    value: &'n YamlNode,
 }
 
 /// The fields that may stand in a mapping, and the words for messages about it.
@@ -30,14 +30,14 @@ pub(super) struct Schema {
     pub(super) hint: fn(&str) -> Option<&'static str>,
 }
 
-type Pairs = [(Rc<Node>, Rc<Node>)];
+type Pairs = [(Rc<YamlNode>, Rc<YamlNode>)];
 
 // === impl Fields ===
 
 impl<'n> Fields<'n> {
     /// The fields of `node`, if it is a mapping.
-    pub(super) fn read(notes: &mut Notes, node: &'n Node, schema: &Schema) -> Option<Fields<'n>> {
-        let Value::Map(pairs) = &node.value else {
+    pub(super) fn read(notes: &mut Notes, node: &'n YamlNode, schema: &Schema) -> Option<Fields<'n>> {
+        let YamlValue::Map(pairs) = &node.value else {
             let (subject, shape) = (&schema.subject, scalar::shape(node));
             let known = scalar::listed(schema.known, "and");
             notes.add(node.place, format!("{subject} is {shape}; wanted a mapping with {known}"));
@@ -49,7 +49,7 @@ impl<'n> Fields<'n> {
     }
 
     /// The value of a field, unless there is none or it is null.
-    pub(super) fn get(&self, name: &str) -> Option<&'n Node> {
+    pub(super) fn get(&self, name: &str) -> Option<&'n YamlNode> {
         self.entry(name).map(|found| found.value).filter(|value| !value.is_null())
     }
 
@@ -69,7 +69,7 @@ impl<'n> Fields<'n> {
     fn take(&mut self, notes: &mut Notes, pairs: &'n Pairs, schema: &Schema, rank: Rank) {
         let before = self.found.len();
         for (key, value) in pairs {
-            let Value::Scalar { text: name, .. } = &key.value else {
+            let YamlValue::Scalar { text: name, .. } = &key.value else {
                 notes.add(key.place, format!("the name of a field is {}; wanted text", scalar::shape(key)));
                 continue;
             };
@@ -98,10 +98,10 @@ impl<'n> Fields<'n> {
     }
 
     /// `<<: *defaults` or `<<: [*these, *those]`: fields that count where the mapping has none of its own.
-    fn merge(&mut self, notes: &mut Notes, value: &'n Node, schema: &Schema) {
+    fn merge(&mut self, notes: &mut Notes, value: &'n YamlNode, schema: &Schema) {
         match &value.value {
-            Value::Map(pairs) => self.take(notes, pairs, schema, Rank::Merged),
-            Value::List(items) if items.iter().all(|item| matches!(item.value, Value::Map(_))) => {
+            YamlValue::Map(pairs) => self.take(notes, pairs, schema, Rank::Merged),
+            YamlValue::List(items) if items.iter().all(|item| matches!(item.value, YamlValue::Map(_))) => {
                 for item in items {
                     self.merge(notes, item, schema);
                 }
@@ -121,8 +121,8 @@ enum Rank {
     Merged,
 }
 
-fn is_merge(key: &Node) -> bool {
-    matches!(&key.value, Value::Scalar { text, plain: true } if text == "<<")
+fn is_merge(key: &YamlNode) -> bool {
+    matches!(&key.value, YamlValue::Scalar { text, plain: true } if text == "<<")
 }
 
 // === impl Schema ===

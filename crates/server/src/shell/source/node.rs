@@ -24,23 +24,23 @@ pub(super) struct Place {
 
 /// A part of the document.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     pub(super) place: Place,
-    pub(super) value: Value,
+    pub(super) value: YamlValue,
     /// The number of nodes that it is, itself and aliased ones included.
     weight: usize,
 }
 
 #[derive(Debug)]
-pub(super) enum Value {
+pub(super) enum YamlValue {
     /// `plain` when without quotes, so that it may be a number or nothing at all.
     Scalar {
         text: String,
         plain: bool,
     },
-    List(Vec<Rc<Node>>),
+    List(Vec<Rc<YamlNode>>),
     /// As written: keys in order, twice if they stand twice.
-    Map(Vec<(Rc<Node>, Rc<Node>)>),
+    Map(Vec<(Rc<YamlNode>, Rc<YamlNode>)>),
 }
 
 /// Why there is no tree.
@@ -59,7 +59,7 @@ const MAX_REPEATED: usize = 250_000;
 const MAX_DEPTH: usize = 64;
 
 /// The document in `text`, or `None` if there is nothing in it.
-pub(super) fn read(text: &str) -> Result<Option<Rc<Node>>, Unreadable> {
+pub(super) fn read(text: &str) -> Result<Option<Rc<YamlNode>>, Unreadable> {
     let options = granit_parser::options! { emit_comments: false };
     let mut builder = Builder::default();
     for event in Parser::new_from_str_with_options(text, options) {
@@ -71,10 +71,10 @@ pub(super) fn read(text: &str) -> Result<Option<Rc<Node>>, Unreadable> {
 
 #[derive(Default)]
 struct Builder {
-    root: Option<Rc<Node>>,
+    root: Option<Rc<YamlNode>>,
     /// Lists and mappings not closed yet, the innermost last.
     open: Vec<Open>,
-    anchors: BTreeMap<usize, Rc<Node>>,
+    anchors: BTreeMap<usize, Rc<YamlNode>>,
     nodes: usize,
     repeated: usize,
 }
@@ -84,7 +84,7 @@ struct Open {
     anchor: usize,
     is_map: bool,
     /// Of a mapping keys and values in turn.
-    children: Vec<Rc<Node>>,
+    children: Vec<Rc<YamlNode>>,
 }
 
 // === impl Builder ===
@@ -95,8 +95,8 @@ impl Builder {
             Event::Scalar(text, style, anchor, tag) => {
                 let forced = known_tag(tag.as_deref(), place)? == Some("str");
                 let plain = style == ScalarStyle::Plain && !forced;
-                let value = Value::Scalar { text: text.into_owned(), plain };
-                self.add(Rc::new(Node { place, value, weight: 1 }), anchor)
+                let value = YamlValue::Scalar { text: text.into_owned(), plain };
+                self.add(Rc::new(YamlNode { place, value, weight: 1 }), anchor)
             }
             Event::SequenceStart(_, anchor, tag) => self.open(anchor, tag.as_deref(), place, false),
             Event::MappingStart(_, anchor, tag) => self.open(anchor, tag.as_deref(), place, true),
@@ -128,9 +128,9 @@ impl Builder {
         let Open { place, anchor, is_map, children } =
             self.open.pop().expect("the parser balances its events");
         let weight = children.iter().fold(1, |sum: usize, child| sum.saturating_add(child.weight));
-        let value = if is_map { Value::Map(pairs(children)) } else { Value::List(children) };
+        let value = if is_map { YamlValue::Map(pairs(children)) } else { YamlValue::List(children) };
         let place = Place { end: end.start.max(place.start), ..place };
-        self.add(Rc::new(Node { place, value, weight }), anchor)
+        self.add(Rc::new(YamlNode { place, value, weight }), anchor)
     }
 
     /// Adds the node that the alias stands for; an anchor not closed yet would make the tree a circle.
@@ -145,7 +145,7 @@ impl Builder {
         self.add(node, 0)
     }
 
-    fn add(&mut self, node: Rc<Node>, anchor: usize) -> Result<(), Unreadable> {
+    fn add(&mut self, node: Rc<YamlNode>, anchor: usize) -> Result<(), Unreadable> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             return Err(node.place.unreadable(format!("more than {MAX_NODES} values")));
@@ -161,7 +161,7 @@ impl Builder {
     }
 }
 
-fn pairs(children: Vec<Rc<Node>>) -> Vec<(Rc<Node>, Rc<Node>)> {
+fn pairs(children: Vec<Rc<YamlNode>>) -> Vec<(Rc<YamlNode>, Rc<YamlNode>)> {
     let mut children = children.into_iter();
     let mut pairs = Vec::with_capacity(children.len() / 2);
     while let (Some(key), Some(value)) = (children.next(), children.next()) {
@@ -179,12 +179,12 @@ fn known_tag(tag: Option<&Tag>, place: Place) -> Result<Option<&str>, Unreadable
     }
 }
 
-// === impl Node ===
+// === impl YamlNode ===
 
-impl Node {
+impl YamlNode {
     /// Whether it says that there is nothing: `~`, `null`, or no text at all.
     pub(super) fn is_null(&self) -> bool {
-        matches!(&self.value, Value::Scalar { text, plain: true }
+        matches!(&self.value, YamlValue::Scalar { text, plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 }

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::Policy;
+use lessor_algorithms::SharePolicy;
 use lessor_proto::Amount;
 
 use super::domains::domains;
 use super::fields::{Fields, Schema};
-use super::node::{Node, Place, Value};
+use super::node::{Place, YamlNode, YamlValue};
 use super::scalar;
 use crate::repository::{
     Field, Fraction, Glob, Kind, LEGACY_HOLD, Legacy, Problem, Repository, SafeCapacity, Template,
@@ -78,7 +78,7 @@ struct Draft {
 }
 
 struct Algorithm {
-    policy: Policy,
+    policy: SharePolicy,
     lease_length: Duration,
     refresh_interval: Duration,
     learning: Duration,
@@ -86,7 +86,7 @@ struct Algorithm {
 }
 
 /// The repository in `root`, or all that is wrong with it.
-pub(super) fn repository(root: &Node) -> Result<Repository, Vec<(Place, String)>> {
+pub(super) fn repository(root: &YamlNode) -> Result<Repository, Vec<(Place, String)>> {
     let mut notes = Notes::default();
     let (drafts, version) = contents(&mut notes, root);
     let result = Repository::new(drafts.iter().map(|draft| draft.template.clone()).collect());
@@ -110,7 +110,7 @@ pub(super) fn repository(root: &Node) -> Result<Repository, Vec<(Place, String)>
 }
 
 /// The templates, and which edition they are.
-fn contents(notes: &mut Notes, root: &Node) -> (Vec<Draft>, u64) {
+fn contents(notes: &mut Notes, root: &YamlNode) -> (Vec<Draft>, u64) {
     let schema = Schema { subject: "the file".into(), within: "", known: TOP, hint: |_| None };
     let Some(top) = Fields::read(notes, root, &schema) else { return (Vec::new(), 0) };
     let version = notes.read(&top, "version", |node| {
@@ -123,10 +123,10 @@ fn contents(notes: &mut Notes, root: &Node) -> (Vec<Draft>, u64) {
 
 fn drafts(notes: &mut Notes, top: &Fields<'_>) -> Vec<Draft> {
     match top.get("resources").map(|node| (&node.value, scalar::shape(node))) {
-        Some((Value::List(items), _)) if !items.is_empty() => {
+        Some((YamlValue::List(items), _)) if !items.is_empty() => {
             items.iter().enumerate().filter_map(|(index, item)| draft(notes, index, item)).collect()
         }
-        Some((Value::Scalar { .. } | Value::Map(_), shape)) => {
+        Some((YamlValue::Scalar { .. } | YamlValue::Map(_), shape)) => {
             notes.add(top.place("resources"), format!("resources is {shape}; wanted a list of templates"));
             Vec::new()
         }
@@ -137,11 +137,11 @@ fn drafts(notes: &mut Notes, top: &Fields<'_>) -> Vec<Draft> {
     }
 }
 
-fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
+fn draft(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<Draft> {
     let subject = subject(index, node);
     let schema = Schema { subject: subject.clone(), within: "", known: TEMPLATE, hint: hint_in_template };
     notes.subject.clear();
-    if matches!(node.value, Value::Map(_)) {
+    if matches!(node.value, YamlValue::Map(_)) {
         notes.subject = format!("{subject}: ");
     }
     let at = Fields::read(notes, node, &schema)?;
@@ -220,7 +220,7 @@ fn draft(notes: &mut Notes, index: usize, node: &Node) -> Option<Draft> {
 
 fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {
     let mut algorithm = Algorithm {
-        policy: Policy::FairShare,
+        policy: SharePolicy::FairShare,
         lease_length: LONGEST,
         refresh_interval: SHORTEST,
         learning: Duration::ZERO,
@@ -247,7 +247,7 @@ fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {
     parameters(notes, &at);
 
     let kinds = "NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE or FAIR_SHARE";
-    algorithm.policy = notes.required(&at, "kind", kinds, policy).unwrap_or(Policy::FairShare);
+    algorithm.policy = notes.required(&at, "kind", kinds, policy).unwrap_or(SharePolicy::FairShare);
     algorithm.lease_length = notes.required(&at, "lease_length", SECONDS, lease).unwrap_or(LONGEST);
     algorithm.refresh_interval =
         notes.required(&at, "refresh_interval", SECONDS, refresh).unwrap_or(SHORTEST);
@@ -284,7 +284,7 @@ fn legacy(notes: &mut Notes, template: &Fields<'_>, lease: Duration) -> Legacy {
 /// Doorman has named parameters, of which no algorithm of its uses any: they are checked and left alone.
 fn parameters(notes: &mut Notes, algorithm: &Fields<'_>) {
     let Some(node) = algorithm.get("parameters") else { return };
-    let Value::List(items) = &node.value else {
+    let YamlValue::List(items) = &node.value else {
         let shape = scalar::shape(node);
         return notes.add(node.place, format!("parameters is {shape}; wanted a list of names and values"));
     };
@@ -303,11 +303,14 @@ fn parameters(notes: &mut Notes, algorithm: &Fields<'_>) {
 }
 
 /// The name of a template in messages: its glob if that can be told, or else its number.
-fn subject(index: usize, node: &Node) -> String {
-    let Value::Map(pairs) = &node.value else { return format!("template {}", index + 1) };
-    let is_glob = |key: &Node| matches!(&key.value, Value::Scalar { text, .. } if text == "identifier_glob");
+fn subject(index: usize, node: &YamlNode) -> String {
+    let YamlValue::Map(pairs) = &node.value else { return format!("template {}", index + 1) };
+    let is_glob =
+        |key: &YamlNode| matches!(&key.value, YamlValue::Scalar { text, .. } if text == "identifier_glob");
     match pairs.iter().find(|(key, _)| is_glob(key)).map(|(_, value)| &value.value) {
-        Some(Value::Scalar { text, .. }) if !text.is_empty() => format!("template {:?}", scalar::shown(text)),
+        Some(YamlValue::Scalar { text, .. }) if !text.is_empty() => {
+            format!("template {:?}", scalar::shown(text))
+        }
         _ => format!("template {}", index + 1),
     }
 }
@@ -331,7 +334,7 @@ impl Notes {
         &mut self,
         at: &Fields<'n>,
         name: &str,
-        parse: impl FnOnce(&'n Node) -> Result<T, String>,
+        parse: impl FnOnce(&'n YamlNode) -> Result<T, String>,
     ) -> Reading<T> {
         let Some(node) = at.get(name) else { return Reading::Absent };
         match parse(node) {

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::{Policy, Rotate};
+use lessor_algorithms::{Rotate, SharePolicy};
 
-use super::node::{Node, Value};
+use super::node::{YamlNode, YamlValue};
 use crate::repository::{Kind, LEGACY_HOLD, Legacy, SmallLeases};
 
 /// The number of characters of a value that are repeated in a message.
 const SHOWN: usize = 60;
 
 /// A number. Doorman's YAML library lets `1_000` and `0x10` stand for numbers, so they do here.
-pub(super) fn number(name: &str, node: &Node, wanted: &str) -> Result<f64, String> {
-    let Value::Scalar { text, plain } = &node.value else {
+pub(super) fn number(name: &str, node: &YamlNode, wanted: &str) -> Result<f64, String> {
+    let YamlValue::Scalar { text, plain } = &node.value else {
         return Err(format!("{name} is {}; wanted {wanted}", shape(node)));
     };
     if !plain {
@@ -53,23 +53,23 @@ fn decimal(digits: &str) -> Option<f64> {
 }
 
 /// A text, which may be written as a number: `description: 5`.
-pub(super) fn text<'a>(name: &str, node: &'a Node) -> Result<&'a str, String> {
+pub(super) fn text<'a>(name: &str, node: &'a YamlNode) -> Result<&'a str, String> {
     match &node.value {
-        Value::Scalar { text, .. } => Ok(text),
+        YamlValue::Scalar { text, .. } => Ok(text),
         _ => Err(format!("{name} is {}; wanted text", shape(node))),
     }
 }
 
 /// Reads the policy of sharing, by Doorman's names or their numbers in its protocol.
-pub(super) fn policy(node: &Node) -> Result<Policy, String> {
-    const KNOWN: [(&str, &str, Policy); 4] = [
-        ("NO_ALGORITHM", "0", Policy::None),
-        ("STATIC", "1", Policy::Static),
-        ("PROPORTIONAL_SHARE", "2", Policy::ProportionalShare),
-        ("FAIR_SHARE", "3", Policy::FairShare),
+pub(super) fn policy(node: &YamlNode) -> Result<SharePolicy, String> {
+    const KNOWN: [(&str, &str, SharePolicy); 4] = [
+        ("NO_ALGORITHM", "0", SharePolicy::None),
+        ("STATIC", "1", SharePolicy::Static),
+        ("PROPORTIONAL_SHARE", "2", SharePolicy::ProportionalShare),
+        ("FAIR_SHARE", "3", SharePolicy::FairShare),
     ];
     let text = text("kind", node)?;
-    let plain = matches!(node.value, Value::Scalar { plain: true, .. });
+    let plain = matches!(node.value, YamlValue::Scalar { plain: true, .. });
     let found = KNOWN.iter().find(|(name, number, _)| text == *name || plain && text == *number);
     let names = KNOWN.map(|(name, ..)| name);
     found
@@ -78,7 +78,7 @@ pub(super) fn policy(node: &Node) -> Result<Policy, String> {
 }
 
 /// Reads the kind of a resource.
-pub(super) fn kind(node: &Node) -> Result<Kind, String> {
+pub(super) fn kind(node: &YamlNode) -> Result<Kind, String> {
     match text("kind", node)? {
         "rate" => Ok(Kind::Rate),
         "gauge" => Ok(Kind::Gauge),
@@ -93,30 +93,30 @@ pub(super) fn kind(node: &Node) -> Result<Kind, String> {
 }
 
 /// Reads the way in which units are taken in turns.
-pub(super) fn rotate(node: &Node) -> Result<Rotate, String> {
+pub(super) fn rotate(node: &YamlNode) -> Result<Rotate, String> {
     one_of("rotate", node, &[("fair", Rotate::Fair), ("sticky", Rotate::Sticky), ("none", Rotate::None)])
 }
 
 /// Reads the treatment of leases that bring less than a unit in the burst.
-pub(super) fn small_leases(node: &Node) -> Result<SmallLeases, String> {
+pub(super) fn small_leases(node: &YamlNode) -> Result<SmallLeases, String> {
     one_of("small_leases", node, &[("save", SmallLeases::Save), ("request", SmallLeases::Request)])
 }
 
 /// Reads the treatment of Doorman's clients; sticky with the usual hold.
-pub(super) fn legacy(node: &Node) -> Result<Legacy, String> {
+pub(super) fn legacy(node: &YamlNode) -> Result<Legacy, String> {
     let sticky = Legacy::Sticky { hold: LEGACY_HOLD };
     one_of("legacy", node, &[("deny", Legacy::Deny), ("expire", Legacy::Expire), ("sticky", sticky)])
 }
 
 /// A time with its unit, as in `1h 30m`.
-pub(super) fn time(name: &str, node: &Node) -> Result<Duration, String> {
+pub(super) fn time(name: &str, node: &YamlNode) -> Result<Duration, String> {
     const WANTED: &str = "a time with its unit, as in 500ms, 5s or 1h 30m";
     let text = text(name, node)?;
     humantime::parse_duration(text)
         .map_err(|fault| format!("{name} {} is not a time: {fault}; wanted {WANTED}", written(node)))
 }
 
-pub(super) fn one_of<T: Copy>(name: &str, node: &Node, known: &[(&str, T)]) -> Result<T, String> {
+pub(super) fn one_of<T: Copy>(name: &str, node: &YamlNode, known: &[(&str, T)]) -> Result<T, String> {
     let text = text(name, node)?;
     let found = known.iter().find(|(word, _)| *word == text);
     let words: Vec<&str> = known.iter().map(|&(word, _)| word).collect();
@@ -126,10 +126,10 @@ pub(super) fn one_of<T: Copy>(name: &str, node: &Node, known: &[(&str, T)]) -> R
 }
 
 /// A single value as it stands in the file: in quotes if it is.
-pub(super) fn written(node: &Node) -> String {
+pub(super) fn written(node: &YamlNode) -> String {
     match &node.value {
-        Value::Scalar { text, plain: true } => shown(text),
-        Value::Scalar { text, plain: false } => format!("{:?}", shown(text)),
+        YamlValue::Scalar { text, plain: true } => shown(text),
+        YamlValue::Scalar { text, plain: false } => format!("{:?}", shown(text)),
         _ => shape(node).to_owned(),
     }
 }
@@ -153,12 +153,12 @@ pub(super) fn listed(words: &[&str], last: &str) -> String {
 }
 
 /// The shape of a node that is not what was wanted.
-pub(super) fn shape(node: &Node) -> &'static str {
+pub(super) fn shape(node: &YamlNode) -> &'static str {
     match node.value {
         _ if node.is_null() => "empty",
-        Value::Scalar { .. } => "a single value",
-        Value::List(_) => "a list",
-        Value::Map(_) => "a mapping",
+        YamlValue::Scalar { .. } => "a single value",
+        YamlValue::List(_) => "a list",
+        YamlValue::Map(_) => "a mapping",
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the clocks of leaders show, and which reigns theirs are: asked by a task that stands by, with the same question by which
+//! What the clocks of leaders show, and which epochs theirs are: asked by a task that stands by, with the same question by which
 //! clients find them.
 
 use std::pin::Pin;
@@ -33,7 +33,7 @@ pub(super) struct Clocks {
     heard: bool,
     question: Option<Question>,
     /// The guard that shows time that one's own clock did not.
-    watch: clock::Watch,
+    watch: clock::ClockWatch,
 }
 
 // === impl Clocks ===
@@ -48,7 +48,7 @@ impl Clocks {
             next: Time::MAX,
             heard: false,
             question: None,
-            watch: clock::Watch::start(),
+            watch: clock::ClockWatch::start(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Clocks {
         (self.next, self.heard) = (clock::now(), false);
     }
 
-    /// This task has led in the reign `epoch`, by the very clock that it has now.
+    /// This task has led in the epoch `epoch`, by the very clock that it has now.
     pub(super) fn note_own(&mut self, epoch: u64) {
         let now = clock::now();
         self.bounds.note(epoch, now, now, self.drift);

@@ -27,7 +27,7 @@ fn mark(directory: &mut StateDirectory, units: u64) {
 }
 
 #[test]
-fn what_one_has_written_the_next_finds_and_reigns_above_it() {
+fn what_one_has_written_the_next_finds_and_epochs_above_it() {
     let place = tempfile::tempdir().unwrap();
     let (mut first, record) = opened(place.path()).directory.unwrap();
     assert!(record.unknown, "nothing is known at first");

@@ -1,0 +1,277 @@
+//! What stands behind the lock: the node, and the outboxes of those who are connected to it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use lessor_client::session::Action;
+use lessor_client::shell::clock;
+use lessor_proto::Time;
+use lessor_proto::message::{Down, Hello, Leader, Refusal};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tracing::{error, warn};
+
+use super::domains::Notice;
+use crate::marks::MarkWrite;
+use crate::node::{NameWarning, Node, Output, Peer};
+use crate::repository::Repository;
+
+/// The node gives out one message a stream, and the next when that has been taken.
+const OUTBOX: usize = 1;
+
+/// The messages that come out for a stream. A channel sets memory aside for 32 of what goes through it, so messages
+/// are boxed.
+pub(in crate::shell) type DownReceiver = mpsc::Receiver<Box<Down>>;
+
+/// An instruction about the node above.
+#[derive(Debug)]
+pub(crate) enum Upward {
+    /// A leader has begun: what another one had begun is over.
+    Anew(u64),
+    /// This.
+    Do(Action),
+}
+
+/// A stream, as it is called outside the node: streams of an earlier epoch of this task may end while another is in force,
+/// whose streams have the same numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::shell) struct StreamKey {
+    term: u64,
+    peer: Peer,
+}
+
+/// A stream that was opened.
+#[derive(Debug)]
+pub(in crate::shell) struct Connected {
+    pub(in crate::shell) key: StreamKey,
+    /// The messages that are due to it.
+    pub(in crate::shell) outbox: DownReceiver,
+    /// News of domains.
+    pub(in crate::shell) news: DownReceiver,
+}
+
+/// The node and its outboxes.
+pub(super) struct LeaderState {
+    /// Absent while another task leads.
+    pub(super) node: Option<Node>,
+    /// The leader, as far as is known.
+    pub(super) leader: Leader,
+    /// Its epoch.
+    pub(super) epoch: Option<u64>,
+    /// With what this task would begin to lead.
+    pub(super) repository: Repository,
+    /// The guard that shows time that the clock did not.
+    pub(super) clocks: clock::ClockWatch,
+    /// The number of times that the node, or its absence, has been replaced.
+    term: u64,
+    outboxes: BTreeMap<Peer, mpsc::Sender<Box<Down>>>,
+    /// Streams at a time.
+    limit: usize,
+    /// To whoever carries out what is to be done with the node above.
+    pub(super) upward: Option<mpsc::UnboundedSender<Upward>>,
+    /// To the synchronisation of domains.
+    notices: mpsc::UnboundedSender<Notice>,
+    /// It was told something.
+    has_noted: bool,
+    /// To whoever writes the record for successors.
+    pub(super) record: Option<mpsc::UnboundedSender<(u64, MarkWrite)>>,
+}
+
+// === impl LeaderState ===
+
+impl LeaderState {
+    pub(super) fn new(
+        node: Option<Node>,
+        leader: Leader,
+        repository: Repository,
+        limit: usize,
+    ) -> (LeaderState, mpsc::UnboundedReceiver<Notice>) {
+        let epoch = node.as_ref().map(Node::epoch);
+        let outboxes = BTreeMap::new();
+        let (notices, heard) = mpsc::unbounded_channel();
+        let mut leader_state = LeaderState {
+            node: None,
+            leader,
+            epoch,
+            repository,
+            clocks: clock::ClockWatch::start(),
+            term: 0,
+            outboxes,
+            limit,
+            upward: None,
+            notices,
+            has_noted: false,
+            record: None,
+        };
+        if let Some(node) = node {
+            leader_state.set_node(node);
+        }
+        (leader_state, heard)
+    }
+
+    /// This task leads with `node`, whose domains are synchronised beside it.
+    pub(super) fn set_node(&mut self, mut node: Node) {
+        let sync = node.take_domain_sync();
+        self.note(Notice::Anew(self.term, Box::new(sync)));
+        self.node = Some(node);
+    }
+
+    /// Whether the synchronisation of domains was told something since this was last asked.
+    pub(super) fn has_noted(&mut self) -> bool {
+        std::mem::take(&mut self.has_noted)
+    }
+
+    fn note(&mut self, notice: Notice) {
+        self.has_noted = true;
+        // Nobody hears of it when the server has ended.
+        let _ = self.notices.send(notice);
+    }
+
+    /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
+    pub(super) fn follow(&mut self, leader: Leader, epoch: Option<u64>) {
+        self.node = None;
+        self.term += 1;
+        self.note(Notice::Anew(self.term, Box::default()));
+        for outbox in std::mem::take(&mut self.outboxes).into_values() {
+            // Who has not read the last message yet finds out when the stream ends.
+            let _ = outbox.try_send(Box::new(Down::Redirect(leader.clone())));
+        }
+        (self.leader, self.epoch) = (leader, epoch);
+    }
+
+    /// Says so if nothing is granted for want of the newest configuration.
+    pub(super) fn warn_of_config(&self) {
+        if let Some(later) = self.node.as_ref().and_then(Node::later_config) {
+            let version = self.repository.version();
+            error!(version, later, "nothing is granted: a later version of the configuration was in force");
+        }
+    }
+
+    /// Says so if newcomers get nothing at first, as nobody knows what is out.
+    pub(super) fn warn_of_learning(&self) {
+        let longest = self.node.as_ref().map(Node::longest_learning).unwrap_or_default();
+        if !longest.is_zero() {
+            warn!(?longest, "learning what is out: nothing else is granted meanwhile");
+        }
+    }
+
+    pub(super) fn connect(&mut self, now: Time, hello: Hello) -> Result<Connected, Refusal> {
+        let count = self.outboxes.len() + 1;
+        if count > self.limit {
+            return Err(Refusal::Exhausted { what: "streams".to_owned(), count, limit: self.limit });
+        }
+        let node = self.node.as_mut().expect("looked at before");
+        node.check_hello(&hello)?;
+        let peer = node.connect(now, hello);
+        let ((sender, outbox), (news_sender, news)) = (mpsc::channel(OUTBOX), mpsc::channel(OUTBOX));
+        self.outboxes.insert(peer, sender);
+        self.note(Notice::Connected(peer, news_sender));
+        Ok(Connected { key: StreamKey { term: self.term, peer }, outbox, news })
+    }
+
+    /// The number of a stream at the node, unless the stream is of an earlier epoch.
+    pub(super) fn peer(&self, key: StreamKey) -> Option<Peer> {
+        key.peer_in(self.term)
+    }
+
+    /// Whether it was connected.
+    pub(super) fn disconnect(&mut self, now: Time, key: StreamKey) -> bool {
+        let Some(peer) = self.peer(key) else { return false };
+        let was_connected = self.outboxes.remove(&peer).is_some();
+        if let Some(node) = self.node.as_mut().filter(|_| was_connected) {
+            node.disconnect(now, peer);
+        }
+        was_connected
+    }
+
+    pub(super) fn disconnect_all(&mut self, now: Time) {
+        for peer in std::mem::take(&mut self.outboxes).into_keys() {
+            if let Some(node) = &mut self.node {
+                node.disconnect(now, peer);
+            }
+        }
+    }
+
+    pub(super) fn streams(&self) -> usize {
+        self.outboxes.len()
+    }
+
+    /// Streams have taken what came out for them last.
+    pub(super) fn hear_taken(&mut self, now: Time, keys: Vec<StreamKey>) {
+        let Some(node) = &mut self.node else { return };
+        // Streams of an earlier epoch have no part in this one.
+        for key in keys.into_iter().filter(|key| key.term == self.term) {
+            node.ready(now, key.peer);
+        }
+    }
+
+    /// Whether something waits for a stream to take something.
+    pub(super) fn awaits_streams(&self) -> bool {
+        self.node.as_ref().is_some_and(Node::awaits_streams)
+    }
+
+    /// Does what the node says at `now`, but for looks at resources whose time has come.
+    pub(super) fn hand_out(&mut self, now: Time) {
+        let Some(node) = &mut self.node else { return };
+        while let Some(output) = node.poll_said(now) {
+            match output {
+                Output::Send { peer, down } => {
+                    let sent = self.outboxes.get(&peer).map(|outbox| outbox.try_send(Box::new(down)));
+                    // A stream that has just ended is not there any more, or takes nothing.
+                    let is_full = matches!(sent, Some(Err(TrySendError::Full(_))));
+                    assert!(!is_full, "stream {peer}: a second message before the first was taken");
+                }
+                Output::Close { peer } => drop(self.outboxes.remove(&peer)),
+                Output::Parent(action) => {
+                    if let Some(upward) = &self.upward {
+                        // Nobody carries it out when the server has been told to end.
+                        let _ = upward.send(Upward::Do(action));
+                    }
+                }
+            }
+        }
+        while let Some(event) = node.next_domain_event() {
+            self.has_noted = true;
+            // Nobody hears of it when the server has ended.
+            let _ = self.notices.send(Notice::Event(event));
+        }
+        while let Some(warning) = node.next_name_warning() {
+            warn_of_name(&warning);
+        }
+        while let Some(record) = &self.record
+            && let Some(write) = node.next_marks(now)
+        {
+            // Nobody writes it when the server has been told to end.
+            let _ = record.send((node.epoch(), write));
+        }
+    }
+}
+
+fn warn_of_name(warning: &NameWarning) {
+    match warning {
+        NameWarning::Loop { why } => {
+            warn!(%why, "this node stands above itself, and is served as without a parent");
+        }
+        NameWarning::Refused { why } => warn!(%why, "a node that stands above this one is refused"),
+        NameWarning::Taken => {
+            warn!("another process holds the name of this node: each is charged by itself");
+        }
+        NameWarning::Duplicate { node } => {
+            warn!(%node, "two processes claim the name of one node");
+        }
+    }
+}
+
+// === impl StreamKey ===
+
+impl StreamKey {
+    /// The number of the stream, if it was opened in this term.
+    pub(super) fn peer_in(self, term: u64) -> Option<Peer> {
+        (self.term == term).then_some(self.peer)
+    }
+}
+
+impl fmt::Display for StreamKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.peer.fmt(f)
+    }
+}

@@ -1,0 +1,124 @@
+//! How a task comes to lead its node, and how that ends.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use lessor_proto::message::Leader;
+use tokio::sync::mpsc;
+
+use super::{Driver, Unanswered, Upward};
+use crate::config::{NodeConfig, Record};
+use crate::election::ClockBounds;
+use crate::election::record::RecordRead;
+use crate::marks::MarkWrite;
+use crate::node::Node;
+
+// === impl Driver ===
+
+impl Driver {
+    /// The writes that the node wants for its successors, from here on, each with its epoch.
+    pub(in crate::shell) fn record_writes(
+        &self,
+    ) -> Result<mpsc::UnboundedReceiver<(u64, MarkWrite)>, Unanswered> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.with_state(|leader_state, _| leader_state.record = Some(sender))?;
+        Ok(receiver)
+    }
+
+    /// This task has been elected, and those before it have left `record`; `bounds` are what is known of their clocks.
+    pub(in crate::shell) fn lead(
+        &self,
+        epoch: u64,
+        record: RecordRead,
+        bounds: &ClockBounds,
+    ) -> Result<(), Unanswered> {
+        self.with_state(|leader_state, now| {
+            leader_state.follow(Leader::at(self.advertise.clone()), Some(epoch));
+            let config = NodeConfig {
+                epoch,
+                marks: true,
+                line: self.authority.as_ref().and_then(|authority| authority.line_of(record.line)),
+                record: Some(Record::left(record, now, bounds, self.config.authority, self.config.drift)),
+                ..self.config.clone()
+            };
+            if let Some(upward) = &leader_state.upward {
+                // Nobody carries it out when the server has been told to end.
+                let _ = upward.send(Upward::Anew(epoch));
+            }
+            leader_state.set_node(Node::new(now, config, leader_state.repository.clone()));
+            leader_state.warn_of_config();
+            leader_state.warn_of_learning();
+        })
+    }
+
+    /// The version of the configuration here, and the later one for want of which this task grants nothing, if it leads.
+    pub(in crate::shell) fn editions(&self) -> Result<(u64, Option<u64>), Unanswered> {
+        let leader_state = self.leader_state()?;
+        Ok((leader_state.repository.version(), leader_state.node.as_ref().and_then(Node::later_config)))
+    }
+
+    /// Another task leads, or none that is known.
+    pub(in crate::shell) fn follow(&self, leader: Leader, epoch: Option<u64>) -> Result<(), Unanswered> {
+        self.with_state(|leader_state, _| leader_state.follow(leader, epoch))
+    }
+
+    /// The task that leads says that this is its epoch.
+    pub(in crate::shell) fn hear_of_epoch(&self, epoch: u64) -> Result<(), Unanswered> {
+        self.with_state(|leader_state, _| {
+            if leader_state.node.is_none() {
+                leader_state.epoch = Some(epoch);
+            }
+        })
+    }
+
+    /// Nothing is granted from here on: what is out, for successors, and in which epoch. Nothing if this task does not lead.
+    pub(in crate::shell) fn resign(&self) -> Result<Option<(u64, MarkWrite)>, Unanswered> {
+        self.with_state(|leader_state, now| {
+            let node = leader_state.node.as_mut().filter(|node| self.acts(node.epoch(), now))?;
+            Some((node.epoch(), node.resign(now)?))
+        })
+    }
+
+    /// This task may act again: what its node wanted to do meanwhile is done.
+    pub(in crate::shell) fn resume(&self) -> Result<(), Unanswered> {
+        self.with_state(|_, _| ())
+    }
+
+    /// Whether etcd does what is asked of it.
+    pub(in crate::shell) fn hear_of_etcd(&self, healthy: bool) {
+        self.etcd_healthy.store(healthy, Ordering::Relaxed);
+    }
+
+    /// The same for monitors; absent: no etcd is asked for anything.
+    #[must_use]
+    pub fn is_etcd_healthy(&self) -> Option<bool> {
+        self.authority.as_ref().map(|_| self.etcd_healthy.load(Ordering::Relaxed))
+    }
+
+    /// Notes the fault of the state directory, if it has one. Returns whether that is news.
+    pub(in crate::shell) fn hear_of_state(&self, fault: Option<&str>) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = state.replace(fault.map(str::to_owned)).flatten();
+        before.is_some() != fault.is_some()
+    }
+
+    /// The fault of the state directory, if it has one; absent: there is no directory.
+    #[must_use]
+    pub fn state_fault(&self) -> Option<Option<String>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The leader of `epoch` asked for a write of the record, and it was made or was not.
+    pub(in crate::shell) fn on_record(&self, epoch: u64, ticket: u64, done: bool) -> Result<(), Unanswered> {
+        self.with_state(|leader_state, now| match &mut leader_state.node {
+            Some(node) if leader_state.epoch == Some(epoch) => node.on_marks(now, ticket, done),
+            _ => {}
+        })
+    }
+
+    /// Which epoch the node is in, if this task has been elected.
+    pub(in crate::shell) fn epoch(&self) -> Option<u64> {
+        let leader_state = self.leader_state().ok()?;
+        leader_state.epoch.filter(|_| leader_state.node.is_some())
+    }
+}

@@ -1,0 +1,392 @@
+//! The simulation: a tree of sites and the clients that ask them, on one clock, with everything between them that may go
+//! wrong.
+//!
+//! The nodes and the sessions are the real ones. The simulation moves messages, wakes whoever has a deadline, and asks the
+//! oracle after every event. It draws everything it decides from one seed, and nothing in it depends on the machine.
+
+mod build;
+mod clocks;
+mod directory;
+mod editions;
+mod election;
+mod etcd;
+mod event;
+mod fault;
+mod holder;
+mod kinds;
+mod leadership;
+mod node;
+mod running;
+mod using;
+mod view;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_client::holding::Fallback;
+use lessor_proto::{Amount, ResourceId, Time};
+use lessor_server::node::Claims;
+use lessor_server::repository::{Kind, Legacy, Rotate, SharePolicy, SmallLeases};
+
+use crate::client::Client;
+use crate::event_queue::EventQueue;
+use crate::faults::{Fault, FaultPlan, Tally};
+use crate::oracle::{Holding, Oracle, Violation};
+use crate::plan::{Election, Memory, Scrutiny, Settings, SimulationPlan};
+use crate::process::Actor;
+use crate::program::Program;
+use crate::rng::Rng;
+use crate::site::{Site, Task};
+use crate::stream::Streams;
+use crate::trace::{Entry, Happening, Speaker, Trace};
+
+pub(crate) use self::build::repository;
+pub(crate) use self::directory::{Directory, Journal};
+pub(crate) use self::editions::Edition;
+pub(crate) use self::event::{Event, ToHolder, ToNode};
+
+/// A simulation as it stands.
+#[derive(Debug)]
+pub struct Simulation {
+    pub(crate) seed: u64,
+    pub(crate) now: Time,
+    pub(crate) rules: Rules,
+    pub(crate) rng: Rng,
+    pub(crate) queue: EventQueue<Event>,
+    pub(crate) sites: Vec<Site>,
+    /// Of all sites.
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) etcd: Option<etcd::Office>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) holdings: Vec<Holding>,
+    /// The programs behind them, where anybody looks closely, while their processes live.
+    pub(crate) programs: Vec<Option<Program>>,
+    pub(crate) streams: Streams,
+    pub(crate) resources: Vec<Resource>,
+    /// All editions of the configuration, where tasks have copies of their own.
+    pub(crate) editions: Vec<Edition>,
+    addresses: HashMap<Arc<str>, u32>,
+    pub(crate) oracle: Oracle,
+    pub(crate) trace: Trace,
+    pub(crate) counts: Counts,
+    pub(crate) tally: Tally,
+    events: u64,
+    /// The number of them at this very moment.
+    at_once: u32,
+    /// The changes of what clients believe in the event that happens.
+    pub(crate) news: Vec<News>,
+}
+
+/// There is never so much to do at one moment.
+pub(crate) const ENDLESS: u32 = 1_000_000;
+
+/// The parts of the plan that are needed all the time.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) drift: lessor_proto::Drift,
+    pub(crate) odd_clocks: bool,
+    pub(crate) settings: Settings,
+    pub(crate) faults: FaultPlan,
+    pub(crate) watch: Scrutiny,
+    /// No lease is configured to be shorter: through a tree it would end before it can be renewed.
+    pub(crate) shortest_lease: Duration,
+    pub(crate) tokens: bool,
+    pub(crate) claims: Claims,
+    pub(crate) election: Election,
+    pub(crate) namesakes: bool,
+    pub(crate) memory: Memory,
+    pub(crate) fallback: Fallback,
+    pub(crate) editions: bool,
+    #[cfg(feature = "mutations")]
+    pub(crate) mutation: Option<crate::mutation::Mutation>,
+}
+
+/// Something that is shared.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    pub(crate) id: ResourceId,
+    pub(crate) kind: Kind,
+    pub(crate) policy: SharePolicy,
+    /// The amount that there is, as configured.
+    pub(crate) capacity: Amount,
+    /// Whether a template covers it.
+    pub(crate) covered: bool,
+    pub(crate) rotate: Option<Rotate>,
+    pub(crate) quantum: Option<Duration>,
+    pub(crate) burst: Option<Duration>,
+    pub(crate) small_leases: SmallLeases,
+    pub(crate) legacy: Legacy,
+}
+
+/// The counts of what has been sent.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Requests of clients.
+    pub client_asks: u64,
+    /// Requests of nodes.
+    pub node_asks: u64,
+    /// Releases.
+    pub releases: u64,
+    /// Streams opened.
+    pub streams: u64,
+    /// Messages up streams that are no heartbeat.
+    pub reports: u64,
+    /// Heartbeats.
+    pub heartbeats: u64,
+    /// Messages down streams that are no answer to a heartbeat.
+    pub pushes: u64,
+    /// Answers to heartbeats that bring nothing else.
+    pub renewals: u64,
+    /// Hits that programs were let through with.
+    pub hits: u64,
+    /// Operations that programs began under permits.
+    pub operations: u64,
+}
+
+/// A client believes something else from here on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct News {
+    /// The client.
+    pub client: u32,
+    /// The resource.
+    pub resource: u16,
+    /// The amount that it may use.
+    pub amount: Amount,
+    /// The amount that all clients together may use, in millionths.
+    pub total: u128,
+}
+
+/// An observer that wants to hear of every change of what clients believe.
+pub trait Observer {
+    /// It is `now`, and this has changed.
+    fn hear(&mut self, now: Time, news: News);
+}
+
+/// Nobody listens.
+impl Observer for () {
+    fn hear(&mut self, _: Time, _: News) {}
+}
+
+// === impl Simulation ===
+
+impl Simulation {
+    /// The simulation of `plan` at its beginning. The seed decides everything else.
+    #[must_use]
+    pub fn new(seed: u64, plan: &SimulationPlan) -> Simulation {
+        build::sim(seed, plan)
+    }
+
+    /// Until `until`, which is included.
+    ///
+    /// # Errors
+    /// When a rule is broken: which, when, and what led to it.
+    pub fn run_until(&mut self, until: Time) -> Result<(), Box<Violation>> {
+        self.run_until_heard(until, &mut ())
+    }
+
+    /// The same, with somebody who listens.
+    ///
+    /// # Errors
+    /// When a rule is broken: which, when, and what led to it.
+    pub fn run_until_heard(
+        &mut self,
+        until: Time,
+        observer: &mut impl Observer,
+    ) -> Result<(), Box<Violation>> {
+        while let Some((at, event)) = self.queue.pop(until) {
+            self.at_once = if at == self.now { self.at_once + 1 } else { 0 };
+            self.now = at;
+            self.events += 1;
+            if self.at_once > ENDLESS {
+                self.oracle.fail(21, || format!("{event:?} comes again and again at one moment"));
+            }
+            self.happen(event);
+            self.tell_news(observer);
+            self.look()?;
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    /// From here on `client` wants so much of each of its resources.
+    pub fn set_wants(&mut self, client: u32, wants: f64) {
+        for hold in self.clients[client as usize].holds.clone() {
+            self.want(hold, wants);
+        }
+        self.drive_client(client);
+    }
+
+    /// Runs for `time` longer.
+    ///
+    /// # Errors
+    /// When a rule is broken: which, when, and what led to it.
+    pub fn pass(&mut self, time: Duration) -> Result<(), Box<Violation>> {
+        self.run_until(self.now + time)
+    }
+
+    /// All processes that live beside another of the same id are gone.
+    pub fn end_twins(&mut self) {
+        for client in 0..self.clients.len() as u32 {
+            if self.clients[client as usize].twin_of.is_some() {
+                self.end_life(client, true);
+            }
+        }
+    }
+
+    /// Some clients want something else.
+    pub fn disturb(&mut self) {
+        for client in 0..self.clients.len() as u32 {
+            if self.rng.chance(300) {
+                for hold in self.clients[client as usize].holds.clone() {
+                    let wants = self.any_wants(hold);
+                    self.want(hold, wants);
+                }
+                self.drive_client(client);
+            }
+        }
+    }
+
+    /// Lets `thousandths` thousandths of the clients want something else, evenly from nothing to `most`.
+    pub fn stir(&mut self, thousandths: u32, most: f64) {
+        for client in 0..self.clients.len() as u32 {
+            if self.rng.chance(thousandths) {
+                let wants = self.rng.fraction() * most;
+                self.set_wants(client, wants);
+            }
+        }
+    }
+
+    fn tell_news(&mut self, observer: &mut impl Observer) {
+        for news in self.news.drain(..) {
+            observer.hear(self.now, news);
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        if let Some(actor) = self.addressee(&event)
+            && let Some(frozen) = &mut self.process_mut(actor).frozen
+        {
+            frozen.backlog.push_back(event);
+            return;
+        }
+        self.handle(event);
+    }
+
+    /// Handles an event whose receiver is not frozen.
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Wake(actor) => self.wake(actor),
+            Event::ToNode { task, delivery } => self.at_node(task, delivery),
+            Event::ToHolder { holder, delivery } => self.at_holder(holder, delivery),
+            Event::Lapse(hold) => self.lapse(hold),
+            Event::Use(hold) => self.use_some(hold),
+            Event::Hit(hold) => self.hit_again(hold),
+            Event::Take(hold, life) => self.take(hold, life),
+            Event::Reopen(hold, life) => self.reopen(hold, life),
+            Event::Thaw(actor) => self.thaw(actor),
+            Event::Fault(kind) => self.gaps(kind),
+            Event::Back(client) => self.begin_life(client),
+            Event::TwinEnds(client) => self.end_life(client, true),
+            Event::Start(task) => self.begin_task(task),
+            Event::Wants(client) => self.want_something(client),
+            Event::Reload(task) => self.reload(task),
+            Event::Tidy(task, life) => self.tidy(task, life),
+            Event::Clock(task, call) => self.at_clock(task, call),
+            Event::Cover(resource) => self.cover(resource, true),
+            Event::EtcdCall { caller, id, sent, call } => self.at_etcd(caller, id, sent, call),
+            Event::EtcdAnswers { caller, id, result } => self.etcd_answers(caller, id, *result),
+            Event::EtcdShows { caller, id, watched } => self.etcd_shows(caller, id, *watched),
+            Event::LeasesEnd(site) => self.leases_end(site),
+            Event::EtcdThaws => self.thaw_etcd(),
+            Event::Stored { task, births } => self.stored(task, births),
+            Event::Room(site) => self.room(site),
+        }
+    }
+
+    /// The actor that has to run for an event to happen.
+    fn addressee(&self, event: &Event) -> Option<Actor> {
+        match event {
+            Event::Wake(actor) => Some(*actor),
+            Event::ToHolder { holder, .. } => Some(holder.actor),
+            Event::ToNode { task, .. }
+            | Event::Reload(task)
+            | Event::Tidy(task, _)
+            | Event::Stored { task, .. }
+            | Event::Clock(task, _) => Some(Actor::Task(*task)),
+            Event::EtcdAnswers { caller, .. } | Event::EtcdShows { caller, .. } => {
+                Some(Actor::Task(caller.task))
+            }
+            Event::Use(hold) | Event::Hit(hold) | Event::Take(hold, _) | Event::Reopen(hold, _) => {
+                Some(Actor::Client(self.holdings[*hold as usize].client))
+            }
+            Event::Wants(client) => Some(Actor::Client(*client)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn faulty(&self) -> bool {
+        self.now < Time::ZERO + self.rules.faults.until
+    }
+
+    /// A time until which something goes on, before the faults end.
+    pub(crate) fn spell(&mut self) -> Time {
+        let spell = self.rules.faults.spell;
+        let end = self.now + self.rng.exponential(spell);
+        end.min(Time::ZERO + self.rules.faults.until).max(self.now)
+    }
+
+    pub(crate) fn note(&mut self, who: Speaker, what: Happening, numbers: [u64; 3]) {
+        let local = match who {
+            Speaker::Simulation | Speaker::Site(_) => self.now,
+            Speaker::Client(client) => self.local(Actor::Client(client)),
+            Speaker::Task(task) => self.local(Actor::Task(task)),
+        };
+        self.trace.add(Entry { at: self.now, local, who, what, numbers });
+    }
+
+    /// One of the kinds of fault, and when it comes next.
+    fn gaps(&mut self, kind: Fault) {
+        if self.faulty()
+            && let Some(every) = self.rules.faults.every(kind)
+        {
+            let pause = self.rng.exponential(every);
+            self.later(pause, Event::Fault(kind));
+            if self.inject_fault(kind) {
+                self.tally.count(kind);
+            }
+        }
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// The number of messages that holders have sent: requests, and messages up streams.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.client_asks + self.node_asks + self.releases + self.streams + self.reports + self.heartbeats
+    }
+
+    /// Requests and messages on streams, both ways.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        2 * (self.client_asks + self.node_asks + self.releases + self.streams)
+            + self.reports
+            + self.heartbeats
+            + self.pushes
+            + self.renewals
+    }
+}
+
+// === impl Actor ===
+
+impl Actor {
+    pub(crate) fn who(self) -> Speaker {
+        match self {
+            Actor::Client(index) => Speaker::Client(index),
+            Actor::Task(index) => Speaker::Task(index),
+        }
+    }
+}

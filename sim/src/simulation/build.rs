@@ -1,0 +1,308 @@
+//! How a simulation is built from its plan.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_client::holding::Fallback;
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_server::repository::{
+    BadTemplates, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,
+};
+
+use super::etcd::Office;
+use super::{Counts, Directory, Event, Resource, Rules, Simulation};
+use crate::client::{Client, Mind};
+use crate::clock::{Clock, PERFECT};
+use crate::event_queue::EventQueue;
+use crate::faults::{Fault, Tally};
+use crate::oracle::{Holding, Oracle};
+use crate::plan::{ClientPlan, Election, Hold, Keeps, Link, PREFIX, SimulationPlan, SitePlan, Terms};
+use crate::process::Process;
+use crate::registry::Registry;
+use crate::rng::Rng;
+use crate::site::{FLOOR_LEASES, Site, Task};
+use crate::stream::Streams;
+use crate::trace::Trace;
+
+/// Simulations with more clients than this get the large event queue.
+const LARGE: usize = 2_000;
+/// The dates that a clock may show at the beginning, in nanoseconds: up to 30 years, but of a node up to 8, as
+/// its event queue counts ticks of 67 ms in 32 bits.
+const CLIENT_DATES: u64 = 1_000_000_000_000_000_000;
+const NODE_DATES: u64 = 250_000_000_000_000_000;
+
+pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
+    let mut sim = Simulation {
+        seed,
+        now: Time::ZERO,
+        rules: Rules {
+            drift: plan.drift,
+            odd_clocks: plan.odd_clocks,
+            settings: plan.settings,
+            faults: plan.faults.clone(),
+            watch: plan.watch,
+            shortest_lease: plan.sites.iter().map(|site| site.terms.lease_length).min().unwrap_or_default(),
+            tokens: plan.tokens,
+            claims: plan.claims,
+            election: plan.election,
+            namesakes: plan.namesakes,
+            memory: plan.memory,
+            fallback: plan.fallback,
+            editions: plan.editions,
+            #[cfg(feature = "mutations")]
+            mutation: plan.mutation,
+        },
+        rng: Rng::new(seed),
+        queue: if plan.clients.len() > LARGE { EventQueue::large() } else { EventQueue::small() },
+        sites: Vec::with_capacity(plan.sites.len()),
+        tasks: Vec::new(),
+        etcd: None,
+        clients: Vec::with_capacity(plan.clients.len()),
+        holdings: Vec::with_capacity(plan.clients.iter().map(|client| client.holds.len()).sum()),
+        programs: Vec::new(),
+        streams: Streams::default(),
+        resources: plan.resources.iter().map(Resource::new).collect(),
+        editions: Vec::new(),
+        addresses: HashMap::new(),
+        oracle: Oracle::new(plan.resources.len(), &plan.sites),
+        trace: Trace::new(),
+        counts: Counts::default(),
+        tally: Tally::default(),
+        events: 0,
+        at_once: 0,
+        news: Vec::new(),
+    };
+    plan.sites.iter().for_each(|site| sim.settle(site));
+    sim.publish();
+    plan.clients.iter().for_each(|client| {
+        sim.admit(client, None);
+    });
+    sim.oracle.begin(Time::ZERO, &sim.resources);
+    sim.begin(plan);
+    for client in 0..sim.clients.len() as u32 {
+        // Nobody starts exactly when others do.
+        let at = sim.rng.time(Duration::ZERO, Duration::from_millis(10));
+        sim.later(plan.clients_from + at, Event::Back(client));
+    }
+    if let Some(every) = sim.rules.faults.restless {
+        for client in 0..sim.clients.len() as u32 {
+            let pause = sim.rng.exponential(every);
+            sim.later(pause, Event::Wants(client));
+        }
+    }
+    for hold in 0..sim.holdings.len() as u32 {
+        sim.use_from(hold);
+    }
+    for kind in Fault::ALL {
+        if let Some(every) = sim.rules.faults.every(kind) {
+            let pause = sim.rng.exponential(every);
+            sim.later(pause, Event::Fault(kind));
+        }
+    }
+    sim
+}
+
+/// The repository of a site that leases on these terms. What there is of a floor is reserved of its resource.
+///
+/// # Errors
+/// When the templates do not hold together.
+pub(crate) fn repository(
+    resources: &[Resource],
+    terms: Terms,
+    learning: Duration,
+    fallback: Fallback,
+) -> Result<Repository, BadTemplates> {
+    let covered = resources.iter().filter(|resource| resource.covered && !resource.id.is_floor());
+    let floor = |resource: &Resource| {
+        let floor = resources.iter().find(|other| other.id == resource.id.floor());
+        floor.map_or(Amount::ZERO, |floor| floor.capacity)
+    };
+    let reserved = |resource: &Resource| {
+        let whole = resource.capacity.saturating_add(floor(resource)).as_f64().max(1e-6);
+        Fraction::check(Field::SafeFraction, floor(resource).as_f64() / whole).expect("a part of the whole")
+    };
+    let template = |resource: &Resource| Template {
+        safe_fraction: reserved(resource),
+        safe_lease: Some(terms.lease_length * FLOOR_LEASES),
+        safe_capacity: match fallback {
+            Fallback::Safe => SafeCapacity::Dynamic,
+            Fallback::Pessimistic | Fallback::Optimistic => SafeCapacity::Fixed(Amount::ZERO),
+        },
+        learning,
+        rotate: resource.rotate.filter(|_| resource.kind == Kind::Gauge),
+        quantum: resource.quantum.filter(|_| resource.kind == Kind::Gauge),
+        burst: resource.burst.filter(|_| resource.kind == Kind::Rate),
+        small_leases: (resource.kind == Kind::Rate).then_some(resource.small_leases),
+        legacy: resource.legacy,
+        kind: resource.kind,
+        policy: resource.policy,
+        lease_length: terms.lease_length,
+        refresh_interval: terms.refresh_interval,
+        ..Template::new(
+            Glob::new(resource.id.as_str()).expect("a name without signs"),
+            resource.capacity.saturating_add(floor(resource)),
+        )
+    };
+    Repository::new(covered.map(template).collect())
+}
+
+// === impl Resource ===
+
+impl Resource {
+    pub(crate) fn new(plan: &crate::plan::ResourcePlan) -> Resource {
+        Resource {
+            id: ResourceId::new(plan.name.as_str(), 256).expect("the name of a resource"),
+            kind: plan.kind,
+            policy: plan.policy,
+            capacity: plan.capacity,
+            covered: true,
+            rotate: plan.rotate,
+            quantum: plan.quantum,
+            burst: plan.burst,
+            small_leases: plan.small_leases,
+            legacy: plan.legacy,
+        }
+    }
+}
+
+// === impl Simulation ===
+
+impl Simulation {
+    /// The tasks of all sites begin.
+    fn begin(&mut self, plan: &SimulationPlan) {
+        let tasks = 0..self.tasks.len() as u32;
+        if self.rules.memory.etcd.is_some() || self.rules.election != Election::Alone {
+            let clock = self.odd_clock(NODE_DATES);
+            let names = plan.sites.iter().map(|site| site.name.clone());
+            let registry = Registry::new(clock, PREFIX, names);
+            self.etcd = Some(Office::new(registry, plan.sites.len()));
+        }
+        match self.rules.election {
+            Election::Alone => tasks
+                .filter(|&task| self.begins_alone(task))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|task| self.begin_alone(task)),
+            Election::Etcd(_) => {
+                for task in tasks {
+                    let at = self.rng.time(Duration::ZERO, Duration::from_millis(10));
+                    self.later(at, Event::Start(task));
+                }
+            }
+        }
+    }
+
+    /// The longest time for which a lease that is granted for `length` may count, of any resource.
+    fn longest_counted(&self, length: Duration) -> Duration {
+        let counted = self.resources.iter().map(|resource| resource.legacy.counted(length));
+        counted.max().unwrap_or(length)
+    }
+
+    /// The way in which sites remember in the beginning.
+    fn begins_with(&self) -> Keeps {
+        match self.rules.election {
+            Election::Etcd(_) => Keeps::Etcd,
+            Election::Alone if self.rules.memory.disk.is_some() => Keeps::File,
+            Election::Alone => Keeps::Nothing,
+        }
+    }
+
+    fn settle(&mut self, plan: &SitePlan) {
+        let (index, first) = (self.sites.len() as u32, self.tasks.len() as u32);
+        for number in 0..plan.tasks {
+            let address: Arc<str> = format!("{}:{}", plan.name, number + 1).into();
+            self.addresses.insert(address.clone(), first + u32::from(number));
+            let clock = self.odd_clock(NODE_DATES);
+            self.tasks.push(Task::new(index, number, address, Process::new(clock, plan.link)));
+        }
+        if let Some(parent) = plan.parent {
+            self.sites[parent as usize].children.push(index);
+        }
+        self.sites.push(Site {
+            name: plan.name.as_str().into(),
+            parent: plan.parent,
+            children: Vec::new(),
+            clients: Vec::new(),
+            transport: plan.transport,
+            streams: plan.streams,
+            terms: plan.terms,
+            longest_lease: self.longest_counted(plan.terms.lease_length),
+            tasks: first..self.tasks.len() as u32,
+            head: None,
+            epoch: 0,
+            learns_until: Time::ZERO,
+            keeps: self.begins_with(),
+            directory: Directory::default(),
+            writes: 0,
+            authority: plan.authority,
+            door_in: Time::ZERO,
+            door_out: Time::ZERO,
+        });
+    }
+
+    /// A client takes its site in the simulation, and has not begun.
+    pub(super) fn admit(&mut self, plan: &ClientPlan, twin_of: Option<u32>) -> u32 {
+        let index = self.clients.len() as u32;
+        let first = self.holdings.len() as u32;
+        let kind = |hold: &Hold| self.resources[usize::from(hold.resource)].kind;
+        self.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold, kind(hold))));
+        self.programs.resize_with(self.holdings.len(), || None);
+        self.sites[plan.site as usize].clients.push(index);
+        self.clients.push(Client {
+            id: ClientId::new(plan.name.as_str(), 256).expect("the name of a client"),
+            site: plan.site,
+            way: plan.way,
+            incarnation: 0,
+            mind: Mind::Nobody,
+            process: Process::new(Clock::REAL, plan.link),
+            holds: first..self.holdings.len() as u32,
+            twin_of,
+            fence: 0,
+            next_look: Time::MAX,
+        });
+        index
+    }
+
+    /// A client's clock as it may be when its process begins.
+    pub(super) fn client_clock(&mut self) -> Clock {
+        self.odd_clock(CLIENT_DATES)
+    }
+
+    /// The same of a machine on which nodes run.
+    pub(super) fn new_node_clock(&mut self) -> Clock {
+        self.odd_clock(NODE_DATES)
+    }
+
+    fn odd_clock(&mut self, dates: u64) -> Clock {
+        if !self.rules.odd_clocks {
+            return Clock::REAL;
+        }
+        let local = Time::from_nanos(self.rng.below(dates));
+        let rate = self.odd_rate();
+        Clock::new(self.now, local, rate)
+    }
+
+    /// A rate within what drift allows, often at the edge of it.
+    pub(super) fn odd_rate(&mut self) -> u64 {
+        // The bound in parts per million, from how it stretches a million seconds.
+        let stretched = self.rules.drift.stretch(Duration::from_secs(1_000_000)).as_nanos();
+        // s = (1 + d) / (1 - d), so d = (s - 1) / (s + 1); a millionth less, for the rounding of clocks.
+        let (above, below) = (stretched - 1_000_000_000_000_000, stretched + 1_000_000_000_000_000);
+        let bound = u64::try_from(above * u128::from(PERFECT) / below).unwrap_or(0).saturating_sub(1_000);
+        match self.rng.below(4) {
+            0 => PERFECT - bound,
+            1 => PERFECT + bound,
+            _ => PERFECT - bound + self.rng.below(2 * bound + 1),
+        }
+    }
+
+    pub(super) fn address(&self, address: &str) -> Option<u32> {
+        self.addresses.get(address).copied()
+    }
+
+    /// The way of an actor, as planned.
+    pub(super) fn link(&self, client: u32) -> Link {
+        self.clients[client as usize].process.link
+    }
+}

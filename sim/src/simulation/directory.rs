@@ -1,0 +1,230 @@
+//! State directories of servers that are alone: what they write, when it counts, and what is found there at a start, as in the
+//! body of a server.
+
+use std::path::Path;
+
+use lessor_proto::Time;
+use lessor_server::election::files::replace;
+use lessor_server::election::record::RecordWrite;
+use lessor_server::election::state::{BadState, Clock, State};
+use lessor_server::node::Record;
+
+use super::leadership::{Farewell, Left};
+use super::{Event, Simulation};
+use crate::disk::Disk;
+use crate::plan::{DiskPlan, Link};
+use crate::process::Actor;
+use crate::site::Leadership;
+use crate::trace::Happening;
+
+/// The disk of the machine on which a server is alone.
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    pub(crate) disk: Disk,
+    /// The number of times that the machine has started.
+    boot: u32,
+    /// The record that a successor would read, once the last write is done.
+    pub(crate) stored: Record,
+    /// The text that is being written.
+    pending: Option<String>,
+}
+
+/// The state of its directory that an epoch has.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    state: State,
+    /// The write that is under way, as the node calls it.
+    ticket: Option<u64>,
+}
+
+const DIRECTORY: &str = "state";
+const FILE: &str = "state/state";
+/// Calls of the file system that make up a write.
+const CALLS: u64 = 4;
+
+// === impl Simulation ===
+
+impl Simulation {
+    /// A server with a state directory begins.
+    pub(super) fn begin_from_file(&mut self, task: u32) {
+        let site = self.tasks[task as usize].site;
+        let (clock, line, date) = (self.machine(task), self.rng.number(), self.date_millis());
+        let found = &mut self.sites[site as usize];
+        found.directory.disk.begin();
+        let text = found.directory.disk.read(Path::new(FILE)).map(<[u8]>::to_vec);
+        let left = text.map(|bytes| match String::from_utf8(bytes) {
+            Ok(text) => State::left(&text, &found.name, &clock),
+            Err(_) => Err(BadState::Damaged("it is no text".to_owned())),
+        });
+        let is_known = matches!(left, Some(Ok(_)));
+        let (mut state, record) = match left {
+            Some(Ok(left)) => left,
+            Some(Err(_)) | None => State::of_nobody(&found.name, line),
+        };
+        state.succeed(date);
+        let text = state.encode(&clock);
+        let left = match self.put(site, &text) {
+            true => Left::File { state: Box::new(state), record: Box::new(record) },
+            false => {
+                // It would be out of date.
+                self.sites[site as usize].directory.disk.empty(Path::new(FILE));
+                Left::Nothing
+            }
+        };
+        self.note(Actor::Task(task).who(), Happening::Opens, [is_known.into(), left.keeps().into(), 0]);
+        let epoch = match &left {
+            Left::File { state, .. } => state.epoch(),
+            Left::Nothing | Left::Elected(_) => self.next_epoch(site),
+        };
+        self.begin_leadership(task, epoch, left);
+    }
+
+    /// A node wants something written in its directory.
+    pub(super) fn write_file(&mut self, task: u32, write: &RecordWrite, ticket: u64) {
+        let clock = self.machine(task);
+        let link = self.disk_plan().write;
+        let site = self.tasks[task as usize].site;
+        let Some(journal) = self.journal(task) else { return };
+        journal.state.apply(write);
+        journal.ticket = Some(ticket);
+        self.sites[site as usize].directory.pending = Some(journal_text(self.journal(task), &clock));
+        let takes = self.write_time(link);
+        let births = self.tasks[task as usize].births;
+        self.later(takes, Event::Stored { task, births });
+    }
+
+    /// A write is done, or has failed.
+    pub(super) fn stored(&mut self, task: u32, births: u32) {
+        let site = self.tasks[task as usize].site;
+        if self.tasks[task as usize].births != births {
+            return;
+        }
+        let Some(text) = self.sites[site as usize].directory.pending.take() else { return };
+        let done = self.put(site, &text);
+        let now = self.local(Actor::Task(task));
+        let Some(leadership) = &mut self.tasks[task as usize].leadership else { return };
+        if let Some(ticket) = leadership.journal.as_mut().and_then(|journal| journal.ticket.take()) {
+            leadership.node.on_marks(now, ticket, done);
+            self.drive_task(task);
+        }
+    }
+
+    /// The process of a task is gone, perhaps with a write half done, and perhaps with the power of its machine.
+    pub(super) fn cut_short(&mut self, task: u32) {
+        let site = self.tasks[task as usize].site;
+        if let Some(text) = self.sites[site as usize].directory.pending.take() {
+            let calls = self.rng.below(CALLS + 1) as u32;
+            self.sites[site as usize].directory.disk.leave(calls);
+            self.put(site, &text);
+        }
+    }
+
+    /// The machine of a server that has just died starts again: its clock begins anew.
+    pub(super) fn lose_power(&mut self, site: u32) {
+        let clock = self.new_node_clock();
+        let directory = &mut self.sites[site as usize].directory;
+        directory.boot += 1;
+        directory.disk.lose_power(&mut self.rng);
+        for task in self.sites[site as usize].tasks.clone() {
+            self.tasks[task as usize].process.clock = clock;
+        }
+    }
+
+    /// A server with a state directory ends in order: what is out exactly is written, and that it has ended.
+    pub(super) fn close_file(&mut self, task: u32) {
+        let site = self.tasks[task as usize].site;
+        if let Some(text) = self.sites[site as usize].directory.pending.take() {
+            self.put(site, &text);
+        }
+        let (now, clock) = (self.local(Actor::Task(task)), self.machine(task));
+        let Some(leadership) = &mut self.tasks[task as usize].leadership else { return };
+        let Some(write) = leadership.node.resign(now) else { return };
+        let closed = write.header.is_some_and(|header| header.closed);
+        let write = super::election::record_write(leadership.epoch, write);
+        if let Some(journal) = self.journal(task) {
+            journal.state.apply(&write);
+            if closed {
+                journal.state.close();
+            }
+            let text = journal_text(Some(journal), &clock);
+            self.put(site, &text);
+        }
+        self.end_leadership(task, &Farewell::Resigned);
+    }
+
+    /// A directory is emptied by the operator.
+    pub(super) fn clear_directory(&mut self, site: u32) {
+        let boot = self.sites[site as usize].directory.boot;
+        self.sites[site as usize].directory = Directory { boot, ..Directory::default() };
+    }
+
+    fn put(&mut self, site: u32, text: &str) -> bool {
+        let found = &mut self.sites[site as usize];
+        let done = replace(&mut found.directory.disk, Path::new(DIRECTORY), "state", text.as_bytes()).is_ok();
+        if done {
+            let read = State::decode(text, &found.name).ok().and_then(|(state, _)| state.read().ok());
+            found.directory.stored = read.map(Record::from).unwrap_or_default();
+        }
+        done
+    }
+
+    fn journal(&mut self, task: u32) -> Option<&mut Journal> {
+        self.tasks[task as usize].leadership.as_mut()?.journal.as_mut()
+    }
+
+    fn machine(&self, task: u32) -> Clock {
+        let found = &self.tasks[task as usize];
+        let boot = self.sites[found.site as usize].directory.boot;
+        Clock { boot: Some(format!("b{boot}")), at: self.local(Actor::Task(task)) }
+    }
+
+    fn disk_plan(&self) -> DiskPlan {
+        self.rules.memory.disk.unwrap_or_default()
+    }
+
+    /// As slow as etcd at times.
+    fn write_time(&mut self, link: Link) -> std::time::Duration {
+        let usual = self.rng.time(link.latency, link.latency + link.jitter);
+        if self.faulty() && self.rng.chance(self.rules.faults.etcd_slow) {
+            return usual + self.rng.exponential(self.rules.faults.slow_mean);
+        }
+        usual
+    }
+}
+
+fn journal_text(journal: Option<&mut Journal>, clock: &Clock) -> String {
+    journal.map(|journal| journal.state.encode(clock)).unwrap_or_default()
+}
+
+// === what goes wrong with them ===
+
+impl Simulation {
+    /// There is room for nothing more on the disk of a site, until `until`.
+    pub(super) fn fill_disk(&mut self, site: u32, until: Time) {
+        self.sites[site as usize].directory.disk.set_full(true);
+        self.queue.put(until, Event::Room(site));
+    }
+
+    pub(super) fn room(&mut self, site: u32) {
+        self.sites[site as usize].directory.disk.set_full(false);
+    }
+
+    /// Somebody changes the file of a site. Whether there is one.
+    pub(super) fn damage_file(&mut self, site: u32) -> bool {
+        let disk = &mut self.sites[site as usize].directory.disk;
+        disk.damage(Path::new(FILE), &mut self.rng)
+    }
+}
+
+impl Journal {
+    pub(super) fn new(state: State) -> Journal {
+        Journal { state, ticket: None }
+    }
+}
+
+impl Leadership {
+    /// Whether what it writes is in a file.
+    pub(super) fn keeps_file(&self) -> bool {
+        self.journal.is_some()
+    }
+}

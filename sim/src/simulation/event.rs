@@ -1,0 +1,131 @@
+//! What can happen, and what is under way.
+
+use lessor_client::session::Failure;
+use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
+
+use lessor_proto::Time;
+use lessor_server::election::call::{Answer as FromEtcd, Call, Failure as NoAnswer, Watched};
+
+use super::clocks::ClockCall;
+use super::etcd::Caller;
+use crate::faults::Fault;
+use crate::process::{Actor, Sender};
+use crate::stream::StreamRef;
+
+/// Something that happens at a moment.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// A deadline of somebody.
+    Wake(Actor),
+    /// Something arrives at a task.
+    ToNode {
+        task: u32,
+        delivery: ToNode,
+    },
+    /// Something arrives at a holder.
+    ToHolder {
+        holder: Sender,
+        delivery: ToHolder,
+    },
+    /// A belief ends, unless it was renewed.
+    Lapse(u32),
+    /// A program uses some of what it may, or ends that.
+    Use(u32),
+    /// A hit that was denied is tried again.
+    Hit(u32),
+    /// A life of a client takes up a resource that it dropped.
+    Take(u32, u32),
+    /// A program that was told of another kind comes back as that, in the same life of its client.
+    Reopen(u32, u32),
+    /// A process that was frozen goes on.
+    Thaw(Actor),
+    Fault(Fault),
+    /// A client comes back.
+    Back(u32),
+    /// A twin goes.
+    TwinEnds(u32),
+    /// The process of a task begins.
+    Start(u32),
+    /// A client wants something else.
+    Wants(u32),
+    /// A task hears that the configuration of its site has changed.
+    Reload(u32),
+    /// A task cleans up in an epoch.
+    Tidy(u32, u32),
+    /// A task asks what the clock of its leader shows, is asked, or is told.
+    Clock(u32, ClockCall),
+    /// A template comes back.
+    Cover(u16),
+    /// A call arrives at etcd.
+    EtcdCall {
+        caller: Caller,
+        id: u64,
+        sent: Time,
+        call: Box<Call>,
+    },
+    /// Its answer arrives at a task.
+    EtcdAnswers {
+        caller: Caller,
+        id: u64,
+        result: Box<Result<FromEtcd, NoAnswer>>,
+    },
+    /// A task sees something on a watch.
+    EtcdShows {
+        caller: Caller,
+        id: u64,
+        watched: Box<Watched>,
+    },
+    /// A lease at etcd ends that a task of a site has.
+    LeasesEnd(u32),
+    /// Etcd goes on.
+    EtcdThaws,
+    /// A process of a task has written its file.
+    Stored {
+        task: u32,
+        births: u32,
+    },
+    /// There is room again on the disk of a site.
+    Room(u32),
+}
+
+/// Something that arrives at a task.
+#[derive(Clone, Debug)]
+pub(crate) enum ToNode {
+    Ask {
+        from: Sender,
+        id: u64,
+        ask: Box<Ask>,
+    },
+    Release {
+        from: Sender,
+        id: u64,
+        release: Box<Release>,
+    },
+    Open {
+        stream: StreamRef,
+        hello: Box<Hello>,
+    },
+    Up {
+        stream: StreamRef,
+        up: Up,
+    },
+    /// The end of a stream; `certain` if it arrives although the stream is cut.
+    Gone {
+        stream: StreamRef,
+        certain: bool,
+    },
+    /// The last message has left.
+    Ready {
+        stream: StreamRef,
+    },
+}
+
+/// Something that arrives at a holder.
+#[derive(Clone, Debug)]
+pub(crate) enum ToHolder {
+    Answered { id: u64, answer: Box<Answer> },
+    Failed { id: u64, failure: Failure },
+    Released { id: u64, redirect: Option<Leader> },
+    Down { stream: StreamRef, down: Down },
+    Closed { stream: StreamRef, failure: Failure, certain: bool },
+}

@@ -1,0 +1,110 @@
+//! What operators change, and what clients want.
+
+use std::time::Duration;
+
+use lessor_proto::{Amount, Time};
+use lessor_server::repository::{Kind, SharePolicy};
+
+use crate::simulation::{Event, Simulation};
+use crate::trace::{Happening, Speaker};
+
+// === impl Simulation ===
+
+impl Simulation {
+    pub(super) fn change_capacity(&mut self) -> bool {
+        let index = self.rng.index(self.resources.len());
+        let factor = self.rng.between(200, 1_800);
+        let first = self.oracle.first_capacity(index);
+        let resource = &mut self.resources[index];
+        let mut capacity = first / 1_000 * factor;
+        if resource.kind == Kind::Gauge {
+            capacity -= capacity % Amount::MICROS_PER_UNIT;
+        }
+        resource.capacity = Amount::from_micros(capacity);
+        self.note(Speaker::Simulation, Happening::Capacity, [index as u64, capacity, 0]);
+        self.spread_configuration();
+        true
+    }
+
+    pub(super) fn change_lease(&mut self) -> bool {
+        let site = self.any_site();
+        let found = &mut self.sites[site as usize];
+        let least = self.rules.shortest_lease.max(found.terms.refresh_interval * 2).as_secs();
+        let longest = self.rng.between(least, (2 * found.longest_lease.as_secs().min(30)).max(least));
+        found.terms.lease_length = Duration::from_secs(longest);
+        found.longest_lease = found.longest_lease.max(found.terms.lease_length);
+        let nanos = Time::ZERO + found.terms.lease_length;
+        self.note(Speaker::Site(site), Happening::Lease, [nanos.as_nanos(), 0, 0]);
+        self.tell_configuration(site);
+        true
+    }
+
+    /// Switches a resource from fair to proportional shares from here on, or the other way round.
+    pub(super) fn change_policy(&mut self) -> bool {
+        let index = self.rng.index(self.resources.len());
+        let resource = &mut self.resources[index];
+        resource.policy = match resource.policy {
+            SharePolicy::FairShare => SharePolicy::ProportionalShare,
+            _ => SharePolicy::FairShare,
+        };
+        let number = u64::from(resource.policy == SharePolicy::FairShare);
+        self.note(Speaker::Simulation, Happening::Policy, [index as u64, number, 0]);
+        self.spread_configuration();
+        true
+    }
+
+    pub(super) fn remove_template(&mut self) -> bool {
+        let resource = self.rng.index(self.resources.len()) as u16;
+        if !self.resources[usize::from(resource)].covered {
+            return false;
+        }
+        self.cover(resource, false);
+        let back = self.spell();
+        self.queue.put(back, Event::Cover(resource));
+        true
+    }
+
+    /// A template covers the resource from here on, or none does.
+    pub(in crate::simulation) fn cover(&mut self, resource: u16, covered: bool) {
+        // What is reserved of a resource is said by the same template.
+        let id = self.resources[usize::from(resource)].id.clone();
+        for (index, found) in self.resources.iter_mut().enumerate() {
+            if index == usize::from(resource) || found.id == id.floor() || id == found.id.floor() {
+                found.covered = covered;
+            }
+        }
+        let found = &self.resources[usize::from(resource)];
+        let capacity = if covered { found.capacity.as_micros() } else { 0 };
+        self.note(Speaker::Simulation, Happening::Capacity, [resource.into(), capacity, 1]);
+        self.spread_configuration();
+    }
+
+    /// A client wants something else: nothing, a little, its share, or very much.
+    pub(in crate::simulation) fn want_something(&mut self, client: u32) {
+        let Some(every) = self.rules.faults.restless.filter(|_| self.faulty()) else { return };
+        let pause = self.rng.exponential(every);
+        self.later(pause, Event::Wants(client));
+        for hold in self.clients[client as usize].holds.clone() {
+            let wants = self.any_wants(hold);
+            self.want(hold, wants);
+        }
+        self.drive_client(client);
+    }
+
+    /// Draws an amount that a client may want of what it holds there.
+    pub(crate) fn any_wants(&mut self, hold: u32) -> f64 {
+        let index = usize::from(self.holdings[hold as usize].resource);
+        let capacity = Amount::from_micros(self.oracle.first_capacity(index)).as_f64();
+        let share = capacity / self.clients.len() as f64;
+        let wants = match self.rng.below(20) {
+            0..=2 => 0.0,
+            3..=4 => share * 0.02 * self.rng.fraction(),
+            5..=15 => share * 2.5 * self.rng.fraction(),
+            _ => share * 20.0 * self.rng.fraction(),
+        };
+        match self.kind_of(&self.holdings[hold as usize]) {
+            Kind::Rate => wants,
+            Kind::Gauge => wants.ceil(),
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Holders: clients and the upper halves of nodes. What they do, what reaches them, and what clients come to believe.
+
+use lessor_client::holding::{HoldingConfig, Kind as Counting, Rung, Surplus};
+use lessor_client::session::{Action, Change, Failure, Session, SessionConfig, Transport};
+use lessor_proto::message::{Band, Bands, Report, Up};
+use lessor_proto::{Amount, Time};
+use lessor_server::node::FromParent;
+use lessor_server::repository::Kind;
+
+use super::{ENDLESS, Event, Simulation, ToHolder, ToNode};
+use crate::client::Mind;
+use crate::legacy::Legacy;
+use crate::oracle::{Holding, Stance};
+use crate::plan::Way;
+use crate::process::{Actor, Sender};
+use crate::program::measured::Said;
+use crate::trace::Happening;
+
+// === clients ===
+
+impl Simulation {
+    /// A client begins to live, or to live again.
+    pub(super) fn begin_life(&mut self, client: u32) {
+        if self.clients[client as usize].lives() {
+            return;
+        }
+        let clock = self.client_clock();
+        let incarnation = self.rng.number();
+        for hold in self.clients[client as usize].holds.clone() {
+            let holding = &mut self.holdings[hold as usize];
+            if holding.is_measured {
+                holding.wants = Said::NOTHING.wants;
+            }
+        }
+        let rules = &self.rules;
+        let found = &self.clients[client as usize];
+        let servers = self.addresses_of(found.site);
+        let now = clock.at(self.now);
+        let holds = found.holds.clone().map(|hold| &self.holdings[hold as usize]);
+        let mind = if found.way == Way::Legacy {
+            let mut legacy = Legacy::new(now, found.id.clone(), servers, rules.settings.timeout);
+            for hold in holds {
+                let resource = &self.resources[usize::from(hold.resource)];
+                legacy.add(resource.id.clone(), hold.wants, hold.priority, resource.legacy);
+            }
+            Mind::Legacy(Box::new(legacy))
+        } else {
+            let mut config = SessionConfig::new(found.id.clone(), incarnation, servers);
+            config.drift = rules.drift;
+            config.timeout = rules.settings.timeout;
+            config.spacing = rules.settings.spacing;
+            config.longest_back_off = rules.settings.longest_back_off;
+            config.eager = rules.settings.eager;
+            config.transport = match found.way {
+                Way::Stream => Transport::Stream,
+                Way::Poll | Way::Legacy => Transport::Poll,
+            };
+            #[cfg(feature = "mutations")]
+            {
+                config.mutation = rules.mutation.and_then(crate::mutation::Mutation::client);
+            }
+            let mut session = Session::new(config);
+            for hold in holds {
+                let resource = &self.resources[usize::from(hold.resource)];
+                let config = self.holding_config(hold);
+                session.add(now, resource.id.clone(), config);
+                if hold.is_measured {
+                    session.set_peak(now, &resource.id, Said::NOTHING.peak);
+                }
+            }
+            Mind::Ours(Box::new(session))
+        };
+        let found = &mut self.clients[client as usize];
+        found.process.renew();
+        found.process.clock = clock;
+        found.mind = mind;
+        found.incarnation = incarnation;
+        found.fence = 0;
+        let life = found.process.life;
+        found.next_look = Time::MAX;
+        for hold in found.holds.clone() {
+            self.holdings[hold as usize].reborn();
+            self.begin_program(hold);
+        }
+        self.note(Actor::Client(client).who(), Happening::Begins, [life.into(), incarnation, 0]);
+        self.drive_client(client);
+    }
+
+    /// The process of a client is gone; its host says so, or not.
+    pub(super) fn end_life(&mut self, client: u32, said: bool) {
+        if !self.clients[client as usize].lives() {
+            return;
+        }
+        let actor = Actor::Client(client);
+        let life = self.process(actor).life;
+        self.note(actor.who(), Happening::Ends, [life.into(), said.into(), 0]);
+        let found = &mut self.clients[client as usize];
+        found.mind = Mind::Nobody;
+        let frozen = found.process.frozen.take();
+        self.restart_clock(actor);
+        let found = &mut self.clients[client as usize];
+        if let Some(stream) = found.process.stream.take() {
+            self.abandon(stream, said);
+        }
+        for hold in self.clients[client as usize].holds.clone() {
+            self.holdings[hold as usize].reborn();
+            self.programs[hold as usize] = None;
+            self.recount(hold);
+        }
+        // What the next lives do is not of the one that was frozen.
+        for event in frozen.into_iter().flat_map(|frozen| frozen.backlog) {
+            if matches!(event, Event::Use(_) | Event::Wants(_)) {
+                self.queue.put(self.now, event);
+            }
+        }
+    }
+
+    /// Does all that a client wants done.
+    pub(super) fn drive_client(&mut self, client: u32) {
+        let now = self.local(Actor::Client(client));
+        self.look_at_use(client, now);
+        self.exchange_units(client, now);
+        self.look_at_demands(client, now);
+        let mut actions = 0;
+        while let Some(action) = self.clients[client as usize].mind.poll(now) {
+            actions += 1;
+            assert!(actions < ENDLESS, "client {client} never comes to rest:\n{}", self.trace());
+            match action {
+                Action::Change(change) => self.believe(client, &change),
+                action => self.act(Actor::Client(client), action),
+            }
+            self.exchange_units(client, now);
+        }
+        let found = &self.clients[client as usize];
+        let deadline = found.mind.deadline().min(found.next_look).min(self.next_demand(client));
+        self.wake_at(Actor::Client(client), deadline);
+    }
+
+    /// The client wants so much of what it holds there, from when it runs next on.
+    pub(super) fn want(&mut self, hold: u32, wants: f64) {
+        if self.is_measured_now(hold) {
+            return;
+        }
+        let stated = self.programs[hold as usize].as_mut().and_then(|program| program.state(wants));
+        let holding = &mut self.holdings[hold as usize];
+        holding.wants = wants;
+        let (client, resource) = (holding.client, holding.resource);
+        self.note(Actor::Client(client).who(), Happening::Wants, [wants.to_bits(), resource.into(), 0]);
+        let now = self.local(Actor::Client(client));
+        let bands = bands(&self.holdings[hold as usize]);
+        let id = &self.resources[usize::from(resource)].id;
+        match &mut self.clients[client as usize].mind {
+            Mind::Nobody => {}
+            Mind::Ours(session) => {
+                if let Some(said) = stated {
+                    session.set_peak(now, id, said.peak);
+                }
+                session.set_bands(now, id, bands);
+            }
+            Mind::Legacy(legacy) => legacy.set_wants(id, wants),
+        }
+    }
+
+    /// The client asks again for what it has dropped.
+    pub(super) fn take(&mut self, hold: u32, life: u32) {
+        let holding = &self.holdings[hold as usize];
+        if self.process(Actor::Client(holding.client)).life != life {
+            return;
+        }
+        let client = holding.client;
+        let resource = &self.resources[usize::from(holding.resource)];
+        let (id, config) = (resource.id.clone(), self.holding_config(holding));
+        let now = self.local(Actor::Client(client));
+        if let Some(session) = self.clients[client as usize].mind.session() {
+            session.add(now, id, config);
+            let allowance = session.allowance(now, &self.resources[usize::from(holding.resource)].id);
+            self.holdings[hold as usize].stance = Stance::Kept;
+            self.allow(hold, now, allowance);
+            self.say_in_use(hold);
+            self.drive_client(client);
+        }
+    }
+
+    fn believe(&mut self, client: u32, change: &Change) {
+        let found = &self.clients[client as usize];
+        let mut holds = found.holds.clone();
+        let of = |hold: &u32| {
+            let resource = self.holdings[*hold as usize].resource;
+            self.resources[usize::from(resource)].id == change.resource
+        };
+        let hold = holds.find(of).expect("a resource that the client asks for");
+        let amount = change.allowance.capacity.unwrap_or(Amount::MAX);
+        if change.rung == Rung::Waiting {
+            self.holdings[hold as usize].begin_anew();
+        }
+        let now = self.local(Actor::Client(client));
+        if self.says_before() {
+            self.say_in_use(hold);
+        }
+        self.take_before(hold, now);
+        self.put_into_force(hold, now, change.allowance);
+        match change.rung {
+            Rung::Safe | Rung::Optimistic => self.fall_back(hold, amount, change.allowance.until),
+            Rung::Waiting | Rung::Leased | Rung::Pessimistic => {
+                self.adopt(hold, amount, change.allowance.until);
+            }
+        }
+        if amount == Amount::ZERO
+            && change.rung == Rung::Leased
+            && let Some(session) = self.clients[client as usize].mind.session()
+        {
+            let order = session.proof(&change.resource).map(|proof| proof.order);
+            self.holdings[hold as usize].goes_by(order);
+        }
+        if !self.says_before() {
+            self.say_in_use(hold);
+        }
+        self.hear_of_kind(hold, change);
+    }
+}
+
+impl Simulation {
+    fn holding_config(&self, holding: &Holding) -> HoldingConfig {
+        HoldingConfig {
+            kind: match holding.kind {
+                Kind::Rate => Counting::Rate,
+                Kind::Gauge => Counting::Gauge,
+            },
+            bands: bands(holding),
+            fallback: self.rules.fallback,
+            surplus: Surplus::Return,
+        }
+    }
+}
+
+pub(super) fn bands(holding: &Holding) -> Bands {
+    let Holding { priority, weight, wants, .. } = *holding;
+    Bands::from_elem(Band { priority, subclients: weight, wants }, 1)
+}
+
+// === what holders do ===
+
+impl Simulation {
+    /// Does something for a holder that concerns the one above.
+    pub(super) fn act(&mut self, actor: Actor, action: Action) {
+        let from = Sender { actor, life: self.process(actor).life };
+        if let Actor::Task(task) = actor {
+            self.watch_silence(task);
+        }
+        match action {
+            Action::Change(_) | Action::News(_) => {}
+            Action::Ask { id, to, ask } => {
+                self.note(actor.who(), Happening::Asks, [id, ask.target_epoch.unwrap_or(0), 0]);
+                match actor {
+                    Actor::Client(_) => self.counts.client_asks += 1,
+                    Actor::Task(_) => self.counts.node_asks += 1,
+                }
+                self.watch_reports(actor, ask.target_epoch, &ask.reports);
+                if let Some(to) = self.address(&to) {
+                    self.post_up(from, to, ToNode::Ask { from, id, ask: Box::new(ask) });
+                }
+            }
+            Action::Release { id, to, release } => {
+                self.note(actor.who(), Happening::Releases, [id, 0, 0]);
+                self.counts.releases += 1;
+                if let Some(to) = self.address(&to) {
+                    self.post_up(from, to, ToNode::Release { from, id, release: Box::new(release) });
+                }
+            }
+            Action::Connect { id, to, hello } => {
+                self.note(actor.who(), Happening::Connects, [id, 0, 0]);
+                self.counts.streams += 1;
+                if let Some(to) = self.address(&to) {
+                    self.connect(from, id, to, hello);
+                }
+            }
+            Action::Send { id, up } => self.send(actor, id, up),
+            Action::Disconnect { id } => {
+                self.note(actor.who(), Happening::Disconnects, [id, 0, 0]);
+                if let Some(stream) = self.process_mut(actor).stream.take() {
+                    self.abandon(stream, true);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, actor: Actor, id: u64, up: Up) {
+        match &up {
+            Up::Report(report) => {
+                self.note(actor.who(), Happening::Reports, [id, report.id, report.renew_all.into()]);
+                self.watch_reports(actor, report.target_epoch, &report.reports);
+            }
+            _ => self.note(actor.who(), Happening::SendsOther, [id, 0, 0]),
+        }
+        self.count_up(&up);
+        let Some(stream) = self.process(actor).stream else { return };
+        let Some(found) = self.streams.get(stream) else { return };
+        assert!(found.id == id, "a session has one stream at most");
+        let to = found.task;
+        self.send_up(stream, to, ToNode::Up { stream, up });
+    }
+
+    fn watch_reports(&mut self, actor: Actor, epoch: Option<u64>, reports: &[Report]) {
+        for report in reports {
+            if let Some(has) = &report.has {
+                let order = has.order.map_or(0, |order| order.epoch << 32 | order.seq);
+                let held = report.held.unwrap_or(has.capacity);
+                let numbers = [order, has.capacity.as_micros(), held.as_micros()];
+                self.note(actor.who(), Happening::Holds, numbers);
+            }
+            self.watch_report(actor, epoch, report);
+        }
+    }
+}
+
+// === what reaches holders ===
+
+impl Simulation {
+    /// Something arrives at a holder.
+    pub(super) fn at_holder(&mut self, holder: Sender, delivery: ToHolder) {
+        match delivery {
+            ToHolder::Down { stream, .. } if self.is_cut(stream, false) => return,
+            ToHolder::Closed { stream, certain: false, .. } if self.is_cut(stream, false) => return,
+            _ if !self.lives(holder) => {
+                self.tally.cut += 1;
+                return;
+            }
+            _ => {}
+        }
+        let heard = match &delivery {
+            ToHolder::Answered { id, .. } => Some((Happening::HearsAnswer, *id)),
+            ToHolder::Failed { id, .. } => Some((Happening::HearsFailure, *id)),
+            ToHolder::Released { id, .. } => Some((Happening::HearsReleased, *id)),
+            ToHolder::Down { stream, .. } => {
+                self.open_for(holder, *stream).map(|id| (Happening::HearsDown, id))
+            }
+            ToHolder::Closed { stream, .. } => {
+                self.open_for(holder, *stream).map(|id| (Happening::HearsClosed, id))
+            }
+        };
+        let Some((what, id)) = heard else { return };
+        self.note(holder.actor.who(), what, [id, 0, 0]);
+        self.watch_mail(holder.actor, &delivery);
+        if let ToHolder::Closed { stream, .. } = &delivery {
+            self.process_mut(holder.actor).stream = None;
+            self.streams.holder_left(*stream);
+        }
+        match holder.actor {
+            Actor::Client(client) => {
+                self.at_client(client, id, delivery);
+                self.drive_client(client);
+            }
+            Actor::Task(task) => {
+                self.at_child(task, id, delivery);
+                self.drive_task(task);
+            }
+        }
+        self.oracle.delivery.clear();
+    }
+
+    /// The id that the holder has for the stream, if it has not dropped it.
+    fn open_for(&self, holder: Sender, stream: crate::stream::StreamRef) -> Option<u64> {
+        let found = self.streams.get(stream)?;
+        (found.holder == holder && found.holder_open).then_some(found.id)
+    }
+
+    fn at_client(&mut self, client: u32, id: u64, delivery: ToHolder) {
+        let now = self.local(Actor::Client(client));
+        match (&mut self.clients[client as usize].mind, delivery) {
+            (Mind::Ours(session), ToHolder::Answered { answer, .. }) => session.on_answer(now, id, *answer),
+            (Mind::Ours(session), ToHolder::Failed { failure, .. }) => session.on_failure(now, id, failure),
+            (Mind::Ours(session), ToHolder::Released { redirect, .. }) => {
+                session.on_released(now, id, redirect.as_ref());
+            }
+            (Mind::Ours(session), ToHolder::Down { down, .. }) => session.on_down(now, id, down),
+            (Mind::Ours(session), ToHolder::Closed { failure, .. }) => session.on_closed(now, id, failure),
+            (Mind::Legacy(legacy), ToHolder::Answered { answer, .. }) => legacy.on_answer(now, id, *answer),
+            (Mind::Legacy(legacy), ToHolder::Failed { .. }) => legacy.on_failure(now, id),
+            (Mind::Legacy(_) | Mind::Nobody, _) => {}
+        }
+    }
+
+    fn at_child(&mut self, task: u32, id: u64, delivery: ToHolder) {
+        let now = self.local(Actor::Task(task));
+        let event = match delivery {
+            ToHolder::Answered { answer, .. } => FromParent::Answered { id, answer: *answer },
+            ToHolder::Failed { failure, .. } => FromParent::Failed { id, failure },
+            ToHolder::Released { redirect, .. } => FromParent::Released { id, redirect },
+            ToHolder::Down { down, .. } => FromParent::Down { id, down },
+            ToHolder::Closed { failure, .. } => FromParent::Closed { id, failure },
+        };
+        if let Some(leadership) = &mut self.tasks[task as usize].leadership {
+            leadership.node.on_parent(now, event);
+        }
+    }
+
+    /// A call or a stream that a task cannot serve.
+    pub(super) fn fail(&mut self, task: u32, holder: Sender, id: u64, why: &str) {
+        let failure = Failure::Unreachable(why.to_owned());
+        self.post_down(task, holder, ToHolder::Failed { id, failure });
+    }
+}

@@ -1,0 +1,260 @@
+//! Epochs: how they begin and end.
+
+use std::time::Duration;
+
+use lessor_client::session::Failure;
+use lessor_proto::Time;
+use lessor_proto::message::{Down, Leader};
+use lessor_server::election::record::RecordRead;
+use lessor_server::election::state::State;
+use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
+use lessor_server::token::{Key, TokenKeys};
+
+use super::{Event, Journal, Simulation, ToHolder, ToNode};
+use crate::plan::Keeps;
+use crate::process::Actor;
+use crate::site::Leadership;
+use crate::stream::StreamRef;
+use crate::trace::Happening;
+
+/// The end of an epoch, as those connected hear of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Farewell {
+    /// Another leads, or nobody that is known.
+    Redirect(Leader),
+    /// The process has died: its host says so, or not.
+    Crash { said: bool },
+    /// The server ends in order.
+    Resigned,
+}
+
+/// The records that those before a leader have left.
+#[derive(Debug)]
+pub(super) enum Left {
+    /// Nobody writes anything down.
+    Nothing,
+    /// This stands in the state directory, in which the epoch has begun.
+    File { state: Box<State>, record: Box<Record> },
+    /// This stood at etcd.
+    Elected(Box<RecordRead>),
+}
+
+// === impl Left ===
+
+impl Left {
+    /// Whether what is out is written down from here on.
+    pub(super) fn keeps(&self) -> bool {
+        !matches!(self, Left::Nothing)
+    }
+
+    /// The last epoch before.
+    fn epoch(&self) -> u64 {
+        match self {
+            Left::Nothing => 0,
+            Left::File { record, .. } => record.epoch,
+            Left::Elected(read) => read.epoch,
+        }
+    }
+}
+
+// === impl Simulation ===
+
+impl Simulation {
+    /// A task leads its site from here on, as far as it has heard. Those before it have `left` this.
+    pub(super) fn begin_leadership(&mut self, task: u32, epoch: u64, left: Left) {
+        let actor = Actor::Task(task);
+        let address = self.tasks[task as usize].address.to_string();
+        self.end_leadership(task, &Farewell::Redirect(Leader { address: Some(address.clone()) }));
+        let site = self.tasks[task as usize].site;
+        let is_succession = self.sites[site as usize].epoch > 0;
+        let (keeps, before) = (left.keeps(), left.epoch());
+        let (line, journal, record) = match left {
+            Left::Nothing => (None, None, None),
+            Left::File { state, record } => (Some(state.line()), Some(Journal::new(*state)), Some(*record)),
+            Left::Elected(read) => {
+                // Where nobody was before, nothing is out, as the operator knows as well.
+                let is_known = !read.is_first() || is_succession;
+                let line = read.line;
+                (Some(line), None, is_known.then(|| self.left_at_etcd(task, *read)))
+            }
+        };
+        let learns = is_succession && record.as_ref().is_none_or(|record| record.unknown);
+        let read = record.clone().unwrap_or_default();
+        let config = NodeConfig { line, ..self.node_config(task, epoch, keeps, record) };
+        let now = self.local(actor);
+        let authority = if read.closed { Duration::ZERO } else { read.authority };
+        let opens = now + self.rules.drift.stretch(authority);
+        let longest = read.longest_lease.max(read.longest_safe_lease);
+        // What the node above counts may be out for as long as its own leases last.
+        let longest_of_all = self.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default();
+        let unknown = if learns { self.rules.drift.stretch(longest_of_all) } else { Duration::ZERO };
+        let ghost_end = now + self.rules.drift.stretch(authority + longest.max(unknown));
+        if learns {
+            // Its clock may come to run slower; and nodes cut time into ticks of 67 ms.
+            let until = self.now + self.rules.drift.stretch(ghost_end.since(now) + Duration::from_millis(70));
+            let found = &mut self.sites[site as usize];
+            found.learns_until = found.learns_until.max(until);
+        }
+        let rest_end = [read.rest_over.lease, read.rest_over.safe_lease];
+        let rest_end = rest_end.map(|over| now + self.rules.drift.stretch(over));
+        let node = Node::new(now, config, self.repository(task));
+        let newest = read.config_version.max(node.repository().version());
+        self.note(actor.who(), Happening::Leads, [epoch, before, read.closed.into()]);
+        let peers = std::collections::BTreeMap::new();
+        let found = &mut self.tasks[task as usize];
+        found.leadership = Some(Box::new(Leadership {
+            node,
+            epoch,
+            peers,
+            read,
+            opens,
+            ghost_end,
+            learns,
+            journal,
+            rest_end,
+            writing: None,
+            keeps,
+            newest,
+        }));
+        (found.up, found.knows.address) = (true, Some(address));
+        found.process.life += 1;
+        let life = found.process.life;
+        if let Some(stream) = found.process.stream.take() {
+            // What the epoch before had begun with the node above ends here.
+            self.abandon(stream, true);
+        }
+        self.succeed(task, epoch);
+        self.count_company(task);
+        self.later(Duration::from_secs(1), Event::Tidy(task, life));
+    }
+
+    /// The task is the head of its site, unless it was deposed by hand before it could be told that it leads.
+    fn succeed(&mut self, task: u32, epoch: u64) {
+        let site = self.tasks[task as usize].site;
+        let found = &mut self.sites[site as usize];
+        if epoch <= found.epoch {
+            return;
+        }
+        (found.head, found.epoch) = (Some(task), epoch);
+        if site == 0 {
+            self.configured(task, true);
+        }
+    }
+
+    fn node_config(&mut self, task: u32, epoch: u64, marks: bool, record: Option<Record>) -> NodeConfig {
+        let hash_seed = self.rng.number();
+        let site = self.tasks[task as usize].site;
+        let found = &self.sites[site as usize];
+        let keeps = found.keeps;
+        let mut config = NodeConfig::new(&*found.name, epoch);
+        config.drift = self.rules.drift;
+        config.hash_seed = hash_seed;
+        config.record = record;
+        config.marks = marks;
+        // Whoever takes a directory next knows that the one before has ended.
+        config.authority = if keeps == Keeps::File { Duration::ZERO } else { found.authority };
+        config.claims = self.rules.claims;
+        config.trust_claims = !self.rules.tokens;
+        // Each way of remembering has a key of its own.
+        let key = site as u8 ^ if keeps == Keeps::File { 0x80 } else { 0 };
+        config.keys = self.rules.tokens.then(|| TokenKeys::new(Key::new([key; 32])));
+        config.parent = found.parent.map(|parent| ParentConfig {
+            servers: self.addresses_of(parent),
+            transport: found.transport,
+            eager: self.rules.settings.eager,
+        });
+        #[cfg(feature = "mutations")]
+        {
+            config.rules = self.rules.mutation.map(crate::mutation::Mutation::node).unwrap_or_default();
+        }
+        config
+    }
+
+    /// A task leads no more, as it has heard, or is gone; if it did.
+    pub(super) fn end_leadership(&mut self, task: u32, farewell: &Farewell) {
+        let found = &mut self.tasks[task as usize];
+        let Some(leadership) = found.leadership.take() else { return };
+        let (site, clock) = (found.site, found.process.clock);
+        let why = match farewell {
+            Farewell::Redirect(_) => 0,
+            Farewell::Crash { .. } => 1,
+            Farewell::Resigned => 2,
+        };
+        self.note(Actor::Task(task).who(), Happening::Falls, [leadership.epoch, why, 0]);
+        self.oracle.dethrone(task, clock);
+        let head = &mut self.sites[site as usize].head;
+        head.take_if(|head| *head == task);
+        for stream in leadership.peers.into_values() {
+            match farewell {
+                Farewell::Redirect(leader) => self.redirect(stream, leader),
+                Farewell::Crash { said } => self.orphan(stream, *said),
+                Farewell::Resigned => self.close_down(stream, "the server is ending"),
+            }
+        }
+    }
+
+    /// Something that a process kept back when it died is lost with it.
+    pub(super) fn lost_with_process(&mut self, event: &Event, said: bool) {
+        match *event {
+            Event::ToNode { delivery: ToNode::Open { stream, .. }, .. } => self.orphan(stream, said),
+            Event::ToNode { delivery: ToNode::Gone { stream, .. }, .. } => self.streams.node_left(stream),
+            // The configuration is that of the site, and found there by whoever leads next.
+            _ => {}
+        }
+    }
+
+    /// The one at the other end is told where to go. Whoever has not read the last message finds that out later.
+    fn redirect(&mut self, stream: StreamRef, leader: &Leader) {
+        if self.streams.get(stream).is_some_and(|found| found.stalled <= self.now) {
+            let down = Down::Redirect(leader.clone());
+            self.send_down(stream, ToHolder::Down { stream, down });
+        }
+        self.close_down(stream, "not the leader");
+    }
+
+    /// The task at the other end of a stream is gone.
+    pub(super) fn orphan(&mut self, stream: StreamRef, said: bool) {
+        if said {
+            self.close_down(stream, "connection reset");
+            return;
+        }
+        let Some(found) = self.streams.get_mut(stream) else { return };
+        found.down_cut = self.now;
+        let holder = found.holder;
+        let at = self.rng.time(Duration::from_secs(20), Duration::from_secs(60));
+        let failure = Failure::Unreachable("dead in silence".to_owned());
+        self.later(
+            at,
+            Event::ToHolder { holder, delivery: ToHolder::Closed { stream, failure, certain: true } },
+        );
+        self.streams.node_left(stream);
+    }
+
+    fn count_company(&mut self, task: u32) {
+        let (now, site) = (self.now, self.tasks[task as usize].site);
+        let acts = |other: u32| other != task && self.tasks[other as usize].acts(now);
+        if self.sites[site as usize].tasks.clone().any(acts) {
+            self.tally.beside += 1;
+        }
+    }
+}
+
+// === what was before ===
+
+impl Simulation {
+    /// Whether a task does not know all that is out under the epochs before its own, and learns it or has it from the node
+    /// above.
+    pub(crate) fn is_learning(&self, task: u32) -> bool {
+        self.now < self.sites[self.tasks[task as usize].site as usize].learns_until
+    }
+
+    /// Whether something may be out under the epochs before that of a task. Nodes cut time into ticks of 67 ms.
+    pub(crate) fn is_haunted(&self, task: u32) -> bool {
+        let now: Time = self.local(Actor::Task(task));
+        let tick = Duration::from_millis(70);
+        self.tasks[task as usize]
+            .leadership
+            .as_ref()
+            .is_some_and(|leadership| now < leadership.ghost_end + tick)
+    }
+}

@@ -1,0 +1,357 @@
+//! Programs: how they use what their clients may, and what the driver of a client has to do with it.
+
+use std::time::Duration;
+
+use lessor_client::allowance::Allowance;
+use lessor_proto::{Amount, Time};
+use lessor_server::repository::Kind;
+
+use super::holder::bands;
+use super::{Event, Simulation};
+use crate::oracle::Stance;
+use crate::plan::{Scrutiny, Way};
+use crate::process::Actor;
+use crate::program::measured::Measured;
+use crate::program::{Hit, Program};
+use crate::trace::Happening;
+
+/// The interval at which a driver looks at what is in use, in nanoseconds, when nothing else happens.
+const LOOK: u64 = 200_000_000;
+/// Hits that a program tries in a row, at the most.
+const ROW: u32 = 6;
+/// Hits at one moment, where nothing is limited.
+const MOST_AT_ONCE: u32 = 100;
+
+// === programs ===
+
+impl Simulation {
+    /// The program behind a holding that has just been made begins to use it, while there are faults.
+    pub(super) fn use_from(&mut self, hold: u32) {
+        if self.rules.watch == Scrutiny::Close && self.faulty() {
+            self.later(Duration::from_secs(1), Event::Use(hold));
+        }
+    }
+
+    /// A process begins, and with it the programs in it. A gauge on Doorman's wire has none: what is in use cannot be said
+    /// there.
+    pub(super) fn begin_program(&mut self, hold: u32) {
+        let holding = &self.holdings[hold as usize];
+        let kind = self.kind_of(holding);
+        let legacy = self.clients[holding.client as usize].way == Way::Legacy;
+        let watched = self.rules.watch == Scrutiny::Close && !(legacy && kind == Kind::Gauge);
+        let from = holding.is_measured.then(|| self.local(Actor::Client(holding.client)));
+        self.programs[hold as usize] = watched.then(|| Program::new(kind, from));
+    }
+
+    /// A program does something: it ends operations and begins others, or tries some hits.
+    pub(super) fn use_some(&mut self, hold: u32) {
+        let actor = Actor::Client(self.holdings[hold as usize].client);
+        if !self.faulty() {
+            if let Some(program) = &mut self.programs[hold as usize] {
+                program.finish(Time::MAX);
+            }
+            return self.note_use(hold);
+        }
+        let pause = self.rng.time(Duration::from_millis(50), Duration::from_secs(2));
+        self.later(pause, Event::Use(hold));
+        let local = self.local(actor);
+        let (number, length) = (self.rng.between(1, 8), self.rng.exponential(Duration::from_secs(2)));
+        let stops = !self.rules.settings.overstays;
+        let Some(program) = &mut self.programs[hold as usize] else { return };
+        match program {
+            Program::Units(_) => {
+                program.finish(self.now);
+                if stops {
+                    program.stop_overdue(local);
+                }
+                let units = self.holdings[hold as usize].amount / Amount::MICROS_PER_UNIT;
+                let most = u32::try_from(units).unwrap_or(u32::MAX).div_ceil(number as u32).max(1);
+                self.counts.operations += u64::from(program.begin(local, most, self.now + length));
+                self.note_use(hold);
+            }
+            Program::Hits(_) => {
+                if program.measured().is_some() && self.rng.chance(200) {
+                    // It is quiet for a while.
+                    return;
+                }
+                self.hit(hold, local);
+            }
+        }
+    }
+
+    /// A row of hits, each as soon as it may be: the bucket is emptied, and what comes in is taken as it comes.
+    fn hit(&mut self, hold: u32, local: Time) {
+        let (mut tried, mut granted) = (0, 0);
+        let resource = self.holdings[hold as usize].resource;
+        while let Some(program) = self.programs[hold as usize].as_mut().filter(|_| tried < MOST_AT_ONCE) {
+            tried += 1;
+            match program.hit(local) {
+                Hit::Granted => granted += 1,
+                Hit::Sent => self.counts.hits += 1,
+                Hit::Unfounded => {
+                    granted += 1;
+                    let client = self.holdings[hold as usize].client;
+                    self.oracle.fail(1, || {
+                        format!("client {client} is let through {granted} times, and its leases did not bring that")
+                    });
+                }
+                Hit::Denied(retry) => {
+                    if let Some(retry) = retry.filter(|_| tried < ROW && self.rng.chance(600)) {
+                        let clock = self.process(Actor::Client(self.holdings[hold as usize].client)).clock;
+                        self.queue.put(clock.when(local + retry), Event::Hit(hold));
+                    }
+                    break;
+                }
+            }
+        }
+        if granted > 0 {
+            self.counts.hits += granted;
+            self.watch_hits(resource, granted);
+        }
+        let client = self.holdings[hold as usize].client;
+        let measured = self.programs[hold as usize].as_ref().and_then(Program::measured);
+        let knocks = measured.is_some_and(Measured::has_knocked);
+        if self.exchange_units(client, self.local(Actor::Client(client))) || knocks {
+            self.drive_client(client);
+        }
+    }
+
+    /// Hands limiters the units that were sent for them, and the session what they ask for. Whether there was anything.
+    pub(super) fn exchange_units(&mut self, client: u32, now: Time) -> bool {
+        let found = &mut self.clients[client as usize];
+        let Some(session) = found.mind.session() else { return false };
+        let mut exchanged = false;
+        let holds = found.holds.clone();
+        while let Some((resource, sent)) = session.next_units() {
+            let of = |hold: &u32| {
+                let resource_of = usize::from(self.holdings[*hold as usize].resource);
+                self.resources[resource_of].id == resource
+            };
+            let program = holds.clone().find(of).and_then(|hold| self.programs[hold as usize].as_mut());
+            if let Some(program) = program {
+                program.bring(sent, now);
+            }
+        }
+        for hold in holds {
+            let resource = usize::from(self.holdings[hold as usize].resource);
+            if let Some(wish) = self.programs[hold as usize].as_ref().and_then(|program| program.wish(now)) {
+                exchanged |= session.wish(&self.resources[resource].id, wish);
+            }
+        }
+        exchanged
+    }
+
+    /// A hit that was denied is tried again.
+    pub(super) fn hit_again(&mut self, hold: u32) {
+        let local = self.local(Actor::Client(self.holdings[hold as usize].client));
+        // However long it was to wait: nobody tries anything any more when the faults are over.
+        if self.faulty() && matches!(self.programs[hold as usize], Some(Program::Hits(_))) {
+            self.hit(hold, local);
+        }
+    }
+
+    /// Operations stop at the end of their permits, when their process runs.
+    pub(crate) fn stop_overdue(&mut self, hold: u32) {
+        let local = self.local(Actor::Client(self.holdings[hold as usize].client));
+        if !self.rules.settings.overstays
+            && let Some(program @ Program::Units(_)) = &mut self.programs[hold as usize]
+        {
+            program.stop_overdue(local);
+            self.note_use(hold);
+        }
+    }
+}
+
+// === drivers ===
+
+impl Simulation {
+    /// The enforcer behind a holding is told what may be used.
+    pub(super) fn allow(&mut self, hold: u32, now: Time, allowance: Allowance) {
+        let tells = self.tells_of(hold, allowance);
+        let Some(program) = &mut self.programs[hold as usize] else { return };
+        program.note(now, allowance);
+        if tells {
+            program.allow(now, allowance);
+        }
+        self.note_use(hold);
+    }
+
+    /// Puts into force what the client hears of a holding: nothing more is given out of one that the program has
+    /// let go of.
+    pub(super) fn put_into_force(&mut self, hold: u32, now: Time, allowance: Allowance) {
+        match self.holdings[hold as usize].stance {
+            Stance::Kept => self.allow(hold, now, allowance),
+            Stance::Leaving => {
+                self.allow(hold, now, Allowance { capacity: Some(Amount::ZERO), ..allowance });
+            }
+            Stance::Gone => {}
+        }
+    }
+
+    /// Another thread of the program is faster than the driver, and takes units just before a change is put into force.
+    pub(super) fn take_before(&mut self, hold: u32, local: Time) {
+        if !self.faulty() || !matches!(self.programs[hold as usize], Some(Program::Units(_))) {
+            return;
+        }
+        let (number, length) = (self.rng.below(4), self.rng.exponential(Duration::from_secs(2)));
+        if let Some(program) = self.programs[hold as usize].as_mut().filter(|_| number > 0) {
+            let begun = program.begin(local, u32::MAX >> (number * 8), self.now + length);
+            self.counts.operations += u64::from(begun);
+            self.note_use(hold);
+        }
+    }
+
+    /// Says what of a gauge is in use, as drivers do after each change that they have put into force.
+    pub(super) fn say_in_use(&mut self, hold: u32) {
+        let holding = &self.holdings[hold as usize];
+        let (client, in_use) = (holding.client, Amount::from_micros(holding.in_use));
+        let resource = &self.resources[usize::from(holding.resource)];
+        let now = self.local(Actor::Client(client));
+        if self.holdings[hold as usize].kind == Kind::Gauge
+            && let Some(session) = self.clients[client as usize].mind.session()
+        {
+            session.set_in_use(now, &resource.id, in_use);
+        }
+    }
+
+    /// The program lets go of a holding: nothing is allowed, and it is given back when nothing is in use. Permits that are
+    /// out last as long as the lease.
+    pub(super) fn give_up(&mut self, hold: u32, now: Time) {
+        let holding = &mut self.holdings[hold as usize];
+        holding.stance = Stance::Leaving;
+        let until = holding.until;
+        self.allow(hold, now, Allowance { until, ..Allowance::NOTHING });
+        self.clients[self.holdings[hold as usize].client as usize].next_look = now;
+    }
+
+    /// Notes that the use of a holding may have changed: the oracle counts it anew, and the driver looks at it when
+    /// it does.
+    fn note_use(&mut self, hold: u32) {
+        let Some(program) = &self.programs[hold as usize] else { return };
+        let (used, in_use) = (program.used(), program.in_use());
+        let holding = &mut self.holdings[hold as usize];
+        if used == holding.used {
+            return;
+        }
+        let before = std::mem::replace(&mut holding.in_use, in_use.as_micros());
+        holding.used = used;
+        let (client, resource) = (holding.client, holding.resource);
+        self.recount(hold);
+        if before == in_use.as_micros() {
+            return;
+        }
+        let actor = Actor::Client(client);
+        self.note(actor.who(), Happening::InUse, [resource.into(), in_use.as_micros(), 0]);
+        let local = self.local(actor);
+        let look = Time::from_nanos((local.as_nanos() / LOOK + 1) * LOOK);
+        let found = &mut self.clients[client as usize];
+        found.next_look = found.next_look.min(look);
+        self.wake_at(actor, look);
+    }
+
+    /// The driver of a client looks at what is in use, and gives back what the program has let go of.
+    pub(super) fn look_at_use(&mut self, client: u32, now: Time) {
+        let found = &mut self.clients[client as usize];
+        if now < found.next_look {
+            return;
+        }
+        found.next_look = Time::MAX;
+        let Some(session) = found.mind.session() else { return };
+        for hold in found.holds.clone() {
+            let holding = &mut self.holdings[hold as usize];
+            let id = &self.resources[usize::from(holding.resource)].id;
+            let program = self.programs[hold as usize].as_ref();
+            let in_use = program.map_or(Amount::ZERO, Program::in_use);
+            if holding.stance == Stance::Leaving {
+                if in_use == Amount::ZERO {
+                    holding.stance = Stance::Gone;
+                    session.remove(now, id);
+                    continue;
+                }
+                session.set_wants(now, id, 0.0);
+            }
+            session.set_in_use(now, id, in_use);
+        }
+    }
+}
+
+// === demands ===
+
+impl Simulation {
+    /// Whether it is measured what is wanted of a holding. When the faults are over programs state it.
+    pub(super) fn is_measured_now(&self, hold: u32) -> bool {
+        self.faulty()
+            && self.programs[hold as usize].as_ref().is_some_and(|program| program.measured().is_some())
+    }
+
+    /// When the driver of a client looks at a demand again, by its clock.
+    pub(super) fn next_demand(&self, client: u32) -> Time {
+        let holds = self.clients[client as usize].holds.clone();
+        let measured = holds.filter_map(|hold| self.programs[hold as usize].as_ref()?.measured());
+        measured.map(Measured::next_look).min().unwrap_or(Time::MAX)
+    }
+
+    /// The driver of a client says what was measured of demands, if it is time or something was refused.
+    pub(super) fn look_at_demands(&mut self, client: u32, now: Time) {
+        let rests = !self.faulty();
+        for hold in self.clients[client as usize].holds.clone() {
+            let Some(program) = &mut self.programs[hold as usize] else { continue };
+            let Some(said) = program.say(now, rests) else { continue };
+            let holding = &mut self.holdings[hold as usize];
+            if holding.stance != Stance::Kept {
+                continue;
+            }
+            holding.wants = said.wants;
+            let (bands, resource) = (bands(holding), holding.resource);
+            self.note(
+                Actor::Client(client).who(),
+                Happening::Wants,
+                [said.wants.to_bits(), resource.into(), 1],
+            );
+            let id = &self.resources[usize::from(resource)].id;
+            if let Some(session) = self.clients[client as usize].mind.session() {
+                session.set_peak(now, id, said.peak);
+                session.set_bands(now, id, bands);
+            }
+        }
+    }
+}
+
+// === rules that can be taken out ===
+
+#[cfg(feature = "mutations")]
+impl Simulation {
+    fn lacks(&self, rule: crate::mutation::DriverMutation) -> bool {
+        self.rules.mutation == Some(crate::mutation::Mutation::Driver(rule))
+    }
+
+    pub(super) fn says_before(&self) -> bool {
+        self.lacks(crate::mutation::DriverMutation::UseSaidBefore)
+    }
+
+    pub(super) fn overlooks_pauses(&self) -> bool {
+        self.lacks(crate::mutation::DriverMutation::PausesUnseen)
+    }
+
+    fn tells_of(&self, hold: u32, allowance: Allowance) -> bool {
+        let before = self.holdings[hold as usize].amount;
+        let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
+        !(is_less && self.lacks(crate::mutation::DriverMutation::LessIsNotTold))
+    }
+}
+
+#[cfg(not(feature = "mutations"))]
+#[expect(clippy::unused_self, reason = "the same calls with the feature and without")]
+impl Simulation {
+    pub(super) const fn says_before(&self) -> bool {
+        false
+    }
+
+    pub(super) const fn overlooks_pauses(&self) -> bool {
+        false
+    }
+
+    const fn tells_of(&self, _: u32, _: Allowance) -> bool {
+        true
+    }
+}

@@ -1,0 +1,175 @@
+//! A site of the tree, its tasks, and the epochs of those of them that lead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_client::session::Transport;
+use lessor_proto::message;
+use lessor_proto::{ResourceId, Time};
+use lessor_server::election::lag::Lag;
+use lessor_server::election::{Candidate, ClockBounds, Ticket};
+use lessor_server::node::{Node, Peer, Record};
+
+use crate::plan::{Keeps, Terms};
+use crate::process::Process;
+use crate::simulation::{Directory, Journal};
+use crate::stream::StreamRef;
+
+/// A site of the tree.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) name: Arc<str>,
+    pub(crate) parent: Option<u32>,
+    pub(crate) children: Vec<u32>,
+    pub(crate) clients: Vec<u32>,
+    pub(crate) transport: Transport,
+    pub(crate) streams: bool,
+    /// The terms of its leases, as configured.
+    pub(crate) terms: Terms,
+    /// The longest lease that any leader was told to grant.
+    pub(crate) longest_lease: Duration,
+    /// Its tasks, in the list of all tasks.
+    pub(crate) tasks: Range<u32>,
+    /// The task whose epoch is the last that has begun, until that ends. Others may act beside it, for as long as its
+    /// record says.
+    pub(crate) head: Option<u32>,
+    /// The greatest epoch in which a task was told to lead.
+    pub(crate) epoch: u64,
+    /// The time for which a leader goes on unseen.
+    pub(crate) authority: Duration,
+    /// Until when something may be out of which no record of it tells: of before the first epoch that went by that.
+    pub(crate) learns_until: Time,
+    /// The way in which it remembers.
+    pub(crate) keeps: Keeps,
+    /// The disk of a server that is alone.
+    pub(crate) directory: Directory,
+    /// The number of times that a leader had something written.
+    pub(crate) writes: u64,
+    /// Until when nothing from below gets in.
+    pub(crate) door_in: Time,
+    /// And until when nothing gets out to those below.
+    pub(crate) door_out: Time,
+}
+
+/// One task of a site.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) site: u32,
+    /// Which of them: 0 is the first.
+    pub(crate) number: u8,
+    pub(crate) address: Arc<str>,
+    /// As a process that holds what it has from the node above. Its lives are the epochs.
+    pub(crate) process: Process,
+    /// Whether anybody is there who takes calls.
+    pub(crate) up: bool,
+    /// Absent of a server that is alone, and while there is no process.
+    pub(crate) candidate: Option<Box<Candidate>>,
+    /// Absent while it does not lead, as far as it has heard.
+    pub(crate) leadership: Option<Box<Leadership>>,
+    /// The leader, as far as it knows.
+    pub(crate) knows: message::Leader,
+    /// The number of processes that have begun there. An answer of etcd to another process is not heard.
+    pub(crate) births: u32,
+    /// The edition of the configuration that it has been told, where there are any.
+    pub(crate) edition: usize,
+    /// Whether it has what was in force.
+    pub(crate) lag: Option<Lag>,
+    /// Until when nothing gets from it to etcd, nor back.
+    pub(crate) etcd_cut: Time,
+    /// The bounds that it knows of the clocks of those who led.
+    pub(crate) clocks: ClockBounds,
+    /// When its clock stood still, and for how long.
+    pub(crate) losses: Vec<(Time, Duration)>,
+    /// The watches that it has at etcd.
+    pub(crate) watching: BTreeSet<u64>,
+    /// The time at which the latest news on a watch is seen: news comes in order.
+    pub(crate) seen_until: Time,
+}
+
+/// A task that leads, or did before it was deposed and has not heard of that.
+#[derive(Debug)]
+pub(crate) struct Leadership {
+    pub(crate) node: Node,
+    pub(crate) epoch: u64,
+    pub(crate) peers: BTreeMap<Peer, StreamRef>,
+    /// The record that it found written.
+    pub(crate) read: Record,
+    /// When its predecessor is certainly silent, by its clock.
+    pub(crate) opens: Time,
+    /// When nothing of earlier epochs is in use any more, likewise.
+    pub(crate) ghost_end: Time,
+    /// When nothing of those before its predecessor is: of floors as the second.
+    pub(crate) rest_end: [Time; 2],
+    /// It knows nothing of those before it, and learns from holders what they have.
+    pub(crate) learns: bool,
+    /// The journal of its state directory, if it keeps one.
+    pub(crate) journal: Option<Journal>,
+    /// The write that it has asked for: the candidate's ticket of it, and the node's.
+    pub(crate) writing: Option<(Ticket, u64)>,
+    /// Whether what is out is written down.
+    pub(crate) keeps: bool,
+    /// The newest edition that was in force under it or, by what it has read, before.
+    pub(crate) newest: u64,
+}
+
+/// Floors last for so many leases.
+pub(crate) const FLOOR_LEASES: u32 = 10;
+
+// === impl Site ===
+
+impl Site {
+    /// The longest lease of `resource` that any leader was told to grant.
+    pub(crate) fn longest(&self, resource: &ResourceId) -> Duration {
+        if resource.is_floor() { self.longest_lease * FLOOR_LEASES } else { self.longest_lease }
+    }
+}
+
+// === impl Task ===
+
+impl Task {
+    pub(crate) fn new(site: u32, number: u8, address: Arc<str>, process: Process) -> Task {
+        Task {
+            site,
+            number,
+            address,
+            process,
+            up: false,
+            candidate: None,
+            leadership: None,
+            knows: message::Leader::default(),
+            births: 0,
+            edition: 0,
+            lag: None,
+            etcd_cut: Time::ZERO,
+            clocks: ClockBounds::default(),
+            losses: Vec::new(),
+            watching: BTreeSet::new(),
+            seen_until: Time::ZERO,
+        }
+    }
+
+    /// Whether it may act at the real moment `now`, if it does anything: it has been told that it leads, and its authority
+    /// lies ahead by its own clock. One that never stands for election acts as long as it leads.
+    pub(crate) fn acts(&self, now: Time) -> bool {
+        let local = self.process.clock.at(now);
+        let may = |candidate: &Candidate| candidate.authority_until().is_some_and(|until| local < until);
+        self.process.paused.is_none()
+            && self.leadership.is_some()
+            && self.candidate.as_deref().is_none_or(may)
+    }
+
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.leadership.as_ref().map(|leadership| leadership.epoch)
+    }
+
+    /// The leader instead of this task, as far as it knows.
+    pub(crate) fn another(&self) -> message::Leader {
+        if self.knows.address.as_deref() == Some(&*self.address) {
+            message::Leader::default()
+        } else {
+            self.knows.clone()
+        }
+    }
+}
