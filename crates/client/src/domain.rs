@@ -8,17 +8,17 @@
 //! the global limit, and the lease. If that is less than is of use nothing is granted, and nothing has changed.
 //!
 //! ```
-//! use lessor_client::domain::{Bound, Domains, Options, Override, Policies, Rules};
+//! use lessor_client::domain::{Bound, Domains, DomainOptions, Override, Policies, Rules};
 //! use lessor_client::limiter::{Allowance, Limiter};
-//! use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+//! use lessor_algorithms::tiers::{Contract, TierPolicy, Tier, Window};
 //! use lessor_proto::{Amount, Time};
 //! use std::{sync::Arc, time::Duration};
 //!
 //! // Five a second.
 //! let (window, active, cooldown) = (Duration::from_secs(1), Duration::from_secs(1), Duration::ZERO);
 //! let tier = Tier { limit: 5, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-//! let default = Some(Contract::from(Policy::new(vec![tier], None, None)?));
-//! let domains = Domains::new(Options::default());
+//! let default = Some(Contract::from(TierPolicy::new(vec![tier], None, None)?));
+//! let domains = Domains::new(DomainOptions::default());
 //! domains.follow(Some(Arc::new(Policies::new(Rules { default, ..Rules::default() })?)));
 //!
 //! let lease = Limiter::new(Duration::from_secs(1));
@@ -36,50 +36,52 @@
 //! # Memory
 //!
 //! A domain is remembered from its first hit that a policy counts until none counts any more; [`Domains::sweep`] forgets
-//! those. Beyond [`Options::most`] domains no more are remembered: they are granted whatever the lease allows, and counted;
+//! those. Beyond [`DomainOptions::most`] domains no more are remembered: they are granted whatever the lease allows, and counted;
 //! where domains have leases of their own, they are refused.
 //!
-//! # Who tells whom
+//! # Replication
 //!
-//! With the scope `shared` whoever drives this has to [attend](Domains::attend) a stream, to [tell](Domains::tell) the server at
-//! the times that are [named](Domains::tell_at) and to let it [learn](Domains::learn) what comes back. Without that each client
-//! counts for itself. With the scope `strict` it has to see to the [leases of domains](Subleases).
+//! With the scope `shared` whoever drives this has to [attend](Domains::attend) a stream, to send the
+//! [next message](Domains::next_message) on it at the [next deadline](Domains::next_deadline), and to hand in each
+//! [update](Domains::on_update) that comes back. Without that each client counts for itself. With the scope `strict` it has to
+//! see to the [leases of domains](Subleases).
 //!
 //! # Deliberately absent
 //!
 //! Chance, and clocks.
 
-mod clocks;
 mod counts;
-mod deciding;
 mod decision;
-mod exchange;
+mod lookup;
 mod name;
 mod policies;
+mod record;
+mod replication;
+mod request;
+mod reservation;
+mod retry;
 mod second;
 mod shard;
-mod sharing;
 mod snapshot;
 mod store;
 mod strict;
+mod sync;
 mod table;
-mod telling;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod wait;
 mod wire;
 
-pub use self::clocks::{Clocks, Unconfirmed};
 pub use self::counts::DomainCounts;
 pub use self::decision::{Bound, Decision, Ground};
-pub use self::exchange::{CADENCE, HEARING};
 pub use self::policies::{BadPolicies, MOST_OVERRIDES, Override, Policies, Rule, Rules, Scope};
-pub use self::sharing::{is_marked, is_share, least_limit};
+pub(crate) use self::reservation::{Cut, Grant, LockedDomain, Reservation};
+pub(crate) use self::retry::{End, Held, Next, Request, until_granted};
 pub use self::snapshot::{Filter, Order, Query, Rest, Row, Snapshot};
 pub use self::store::{Degraded, DomainOptions, Domains};
 pub use self::strict::{Lender, MOST_LEASES, News, NotStrict, Share, Sublease, Subleases, Sublessee};
-pub(crate) use self::turn::{Cut, Seat, Turn};
+pub use self::sync::{CADENCE, Clocks, DeltaStream, UNREACHABLE_AFTER};
+pub use self::sync::{entry_at, is_marked, is_share, least_limit, message_at};
+pub(crate) use self::wait::text;
 pub use self::wait::{DomainWish, NotGranted};
-pub(crate) use self::wait::{LEAST, back_off, text};
-pub use self::wire::{entry_at, none, told_at};
+pub use self::wire::none;

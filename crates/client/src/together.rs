@@ -38,7 +38,7 @@
 //! lack of another.
 //!
 //! A resource stands in a request once: two parts of the same gauge, or of the same lease, are refused as
-//! [`Denied::Twice`], as what they cost together is for the caller to say.
+//! [`TogetherDenied::Twice`], as what they cost together is for the caller to say.
 //!
 //! # How it is done
 //!
@@ -61,7 +61,7 @@ mod wait;
 use lessor_proto::Time;
 
 pub use self::answer::{Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
-use crate::domain::Domains;
+use crate::domain::{Domains, Held};
 use crate::gauge::Gauge;
 use crate::limiter::Limiter;
 
@@ -135,10 +135,10 @@ impl<'a> Together<'a> {
     /// Takes what can be had of all parts, or nothing.
     ///
     /// # Errors
-    /// [`Denied::Refused`] if a part refuses, [`Denied::Twice`] and [`Denied::TooMuch`] if the request cannot be.
+    /// [`TogetherDenied::Refused`] if a part refuses, [`TogetherDenied::Twice`] and [`TogetherDenied::TooMuch`] if the request cannot be.
     pub fn try_acquire(&self, now: Time) -> Result<TogetherPermit, TogetherDenied> {
         self.check()?;
-        Ok(self.attempt(None, now)?)
+        Ok(self.attempt(Held::Nothing, now)?)
     }
 
     fn with(mut self, of: Of<'a>, price: Price) -> Together<'a> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use lessor_client::domain::{Decision, DomainOptions, Domains, Ground, HEARING, Lender, Scope, Sublessee};
+use lessor_client::domain::{
+    Decision, DomainOptions, Domains, Ground, Lender, Scope, Sublessee, UNREACHABLE_AFTER,
+};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{Action, Session, SessionConfig, Transport};
@@ -83,7 +85,7 @@ impl TenantsClient {
         let local = now + self.ahead;
         let decision = self.domains.request(&self.lease, DOMAIN, 1, 1, local);
         if confirms
-            && self.domains.is_doubtful(&decision)
+            && decision.is_doubtful()
             && let Some(question) = self.domains.ask()
         {
             self.questions.push_back((question, local));
@@ -97,7 +99,7 @@ impl TenantsClient {
         let local = now + self.ahead;
         let mut outcomes = Vec::new();
         while let Some(&(question, asked)) = self.questions.front()
-            && (self.domains.has_heard(question) || local > asked + HEARING)
+            && (self.domains.is_acked(question) || local > asked + UNREACHABLE_AFTER)
         {
             self.questions.pop_front();
             let decision = self.domains.request(&self.lease, DOMAIN, 1, 1, local);
@@ -119,7 +121,7 @@ impl TenantsClient {
                     self.lease.allow(local, change.allowance);
                     self.tell(local);
                 }
-                Action::News(news) => self.domains.learn(local, &news),
+                Action::News(news) => self.domains.on_update(local, &news),
                 action => return Some(action),
             }
         }
@@ -128,10 +130,12 @@ impl TenantsClient {
 
     /// When to look again, really.
     pub(super) fn deadline(&mut self, now: Time) -> Time {
-        self.domains.take_call();
-        let tell = self.domains.tell_at().unwrap_or(Time::MAX);
-        let late =
-            self.questions.front().map_or(Time::MAX, |&(_, asked)| asked + HEARING + Duration::from_nanos(1));
+        self.domains.take_earlier();
+        let tell = self.domains.next_deadline().unwrap_or(Time::MAX);
+        let late = self
+            .questions
+            .front()
+            .map_or(Time::MAX, |&(_, asked)| asked + UNREACHABLE_AFTER + Duration::from_nanos(1));
         let look = if self.domains.scope() == Scope::Strict { self.next_look } else { Time::MAX };
         let local = self.session.deadline().min(tell).min(late).min(look);
         let ahead = local.since(now + self.ahead);
@@ -171,8 +175,8 @@ impl TenantsClient {
         }
         let resource = resource();
         self.domains.attend(self.session.stream_of(&resource));
-        if self.domains.tell_at().is_some_and(|at| at <= local)
-            && let Some(report) = self.domains.tell(local, &resource)
+        if self.domains.next_deadline().is_some_and(|at| at <= local)
+            && let Some(report) = self.domains.next_message(local, &resource)
         {
             self.session.tell(report);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::domain::{Bound, Ground, HEARING, Query};
+use lessor_client::domain::{Bound, Ground, Query, UNREACHABLE_AFTER};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::Transport;
 use lessor_client::{Client, Resource};
@@ -198,7 +198,7 @@ async fn while_the_server_is_gone_the_least_is_granted_or_nothing_as_is_configur
         assert_eq!(take_turns(&talkers, &house, 10).await, 10);
         house.crash().await;
         let rate = &talkers[0].1;
-        let mut timer = tokio::time::interval(HEARING / 10);
+        let mut timer = tokio::time::interval(UNREACHABLE_AFTER / 10);
         let mut grounds = Vec::new();
         // Twice as long as without news others count as heard of.
         for _ in 0..20 {

@@ -142,6 +142,13 @@ impl Decision {
         }
     }
 
+    /// Whether it may be that only what others did, and is not known here, would change the answer.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        let by_hits = matches!(self.bound, Some(Bound::Tiers | Bound::Hard));
+        !self.is_granted() && self.others > 0 && by_hits
+    }
+
     /// Whether something was granted.
     #[must_use]
     pub fn is_granted(&self) -> bool {

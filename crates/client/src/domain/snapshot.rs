@@ -6,7 +6,7 @@ use lessor_algorithms::tiers::Standing;
 use lessor_proto::Time;
 
 use super::counts::DomainCounts;
-use super::shard::Record;
+use super::record::Record;
 use super::store::Domains;
 
 /// Which domains to show, in which order, and how many of them.

@@ -1,22 +1,21 @@
-//! The domains of one resource in one client: who asks is granted what policies and lease allow, or nothing.
+//! The domains of one resource in one client: their records, the policies in force, and the options.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Ask, Domain, Global};
+use lessor_algorithms::tiers::Global;
 use lessor_proto::Time;
 
 use super::counts::DomainCounts;
-use super::deciding::Purse;
-use super::decision::{Decision, Ground};
-use super::exchange::Exchange;
-use super::policies::{Policies, Rule, Scope};
+use super::lookup::Lookup;
+use super::policies::{Policies, Scope};
+use super::record::Record;
 use super::second::{All, Second};
-use super::shard::{InForce, Record, Shard};
+use super::shard::{InForce, Shard};
 use super::strict::{Lender, Subleases};
-use crate::limiter::Limiter;
+use super::sync::SyncHandle;
 use crate::waiting::Waiting;
 
 /// Locks, so that threads seldom meet.
@@ -61,8 +60,8 @@ pub struct Domains {
     /// Where it is not.
     second: Second,
     is_killed: AtomicBool,
-    /// The exchange with other clients: what is told to them, and by them.
-    pub(super) exchange: Exchange,
+    /// The replication between the clients of the resource.
+    pub(super) sync: SyncHandle,
     subleases: Subleases,
     /// The shard to be swept next.
     next: AtomicUsize,
@@ -93,7 +92,7 @@ impl Domains {
             is_limited: AtomicBool::new(false),
             second: Second::new(),
             is_killed: AtomicBool::new(false),
-            exchange: Exchange::new(),
+            sync: SyncHandle::default(),
             subleases: Subleases::default(),
             next: AtomicUsize::new(0),
         }
@@ -126,99 +125,17 @@ impl Domains {
         *in_force = policies;
         self.generation.fetch_add(1, Ordering::Release);
         drop(in_force);
-        self.tell_by_other_policies();
+        if self.sync.members() > 0 {
+            // The tiers by which hits were counted are others.
+            self.shards()
+                .for_each(|mut shard| shard.records_mut().for_each(|record| record.resend(&self.sync)));
+        }
     }
 
     /// Switches policies off, or on again. Off, they refuse nothing, and what they would have refused is counted; the lease is
     /// needed all the same. Histories go on as if they were on.
     pub fn set_kill_switch(&self, is_killed: bool) {
         self.is_killed.store(is_killed, Ordering::Relaxed);
-    }
-
-    /// Asks for `copies` hits of `domain`, and no fewer than `min`, which is taken for `copies` if it is more; makes those
-    /// that are granted, and takes as much of `lease`. If nothing is granted, nothing has changed.
-    pub fn request(&self, lease: &Limiter, domain: &str, copies: u32, min: u32, now: Time) -> Decision {
-        self.request_of(Purse::new(lease, 0), domain, Ask::between(min.min(copies), copies), now)
-    }
-
-    /// The same, where some of the lease may have been taken already.
-    pub(super) fn request_of(&self, lease: Purse<'_>, domain: &str, ask: Ask, now: Time) -> Decision {
-        let hash = self.hash(domain);
-        let mut shard = self.shard(hash);
-        let (record, counts) = self.look_up(&mut shard, now, hash, domain);
-        let decision = match record {
-            Ok(record) => {
-                let decision = self.decide(&lease, record, ask, now);
-                record.granted += u64::from(decision.granted);
-                record.refused += u64::from(decision.granted < 1);
-                decision
-            }
-            Err(Some(Ground::Untracked)) if self.subleases.is_on() => Decision::crowded(),
-            Err(Some(ground)) => self.free(&lease, ground, ask, now),
-            Err(None) if self.is_killed() => self.free(&lease, Ground::KillSwitch, ask, now),
-            Err(None) => Decision::unconfigured(),
-        };
-        if ask.copies() > 0 {
-            counts.count(&decision);
-        }
-        drop(shard);
-        lease.settle();
-        decision
-    }
-
-    /// The answer that policies would give; the lease is not asked, and nothing changes.
-    #[must_use]
-    pub fn peek(&self, domain: &str, copies: u32, min: u32, now: Time) -> Decision {
-        let ask = Ask::between(min.min(copies), copies);
-        let all = |ground| Decision { granted: copies, ..Decision::free(ground) };
-        let contract = match self.policies().map(|policies| policies.rule(domain)) {
-            Some(Rule::Contract(contract)) => contract,
-            Some(Rule::Unconfigured) => return all(Ground::Unconfigured),
-            Some(Rule::Ignored) => return all(Ground::Ignored),
-            Some(Rule::Refused) => return Decision::unconfigured(),
-            None => return all(Ground::NoPolicies),
-        };
-        let hash = self.hash(domain);
-        let mut shard = self.shard(hash);
-        let all = self.all();
-        let of = |history: &Domain| {
-            let decision = Decision::of(&history.peek(&contract, all.global(), now.as_nanos(), ask));
-            Decision { hits_in_second_by_all: all.hits(now).saturating_add(decision.granted), ..decision }
-        };
-        match shard.find(hash, domain) {
-            None => of(&Domain::new()),
-            Some(record) if record.contract == contract => of(&record.history),
-            Some(record) => {
-                let mut history = record.history.clone();
-                history.swap(&record.contract, &contract, now.as_nanos());
-                of(&history)
-            }
-        }
-    }
-
-    /// Settles a grant that turned out to cost `actual` hits instead of `granted`.
-    ///
-    /// More are a debt: later requests of the domain pay for it first, and are refused as long as something is
-    /// owed; and the lease is [charged](Limiter::charge), which all domains feel until as much has come in. Fewer
-    /// come back to the tiers, but not to the lease. Of a domain without policies nothing is remembered.
-    pub fn settle(&self, lease: &Limiter, domain: &str, granted: u32, actual: u32, now: Time) {
-        let delta = i64::from(actual) - i64::from(granted);
-        let hash = self.hash(domain);
-        let mut shard = self.shard(hash);
-        if let Some(record) = shard.find(hash, domain) {
-            record.history.settle(&record.contract, now.as_nanos(), delta);
-            if let Some(telling) = &mut record.telling
-                && actual < granted
-            {
-                telling.refund(&record.contract, now.as_nanos(), granted - actual);
-                self.tell_again(record);
-            }
-        }
-        drop(shard);
-        if actual > granted {
-            lease.charge(actual - granted, now);
-            self.subleases.charge(domain, actual - granted, now);
-        }
     }
 
     /// Forgets domains that are idle, a part of them each time: all in sixteen times. To be called now and then.
@@ -270,16 +187,16 @@ impl Domains {
         self.shards.iter().map(lock)
     }
 
-    /// The record of a domain in its shard, or on which ground there is none, where nothing is refused; and the counters.
+    /// Looks a domain up in its shard, where it is remembered from here on if it follows policies; and the counters.
     pub(super) fn look_up<'a>(
         &self,
         shard: &'a mut Shard,
         now: Time,
         hash: u64,
         domain: &str,
-    ) -> (Result<&'a mut Record, Option<Ground>>, &'a mut DomainCounts) {
+    ) -> (Lookup<'a>, &'a mut DomainCounts) {
         let policies = || self.policies();
-        shard.record(now, hash, domain, &self.in_force(&policies))
+        shard.look_up(now, hash, domain, &self.in_force(&policies))
     }
 
     /// The hits of all domains, as a request sees them.
@@ -298,7 +215,7 @@ impl Domains {
         hash: u64,
         domain: &str,
     ) -> Option<&'a mut Record> {
-        self.look_up(shard, now, hash, domain).0.ok()
+        self.look_up(shard, now, hash, domain).0.record()
     }
 
     fn in_force<'a>(&self, policies: &'a dyn Fn() -> Option<Arc<Policies>>) -> InForce<'a> {

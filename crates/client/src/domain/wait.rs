@@ -1,22 +1,15 @@
-//! Waiting for hits that a domain is refused: until the time that the answer names, or else longer and longer.
+//! Waiting for hits that a domain is refused.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::Ask;
 use lessor_proto::Time;
 
-use super::deciding::Purse;
 use super::decision::{Bound, Decision};
-use super::exchange::HEARING;
+use super::retry::{End, Held, Next, Request, confirmed, until_granted};
 use super::store::Domains;
 use crate::limiter::Limiter;
 use crate::waiting::Clock;
-
-/// The least time between two requests of one who waits.
-pub(crate) const LEAST: Duration = Duration::from_millis(1);
 
 /// The hits that are waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +22,15 @@ pub struct DomainWish<'a> {
     pub min: u32,
     /// The longest time that it may take.
     pub max_wait: Duration,
+}
+
+/// The request of one domain, and whom to tell that it has something to send.
+#[derive(Clone, Copy)]
+struct One<'a, F> {
+    domains: &'a Domains,
+    lease: &'a Limiter,
+    wish: DomainWish<'a>,
+    notify: F,
 }
 
 /// Why nothing was granted to one who waits.
@@ -72,105 +74,75 @@ impl Domains {
         lease: &Limiter,
         wish: DomainWish<'_>,
         clock: &C,
-        call: impl Fn(),
+        notify: impl Fn(),
     ) -> Result<Decision, NotGranted> {
-        let limit = clock.now() + wish.max_wait;
-        let (mut failures, mut paid) = (0, 0);
-        loop {
-            let decision = self.confirmed(lease, std::mem::take(&mut paid), &wish, clock, &call).await;
-            let now = clock.now();
-            if decision.is_granted() || wish.copies == 0 {
-                return Ok(decision);
-            }
-            if let Some(Bound::Burst { most: burst }) = decision.bound {
-                return Err(NotGranted::AboveBurst {
-                    copies: wish.copies,
-                    min: wish.min.min(wish.copies),
-                    burst,
-                });
-            }
-            let too_late = NotGranted::TooLate { decision, max_wait: wish.max_wait };
-            if decision.bound == Some(Bound::Lease) && lease.is_by_request() {
-                let units = wish.min.clamp(1, wish.copies);
-                if lease.queue(clock, units, limit.since(now)).await.is_err() {
-                    return Err(too_late);
-                }
-                paid = units;
-                continue;
-            }
-            let next = match decision.retry_at {
-                Some(at) if at > limit => return Err(too_late),
-                Some(at) => at.max(now + LEAST),
-                None => {
-                    failures += 1;
-                    (now + back_off(wish.domain, now, failures)).min(limit)
-                }
-            };
-            if now >= limit {
-                return Err(too_late);
-            }
-            clock.sleep_until(next).await;
-        }
+        until_granted(&One { domains: self, lease, wish, notify }, clock, wish.max_wait).await
     }
-}
 
-impl Domains {
     /// Asks for hits once. If they are refused and others use the domain too, the server is asked for what is not known here
-    /// before that is the answer, which takes a round trip, and [`HEARING`] at the longest.
+    /// before that is the answer, which takes a round trip, and [`UNREACHABLE_AFTER`](super::UNREACHABLE_AFTER) at the longest.
     ///
-    /// `call` is to see to it that there is somebody who [tells](Domains::tell_at).
+    /// `notify` is to see to it that there is somebody who [sends](Domains::next_message) what there is.
     pub async fn confirmed_by<C: Clock>(
         &self,
         lease: &Limiter,
         wish: &DomainWish<'_>,
         clock: &C,
-        call: &impl Fn(),
+        notify: &impl Fn(),
     ) -> Decision {
-        self.confirmed(lease, 0, wish, clock, call).await
-    }
-
-    /// The same, where so much was taken of the lease already.
-    async fn confirmed<C: Clock>(
-        &self,
-        lease: &Limiter,
-        paid: u32,
-        wish: &DomainWish<'_>,
-        clock: &C,
-        call: &impl Fn(),
-    ) -> Decision {
-        let now = clock.now();
-        let ask = Ask::between(wish.min.min(wish.copies), wish.copies);
-        let decision = self.request_of(Purse::new(lease, paid), wish.domain, ask, now);
-        let question = if self.is_doubtful(&decision) { self.ask() } else { None };
-        if self.take_call() {
-            call();
+        let one = One { domains: self, lease, wish: *wish, notify };
+        match confirmed(&one, Held::Nothing, clock).await {
+            Ok(decision) | Err(decision) => decision,
         }
-        let Some(question) = question else { return decision };
-        let mut heard = pin!(self.heard(question));
-        let mut late = pin!(clock.sleep_until(now + HEARING));
-        poll_fn(|cx| match heard.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => late.as_mut().poll(cx),
-        })
-        .await;
-        let decision = self.request(lease, wish.domain, wish.copies, wish.min, clock.now());
-        if self.take_call() {
-            call();
-        }
-        decision
     }
 }
 
-/// The wait after so many failures, at least one: 2^(n-1) seconds, less by up to a quarter of that. The part is drawn from who
-/// waits since when, so that those who were refused together come back apart.
-pub(crate) fn back_off(domain: &str, now: Time, failures: u32) -> Duration {
-    let whole = Duration::from_secs(1 << (failures - 1).min(20));
-    let bytes = domain.bytes().chain(now.as_nanos().to_le_bytes()).chain(failures.to_le_bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    // The upper bits are mixed best.
-    whole - whole.mul_f64(f64::from((hash >> 32) as u32) / f64::from(u32::MAX) / 4.0)
+// === impl One ===
+
+impl<F: Fn()> Request for One<'_, F> {
+    type Granted = Decision;
+    type Refusal = Decision;
+    type Denied = NotGranted;
+
+    fn attempt(&self, held: Held, now: Time) -> Result<Decision, Decision> {
+        let DomainWish { domain, copies, min, .. } = self.wish;
+        let paid = if let Held::Paid(units) = held { units } else { 0 };
+        let ask = Ask::between(min.min(copies), copies);
+        let decision = self.domains.request_paid(self.lease, paid, domain, ask, now);
+        if decision.is_granted() || copies == 0 { Ok(decision) } else { Err(decision) }
+    }
+
+    fn doubtful(&self, refusal: &Decision) -> Vec<&Domains> {
+        if refusal.is_doubtful() { vec![self.domains] } else { Vec::new() }
+    }
+
+    fn notify(&self) {
+        if self.domains.take_earlier() {
+            (self.notify)();
+        }
+    }
+
+    fn next(&self, refusal: &Decision) -> Option<Next<'_>> {
+        let DomainWish { domain, copies, min, .. } = self.wish;
+        match (refusal.bound, refusal.retry_at) {
+            (Some(Bound::Burst { .. }), _) => None,
+            (Some(Bound::Lease), _) if self.lease.is_by_request() => {
+                Some(Next::Lease(self.lease, min.clamp(1, copies)))
+            }
+            (_, Some(at)) => Some(Next::At(at)),
+            (_, None) => Some(Next::Unknown(domain)),
+        }
+    }
+
+    fn denied(&self, decision: Decision, end: End) -> NotGranted {
+        let DomainWish { copies, min, max_wait, .. } = self.wish;
+        match (end, decision.bound) {
+            (End::Never, Some(Bound::Burst { most: burst })) => {
+                NotGranted::AboveBurst { copies, min: min.min(copies), burst }
+            }
+            _ => NotGranted::TooLate { decision, max_wait },
+        }
+    }
 }
 
 /// The bound of an answer, in words.
@@ -188,21 +160,5 @@ pub(crate) fn text(decision: &Decision) -> &'static str {
         Some(Bound::Crowded) => "there being too many leases of domains",
         Some(Bound::Unleasable) => "there being no lease for a domain of that name",
         None => "nothing",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_twofold_and_lie_in_the_last_quarter() {
-        for failures in 1..12 {
-            let whole = Duration::from_secs(1 << (failures - 1));
-            let waits: Vec<_> = (0..200).map(|n| back_off("a", Time::from_nanos(n), failures)).collect();
-            assert!(waits.iter().all(|&wait| wait <= whole && wait >= whole.mul_f64(0.749)), "{failures}");
-            let spread = *waits.iter().max().unwrap() - *waits.iter().min().unwrap();
-            assert!(spread > whole.mul_f64(0.2), "{failures}: {spread:?}");
-        }
     }
 }

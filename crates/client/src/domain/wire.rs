@@ -1,11 +1,10 @@
-//! Policies of domains, and hits of which others are told, to and from the wire.
+//! Policies of domains, to and from the wire.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, MergeEntry, Tier, TierPolicy, Window};
-use lessor_proto::message::DomainEntry;
-use lessor_proto::{Glob, Time, wire};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_proto::{Glob, wire};
 
 use super::policies::{BadPolicies, Override, Policies, Rules, Scope};
 
@@ -40,20 +39,6 @@ impl Policies {
         };
         Policies::sealed(rules, Arc::clone(wire)).map(Some)
     }
-}
-
-/// Hits as others are told of them, by the time of another clock; nothing of a tier that no contract has.
-#[must_use]
-pub fn told_at(entry: &MergeEntry, at: Time) -> Option<DomainEntry> {
-    let (policy, tier) = (u32::try_from(entry.policy).ok()?, u32::try_from(entry.tier).ok()?);
-    Some(DomainEntry { policy, tier, at, hits: entry.hits, is_entered: entry.is_entered })
-}
-
-/// Hits of which others have told, by the time of this clock; nothing of a tier that no contract has.
-#[must_use]
-pub fn entry_at(told: &DomainEntry, at: Time) -> Option<MergeEntry> {
-    let (policy, tier) = (usize::try_from(told.policy).ok()?, usize::try_from(told.tier).ok()?);
-    Some(MergeEntry { policy, tier, at: at.as_nanos(), hits: told.hits, is_entered: told.is_entered })
 }
 
 /// The message that says that there are no policies.

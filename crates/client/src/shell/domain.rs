@@ -54,7 +54,7 @@ impl Domain<'_> {
     /// Takes as many of `copies` hits as policies and lease allow, if that is at least `min`, or none.
     pub fn request(&self, copies: u32, min: u32) -> Decision {
         let decision = self.core.domains.request(&self.core.enforcer, self.name, copies, min, clock::now());
-        if self.core.domains.take_call() {
+        if self.core.domains.take_earlier() {
             self.core.call();
         }
         decision

@@ -343,7 +343,7 @@ impl Driver {
                 }
                 Action::News(news) => {
                     if let Some(held) = self.open.get(&news.resource) {
-                        held.opening.domains.learn(now, &news);
+                        held.opening.domains.on_update(now, &news);
                     }
                 }
                 action => self.line.perform(action),
@@ -362,13 +362,13 @@ impl Driver {
                 continue;
             }
             domains.attend(self.session.stream_of(resource));
-            if domains.tell_at().is_some_and(|at| at <= now)
-                && let Some(report) = domains.tell(now, resource)
+            if domains.next_deadline().is_some_and(|at| at <= now)
+                && let Some(report) = domains.next_message(now, resource)
             {
                 self.session.tell(report);
                 has_told = true;
             }
-            next = next.min(domains.tell_at().unwrap_or(Time::MAX));
+            next = next.min(domains.next_deadline().unwrap_or(Time::MAX));
         }
         self.next_tell = next;
         if has_told {

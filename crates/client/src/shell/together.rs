@@ -97,7 +97,7 @@ impl<'a> TogetherHandle<'a> {
     /// See [`together::Together::try_acquire`].
     pub fn try_acquire(&self) -> Result<TogetherPermit, TogetherDenied> {
         let permit = self.request.try_acquire(clock::now());
-        self.request.calls().for_each(|part| self.call(part));
+        self.request.earlier().for_each(|part| self.call(part));
         self.count(permit)
     }
 

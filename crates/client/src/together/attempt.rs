@@ -1,18 +1,12 @@
 //! One try: all parts are asked, and then all are taken or none is.
 
+use lessor_algorithms::tiers::Ask;
 use lessor_proto::Time;
 
 use super::{Of, Part, Refusal, Together, TogetherAnswer, TogetherPermit};
-use crate::domain::{Cut, Seat, Turn};
+use crate::domain::{Cut, Grant, Held, LockedDomain, Reservation};
 use crate::gauge;
 use crate::limiter::{self, Hold};
-
-/// Units of a gauge that were waited for, and which part that is.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) part: usize,
-    pub(super) permit: gauge::Permit,
-}
 
 /// The units that are asked of a part.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +38,14 @@ enum Stand<'a> {
     Gauge(Result<u32, gauge::GaugeDenied>),
     Rate(Found<'a>),
     /// The lease is not asked where policies refuse.
-    Domain(Turn<'a>, Option<Found<'a>>),
+    Domain(Reservation<'a>, Option<Found<'a>>),
 }
 
 // === impl Together ===
 
 impl Together<'_> {
     /// Asks all parts, and takes what they agree on. What is `held` already is used, and given back if nothing is granted.
-    pub(super) fn attempt(&self, held: Option<Held>, now: Time) -> Result<TogetherPermit, Refusal> {
+    pub(super) fn attempt(&self, held: Held, now: Time) -> Result<TogetherPermit, Refusal> {
         let copies = self.parts.iter().map(|part| part.price.copies(u32::MAX)).fold(self.copies, u32::min);
         let asked: Vec<Asked> = self.parts.iter().map(|part| Asked::new(part, self.min, copies)).collect();
         let permits = permits(&asked, held, now);
@@ -74,16 +68,17 @@ fn decide(
     copies: u32,
     now: Time,
 ) -> Result<TogetherPermit, Refusal> {
-    let mut seats = seats(asked);
-    let mut turns: Vec<Option<Turn>> = asked.iter().map(|_| None).collect();
-    for (index, seat) in &mut seats {
-        turns[*index] = Some(seat.ask(asked[*index].least, asked[*index].most, now));
+    let mut locked = locked(asked);
+    let mut reserved: Vec<Option<Reservation>> = asked.iter().map(|_| None).collect();
+    for (index, domain) in &mut locked {
+        let ask = Ask::between(asked[*index].least, asked[*index].most);
+        reserved[*index] = Some(domain.reserve(ask, now));
     }
-    let rooms = rooms(asked, &turns, now);
-    let stands = permits.iter().zip(turns).zip(rooms).map(|stand| match stand {
+    let rooms = rooms(asked, &reserved, now);
+    let stands = permits.iter().zip(reserved).zip(rooms).map(|stand| match stand {
         ((Some(Ok(permit)), _), _) => Stand::Gauge(Ok(permit.units())),
         ((Some(Err(denied)), _), _) => Stand::Gauge(Err(*denied)),
-        ((None, Some(turn)), room) => Stand::Domain(turn, room),
+        ((None, Some(reservation)), room) => Stand::Domain(reservation, room),
         ((None, None), Some(room)) => Stand::Rate(room),
         ((None, None), None) => Stand::Free,
     });
@@ -92,9 +87,9 @@ fn decide(
 
 /// Takes the permits of gauges, in one order for everybody, so that of two who want the same gauges one gets
 /// them.
-fn permits(asked: &[Asked<'_>], held: Option<Held>, now: Time) -> Vec<Option<Taken>> {
+fn permits(asked: &[Asked<'_>], held: Held, now: Time) -> Vec<Option<Taken>> {
     let mut permits: Vec<_> = asked.iter().map(|_| None).collect();
-    if let Some(Held { part, mut permit }) = held {
+    if let Held::Permit(part, mut permit) = held {
         permit.grow(asked[part].most, now);
         permits[part] = Some(Ok(permit));
     }
@@ -109,22 +104,22 @@ fn permits(asked: &[Asked<'_>], held: Option<Held>, now: Time) -> Vec<Option<Tak
 }
 
 /// The shards of all domains, locked in order.
-fn seats<'a>(asked: &[Asked<'a>]) -> Vec<(usize, Seat<'a>)> {
+fn locked<'a>(asked: &[Asked<'a>]) -> Vec<(usize, LockedDomain<'a>)> {
     let domains = in_order(asked, |of| match of {
         Of::Domain { domains, name, .. } => Some((domains.address(), (*domains, *name))),
         _ => None,
     });
-    domains.into_iter().map(|(_, index, (domains, name))| (index, domains.seat(name))).collect()
+    domains.into_iter().map(|(_, index, (domains, name))| (index, domains.locked(name))).collect()
 }
 
 /// The room in the leases of all rates, and of the domains whose policies agree; locked in order.
-fn rooms<'a>(asked: &[Asked<'a>], turns: &[Option<Turn<'_>>], now: Time) -> Vec<Option<Found<'a>>> {
+fn rooms<'a>(asked: &[Asked<'a>], reserved: &[Option<Reservation<'_>>], now: Time) -> Vec<Option<Found<'a>>> {
     let mut rooms: Vec<_> = asked.iter().map(|_| None).collect();
     for (_, index, lease) in in_order(asked, |of| match of {
         Of::Domain { lease, .. } | Of::Rate(lease) => Some((lease.address(), *lease)),
         Of::Gauge(_) => None,
     }) {
-        let wanted = turns[index].as_ref().map_or(asked[index].most, Turn::wanted);
+        let wanted = reserved[index].as_ref().map_or(asked[index].most, Reservation::wanted);
         if wanted > 0 {
             let mut hold = lease.hold(now);
             let room = hold.room(asked[index].least, wanted);
@@ -207,9 +202,9 @@ impl Stand<'_> {
             Stand::Free => return Some(u32::MAX),
             Stand::Gauge(units) => units.ok()?,
             Stand::Rate(room) => room.as_ref().ok()?.units,
-            Stand::Domain(turn, room) => match room.as_ref()? {
+            Stand::Domain(reservation, room) => match room.as_ref()? {
                 Ok(room) => room.units,
-                Err(denied) if turn.is_degraded(*denied) => asked.least,
+                Err(denied) if reservation.is_degraded(*denied) => asked.least,
                 Err(_) => return None,
             },
         };
@@ -219,8 +214,8 @@ impl Stand<'_> {
     /// Takes hits of the lease that a domain has for itself. It may have been cut just now; then the domain refuses, and what
     /// was taken of the leases of other domains is lost to them.
     fn take(&mut self, units: u32) -> bool {
-        let Stand::Domain(turn, room) = self else { return true };
-        let is_taken = turn.take(units);
+        let Stand::Domain(reservation, room) = self else { return true };
+        let is_taken = reservation.take(units);
         if !is_taken {
             *room = None;
         }
@@ -238,18 +233,22 @@ impl Stand<'_> {
                 }
                 TogetherAnswer::Taken(units)
             }
-            Stand::Domain(turn, Some(Ok(room))) => {
-                let (wanted, has) = (turn.wanted(), room.units);
+            Stand::Domain(reservation, Some(Ok(room))) => {
+                let (wanted, has) = (reservation.wanted(), room.units);
                 let (cut, lacks) = match is_least {
                     true if has < wanted => (Cut::Lease, wanted - units),
                     true => (Cut::Policies, 0),
                     false => (Cut::Elsewhere, 0),
                 };
                 room.take(units, lacks);
-                TogetherAnswer::Domain(turn.grant(units, cut))
+                TogetherAnswer::Domain(reservation.commit(Grant { hits: units, cut, is_degraded: false }))
             }
-            Stand::Domain(turn, Some(Err(_)) | None) => {
-                TogetherAnswer::Domain(turn.grant(units, Cut::NoLease))
+            Stand::Domain(reservation, Some(Err(_)) | None) => {
+                TogetherAnswer::Domain(reservation.commit(Grant {
+                    hits: units,
+                    cut: Cut::Lease,
+                    is_degraded: true,
+                }))
             }
         }
     }
@@ -259,9 +258,9 @@ impl Stand<'_> {
         match self {
             Stand::Gauge(Err(denied)) => TogetherAnswer::GaugeDenied(denied),
             Stand::Rate(Err(denied)) => TogetherAnswer::RateDenied(denied),
-            Stand::Domain(turn, None) => TogetherAnswer::Domain(turn.refuse()),
-            Stand::Domain(turn, Some(Err(denied))) if !turn.is_degraded(denied) => {
-                TogetherAnswer::Domain(turn.lease_refuses(denied))
+            Stand::Domain(reservation, None) => TogetherAnswer::Domain(reservation.deny(None)),
+            Stand::Domain(reservation, Some(Err(denied))) if !reservation.is_degraded(denied) => {
+                TogetherAnswer::Domain(reservation.deny(Some(denied)))
             }
             Stand::Free | Stand::Gauge(Ok(_)) | Stand::Rate(Ok(_)) | Stand::Domain(..) => {
                 TogetherAnswer::Agreed

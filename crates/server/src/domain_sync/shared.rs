@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::Contract;
-use lessor_client::domain::{HEARING, Policies, Rule};
+use lessor_client::domain::{Policies, Rule, UNREACHABLE_AFTER};
 use lessor_proto::message::{
     Census, DomainHits, DomainNews, DomainReport, Hello, HolderKind, MOST_DOMAINS, MOST_ENTRIES,
 };
@@ -39,7 +39,7 @@ const SWEPT: usize = 128;
 /// The time after which that goes on where there are more.
 const GO_ON: Duration = Duration::from_millis(30);
 
-const _: () = assert!(TICK.as_nanos() * 4 <= HEARING.as_nanos());
+const _: () = assert!(TICK.as_nanos() * 4 <= UNREACHABLE_AFTER.as_nanos());
 
 /// The one who did something.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

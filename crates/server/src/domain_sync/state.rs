@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, Domain, MergeEntry, Status, TierState, coarsened};
-use lessor_client::domain::{entry_at, is_share, told_at};
+use lessor_client::domain::{entry_at, is_share, message_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 
@@ -274,7 +274,7 @@ impl DomainState {
         let whole =
             self.whole.get_or_insert_with(|| coarsened(sorted(total.export(contract, nanos)), MOST_ENTRIES));
         let entries = less(whole.clone(), &sorted(own.unwrap_or_default()));
-        entries.iter().filter_map(|entry| told_at(entry, Time::from_nanos(entry.at))).collect()
+        entries.iter().filter_map(|entry| message_at(entry, Time::from_nanos(entry.at))).collect()
     }
 
     /// Whether one part in so many of some limit is used up, or a tier was entered that matters to others.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::Contract;
-use lessor_client::domain::{Clocks, Unconfirmed, entry_at, is_marked, is_share, least_limit};
+use lessor_client::domain::{DeltaStream, entry_at, is_marked, is_share, least_limit};
 use lessor_proto::Time;
 use lessor_proto::message::{
     Census, DomainEntry, DomainHits, DomainNews, DomainReport, MOST_DOMAINS, MOST_ENTRIES,
@@ -22,23 +22,12 @@ use super::subscriber::PendingUpdate;
 
 /// The least time between two reports of what is not urgent.
 const PACE: Duration = Duration::from_millis(50);
-/// The least time between any two.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// The subscription of a node at the one above: the hits that are said there, and those that it said.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uplink {
-    stream: Option<u64>,
-    /// Something was heard that answers what was said since the stream is attended to.
-    has_begun: bool,
-    clocks: Clocks,
-    unconfirmed: Unconfirmed,
-    /// The number of the last report.
-    last: u64,
-    told_at: Option<Time>,
-    /// The next report is to be answered at once: it is the first of the stream, or below has changed.
-    asks: bool,
-    is_urgent: bool,
+    /// The next report is to be acknowledged at once when it is the first of the stream, or below has changed.
+    stream: DeltaStream,
     /// Holders below the one above; nobody as long as it is not heard.
     pub(super) census: Census,
     /// The census of those below that it was told.
@@ -54,16 +43,11 @@ pub(super) struct Uplink {
 impl Uplink {
     /// When a report is to be made, if one is.
     pub(super) fn due(&self) -> Option<Time> {
-        self.stream?;
-        let after = |pause| self.told_at.map_or(Time::ZERO, |at| at + pause);
-        if self.asks || self.is_urgent {
-            return Some(after(PAUSE));
-        }
-        (self.has_begun && !self.pending.is_empty()).then(|| after(PACE))
+        self.stream.next_deadline(!self.pending.is_empty(), PACE)
     }
 
     pub(super) fn is_heard(&self) -> bool {
-        self.stream.is_some() && self.has_begun
+        self.stream.has_begun()
     }
 
     pub(super) fn owe(&mut self, name: &Arc<str>, pending: PendingUpdate) {
@@ -87,7 +71,9 @@ impl Uplink {
         let is_hot = self.hot.contains(name);
         let matters = |entry: &DomainEntry| is_hot && entry.is_entered || is_mark(contract, entry);
         let is_marked = entries.iter().any(matters);
-        self.is_urgent |= is_marked;
+        if is_marked {
+            self.stream.hurry();
+        }
         // What is hot above goes up round by round.
         let is_much = || is_share(untold, least_limit(contract), self.census.nodes.saturating_mul(2));
         if is_marked || !is_hot && is_much() {
@@ -108,25 +94,24 @@ impl SharedDomains {
         let (below, told) = (self.below, self.uplink.told_census);
         let is_more = below.clients > told.clients || below.nodes > told.nodes;
         if self.uplink.is_heard() && (is_more || told.clients > below.clients.saturating_mul(4)) {
-            self.uplink.asks = true;
+            self.uplink.stream.ask();
         }
     }
 
     /// From here on reports go up `stream`, if there is one, and news come down it. What was said on another is said again.
     pub(crate) fn attend(&mut self, stream: Option<u64>) {
-        if self.uplink.stream != stream {
-            self.uplink = Uplink { stream, asks: stream.is_some(), ..Uplink::default() };
+        if self.uplink.stream.id() != stream {
+            self.uplink = Uplink { stream: DeltaStream::on(stream), ..Uplink::default() };
         }
     }
 
     /// The report that is due above at `now`.
     pub(crate) fn report(&mut self, now: Time) -> Option<DomainReport> {
         self.uplink.due().filter(|at| *at <= now)?;
-        let ask = std::mem::take(&mut self.uplink.asks);
-        self.uplink.is_urgent = false;
+        let ask = self.uplink.stream.take_question()?;
         let mut domains = Vec::new();
         let mut entries = 0;
-        while self.uplink.has_begun
+        while self.uplink.is_heard()
             && domains.len() < MOST_DOMAINS
             && entries < MOST_ENTRIES / 2
             && let Some((name, pending)) = self.uplink.pending.pop_first()
@@ -139,23 +124,19 @@ impl SharedDomains {
             return None;
         }
         let census = self.below;
-        let uplink = &mut self.uplink;
-        uplink.last += 1;
-        (uplink.told_at, uplink.told_census) = (Some(now), census);
-        uplink.unconfirmed.note(now, uplink.last);
+        self.uplink.told_census = census;
+        let id = self.uplink.stream.sent(now);
         let (resource, version) = (self.resource.clone(), self.policies.version());
-        Some(DomainReport { resource, version, id: uplink.last, ask, below: Some(census), domains })
+        Some(DomainReport { resource, version, id, ask, below: Some(census), domains })
     }
 
     /// Takes up the hits of others, as the node above tells them.
     pub(crate) fn learn(&mut self, now: Time, news: &DomainNews) {
         let uplink = &mut self.uplink;
-        uplink.has_begun |= news.begins;
-        if !uplink.is_heard() {
+        if !uplink.stream.on_update(now, news) {
             return;
         }
         uplink.census = Census { clients: news.members, nodes: news.nodes.max(1) };
-        uplink.unconfirmed.hear(now, news, &mut uplink.clocks);
         let is_ours = news.version == self.policies.version();
         if news.begins {
             uplink.hot.clear();
@@ -199,7 +180,7 @@ impl SharedDomains {
         let mut hits = state.hits_for(now, name, &DeltaOrigin::Above, pending)?;
         hits.others = 0;
         state.untold = 0;
-        let clocks = &self.uplink.clocks;
+        let clocks = self.uplink.stream.clocks();
         hits.entries.retain_mut(|entry| match clocks.there(now, entry.at) {
             Some(at) => {
                 entry.at = at;
@@ -212,7 +193,7 @@ impl SharedDomains {
 
     /// Takes up the hits of others with one domain.
     fn learn_of(&mut self, now: Time, hits: &DomainHits) {
-        let clocks = &self.uplink.clocks;
+        let clocks = self.uplink.stream.clocks();
         let here = |entry: &DomainEntry| Some(DomainEntry { at: clocks.here(now, entry.at)?, ..*entry });
         let entries: Vec<DomainEntry> = hits.entries.iter().filter_map(here).collect();
         let (name, all, others) = (Arc::clone(&hits.domain), hits.all, hits.others);

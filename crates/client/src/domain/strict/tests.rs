@@ -150,7 +150,7 @@ fn what_was_shared_before_is_no_ground_for_a_grant_without_a_lease() {
         calm: vec![],
         domains: vec![hits],
     };
-    domains.learn(at(6_000), &news);
+    domains.on_update(at(6_000), &news);
     // Others are out of hearing; but that says nothing under other policies.
     assert_eq!(domains.request(&lease, "a", 1, 1, at(6_900)).granted, 0);
     for (scope, millis) in [(Scope::Client, 20_000), (Scope::Strict, 20_500)] {

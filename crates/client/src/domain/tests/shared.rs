@@ -56,8 +56,8 @@ impl Two {
     /// Takes the report of a client as soon as it would tell it, and passes it on to the other if that uses the
     /// domain too.
     fn pass(&mut self, who: usize) -> Option<DomainReport> {
-        self.now = self.now.max(self.clients[who].tell_at()?);
-        let report = self.clients[who].tell(self.now, &resource())?;
+        self.now = self.now.max(self.clients[who].next_deadline()?);
+        let report = self.clients[who].next_message(self.now, &resource())?;
         self.now += self.ways[0];
         let heard_at = self.now;
         let mut back = Vec::new();
@@ -79,9 +79,9 @@ impl Two {
         self.now += self.ways[1];
         let begins = !std::mem::replace(&mut self.streams[who].1, true);
         let to_who = DomainNews { heard: report.id, begins, hot: hot.clone(), domains: back, ..news.clone() };
-        self.clients[who].learn(self.now, &to_who);
+        self.clients[who].on_update(self.now, &to_who);
         if self.streams[1 - who].1 {
-            self.clients[1 - who].learn(self.now, &DomainNews { hot, domains: on, ..news });
+            self.clients[1 - who].on_update(self.now, &DomainNews { hot, domains: on, ..news });
         }
         Some(report)
     }
@@ -137,7 +137,7 @@ fn what_one_does_counts_in_both() {
     assert_eq!(two.told(1), Some((false, 3)), "only what was not told before");
     let first = two.ask(0, 1);
     assert_eq!((granted(first), first.others, first.hits_in_tier), ((0, TIERS), 1, 10));
-    assert!(two.clients[0].is_doubtful(&first));
+    assert!(first.is_doubtful());
     assert_eq!((two.told(0), two.told(1)), (None, None));
 }
 
@@ -172,7 +172,7 @@ fn on_another_stream_everything_is_told_again_and_takes_the_place_of_what_was_to
 fn without_a_stream_what_is_known_stays() {
     let two = Two::met(10, 6);
     two.clients[1].attend(None);
-    assert_eq!((two.clients[1].tell_at(), two.clients[1].ask()), (None, None));
+    assert_eq!((two.clients[1].next_deadline(), two.clients[1].ask()), (None, None));
     assert_eq!(granted(two.ask(1, 100)), (3, TIERS));
 }
 
@@ -184,7 +184,7 @@ fn who_hears_nothing_of_others_is_granted_the_least_or_refused_as_is_configured(
         two.meet(6);
         let ask = |now| two.clients[1].request(&two.lease, "tenant", 7, 2, now);
         assert_eq!(granted(ask(two.now)), (3, TIERS));
-        let last = two.now + HEARING;
+        let last = two.now + UNREACHABLE_AFTER;
         assert_eq!(granted(ask(last)), (0, TIERS), "it still hears of others");
         let alone = two.clients[1].request(&two.lease, "alone", 100, 1, last);
         assert_eq!(granted(alone), (10, TIERS));
@@ -203,7 +203,7 @@ fn a_server_that_has_nothing_to_say_of_a_calm_domain_is_not_out_of_hearing() {
     let calm = || {
         let two = Two::met(10, 6);
         let calm = vec![Arc::from("tenant")];
-        two.clients[1].learn(two.now, &DomainNews { calm, ..two.news(two.now, 0) });
+        two.clients[1].on_update(two.now, &DomainNews { calm, ..two.news(two.now, 0) });
         two
     };
     let on_another_stream = || {
@@ -222,7 +222,7 @@ fn a_server_that_has_nothing_to_say_of_a_calm_domain_is_not_out_of_hearing() {
 #[test]
 fn hits_that_were_made_unheard_are_told() {
     let mut two = Two::met(10, 9);
-    two.now += HEARING + NANO;
+    two.now += UNREACHABLE_AFTER + NANO;
     assert_eq!(two.ask(1, 1).ground, Ground::Unheard);
     assert_eq!(two.told(1), Some((false, 1)));
     assert_eq!(granted(two.ask(0, 1)), (0, TIERS));
@@ -258,10 +258,10 @@ fn where_nothing_is_hot_on_another_stream_little_is_told() {
     assert_eq!((two.ask(0, 1).granted, two.told(0)), (1, Some((false, 1))), "it is hot");
     two.attend(0);
     let news = DomainNews { heard: 1, begins: true, ..two.news(two.now, 0) };
-    two.clients[0].tell(two.now, &resource()).expect("it asks first");
-    two.clients[0].learn(two.now, &news);
-    two.clients[0].tell(two.now, &resource()).expect("it tells everything");
-    assert_eq!((two.ask(0, 1).granted, two.clients[0].tell_at()), (1, None));
+    two.clients[0].next_message(two.now, &resource()).expect("it asks first");
+    two.clients[0].on_update(two.now, &news);
+    two.clients[0].next_message(two.now, &resource()).expect("it tells everything");
+    assert_eq!((two.ask(0, 1).granted, two.clients[0].next_deadline()), (1, None));
 }
 
 proptest! {
@@ -297,10 +297,10 @@ fn news_from_before_a_new_beginning_on_the_same_stream_answer_nothing() {
     client.attend(Some(two.streams[1].0));
     let question = client.ask().expect("there is a stream");
     let version = client.policies().expect("there are policies").version();
-    client.learn(two.now, &DomainNews { heard: 500, ..two.news(two.now, version) });
-    assert!(!client.has_heard(question));
-    let asked = client.tell(two.now, &resource()).expect("it asks");
+    client.on_update(two.now, &DomainNews { heard: 500, ..two.news(two.now, version) });
+    assert!(!client.is_acked(question));
+    let asked = client.next_message(two.now, &resource()).expect("it asks");
     assert!(asked.ask && asked.id == question, "{asked:?}");
-    client.learn(two.now, &DomainNews { heard: asked.id, begins: true, ..two.news(two.now, version) });
-    assert!(client.has_heard(question));
+    client.on_update(two.now, &DomainNews { heard: asked.id, begins: true, ..two.news(two.now, version) });
+    assert!(client.is_acked(question));
 }

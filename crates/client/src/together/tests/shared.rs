@@ -6,7 +6,7 @@ use lessor_proto::ResourceId;
 use lessor_proto::message::{DomainEntry, DomainHits, DomainNews};
 
 use super::*;
-use crate::domain::{HEARING, Scope};
+use crate::domain::{Scope, UNREACHABLE_AFTER};
 use crate::waiting::Clock;
 use crate::waiting::fake::{FakeClock, Tasks};
 
@@ -21,9 +21,9 @@ fn shared() -> Domains {
 }
 
 /// Reports to the server, which says that another client has made so many hits of `a`, and none but those.
-fn hear(domains: &Domains, now: Time, hits: u32) {
+fn update(domains: &Domains, now: Time, hits: u32) {
     let resource = ResourceId::new("calls", 256).unwrap();
-    let report = domains.tell(now, &resource).expect("there is something to tell or to ask");
+    let report = domains.next_message(now, &resource).expect("there is something to tell or to ask");
     let entry = DomainEntry { policy: 0, tier: 1, at: now, hits, is_entered: true };
     let entries = if hits > 0 { vec![entry] } else { Vec::new() };
     let news = DomainNews {
@@ -39,7 +39,7 @@ fn hear(domains: &Domains, now: Time, hits: u32) {
         calm: Vec::new(),
         domains: vec![DomainHits { domain: "a".into(), all: true, others: 1, entries }],
     };
-    domains.learn(now, &news);
+    domains.on_update(now, &news);
 }
 
 #[test]
@@ -52,12 +52,12 @@ fn before_a_refusal_by_what_others_did_the_server_is_asked_and_nothing_is_held_m
     let (two, one) = (request(2), request(1));
     let mut tasks = Tasks::new(&clock);
     tasks.pass(Duration::from_secs(1));
-    hear(&domains, clock.now(), 3);
+    update(&domains, clock.now(), 3);
     drop(two.try_acquire(clock.now()).unwrap());
-    assert_eq!(one.calls().collect::<Vec<_>>(), [1], "others are told of what was made");
+    assert_eq!(one.earlier().collect::<Vec<_>>(), [1], "others are told of what was made");
     tasks.spawn(one.acquire_by(&clock, Duration::from_secs(2), |part| calls.borrow_mut().push(part)));
     assert_eq!((tasks.finished().len(), &*calls.borrow(), workers.in_use()), (0, &vec![1], 0));
-    hear(&domains, clock.now(), 0);
+    update(&domains, clock.now(), 0);
     tasks.run();
     let (_, permit) = tasks.finished().remove(0);
     let permit = permit.unwrap();
@@ -72,7 +72,7 @@ fn a_server_that_does_not_answer_is_not_waited_for_and_out_of_hearing_the_least_
         Together::between(2, 9).domain(&domains, &lease, "a", Price::Each(1)).rate(&disk, Price::Each(1));
     let mut tasks = Tasks::new(&clock);
     tasks.pass(Duration::from_secs(1));
-    hear(&domains, clock.now(), 4);
+    update(&domains, clock.now(), 4);
     let bound = |refusal: &Refusal| match refusal.answers[0] {
         TogetherAnswer::Domain(decision) => (decision.granted, decision.bound, decision.others),
         other => panic!("{other:?}"),
@@ -80,7 +80,7 @@ fn a_server_that_does_not_answer_is_not_waited_for_and_out_of_hearing_the_least_
     let refused = request.try_acquire(clock.now()).unwrap_err();
     assert_eq!(bound(refused.refusal().unwrap()), (0, Some(Bound::Tiers), 1));
     tasks.spawn(request.acquire_by(&clock, Duration::from_secs(60), |_| ()));
-    tasks.pass(HEARING - Duration::from_nanos(1));
+    tasks.pass(UNREACHABLE_AFTER - Duration::from_nanos(1));
     assert_eq!(tasks.finished().len(), 0);
     tasks.pass(Duration::from_millis(2));
     assert_eq!(tasks.finished().len(), 0, "it waits for the moment that policies name");
@@ -97,4 +97,35 @@ fn a_server_that_does_not_answer_is_not_waited_for_and_out_of_hearing_the_least_
         (2, 1),
         "nor that, if another part refuses"
     );
+}
+
+/// The first hit of a domain that is hot elsewhere is sent at once, as others have to know of it.
+#[test]
+fn the_first_hit_of_a_hot_domain_is_sent_at_once() {
+    let (domains, lease) = (Domains::new(DomainOptions::default()), lease(100));
+    let default = Some(Contract::from(policy(1_000, 10)));
+    let rules = Rules { scope: Scope::Shared, default, ..Rules::default() };
+    domains.follow(Some(Arc::new(Policies::new(rules).unwrap())));
+    domains.attend(Some(1));
+    let resource = ResourceId::new("calls", 256).unwrap();
+    let question = domains.next_message(at(1.0), &resource).expect("it asks first");
+    domains.on_update(
+        at(1.0),
+        &DomainNews {
+            resource: resource.clone(),
+            version: question.version,
+            now: at(1.0),
+            heard: question.id,
+            heard_at: at(1.0),
+            members: 2,
+            nodes: 0,
+            begins: true,
+            hot: vec!["a".into()],
+            calm: Vec::new(),
+            domains: Vec::new(),
+        },
+    );
+    drop(Together::once().domain(&domains, &lease, "a", Price::Once(1)).try_acquire(at(2.0)).unwrap());
+    let sent = domains.next_message(at(2.0), &resource).expect("it is hot");
+    assert_eq!(sent.domains.iter().map(|hits| &*hits.domain).collect::<Vec<_>>(), ["a"]);
 }

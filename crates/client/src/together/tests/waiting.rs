@@ -3,7 +3,6 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::super::attempt::Held;
 use super::*;
 use crate::waiting::Waiting;
 use crate::waiting::fake::{FakeClock, Tasks};
@@ -133,7 +132,7 @@ fn check_woken(min: u32, expected: Option<u32>) {
         .gauge(&slots, Price::Each(1))
         .domain(&kitchen.calls.0, &kitchen.calls.1, "a", Price::Each(2))
         .rate(&kitchen.disk, Price::Each(2));
-    let answer = request.attempt(Some(Held { part: 0, permit }), at(1.0));
+    let answer = request.attempt(Held::Permit(0, permit), at(1.0));
     assert_eq!(answer.as_ref().ok().map(TogetherPermit::copies), expected);
     assert_eq!(nosy.granted.load(Ordering::SeqCst), 1, "of min {min}");
     assert!(matches!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(_))));

@@ -5,10 +5,7 @@
 //! used that makes a hit *earlier*: it then ceases to count rather too early than too late, at most by a round trip, and
 //! nobody is refused because of the way that a message took.
 
-use std::collections::VecDeque;
-
 use lessor_proto::Time;
-use lessor_proto::message::DomainNews;
 
 /// One part in so many: by how much the two clocks may drift apart. Of clocks that are worse hits count a little too long.
 const DRIFT: i128 = 999;
@@ -19,15 +16,6 @@ pub struct Clocks {
     least: Option<Bound>,
     most: Option<Bound>,
 }
-
-/// Reports whose answer is awaited, each with the time at which it was made: an answer tells when one was heard there.
-#[derive(Clone, Debug, Default)]
-pub struct Unconfirmed {
-    reports: VecDeque<(u64, Time)>,
-}
-
-/// The most reports whose time is remembered.
-const MOST_UNCONFIRMED: usize = 1_024;
 
 /// A bound, and when it was found.
 #[derive(Clone, Copy, Debug)]
@@ -70,30 +58,7 @@ impl Clocks {
     }
 }
 
-// === impl Unconfirmed ===
-
-impl Unconfirmed {
-    /// Notes that report `id` was made at `now`. Later reports have greater numbers.
-    pub fn note(&mut self, now: Time, id: u64) {
-        self.reports.push_back((id, now));
-        if self.reports.len() > MOST_UNCONFIRMED {
-            self.reports.pop_front();
-        }
-    }
-
-    /// Takes from news what they say to `clocks`: when they were said, and when the last report came there.
-    pub fn hear(&mut self, now: Time, news: &DomainNews, clocks: &mut Clocks) {
-        clocks.came(now, news.now);
-        while let Some(&(id, made)) = self.reports.front()
-            && id <= news.heard
-        {
-            if id == news.heard {
-                clocks.heard(now, made, news.heard_at);
-            }
-            self.reports.pop_front();
-        }
-    }
-}
+// === impl Bound ===
 
 impl Bound {
     /// By how much it may be wrong by now.

@@ -1,0 +1,180 @@
+//! The one loop of those who wait for what no single queue gives out: they ask, and ask again when there is reason to.
+//!
+//! Who is refused waits until the time that the answer names, or in the queue of the one thing that is missing, or else for 1, 2, 4
+//! and so on seconds, each less by up to a quarter, and asks once more at the end. Nothing is held meanwhile, and the future can
+//! be dropped at any time.
+//!
+//! Before it is refused because of what a domain did that others use too, the server is asked for what is not known here.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use lessor_proto::Time;
+
+use super::store::Domains;
+use super::sync::UNREACHABLE_AFTER;
+use crate::gauge::{self, Gauge};
+use crate::limiter::Limiter;
+use crate::waiting::{Clock, Refused};
+
+/// The least time between two requests of one who waits.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// Something that can be asked for any number of times.
+pub(crate) trait Request {
+    type Granted;
+    type Refusal;
+    /// Why nothing was granted in the end.
+    type Denied;
+    /// Asks for it, and uses what is `held` of it already, or gives that back.
+    fn attempt(&self, held: Held, now: Time) -> Result<Self::Granted, Self::Refusal>;
+    /// The domains whose server may know something that changes a refusal.
+    fn doubtful(&self, refusal: &Self::Refusal) -> Vec<&Domains>;
+    /// Says to whoever drives its domains that there is something to send, if there is.
+    fn notify(&self);
+    /// What to wait for after a refusal; nothing if it is for good.
+    fn next(&self, refusal: &Self::Refusal) -> Option<Next<'_>>;
+    /// The error of a refusal.
+    fn denied(&self, refusal: Self::Refusal, end: End) -> Self::Denied;
+}
+
+/// The units that were waited for in a queue.
+#[derive(Debug)]
+pub(crate) enum Held {
+    Nothing,
+    /// So many units of the lease of a domain.
+    Paid(u32),
+    /// Units of a gauge, and which part of a request that is.
+    Permit(usize, gauge::Permit),
+}
+
+/// The event that one waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Next<'a> {
+    /// That moment.
+    At(Time),
+    /// This number of units of a lease, in its queue.
+    Lease(&'a Limiter, u32),
+    /// This number of units of a gauge, in its queue, and which part of the request that is.
+    Gauge(&'a Gauge, u32, usize),
+    /// None is known; those of the same name come back apart.
+    Unknown(&'a str),
+}
+
+/// Why one waits no longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// It cannot be granted.
+    Never,
+    /// It was not granted in this time.
+    TooLate(Duration),
+    /// As many wait for that part as may.
+    Crowded { part: usize, max_waiters: usize },
+}
+
+/// Asks until something is granted, `max_wait` at most.
+pub(crate) async fn until_granted<R: Request, C: Clock>(
+    request: &R,
+    clock: &C,
+    max_wait: Duration,
+) -> Result<R::Granted, R::Denied> {
+    let limit = clock.now() + max_wait;
+    let (mut held, mut failures) = (Held::Nothing, 0);
+    loop {
+        let refusal = match confirmed(request, held, clock).await {
+            Ok(granted) => return Ok(granted),
+            Err(refusal) => refusal,
+        };
+        held = Held::Nothing;
+        let now = clock.now();
+        let Some(next) = request.next(&refusal) else { return Err(request.denied(refusal, End::Never)) };
+        let queued = match next {
+            _ if now >= limit => return Err(request.denied(refusal, End::TooLate(max_wait))),
+            Next::At(at) if at > limit => return Err(request.denied(refusal, End::TooLate(max_wait))),
+            Next::At(at) => {
+                clock.sleep_until(at.max(now + LEAST).min(limit)).await;
+                continue;
+            }
+            Next::Unknown(name) => {
+                failures += 1;
+                clock.sleep_until((now + back_off(name, now, failures)).min(limit)).await;
+                continue;
+            }
+            Next::Lease(lease, units) => {
+                lease.queue(clock, units, limit.since(now)).await.map(|()| Held::Paid(units))
+            }
+            Next::Gauge(gauge, units, part) => {
+                let permit = gauge.queue(clock, units, limit.since(now)).await;
+                permit.map(|permit| Held::Permit(part, permit))
+            }
+        };
+        held = match (queued, next) {
+            (Ok(held), _) => held,
+            (Err(Refused::TooManyWaiters { max_waiters }), Next::Gauge(_, _, part)) => {
+                return Err(request.denied(refusal, End::Crowded { part, max_waiters }));
+            }
+            (Err(_), _) => return Err(request.denied(refusal, End::TooLate(max_wait))),
+        };
+    }
+}
+
+/// Asks once, and where others may have done what is not known here, their servers and then once more. That takes a round trip,
+/// and [`UNREACHABLE_AFTER`] at the longest.
+pub(crate) async fn confirmed<R: Request, C: Clock>(
+    request: &R,
+    held: Held,
+    clock: &C,
+) -> Result<R::Granted, R::Refusal> {
+    let now = clock.now();
+    let answer = request.attempt(held, now);
+    let doubtful = answer.as_ref().err().map(|refusal| request.doubtful(refusal)).unwrap_or_default();
+    let ask = |domains| Domains::ask(domains).map(|question| (domains, question));
+    let questions: Vec<_> = doubtful.into_iter().filter_map(ask).collect();
+    request.notify();
+    if questions.is_empty() {
+        return answer;
+    }
+    let late = now + UNREACHABLE_AFTER;
+    let mut sleep = pin!(clock.sleep_until(late));
+    for (domains, question) in questions {
+        let mut acked = pin!(domains.acked(question));
+        poll_fn(|cx| match acked.as_mut().poll(cx) {
+            Poll::Pending if clock.now() < late => sleep.as_mut().poll(cx),
+            _ => Poll::Ready(()),
+        })
+        .await;
+    }
+    let answer = request.attempt(Held::Nothing, clock.now());
+    request.notify();
+    answer
+}
+
+/// The wait after so many failures, at least one: 2^(n-1) seconds, less by up to a quarter of that. The part is drawn from who
+/// waits since when, so that those who were refused together come back apart.
+fn back_off(domain: &str, now: Time, failures: u32) -> Duration {
+    let whole = Duration::from_secs(1 << (failures - 1).min(20));
+    let bytes = domain.bytes().chain(now.as_nanos().to_le_bytes()).chain(failures.to_le_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    // The upper bits are mixed best.
+    whole - whole.mul_f64(f64::from((hash >> 32) as u32) / f64::from(u32::MAX) / 4.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_twofold_and_lie_in_the_last_quarter() {
+        for failures in 1..12 {
+            let whole = Duration::from_secs(1 << (failures - 1));
+            let waits: Vec<_> = (0..200).map(|n| back_off("a", Time::from_nanos(n), failures)).collect();
+            assert!(waits.iter().all(|&wait| wait <= whole && wait >= whole.mul_f64(0.749)), "{failures}");
+            let spread = *waits.iter().max().unwrap() - *waits.iter().min().unwrap();
+            assert!(spread > whole.mul_f64(0.2), "{failures}: {spread:?}");
+        }
+    }
+}
