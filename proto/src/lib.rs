@@ -41,12 +41,14 @@
 //! Deliberately absent: sockets, clocks, and any decision about capacity.
 
 pub mod amount;
+pub mod back_off;
 pub mod glob;
 pub mod message;
 pub mod name;
 pub mod time;
 
 pub use amount::Amount;
+pub use back_off::BackOff;
 pub use glob::Glob;
 pub use name::{ClientId, ResourceId};
 pub use time::{Drift, Time};

@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::{BackOff, Time};
 
 use super::store::Domains;
 use super::sync::UNREACHABLE_AFTER;
@@ -21,6 +21,8 @@ use crate::waiting::{Clock, Refused};
 
 /// The least time between two requests of one who waits.
 const LEAST: Duration = Duration::from_millis(1);
+/// The waits where no answer names a time.
+const BACK_OFF: BackOff = BackOff::new(Duration::from_secs(1), 20, 0.25);
 
 /// Something that can be asked for any number of times.
 pub(crate) trait Request {
@@ -154,13 +156,13 @@ pub(crate) async fn confirmed<R: Request, C: Clock>(
 /// The wait after so many failures, at least one: 2^(n-1) seconds, less by up to a quarter of that. The part is drawn from who
 /// waits since when, so that those who were refused together come back apart.
 fn back_off(domain: &str, now: Time, failures: u32) -> Duration {
-    let whole = Duration::from_secs(1 << (failures - 1).min(20));
     let bytes = domain.bytes().chain(now.as_nanos().to_le_bytes()).chain(failures.to_le_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     // The upper bits are mixed best.
-    whole - whole.mul_f64(f64::from((hash >> 32) as u32) / f64::from(u32::MAX) / 4.0)
+    let draw = 1.0 - f64::from((hash >> 32) as u32) / f64::from(u32::MAX);
+    BACK_OFF.wait(failures - 1, Duration::MAX, draw)
 }
 
 #[cfg(test)]

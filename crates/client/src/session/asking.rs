@@ -6,7 +6,7 @@ use lessor_proto::message::{Answer, Ask, Grant};
 use lessor_proto::{Amount, Time};
 
 use super::entry::{Entry, Plan, SHORTEST_RETRY};
-use super::route::back_off;
+use super::route::BACK_OFF;
 use super::{Action, Exchange, ExchangeKind, Fault, Session};
 use crate::mutation::Mutation;
 
@@ -177,7 +177,7 @@ impl Session {
         let (alone, longest, spread) = (self.sent.was_alone(id), self.longest_back_off(), self.spread);
         for entry in &mut self.entries {
             if spoken(entry) {
-                let wait = alone.then(|| back_off(spread, entry.refusals, id, longest));
+                let wait = alone.then(|| BACK_OFF.wait(entry.refusals, longest, spread.fraction(id)));
                 entry.refused(now, wait, why);
             }
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::Time;
 use lessor_proto::message::Leader;
+use lessor_proto::{BackOff, Time};
 
 use super::spread::Spread;
 
@@ -12,6 +12,8 @@ use super::spread::Spread;
 const MAX_HOPS: usize = 5;
 /// The wait after the first failure, before it is spread.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(250);
+/// The waits of a session: after failures, and after refusals.
+pub(super) const BACK_OFF: BackOff = BackOff::new(FIRST_BACK_OFF, 16, 0.5);
 /// The longest wait after a stream broke.
 const SOON: Duration = Duration::from_millis(100);
 
@@ -96,7 +98,8 @@ impl Route {
         self.turn_away();
         let rounds = self.failures / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         self.failures = self.failures.saturating_add(1);
-        self.not_before = now + back_off(self.spread, rounds, self.failures.into(), longest);
+        let draw = self.spread.fraction(self.failures.into());
+        self.not_before = now + BACK_OFF.wait(rounds, longest, draw);
     }
 
     fn turn_away(&mut self) {
@@ -112,12 +115,6 @@ impl Route {
 pub(super) enum Astray {
     NoLeader,
     Circle,
-}
-
-/// The wait after `doublings` doublings, at most `longest`, spread over its upper half.
-pub(super) fn back_off(spread: Spread, doublings: u32, attempt: u64, longest: Duration) -> Duration {
-    let wait = FIRST_BACK_OFF.saturating_mul(1 << doublings.min(16)).min(longest);
-    wait.mul_f64(0.5 + spread.fraction(attempt) / 2.0)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use lessor_proto::BackOff;
+
 /// Failures in a row of one thing that is tried, and how long to wait after the next.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Pace {
@@ -11,8 +13,7 @@ pub(super) struct Pace {
 }
 
 const FIRST: Duration = Duration::from_millis(100);
-/// Doublings after which waits do not grow any more, whatever is the longest.
-const DOUBLINGS: u32 = 16;
+const BACK_OFF: BackOff = BackOff::new(FIRST, 16, 0.5);
 
 // === impl Pace ===
 
@@ -20,8 +21,7 @@ impl Pace {
     /// Counts a failure, and returns the time to wait after it, at most `longest`.
     pub(super) fn failed(&mut self, nonce: u64, longest: Duration) -> Duration {
         self.failures = self.failures.saturating_add(1);
-        let doubled = FIRST * (1 << (self.failures - 1).min(DOUBLINGS));
-        doubled.min(longest).mul_f64(0.5 + 0.5 * fraction(nonce, self.failures.into()))
+        BACK_OFF.wait(self.failures - 1, longest, fraction(nonce, self.failures.into()))
     }
 
     pub(super) fn succeeded(&mut self) {
