@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lessor_client::session::{Action, Session};
+use lessor_client::session::{self, Action, Session};
 use lessor_proto::{ClientId, Time};
 
 use crate::legacy::Legacy;
@@ -63,6 +63,18 @@ impl Mind {
             Mind::Nobody => Time::MAX,
             Mind::Ours(session) => session.deadline(),
             Mind::Legacy(legacy) => legacy.deadline(),
+        }
+    }
+
+    /// Something came from a server.
+    pub(crate) fn handle(&mut self, now: Time, event: session::Event) {
+        match (self, event) {
+            (Mind::Ours(session), event) => session.handle(now, event),
+            (Mind::Legacy(legacy), session::Event::Answered { id, answer }) => {
+                legacy.on_answer(now, id, answer);
+            }
+            (Mind::Legacy(legacy), session::Event::Failed { id, .. }) => legacy.on_failure(now, id),
+            (Mind::Legacy(_) | Mind::Nobody, _) => {}
         }
     }
 

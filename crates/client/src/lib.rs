@@ -36,7 +36,7 @@
 //! session.add(Time::ZERO, db.clone(), HoldingConfig::new(Kind::Rate, 100.0, 0));
 //! let Some(Action::Ask { id, to, ask }) = session.poll(Time::ZERO) else { panic!("it asks at once") };
 //! assert_eq!((&*to, ask.reports.len()), ("127.0.0.1:15000", 1));
-//! session.on_answer(Time::ZERO, id, Answer::default());
+//! session.handle(Time::ZERO, session::Event::Answered { id, answer: Answer::default() });
 //! assert_eq!(session.rung(Time::ZERO, &db), Rung::Waiting);
 //! # Ok::<(), lessor_proto::name::BadName>(())
 //! ```

@@ -1,7 +1,7 @@
 //! How a holder keeps its leases: which resources, from which server, when to report, to refresh and to back off.
 //!
 //! A session is a value without clock, network or dice. Whoever drives it reads the clock once, hands in what happened
-//! ([`Session::on_down`], [`Session::on_answer`], …) and then takes actions out of [`Session::poll`] until there are none,
+//! ([`Session::handle`]) and then takes actions out of [`Session::poll`] until there are none,
 //! and comes back at [`Session::deadline`] at the latest. A node is a client of its parent and uses the same session.
 //!
 //! It speaks over a stream, of each resource when there is something to say of it; or it polls, where a server has no
@@ -15,6 +15,7 @@ mod action;
 mod asking;
 mod config;
 mod entry;
+mod event;
 mod floors;
 mod line;
 mod pushed;
@@ -42,6 +43,7 @@ use crate::mutation::Mutation;
 pub use action::{Action, Change, SessionCounts};
 pub use config::{SessionConfig, Transport};
 use entry::{Entry, Stage};
+pub use event::Event;
 use line::Streams;
 use route::{Astray, Route};
 use sent::SentRequests;
@@ -325,8 +327,19 @@ impl Session {
         }
     }
 
+    /// Something came from a server. What comes too late, or from a stream that was given up, is passed over.
+    pub fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Answered { id, answer } => self.on_answer(now, id, answer),
+            Event::Released { id, redirect } => self.on_released(now, id, redirect.as_ref()),
+            Event::Failed { id, failure } => self.on_failure(now, id, failure),
+            Event::Down { id, down } => self.on_down(now, id, down),
+            Event::Closed { id, failure } => self.on_closed(now, id, failure),
+        }
+    }
+
     /// Ask or release `id` got no usable answer.
-    pub fn on_failure(&mut self, now: Time, id: u64, failure: Failure) {
+    fn on_failure(&mut self, now: Time, id: u64, failure: Failure) {
         let Some(exchange) = self.in_flight.take_if(|exchange| exchange.id == id) else { return };
         self.counts.failures += 1;
         match (exchange.kind, failure) {

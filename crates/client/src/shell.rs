@@ -17,7 +17,7 @@ mod together;
 
 pub use client::{BuildError, Builder, Client, ConnectError};
 pub use domain::Domain;
-pub use line::{LineEvent, ParentLine};
+pub use line::ParentLine;
 pub use metrics::{Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};
 pub use resource::{Closed, LeaseView, Resource};

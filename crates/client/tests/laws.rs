@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::holding::{Fallback, HoldingConfig, Kind, Rung};
-use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Answer, Ask, Grant, Leader, Order};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use proptest::prelude::*;
@@ -236,14 +236,14 @@ impl Town {
         }
         self.answer(answer.clone());
         // Heard twice, and by then late.
-        self.session.on_answer(self.now, id, answer);
+        self.session.handle(self.now, session::Event::Answered { id, answer });
     }
 
     fn answer(&mut self, answer: Answer) {
         if let Some(ask) = self.asked.take() {
-            self.session.on_answer(self.now, ask.report_id.unwrap(), answer);
+            self.session.handle(self.now, session::Event::Answered { id: ask.report_id.unwrap(), answer });
         } else if let Some((id, _)) = self.released.take() {
-            self.session.on_released(self.now, id, answer.redirect.as_ref());
+            self.session.handle(self.now, session::Event::Released { id, redirect: answer.redirect.clone() });
         }
     }
 
@@ -251,7 +251,7 @@ impl Town {
         let asked = self.asked.take().and_then(|ask| ask.report_id);
         let id = asked.or_else(|| self.released.take().map(|(id, _)| id));
         if let Some(id) = id {
-            self.session.on_failure(self.now, id, failure.clone());
+            self.session.handle(self.now, session::Event::Failed { id, failure: failure.clone() });
         }
     }
 }

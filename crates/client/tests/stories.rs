@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use lessor_client::allowance::Allowance;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Leader, Order, Report, Up, Welcome};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 
@@ -131,26 +131,38 @@ impl Story {
             "remove" => session.remove(now, &words.resource()),
             "close" => session.remove_all(now),
             "loses" => session.lose_time(now, words.duration()),
-            "grant" => session.on_answer(now, id, words.answer()),
+            "grant" => session.handle(now, session::Event::Answered { id, answer: words.answer() }),
             "late" => {
                 let id = words.next().parse().unwrap();
-                session.on_answer(now, id, words.answer());
+                session.handle(now, session::Event::Answered { id, answer: words.answer() });
             }
             "redirect" => {
                 let leader = Leader { address: words.after("to").map(str::to_owned) };
-                session.on_answer(now, id, Answer::redirect(leader));
+                session.handle(now, session::Event::Answered { id, answer: Answer::redirect(leader) });
             }
-            "released" => session.on_released(now, id, None),
-            "fail" => session.on_failure(now, id, Failure::Unreachable("connection refused".into())),
+            "released" => session.handle(now, session::Event::Released { id, redirect: None }),
+            "fail" => session.handle(
+                now,
+                session::Event::Failed { id, failure: Failure::Unreachable("connection refused".into()) },
+            ),
             "down" => {
                 let stream = words.after("of").map_or(self.stream, |stream| stream.parse().unwrap());
-                session.on_down(now, stream, words.down());
+                session.handle(now, session::Event::Down { id: stream, down: words.down() });
             }
             "breaks" => {
-                session.on_closed(now, self.stream, Failure::Unreachable("connection reset".into()));
+                session.handle(
+                    now,
+                    session::Event::Closed {
+                        id: self.stream,
+                        failure: Failure::Unreachable("connection reset".into()),
+                    },
+                );
             }
-            "streamless" => session.on_closed(now, self.stream, Failure::Unimplemented),
-            "refuse" => session.on_failure(now, id, Failure::Refused(words.rest())),
+            "streamless" => session
+                .handle(now, session::Event::Closed { id: self.stream, failure: Failure::Unimplemented }),
+            "refuse" => {
+                session.handle(now, session::Event::Failed { id, failure: Failure::Refused(words.rest()) });
+            }
             other => panic!("what is {other:?}?"),
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lessor_client::gauge::{Gauge, Permit};
 use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::session::{Action, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Order, Report, Up, Welcome};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 
@@ -143,7 +143,7 @@ impl Program {
                         claims_open_in: None,
                         heartbeat: Duration::from_secs(100),
                     };
-                    self.session.on_down(self.now, id, Down::Welcome(welcome));
+                    self.session.handle(self.now, session::Event::Down { id, down: Down::Welcome(welcome) });
                 }
                 Action::Send { up: Up::Report(report), .. } => self.promise(report.id, &report.reports),
                 other => panic!("what for: {other:?}"),
@@ -165,12 +165,16 @@ impl Program {
     fn hear(&mut self, units: u64, seq: u64) {
         let grant = grant(units, seq, self.asked);
         match self.session.transport() {
-            Transport::Stream => self.session.on_down(self.now, self.stream, Down::Grants(vec![grant])),
+            Transport::Stream => self
+                .session
+                .handle(self.now, session::Event::Down { id: self.stream, down: Down::Grants(vec![grant]) }),
             Transport::Poll => {
-                self.session.on_answer(
+                self.session.handle(
                     self.now,
-                    self.asked,
-                    Answer { grants: vec![grant], ..Answer::default() },
+                    session::Event::Answered {
+                        id: self.asked,
+                        answer: Answer { grants: vec![grant], ..Answer::default() },
+                    },
                 );
             }
         }
@@ -281,7 +285,10 @@ fn a_node_says_itself_what_it_has_handed_out() {
                 ids.push(id);
                 held = ask.reports[0].held;
                 let grants = vec![grant(units, seconds + 1, id)];
-                session.on_answer(now, id, Answer { grants, ..Answer::default() });
+                session.handle(
+                    now,
+                    session::Event::Answered { id, answer: Answer { grants, ..Answer::default() } },
+                );
             }
         }
     }

@@ -39,7 +39,7 @@ pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
 pub(crate) use self::peers::Peers;
 pub use self::status::{ClaimTally, NodeStatus, ResourceRow, StatusQuery, Tally};
-pub use self::stream::{FromParent, Output, Peer};
+pub use self::stream::{Output, Peer};
 use self::waiting::Waiting;
 
 /// A node that leads: it grants out of what its repository says.

@@ -1,6 +1,6 @@
 //! What can happen, and what is under way.
 
-use lessor_client::session::Failure;
+use lessor_client::session::{self, Failure};
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
 
 use lessor_proto::Time;
@@ -128,4 +128,19 @@ pub(crate) enum ToHolder {
     Released { id: u64, redirect: Option<Leader> },
     Down { stream: StreamRef, down: Down },
     Closed { stream: StreamRef, failure: Failure, certain: bool },
+}
+
+// === impl ToHolder ===
+
+impl ToHolder {
+    /// The same for a session, which knows it, or the stream that it came on, by this number.
+    pub(crate) fn event(self, id: u64) -> session::Event {
+        match self {
+            ToHolder::Answered { answer, .. } => session::Event::Answered { id, answer: *answer },
+            ToHolder::Failed { failure, .. } => session::Event::Failed { id, failure },
+            ToHolder::Released { redirect, .. } => session::Event::Released { id, redirect },
+            ToHolder::Down { down, .. } => session::Event::Down { id, down },
+            ToHolder::Closed { failure, .. } => session::Event::Closed { id, failure },
+        }
+    }
 }

@@ -4,7 +4,6 @@ use lessor_client::holding::{HoldingConfig, Kind as Counting, Rung, Surplus};
 use lessor_client::session::{Action, Change, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Band, Bands, Report, Up};
 use lessor_proto::{Amount, Time};
-use lessor_server::node::FromParent;
 use lessor_server::repository::Kind;
 
 use super::{ENDLESS, Event, Simulation, ToHolder, ToNode};
@@ -366,31 +365,13 @@ impl Simulation {
 
     fn at_client(&mut self, client: u32, id: u64, delivery: ToHolder) {
         let now = self.local(Actor::Client(client));
-        match (&mut self.clients[client as usize].mind, delivery) {
-            (Mind::Ours(session), ToHolder::Answered { answer, .. }) => session.on_answer(now, id, *answer),
-            (Mind::Ours(session), ToHolder::Failed { failure, .. }) => session.on_failure(now, id, failure),
-            (Mind::Ours(session), ToHolder::Released { redirect, .. }) => {
-                session.on_released(now, id, redirect.as_ref());
-            }
-            (Mind::Ours(session), ToHolder::Down { down, .. }) => session.on_down(now, id, down),
-            (Mind::Ours(session), ToHolder::Closed { failure, .. }) => session.on_closed(now, id, failure),
-            (Mind::Legacy(legacy), ToHolder::Answered { answer, .. }) => legacy.on_answer(now, id, *answer),
-            (Mind::Legacy(legacy), ToHolder::Failed { .. }) => legacy.on_failure(now, id),
-            (Mind::Legacy(_) | Mind::Nobody, _) => {}
-        }
+        self.clients[client as usize].mind.handle(now, delivery.event(id));
     }
 
     fn at_child(&mut self, task: u32, id: u64, delivery: ToHolder) {
         let now = self.local(Actor::Task(task));
-        let event = match delivery {
-            ToHolder::Answered { answer, .. } => FromParent::Answered { id, answer: *answer },
-            ToHolder::Failed { failure, .. } => FromParent::Failed { id, failure },
-            ToHolder::Released { redirect, .. } => FromParent::Released { id, redirect },
-            ToHolder::Down { down, .. } => FromParent::Down { id, down },
-            ToHolder::Closed { failure, .. } => FromParent::Closed { id, failure },
-        };
         if let Some(leadership) = &mut self.tasks[task as usize].leadership {
-            leadership.node.on_parent(now, event);
+            leadership.node.on_parent(now, delivery.event(id));
         }
     }
 

@@ -9,7 +9,7 @@ use lessor_client::demand::haste::SOON;
 use lessor_client::demand::{DemandOptions, Estimator};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
-use lessor_client::session::{Action, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::message::Down;
 use lessor_proto::{Amount, ClientId, Time};
 
@@ -103,8 +103,8 @@ impl SpareClient {
     /// Something has come from the server; nothing: the stream has ended.
     pub(super) fn take(&mut self, now: Time, stream: u64, down: Option<Down>) {
         match down {
-            Some(down) => self.session.on_down(now, stream, down),
-            None => self.session.on_closed(now, stream, super::closed()),
+            Some(down) => self.session.handle(now, session::Event::Down { id: stream, down }),
+            None => self.session.handle(now, session::Event::Closed { id: stream, failure: super::closed() }),
         }
     }
 }

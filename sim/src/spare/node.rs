@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Up};
 use lessor_server::config::ParentConfig;
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, Peer};
+use lessor_server::node::{Node, NodeConfig, Output, Peer};
 
 use super::SpareRun;
 
@@ -80,8 +80,8 @@ impl SpareNode {
     /// Something comes from the server above.
     pub(super) fn take_down(&mut self, now: Time, id: u64, down: Option<Down>) {
         let event = match down {
-            Some(down) => FromParent::Down { id, down },
-            None => FromParent::Closed { id, failure: super::closed() },
+            Some(down) => session::Event::Down { id, down },
+            None => session::Event::Closed { id, failure: super::closed() },
         };
         self.node.on_parent(now, event);
     }

@@ -10,7 +10,7 @@ use lessor_client::domain::{
 };
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
-use lessor_client::session::{Action, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::{ClientId, Time};
 
 use super::world::Received;
@@ -146,11 +146,13 @@ impl TenantsClient {
     pub(super) fn take(&mut self, now: Time, id: u64, down: Received) {
         let local = now + self.ahead;
         match down {
-            Received::Stream(down) => self.session.on_down(local, id, *down),
-            Received::Answer(answer) => self.session.on_answer(local, id, *answer),
+            Received::Stream(down) => self.session.handle(local, session::Event::Down { id, down: *down }),
+            Received::Answer(answer) => {
+                self.session.handle(local, session::Event::Answered { id, answer: *answer });
+            }
             Received::Lost => {
-                self.session.on_closed(local, id, unreachable_server());
-                self.session.on_failure(local, id, unreachable_server());
+                self.session.handle(local, session::Event::Closed { id, failure: unreachable_server() });
+                self.session.handle(local, session::Event::Failed { id, failure: unreachable_server() });
             }
         }
     }

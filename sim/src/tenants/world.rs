@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Up};
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Peer};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
 
 use super::client::{HitOutcome, TenantsClient};
 use super::truth::Truth;
@@ -307,11 +307,11 @@ impl TenantsWorld<'_> {
     fn take_from_above(&mut self, server: usize, id: u64, down: Received) {
         let Some(node) = &mut self.servers[server].node else { return };
         let event = match down {
-            Received::Stream(down) => FromParent::Down { id, down: *down },
-            Received::Answer(answer) => FromParent::Answered { id, answer: *answer },
+            Received::Stream(down) => session::Event::Down { id, down: *down },
+            Received::Answer(answer) => session::Event::Answered { id, answer: *answer },
             Received::Lost => {
-                node.on_parent(self.now, FromParent::Closed { id, failure: unreachable_server() });
-                FromParent::Failed { id, failure: unreachable_server() }
+                node.on_parent(self.now, session::Event::Closed { id, failure: unreachable_server() });
+                session::Event::Failed { id, failure: unreachable_server() }
             }
         };
         node.on_parent(self.now, event);

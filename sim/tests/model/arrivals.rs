@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lessor_client::session::Failure;
+use lessor_client::session::{self, Failure};
 use lessor_proto::Amount;
 use lessor_proto::message::{Down, HolderKind, Up};
-use lessor_server::node::{FromParent, Record};
+use lessor_server::node::Record;
 
 use super::bounds::{Bounds, LEASE};
 use super::parts::{Actor, Delivery, Kept};
@@ -58,11 +58,13 @@ impl World {
                 let answer = answer.clone();
                 match *to {
                     Actor::Client(client) => {
-                        Kept::change(&mut self.clients[client]).session.on_answer(now, id, answer);
+                        Kept::change(&mut self.clients[client])
+                            .session
+                            .handle(now, session::Event::Answered { id, answer });
                     }
                     Actor::Node(site) => {
                         let node = &mut Kept::change(&mut self.sites[site]).node;
-                        node.on_parent(now, FromParent::Answered { id, answer });
+                        node.on_parent(now, session::Event::Answered { id, answer });
                     }
                 }
                 self.pump(*to);
@@ -71,11 +73,13 @@ impl World {
                 let (now, id) = (self.clock(*to), *id);
                 match *to {
                     Actor::Client(client) => {
-                        Kept::change(&mut self.clients[client]).session.on_released(now, id, None);
+                        Kept::change(&mut self.clients[client])
+                            .session
+                            .handle(now, session::Event::Released { id, redirect: None });
                     }
                     Actor::Node(site) => {
                         let node = &mut Kept::change(&mut self.sites[site]).node;
-                        node.on_parent(now, FromParent::Released { id, redirect: None });
+                        node.on_parent(now, session::Event::Released { id, redirect: None });
                     }
                 }
                 self.pump(*to);
@@ -131,11 +135,13 @@ impl World {
                 }
                 match holder {
                     Actor::Client(client) => {
-                        Kept::change(&mut self.clients[client]).session.on_down(now, id, down);
+                        Kept::change(&mut self.clients[client])
+                            .session
+                            .handle(now, session::Event::Down { id, down });
                     }
                     Actor::Node(site) => {
                         let node = &mut Kept::change(&mut self.sites[site]).node;
-                        node.on_parent(now, FromParent::Down { id, down });
+                        node.on_parent(now, session::Event::Down { id, down });
                     }
                 }
                 self.pump(holder);
@@ -160,11 +166,13 @@ impl World {
         let (now, failure) = (self.clock(holder), Failure::Unreachable("it broke".to_owned()));
         match holder {
             Actor::Client(client) => {
-                Kept::change(&mut self.clients[client]).session.on_closed(now, id, failure);
+                Kept::change(&mut self.clients[client])
+                    .session
+                    .handle(now, session::Event::Closed { id, failure });
             }
             Actor::Node(site) => {
                 let node = &mut Kept::change(&mut self.sites[site]).node;
-                node.on_parent(now, FromParent::Closed { id, failure });
+                node.on_parent(now, session::Event::Closed { id, failure });
             }
         }
         self.pump(holder);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, Report, ask, resource, units};
@@ -82,7 +82,7 @@ fn converse(
         while let Some(output) = leaf.poll(now) {
             let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
             let answer = above(now, &ask);
-            leaf.on_parent(now, FromParent::Answered { id, answer });
+            leaf.on_parent(now, session::Event::Answered { id, answer });
         }
     }
     since + Duration::from_secs(10)

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, HolderKind};
 use lessor_proto::{Amount, ClientId, Time};
 use lessor_server::node::{Node, Output, Peer};
@@ -85,7 +85,10 @@ impl Line {
     fn hang_up(&mut self) {
         if let Some((id, leader, peer)) = self.stream.take() {
             self.leaders[leader].disconnect(self.now, peer);
-            self.session.on_closed(self.now, id, Failure::Unreachable("it broke".to_owned()));
+            self.session.handle(
+                self.now,
+                session::Event::Closed { id, failure: Failure::Unreachable("it broke".to_owned()) },
+            );
         }
     }
 
@@ -135,7 +138,7 @@ impl Line {
                 if let Some((id, ..)) =
                     self.stream.filter(|stream| (stream.1, stream.2) == (leader, peer) && !lost)
                 {
-                    self.session.on_down(self.now, id, down);
+                    self.session.handle(self.now, session::Event::Down { id, down });
                 }
             }
             return true;

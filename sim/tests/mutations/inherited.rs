@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lessor_client::holding::Proof;
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Time};
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, resource, units};
@@ -48,7 +48,7 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool) -> Optio
         while let Some(output) = node.poll(now) {
             let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
             let answer = above.ask(now, &ask).expect("it is asked well");
-            node.on_parent(now, FromParent::Answered { id, answer });
+            node.on_parent(now, session::Event::Answered { id, answer });
         }
         if second % 5 == first % 5 && second >= first && now < in_use_until {
             let left = end.since(now);
@@ -136,7 +136,7 @@ fn claimed_after(without: Option<Mutation>, pause: Duration) -> Amount {
         while let Some(output) = node.poll(now) {
             let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
             let answer = above.ask(now, &ask).expect("it is asked well");
-            node.on_parent(now, FromParent::Answered { id, answer });
+            node.on_parent(now, session::Event::Answered { id, answer });
         }
     }
     let books = above.books(now, &resource()).expect("it was asked for");

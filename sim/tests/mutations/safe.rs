@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::session::{Action, Failure, Session, SessionConfig};
+use lessor_client::session::{self, Action, Failure, Session, SessionConfig};
 use lessor_proto::message::{Answer, Grant, Order};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_sim::mutation::Mutation;
@@ -41,9 +41,16 @@ pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> 
         while let Some(action) = session.poll(now) {
             match action {
                 Action::Ask { id, .. } if seconds == 0 => {
-                    session.on_answer(now, id, Answer { grants: vec![grant.clone()], ..Answer::default() });
+                    session.handle(
+                        now,
+                        session::Event::Answered {
+                            id,
+                            answer: Answer { grants: vec![grant.clone()], ..Answer::default() },
+                        },
+                    );
                 }
-                Action::Ask { id, .. } => session.on_failure(now, id, Failure::Unreachable("gone".into())),
+                Action::Ask { id, .. } => session
+                    .handle(now, session::Event::Failed { id, failure: Failure::Unreachable("gone".into()) }),
                 _ => {}
             }
         }

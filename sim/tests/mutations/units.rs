@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::allowance::Allowance;
 use lessor_client::gauge::Gauge;
 use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::session::{Action, Session, SessionConfig};
+use lessor_client::session::{self, Action, Session, SessionConfig};
 use lessor_proto::message::{Answer, Grant, Order};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_sim::mutation::Mutation;
@@ -56,7 +56,10 @@ pub(crate) fn taken_while_given_back(without: Option<Mutation>) -> Option<String
                 Action::Ask { id, ask, .. } if seconds == 0 => {
                     assert_eq!(ask.reports.len(), 1, "there is one resource");
                     let grants = vec![grant(&resource, 10)];
-                    session.on_answer(now, id, Answer { grants, ..Answer::default() });
+                    session.handle(
+                        now,
+                        session::Event::Answered { id, answer: Answer { grants, ..Answer::default() } },
+                    );
                 }
                 Action::Ask { ask, .. } => {
                     given_back = true;

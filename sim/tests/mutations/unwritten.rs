@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Time};
-use lessor_server::node::{FromParent, MarkHeader, Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{MarkHeader, Node, NodeConfig, Output, ParentConfig, Record};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
 
@@ -114,7 +114,7 @@ pub(crate) fn of_an_earlier_line(without: Option<Mutation>) -> Option<String> {
         let Some(output) = node.poll(now) else { break };
         let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
         let answer = above.ask(now, &ask).expect("it is asked well");
-        node.on_parent(now, FromParent::Answered { id, answer });
+        node.on_parent(now, session::Event::Answered { id, answer });
     }
     write(&mut node, now);
     let early = ask(&mut node, at(6), 2, Some(8)).filter(|&granted| granted < units(8));

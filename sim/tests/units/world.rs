@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::{Clock, Limiter, Refused, Waiting};
-use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, Hello, Up};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
@@ -228,7 +228,7 @@ impl World {
         self.messages.clear();
         for (client, id) in std::mem::take(&mut self.peers).into_values() {
             let failure = Failure::Unreachable("connection reset".into());
-            self.clients[client].session.on_closed(now, id, failure);
+            self.clients[client].session.handle(now, session::Event::Closed { id, failure });
             self.touch(client);
         }
     }
@@ -278,7 +278,7 @@ impl World {
                 }
                 None => {
                     let failure = Failure::Unreachable("connection refused".into());
-                    self.clients[client].session.on_closed(now, id, failure);
+                    self.clients[client].session.handle(now, session::Event::Closed { id, failure });
                     self.touch(client);
                 }
             },
@@ -290,7 +290,7 @@ impl World {
                 }
             }
             Message::Down { client, id, down } => {
-                self.clients[client].session.on_down(now, id, down);
+                self.clients[client].session.handle(now, session::Event::Down { id, down });
                 self.touch(client);
             }
         }

@@ -17,7 +17,7 @@ const REMEMBERED: usize = 8;
 
 impl Session {
     /// The answer to ask `id`. Answers that come too late are passed over.
-    pub fn on_answer(&mut self, now: Time, id: u64, answer: Answer) {
+    pub(super) fn on_answer(&mut self, now: Time, id: u64, answer: Answer) {
         let Some(exchange) = self.take_exchange(id, ExchangeKind::Ask) else { return };
         let epoch_is_news = answer.epoch > self.fence;
         self.fence = self.fence.max(answer.epoch);

@@ -17,7 +17,7 @@ use crate::mutation::Mutation;
 
 impl Session {
     /// Something came down stream `id`. What comes from a stream that was given up is passed over.
-    pub fn on_down(&mut self, now: Time, id: u64, down: Down) {
+    pub(super) fn on_down(&mut self, now: Time, id: u64, down: Down) {
         if self.streams.line.id() != Some(id) {
             return;
         }
@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// Stream `id` has ended, or could not be opened.
-    pub fn on_closed(&mut self, now: Time, id: u64, failure: Failure) {
+    pub(super) fn on_closed(&mut self, now: Time, id: u64, failure: Failure) {
         self.streams.dropped.take_if(|dropped| *dropped == id);
         if self.streams.line.id() != Some(id) {
             return;

@@ -10,7 +10,7 @@ use super::{Action, ExchangeKind, Session};
 
 impl Session {
     /// The answer to release `id`: done, or the leader to send it to.
-    pub fn on_released(&mut self, now: Time, id: u64, redirect: Option<&Leader>) {
+    pub(super) fn on_released(&mut self, now: Time, id: u64, redirect: Option<&Leader>) {
         let Some(exchange) = self.take_exchange(id, ExchangeKind::Release) else { return };
         match redirect {
             Some(leader) => self.on_redirect(now, exchange, leader),

@@ -16,14 +16,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
 use super::clock;
-use super::line::{LineEvent, ParentLine};
+use super::line::ParentLine;
 use super::opening::Registry;
 use super::resource::{Enforce, LeaseView};
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
 use crate::domain::{Domains, Scope, Sublessee};
 use crate::holding::{HoldingConfig, Kind, Rung};
-use crate::session::{Action, Change, Session, Transport};
+use crate::session::{self, Action, Change, Session, Transport};
 
 pub(super) use self::knocks::KnockSender;
 pub(super) use self::subleases::Bell;
@@ -120,7 +120,7 @@ enum Event {
     Deadline,
     Command(Command),
     Alone,
-    Heard(LineEvent),
+    Heard(session::Event),
 }
 
 // === impl Driver ===
@@ -251,14 +251,8 @@ impl Driver {
         self.open.insert(opening.resource.clone(), Held { opening, leaving: false });
     }
 
-    fn take(&mut self, now: Time, heard: LineEvent) {
-        match heard {
-            LineEvent::Answered { id, answer } => self.session.on_answer(now, id, answer),
-            LineEvent::Released { id, redirect } => self.session.on_released(now, id, redirect.as_ref()),
-            LineEvent::Failed { id, failure } => self.session.on_failure(now, id, failure),
-            LineEvent::Down { id, down } => self.session.on_down(now, id, down),
-            LineEvent::Closed { id, failure } => self.session.on_closed(now, id, failure),
-        }
+    fn take(&mut self, now: Time, event: session::Event) {
+        self.session.handle(now, event);
         self.bring_units(now);
         self.look_at_transport();
     }

@@ -4,12 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Down, Leader};
 use tracing::debug;
 
 use super::link::{Link, Outcome};
 use super::stream::Stream;
-use crate::session::{Action, Failure};
+use crate::session::{Action, Event, Failure};
 
 /// The line of one session: at most one request and one stream.
 #[derive(Debug)]
@@ -19,46 +18,6 @@ pub struct ParentLine {
     stream: Option<Stream>,
     /// The failure of a stream that took nothing more, with the number of the stream.
     broken: Option<(u64, Failure)>,
-}
-
-/// An event on a line, to be handed to the session.
-#[derive(Clone, PartialEq, Debug)]
-pub enum LineEvent {
-    /// The answer to ask `id`.
-    Answered {
-        /// Its number.
-        id: u64,
-        /// The answer.
-        answer: Answer,
-    },
-    /// Release `id` was answered.
-    Released {
-        /// Its number.
-        id: u64,
-        /// The leader, if that is not the one asked.
-        redirect: Option<Leader>,
-    },
-    /// Ask or release `id` got no usable answer.
-    Failed {
-        /// Its number.
-        id: u64,
-        /// Why.
-        failure: Failure,
-    },
-    /// Something came down stream `id`.
-    Down {
-        /// The number of the stream.
-        id: u64,
-        /// The message that came.
-        down: Down,
-    },
-    /// Stream `id` has ended, or could not be opened.
-    Closed {
-        /// The number of the stream.
-        id: u64,
-        /// Why.
-        failure: Failure,
-    },
 }
 
 struct Request {
@@ -108,9 +67,9 @@ impl ParentLine {
     }
 
     /// The next thing heard; never, while nothing is under way. Nothing is lost when the future is dropped.
-    pub async fn hear(&mut self) -> LineEvent {
+    pub async fn hear(&mut self) -> Event {
         if let Some((id, failure)) = self.broken.take() {
-            return LineEvent::Closed { id, failure };
+            return Event::Closed { id, failure };
         }
         tokio::select! {
             heard = answer(&mut self.request) => heard,
@@ -119,38 +78,38 @@ impl ParentLine {
     }
 }
 
-async fn answer(request: &mut Option<Request>) -> LineEvent {
+async fn answer(request: &mut Option<Request>) -> Event {
     let Some(asked) = request else { return std::future::pending().await };
     let (id, outcome) = (asked.id, asked.outcome.as_mut().await);
     *request = None;
     match outcome {
         Outcome::Answered(answer) => {
             debug!(id, grants = answer.grants.len(), redirect = ?answer.redirect, "answered");
-            LineEvent::Answered { id, answer }
+            Event::Answered { id, answer }
         }
         Outcome::Released(redirect) => {
             debug!(id, ?redirect, "released");
-            LineEvent::Released { id, redirect }
+            Event::Released { id, redirect }
         }
         Outcome::Failed(failure) => {
             debug!(id, %failure, "failed");
-            LineEvent::Failed { id, failure }
+            Event::Failed { id, failure }
         }
     }
 }
 
-async fn down(stream: &mut Option<Stream>) -> LineEvent {
+async fn down(stream: &mut Option<Stream>) -> Event {
     let Some(open) = stream else { return std::future::pending().await };
     let id = open.id;
     match open.hear().await {
         Ok(down) => {
             debug!(stream = id, ?down, "heard");
-            LineEvent::Down { id, down }
+            Event::Down { id, down }
         }
         Err(failure) => {
             debug!(stream = id, %failure, "the stream has ended");
             *stream = None;
-            LineEvent::Closed { id, failure }
+            Event::Closed { id, failure }
         }
     }
 }
@@ -180,7 +139,7 @@ mod tests {
         }
     }
 
-    async fn hear(line: &mut ParentLine) -> LineEvent {
+    async fn hear(line: &mut ParentLine) -> Event {
         tokio::time::timeout(Duration::from_secs(20), line.hear()).await.expect("within 20 s")
     }
 
@@ -194,7 +153,7 @@ mod tests {
             line.perform(Action::Send { id: 1, up: Up::Bye });
         }
         let heard = hear(&mut line).await;
-        assert!(matches!(&heard, LineEvent::Closed { id: 1, failure: Failure::Unreachable(_) }), "{heard:?}");
+        assert!(matches!(&heard, Event::Closed { id: 1, failure: Failure::Unreachable(_) }), "{heard:?}");
     }
 
     #[tokio::test]
@@ -205,6 +164,6 @@ mod tests {
         line.perform(Action::Disconnect { id: 1 });
         line.perform(connect(2, "no address"));
         let heard = hear(&mut line).await;
-        assert!(matches!(&heard, LineEvent::Closed { id: 2, .. }), "{heard:?}");
+        assert!(matches!(&heard, Event::Closed { id: 2, .. }), "{heard:?}");
     }
 }

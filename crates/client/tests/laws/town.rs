@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_client::allowance::Allowance;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, HolderKind, Leader, Order, Up, Welcome};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 
@@ -210,7 +210,7 @@ impl Town {
                 _ => Vec::new(),
             };
             let received = self.session.counts().received;
-            self.session.on_down(self.now, id, down);
+            self.session.handle(self.now, session::Event::Down { id, down });
             if self.session.counts().received > received {
                 orders.into_iter().for_each(|(resource, order)| self.note(resource, order));
             }
@@ -337,7 +337,10 @@ impl Town {
                     if !arrives {
                         wire.up.clear();
                     }
-                    self.session.on_closed(now, id, Failure::Unreachable("reset".into()));
+                    self.session.handle(
+                        now,
+                        session::Event::Closed { id, failure: Failure::Unreachable("reset".into()) },
+                    );
                 }
             }
             Event::Redirect(to) => {

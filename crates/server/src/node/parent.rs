@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use lessor_client::holding::{Fallback, HoldingConfig, Inheritance, Kind, Surplus};
-use lessor_client::session::{Action, Change, Failure, Session, SessionConfig};
+use lessor_client::session::{Action, Change, Event, Failure, Session, SessionConfig};
 use lessor_proto::message::{DomainReport, Down, HolderKind};
 use lessor_proto::{ClientId, ResourceId, Time};
 
-use super::stream::FromParent;
 use super::{Node, NodeConfig, Record};
 use crate::repository;
 
@@ -65,14 +64,14 @@ impl Node {
     }
 
     /// Something came from the node above.
-    pub fn on_parent(&mut self, now: Time, event: FromParent) {
+    pub fn on_parent(&mut self, now: Time, event: Event) {
         let outcome = match &event {
-            FromParent::Answered { answer, .. } if answer.redirect.is_none() => {
+            Event::Answered { answer, .. } if answer.redirect.is_none() => {
                 self.take_notice(&answer.notice.clone().unwrap_or_default())
             }
-            FromParent::Down { down: Down::Notice(notice), .. } => self.take_notice(notice),
-            FromParent::Failed { failure: Failure::Loop(why), .. }
-            | FromParent::Closed { failure: Failure::Loop(why), .. } => {
+            Event::Down { down: Down::Notice(notice), .. } => self.take_notice(notice),
+            Event::Failed { failure: Failure::Loop(why), .. }
+            | Event::Closed { failure: Failure::Loop(why), .. } => {
                 self.names.shut_out(why.clone());
                 Ok(())
             }
@@ -82,25 +81,21 @@ impl Node {
         if let Err(why) = outcome {
             // As if nobody served there: what is held lasts until its end.
             return match event {
-                FromParent::Answered { id, .. } => session.on_failure(now, id, Failure::Loop(why)),
-                FromParent::Down { id, .. } => session.abandon(now, id, Failure::Loop(why)),
+                Event::Answered { id, .. } => {
+                    session.handle(now, Event::Failed { id, failure: Failure::Loop(why) });
+                }
+                Event::Down { id, .. } => session.abandon(now, id, Failure::Loop(why)),
                 _ => {}
             };
         }
         let granted = match &event {
-            FromParent::Down { down: Down::Grants(grants), .. } => {
+            Event::Down { down: Down::Grants(grants), .. } => {
                 Some(grants.iter().map(|grant| grant.resource.clone()).collect::<Vec<ResourceId>>())
             }
-            FromParent::Down { down: Down::Redirect(_), .. } | FromParent::Closed { .. } => None,
+            Event::Down { down: Down::Redirect(_), .. } | Event::Closed { .. } => None,
             _ => Some(Vec::new()),
         };
-        match event {
-            FromParent::Answered { id, answer } => session.on_answer(now, id, answer),
-            FromParent::Failed { id, failure } => session.on_failure(now, id, failure),
-            FromParent::Released { id, redirect } => session.on_released(now, id, redirect.as_ref()),
-            FromParent::Down { id, down } => session.on_down(now, id, down),
-            FromParent::Closed { id, failure } => session.on_closed(now, id, failure),
-        }
+        session.handle(now, event);
         match granted {
             Some(granted) => self.note_streams(now, &granted),
             None => self.note_all_streams(now),

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use lessor_client::session::{Action, Failure};
+use lessor_client::session::Action;
 use lessor_proto::message::{
-    Answer, Ask, Down, Hello, HolderKind, Leader, Refusal, Release, Report, StreamReport, UnitsAsked, Up,
-    Welcome,
+    Ask, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
 use lessor_proto::{ResourceId, Time};
 
@@ -38,46 +37,6 @@ pub enum Output {
     },
     /// Do this with the node above.
     Parent(Action),
-}
-
-/// An input from the node above.
-#[derive(Clone, PartialEq, Debug)]
-pub enum FromParent {
-    /// The answer to ask `id`.
-    Answered {
-        /// Its number.
-        id: u64,
-        /// The answer.
-        answer: Answer,
-    },
-    /// Ask or release `id` failed.
-    Failed {
-        /// Its number.
-        id: u64,
-        /// Why.
-        failure: Failure,
-    },
-    /// Release `id` was answered.
-    Released {
-        /// Its number.
-        id: u64,
-        /// The leader, if it is not the one asked.
-        redirect: Option<Leader>,
-    },
-    /// Something came down stream `id`.
-    Down {
-        /// The number of the stream.
-        id: u64,
-        /// The message.
-        down: Down,
-    },
-    /// Stream `id` ended.
-    Closed {
-        /// The number of the stream.
-        id: u64,
-        /// Why.
-        failure: Failure,
-    },
 }
 
 impl fmt::Display for Peer {

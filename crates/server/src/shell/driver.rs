@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use lessor_client::session;
 use lessor_client::shell::clock;
 use lessor_proto::message::{
     Answer, Ask, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
@@ -30,7 +31,7 @@ use self::leader_state::LeaderState;
 pub(super) use self::leader_state::{Connected, DownReceiver, StreamKey, Upward};
 use self::turns::Turns;
 use super::etcd::Authority;
-use crate::node::{FromParent, Node, NodeConfig, NodeStatus, Peer, StatusQuery};
+use crate::node::{Node, NodeConfig, NodeStatus, Peer, StatusQuery};
 use crate::repository::Repository;
 
 /// A node with a clock.
@@ -397,7 +398,7 @@ impl Driver {
     }
 
     /// Something came from the node above in answer to the leader of `epoch`.
-    pub(super) fn on_parent(&self, epoch: u64, event: FromParent) -> Result<(), Unanswered> {
+    pub(super) fn on_parent(&self, epoch: u64, event: session::Event) -> Result<(), Unanswered> {
         self.with_state(|leader_state, now| match &mut leader_state.node {
             Some(node) if leader_state.epoch == Some(epoch) => node.on_parent(now, event),
             _ => {}

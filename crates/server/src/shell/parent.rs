@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::shell::{LineEvent, ParentLine};
+use lessor_client::session::Event;
+use lessor_client::shell::ParentLine;
 use lessor_proto::message::Down;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::driver::{Driver, Upward};
-use crate::node::FromParent;
 
 /// The longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<boo
             },
             heard = line.hear() => {
                 tell(&heard, &mut serves);
-                if driver.on_parent(current_epoch, heard.into()).is_err() {
+                if driver.on_parent(current_epoch, heard).is_err() {
                     warn!("the node above is left alone: this one is broken");
                     return;
                 }
@@ -39,35 +39,21 @@ pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<boo
 }
 
 /// Says when the node above begins to serve, and when it stops; not how often it does not.
-fn tell(heard: &LineEvent, serves: &mut Option<bool>) {
+fn tell(heard: &Event, serves: &mut Option<bool>) {
     match heard {
-        LineEvent::Failed { failure, .. } | LineEvent::Closed { failure, .. } => {
+        Event::Failed { failure, .. } | Event::Closed { failure, .. } => {
             if serves.replace(false) != Some(false) {
                 warn!(%failure, "the node above does not serve");
             }
         }
         // A task that does not lead says who does, and that is all that it says.
-        LineEvent::Down { down: Down::Redirect(_), .. } => {}
-        LineEvent::Answered { answer, .. } if answer.redirect.is_some() => {}
-        LineEvent::Released { redirect: Some(_), .. } => {}
-        LineEvent::Answered { .. } | LineEvent::Released { .. } | LineEvent::Down { .. } => {
+        Event::Down { down: Down::Redirect(_), .. } => {}
+        Event::Answered { answer, .. } if answer.redirect.is_some() => {}
+        Event::Released { redirect: Some(_), .. } => {}
+        Event::Answered { .. } | Event::Released { .. } | Event::Down { .. } => {
             if serves.replace(true) != Some(true) {
                 info!("the node above serves");
             }
-        }
-    }
-}
-
-// === impl FromParent ===
-
-impl From<LineEvent> for FromParent {
-    fn from(heard: LineEvent) -> FromParent {
-        match heard {
-            LineEvent::Answered { id, answer } => FromParent::Answered { id, answer },
-            LineEvent::Released { id, redirect } => FromParent::Released { id, redirect },
-            LineEvent::Failed { id, failure } => FromParent::Failed { id, failure },
-            LineEvent::Down { id, down } => FromParent::Down { id, down },
-            LineEvent::Closed { id, failure } => FromParent::Closed { id, failure },
         }
     }
 }

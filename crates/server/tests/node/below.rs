@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Answer, Ask, Before, Grant, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, Drift, Time};
-use lessor_server::node::{Books, FromParent, Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Books, Node, NodeConfig, Output, ParentConfig, Record};
 
 use super::holders::{client, repository, resource, template, wants};
 
@@ -68,7 +68,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
             learning: false,
         };
         let answer = Answer { grants: vec![grant], epoch: Some(1), ..Answer::default() };
-        node.on_parent(now, FromParent::Answered { id, answer });
+        node.on_parent(now, session::Event::Answered { id, answer });
     }
     write(node, now);
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Down, Grant, HolderKind, Order, Report, Up, Welcome};
 use lessor_proto::{Amount, Drift, Time};
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 
 use super::holders::{client, repository, resource, template, wants};
 
@@ -28,7 +28,7 @@ fn leaf() -> Node {
                 stream = Some(id);
                 let heartbeat = Duration::from_secs(5);
                 let welcome = Welcome { epoch: 1, claims_open: true, claims_open_in: None, heartbeat };
-                node.on_parent(at(0), FromParent::Down { id, down: Down::Welcome(welcome) });
+                node.on_parent(at(0), session::Event::Down { id, down: Down::Welcome(welcome) });
             }
             Some(Output::Parent(Action::Send { up: Up::Report(said), .. })) => report = Some(said.id),
             Some(_) => {}
@@ -56,7 +56,7 @@ fn leaf() -> Node {
         learning: false,
     };
     let id = stream.expect("it asks above");
-    node.on_parent(at(0), FromParent::Down { id, down: Down::Grants(vec![grant]) });
+    node.on_parent(at(0), session::Event::Down { id, down: Down::Grants(vec![grant]) });
     while node.poll(at(0)).is_some() {}
     node
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules};
 use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::session::{Action, Change, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Change, Session, SessionConfig, Transport};
 use lessor_proto::Time;
 use lessor_proto::message::{Ask, Bands, Down, HolderKind, Report};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
@@ -80,7 +80,7 @@ impl Pair {
                 let answer = self.node.ask(self.now, &ask).expect("it is answered");
                 self.came
                     .extend(answer.grants.iter().map(|grant| grant.domains.as_ref().map(|it| it.version)));
-                self.session.on_answer(self.now, id, answer);
+                self.session.handle(self.now, session::Event::Answered { id, answer });
             }
             Action::Connect { id, hello, .. } => {
                 self.stream = Some((id, self.node.connect(self.now, hello)));
@@ -98,7 +98,7 @@ impl Pair {
         if let Down::Grants(grants) = &down {
             self.came.extend(grants.iter().map(|grant| grant.domains.as_ref().map(|it| it.version)));
         }
-        self.session.on_down(self.now, self.stream.expect("a stream").0, down);
+        self.session.handle(self.now, session::Event::Down { id: self.stream.expect("a stream").0, down });
         self.node.ready(self.now, peer);
     }
 
@@ -172,8 +172,8 @@ fn a_stream_that_begins_anew_brings_only_what_is_not_there() {
         let config = NodeConfig::new("root", pair.node.epoch() + 1);
         pair.node = Node::new(pair.now, config, repository(template));
         let (id, _) = pair.stream.expect("a stream");
-        let gone = lessor_client::session::Failure::Unreachable("gone".into());
-        pair.session.on_closed(pair.now, id, gone);
+        let gone = session::Failure::Unreachable("gone".into());
+        pair.session.handle(pair.now, session::Event::Closed { id, failure: gone });
         pair.later(5);
         assert_eq!(pair.came(), [expected]);
     }

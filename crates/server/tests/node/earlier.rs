@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Down, Grant, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
 
 use super::holders::{client, repository, resource, template, wants};
 
@@ -155,7 +155,7 @@ fn what_is_left_out_below_ends_with_the_lease_from_above() {
             let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
             above.confirm(at(seconds), at(seconds));
             let answer = above.ask(at(seconds), &ask).unwrap();
-            leaf.on_parent(at(seconds), FromParent::Answered { id, answer });
+            leaf.on_parent(at(seconds), session::Event::Answered { id, answer });
         }
         seconds += 1;
         assert!(seconds < 200);

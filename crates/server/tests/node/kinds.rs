@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{Action, Failure, Transport};
+use lessor_client::session::{self, Action, Failure, Transport};
 use lessor_proto::message::{
     Answer, Ask, Down, Grant, Has, Hello, HolderKind, Order, Report, StreamReport, Up,
 };
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Peer};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
 use lessor_server::repository::{Kind, Template};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -166,7 +166,7 @@ fn hear_above(leaf: &mut Node, seconds: u64, kind: Kind) {
         let is_gauge = kind == Kind::Gauge;
         if ask.reports[0].integer != Some(is_gauge) {
             let failure = Failure::Refused("of the other kind".to_owned());
-            leaf.on_parent(at(seconds), FromParent::Failed { id, failure });
+            leaf.on_parent(at(seconds), session::Event::Failed { id, failure });
             continue;
         }
         let grant = Grant {
@@ -177,7 +177,7 @@ fn hear_above(leaf: &mut Node, seconds: u64, kind: Kind) {
             ..granted()
         };
         let answer = Answer { grants: vec![grant], epoch: Some(1), ..Answer::default() };
-        leaf.on_parent(at(seconds), FromParent::Answered { id, answer });
+        leaf.on_parent(at(seconds), session::Event::Answered { id, answer });
     }
 }
 

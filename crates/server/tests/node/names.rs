@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Answer, Ask, Grant, Has, HolderKind, Lasts, NodeNotice, Order, Refusal, Report};
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{
-    FromParent, NameWarning, NamesStatus, Node, NodeConfig, Output, ParentConfig, StatusQuery,
-};
+use lessor_server::node::{NameWarning, NamesStatus, Node, NodeConfig, Output, ParentConfig, StatusQuery};
 
 use super::holders::{client, repository, resource, template, wants};
 
@@ -113,14 +111,14 @@ fn a_node_that_polls_takes_nothing_from_below_itself() {
     assert_eq!(ask(&mut paris, 0, client, 4.0).unwrap().grants, []);
     let id = asked_above(&mut paris, 0).expect("it asks above");
     let answer_in_a_loop = answer(&["paris", "europe"], 1);
-    paris.on_parent(at(0), FromParent::Answered { id, answer: answer_in_a_loop });
+    paris.on_parent(at(0), session::Event::Answered { id, answer: answer_in_a_loop });
     let why = "the nodes form a loop: paris -> europe -> paris";
     assert_eq!(names(&paris).circle.as_deref(), Some(why));
     assert_eq!(paris.next_name_warning(), Some(NameWarning::Loop { why: why.to_owned() }));
     assert_eq!(ask(&mut paris, 1, client, 4.0).unwrap().grants, [], "there is nothing to grant");
 
     let id = asked_above(&mut paris, 60).expect("it tries again");
-    paris.on_parent(at(60), FromParent::Answered { id, answer: answer(&["root", "europe"], 2) });
+    paris.on_parent(at(60), session::Event::Answered { id, answer: answer(&["root", "europe"], 2) });
     asked_above(&mut paris, 60);
     assert_eq!((names(&paris).circle, names(&paris).path.join(" ")), (None, "root europe paris".to_owned()));
     let granted = ask(&mut paris, 61, client, 4.0).unwrap().grants;
@@ -152,7 +150,7 @@ fn who_was_at_another_of_one_name_meanwhile_is_left_what_it_shows() {
     let (a, b) = ((HolderKind::Client, "a", 1), (HolderKind::Client, "b", 1));
     assert_eq!(ask(&mut paris, 0, a, 6.0).unwrap().grants, [], "there is nothing to grant");
     let id = asked_above(&mut paris, 0).expect("it asks above");
-    paris.on_parent(at(0), FromParent::Answered { id, answer: answer(&["root"], 1) });
+    paris.on_parent(at(0), session::Event::Answered { id, answer: answer(&["root"], 1) });
     asked_above(&mut paris, 0);
     assert_eq!(ask(&mut paris, 1, b, 10.0).unwrap().grants[0].capacity, Amount::from_units(5));
     let seconds = Duration::from_secs;
@@ -178,7 +176,7 @@ fn who_is_granted_something_is_told_that_the_node_above_learns() {
     let mut told = |seconds, seq, units, learning| {
         let id = asked_above(&mut paris, seconds).expect("it asks above");
         let answer = answer_with(&["root"], seq, units, learning);
-        paris.on_parent(at(seconds), FromParent::Answered { id, answer });
+        paris.on_parent(at(seconds), session::Event::Answered { id, answer });
         asked_above(&mut paris, seconds);
         let grants = ask(&mut paris, seconds + 1, client, 4.0).unwrap().grants;
         (grants[0].capacity, grants[0].learning)

@@ -21,12 +21,11 @@ use std::time::Duration;
 
 use datadriven::{TestCase, walk};
 use lessor_client::holding::Proof;
-use lessor_client::session::{Action, Transport};
+use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, NodeNotice, Order, Up, Welcome};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{
-    ClaimTally, Claims, FromParent, MarkHeader, MarkWrite, NodeConfig, ParentConfig, Record, RestOver,
-    StatusQuery,
+    ClaimTally, Claims, MarkHeader, MarkWrite, NodeConfig, ParentConfig, Record, RestOver, StatusQuery,
 };
 use lessor_server::repository::{Field, Fraction, Template};
 use lessor_server::token::{Bearer, Content, Key, TokenKeys};
@@ -229,7 +228,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             earlier: None,
         }]),
     };
-    hall.node.on_parent(hall.now, FromParent::Down { id: stream, down });
+    hall.node.on_parent(hall.now, session::Event::Down { id: stream, down });
 }
 
 fn show(heard: Vec<(Time, Heard)>) -> String {

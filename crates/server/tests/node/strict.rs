@@ -8,7 +8,7 @@ use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::allowance::Allowance;
 use lessor_client::domain::{Override, Policies, Rules, Scope};
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{Action, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::message::{Ask, Bands, HolderKind, Report};
 use lessor_proto::{Amount, Glob, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
@@ -108,7 +108,9 @@ impl Town {
                 self.perform(index, action);
             } else if let Some(Output::Send { peer, down }) = self.node.poll(now) {
                 let client = &mut self.clients[self.peers[&peer]];
-                client.session.on_down(now, client.stream.expect("a stream").0, down);
+                client
+                    .session
+                    .handle(now, session::Event::Down { id: client.stream.expect("a stream").0, down });
                 self.node.ready(now, peer);
             } else {
                 return;

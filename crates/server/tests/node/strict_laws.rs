@@ -12,7 +12,7 @@ use lessor_client::domain::{
 };
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
-use lessor_client::session::{Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::{Glob, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Domains, Template};
@@ -169,7 +169,10 @@ impl Town {
         let (now, client) = (self.now, &mut self.clients[index]);
         match action {
             Action::Connect { id, .. } if client.is_cut => {
-                client.session.on_closed(now, id, Failure::Unreachable("cut off".to_owned()));
+                client.session.handle(
+                    now,
+                    session::Event::Closed { id, failure: Failure::Unreachable("cut off".to_owned()) },
+                );
             }
             Action::Connect { id, hello, .. } => {
                 let peer = self.node.connect(now, hello);
@@ -191,7 +194,7 @@ impl Town {
         let Some(&index) = self.peers.get(&peer) else { return };
         let client = &mut self.clients[index];
         if let Some((id, _)) = client.stream.filter(|_| !client.is_cut) {
-            client.session.on_down(self.now, id, down);
+            client.session.handle(self.now, session::Event::Down { id, down });
             self.node.ready(self.now, peer);
         }
     }
@@ -242,7 +245,10 @@ impl Town {
                     && let Some((id, _)) = self.clients[who].stream
                 {
                     self.hang_up(who);
-                    self.clients[who].session.on_closed(self.now, id, Failure::Unreachable("cut".to_owned()));
+                    self.clients[who].session.handle(
+                        self.now,
+                        session::Event::Closed { id, failure: Failure::Unreachable("cut".to_owned()) },
+                    );
                 }
             }
             Event::Die(who) => {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use lessor_client::allowance::Allowance;
 use lessor_client::holding::{HoldingConfig, Kind, Rung};
-use lessor_client::session::{Action, Change, Failure, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Change, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, Up};
 use lessor_proto::{Amount, Drift, ResourceId, Time};
-use lessor_server::node::{FromParent, MarkWrite, Node, NodeConfig, Output, ParentConfig, Peer, Record};
+use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, ParentConfig, Peer, Record};
 use lessor_server::repository::Template;
 
 use super::holders::{client, repository, resource};
@@ -286,11 +286,11 @@ impl Village {
                 if let Down::Grants(grants) = &down {
                     self.grants += grants.len();
                 }
-                self.clients[index].session.on_down(self.now, id, down);
+                self.clients[index].session.handle(self.now, session::Event::Down { id, down });
             }
             Who::Place(index) => {
                 if let Some(node) = &mut self.places[index].node {
-                    node.on_parent(self.now, FromParent::Down { id, down });
+                    node.on_parent(self.now, session::Event::Down { id, down });
                 }
             }
         }
@@ -300,10 +300,12 @@ impl Village {
         let failure = Failure::Unreachable("connection reset".into());
         match who {
             _ if self.cut.contains(&who) => {}
-            Who::Client(index) => self.clients[index].session.on_closed(self.now, id, failure),
+            Who::Client(index) => {
+                self.clients[index].session.handle(self.now, session::Event::Closed { id, failure });
+            }
             Who::Place(index) => {
                 if let Some(node) = &mut self.places[index].node {
-                    node.on_parent(self.now, FromParent::Closed { id, failure });
+                    node.on_parent(self.now, session::Event::Closed { id, failure });
                 }
             }
         }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lessor_client::holding::Rung;
 use lessor_client::limiter::Limiter;
-use lessor_client::session::{Action, Transport};
-use lessor_client::shell::{LeaseView, LineEvent, ParentLine};
+use lessor_client::session::{self, Action, Transport};
+use lessor_client::shell::{LeaseView, ParentLine};
 use lessor_client::{Client, Resource};
 use lessor_proto::message::{Ask, Band, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, ClientId, ResourceId};
@@ -140,7 +140,7 @@ async fn a_node_may_poll_too() {
     };
     line.perform(Action::Ask { id: 1, to: house.address().to_string().into(), ask });
     let heard = soon(line.hear()).await;
-    let LineEvent::Answered { id: 1, answer } = &heard else { panic!("{heard:?}") };
+    let session::Event::Answered { id: 1, answer } = &heard else { panic!("{heard:?}") };
     assert_eq!(answer.grants[0].capacity, Amount::from_units(100));
     assert!(answer.grants[0].sharing.is_some(), "nodes are told how it is shared");
     house.end().await;

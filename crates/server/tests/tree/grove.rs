@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use lessor_client::holding::{Fallback, HoldingConfig, Kind, Surplus};
-use lessor_client::session::{Action, Session, SessionConfig, Transport};
+use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::message::{Band, Bands, Down, HolderKind, Up};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
-use lessor_server::node::{FromParent, Node, NodeConfig, Output, ParentConfig, Peer};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
 use lessor_server::repository::{Glob, Repository, Template};
 
 /// A holder of something of a node: the node of that number, or the holder of that number outside.
@@ -129,10 +129,10 @@ impl Grove {
         match mail {
             Mail::ToNode { node, peer, up } => self.nodes[node].receive(self.now, peer, up),
             Mail::ToParty { to: Party::Node(node), id, down } => {
-                self.nodes[node].on_parent(self.now, FromParent::Down { id, down });
+                self.nodes[node].on_parent(self.now, session::Event::Down { id, down });
             }
             Mail::ToParty { to: Party::Holder(holder), id, down } => {
-                self.holders[holder].session.on_down(self.now, id, down);
+                self.holders[holder].session.handle(self.now, session::Event::Down { id, down });
             }
         }
         true
@@ -194,9 +194,13 @@ impl Grove {
                 let answer = self.nodes[parent].ask(self.now, &ask).expect("a good request");
                 match from {
                     Party::Node(node) => {
-                        self.nodes[node].on_parent(self.now, FromParent::Answered { id, answer });
+                        self.nodes[node].on_parent(self.now, session::Event::Answered { id, answer });
                     }
-                    Party::Holder(holder) => self.holders[holder].session.on_answer(self.now, id, answer),
+                    Party::Holder(holder) => {
+                        self.holders[holder]
+                            .session
+                            .handle(self.now, session::Event::Answered { id, answer });
+                    }
                 }
             }
             Action::Release { .. } => unreachable!("nobody releases anything"),

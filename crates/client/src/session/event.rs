@@ -1,0 +1,45 @@
+//! What reaches a session from its servers, by whatever way it came.
+
+use lessor_proto::message::{Answer, Down, Leader};
+
+use super::Failure;
+
+/// An event for the session whose action led to it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// The answer to ask `id`.
+    Answered {
+        /// Its number.
+        id: u64,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Release `id` was answered.
+    Released {
+        /// Its number.
+        id: u64,
+        /// The leader, if that is not the one asked.
+        redirect: Option<Leader>,
+    },
+    /// Ask or release `id` got no usable answer.
+    Failed {
+        /// Its number.
+        id: u64,
+        /// Why.
+        failure: Failure,
+    },
+    /// Something came down stream `id`.
+    Down {
+        /// The number of the stream.
+        id: u64,
+        /// The message that came.
+        down: Down,
+    },
+    /// Stream `id` has ended, or could not be opened.
+    Closed {
+        /// The number of the stream.
+        id: u64,
+        /// Why.
+        failure: Failure,
+    },
+}
