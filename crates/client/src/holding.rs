@@ -12,7 +12,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::allowance::Allowance;
 use crate::fault::Fault;
-use crate::session::Transport;
+use crate::transport::Transport;
 
 /// A peak is told again when it has changed by so much, and not otherwise.
 const NOTABLE: f64 = 1.1;

@@ -49,6 +49,7 @@
 //! | [`limiter`], [`gauge`] | the hot path: permits for a rate, and for units in use |
 //! | [`domain`] | what each tenant may use of a lease: burst tiers, contracts, debts |
 //! | [`together`] | several of these in one request, all or nothing |
+//! | [`sublessee`] | the leases that domains have for themselves, in a session |
 //! | [`demand`] | watches use, says what we want next |
 //! | `shell` | the task, the clock, the sockets, and the public `Client` |
 //!
@@ -64,8 +65,10 @@ pub mod holding;
 pub mod limiter;
 pub mod mutation;
 pub mod session;
+pub mod sublessee;
 pub mod suspend;
 pub mod together;
+pub mod transport;
 pub mod waiting;
 
 #[cfg(feature = "shell")]

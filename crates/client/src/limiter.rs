@@ -249,7 +249,7 @@ impl Limiter {
         let mut central = self.take_over();
         let ready = central.room(1, u32::MAX, now, &self.shards);
         self.publish(&central, now);
-        ring(central);
+        notify(central);
         ready
     }
 
@@ -271,8 +271,8 @@ impl Limiter {
     }
 
     /// Is woken whenever it has something to [ask for](Limiter::wish) that was not looked at.
-    pub fn call(&self, bell: Waker) {
-        self.lock().call(bell);
+    pub fn call(&self, notifier: Waker) {
+        self.lock().call(notifier);
     }
 
     /// The units to ask the grantor for, where units are had so ([`Allowance::asked`]). The answer holds until the
@@ -364,7 +364,7 @@ impl Limiter {
         self.stop_meter(&mut central);
         let drawn = central.draw(n, now, &self.shards);
         self.publish(&central, now);
-        ring(central);
+        notify(central);
         drawn
     }
 
@@ -384,7 +384,7 @@ impl Limiter {
     fn settle(&self, mut central: MutexGuard<'_, Central>, now: Time) {
         self.publish(&central, now);
         let waker = central.head_waker();
-        ring(central);
+        notify(central);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -427,11 +427,11 @@ impl Default for Limiter {
 }
 
 /// Lets go of the lock, and says that there is something to ask for if there is.
-fn ring(mut central: MutexGuard<'_, Central>) {
-    let bell = central.take_bell();
+fn notify(mut central: MutexGuard<'_, Central>) {
+    let notifier = central.take_notifier();
     drop(central);
-    if let Some(bell) = bell {
-        bell.wake();
+    if let Some(notifier) = notifier {
+        notifier.wake();
     }
 }
 

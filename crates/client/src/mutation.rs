@@ -2,8 +2,6 @@
 //!
 //! Without the feature `mutations` nothing can be taken out, and every question about it is the constant `false`.
 
-use crate::session::SessionConfig;
-
 /// A rule taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutation {
@@ -45,21 +43,4 @@ impl Mutation {
         Mutation::DeadlineMoves,
         Mutation::SafeAboveLease,
     ];
-}
-
-// === impl SessionConfig ===
-
-impl SessionConfig {
-    /// Whether the rule of `mutation` is taken out.
-    #[cfg(feature = "mutations")]
-    pub(crate) fn breaks(&self, mutation: Mutation) -> bool {
-        self.mutation == Some(mutation)
-    }
-
-    /// Whether the rule of `mutation` is taken out: never.
-    #[cfg(not(feature = "mutations"))]
-    #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
-    pub(crate) const fn breaks(&self, _: Mutation) -> bool {
-        false
-    }
 }

@@ -5,20 +5,27 @@
 pub mod clock;
 
 mod client;
+mod command;
 mod domain;
 mod driver;
+mod enforce;
+mod lease_view;
 mod line;
 mod link;
 mod metrics;
+mod notifier;
 mod opening;
+mod registry;
 mod resource;
+mod status;
 mod stream;
 mod together;
 
 pub use client::{BuildError, Builder, Client, ConnectError};
 pub use domain::Domain;
+pub use lease_view::LeaseView;
 pub use line::ParentLine;
 pub use metrics::{Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};
-pub use resource::{Closed, LeaseView, Resource};
+pub use resource::{Closed, Resource};
 pub use together::TogetherHandle;

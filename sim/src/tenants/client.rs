@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use lessor_client::domain::{
-    Decision, DomainOptions, Domains, Ground, Lender, Scope, Sublessee, UNREACHABLE_AFTER,
-};
+use lessor_client::domain::{Decision, DomainOptions, Domains, Ground, Lender, Scope, UNREACHABLE_AFTER};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
+use lessor_client::sublessee::Sublessee;
 use lessor_proto::{ClientId, Time};
 
 use super::world::Received;
@@ -70,7 +69,7 @@ impl TenantsClient {
         TenantsClient {
             session,
             domains: Domains::new(DomainOptions::default())
-                .with_lender(Lender { resource: resource(), bell: Waker::noop().clone() }),
+                .with_lender(Lender { resource: resource(), notifier: Waker::noop().clone() }),
             lease: Limiter::new(Duration::from_secs(1)),
             sublessee: Sublessee::default(),
             next_look: Time::ZERO,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
-use super::peak::Peak;
+use super::peak::{LONGEST_QUIET, Peak};
 
 /// The spans over which attempts are sure enough.
 const SURE: [Duration; 5] = [
@@ -27,7 +27,6 @@ const SURE: [Duration; 5] = [
 /// The spans over which quiet is heard, whatever came at intervals before only over the last of them.
 const QUIET: [Duration; 4] =
     [Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200), LONGEST_QUIET];
-pub(super) const LONGEST_QUIET: Duration = Duration::from_millis(500);
 /// The time from a knock to the look after it, and between two looks while it may have become quiet.
 pub const SOON: Duration = Duration::from_millis(100);
 /// A knock that brought nothing is not repeated for so long.

@@ -22,8 +22,6 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
-use super::haste::LONGEST_QUIET;
-
 /// The windows, shortest first.
 const WINDOWS: [Duration; 4] = [
     Duration::from_millis(1),
@@ -33,6 +31,8 @@ const WINDOWS: [Duration; 4] = [
 ];
 /// The most of a window is kept for once to twice as long.
 const KEPT: Duration = Duration::from_secs(2);
+/// The longest interval within the activity of a program: what comes after a longer one begins anew.
+pub(super) const LONGEST_QUIET: Duration = Duration::from_millis(500);
 
 /// Units that were attempted at about the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,54 +10,13 @@ use std::sync::Arc;
 use lessor_algorithms::tiers::Contract;
 use lessor_proto::{Glob, wire};
 
-use super::strict::{NotStrict, Share};
-
-/// The most overrides that there may be.
-pub const MOST_OVERRIDES: usize = 1_000;
-
-/// Whose hits count when a domain's requests reach several clients.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Scope {
-    /// Each client's by themselves: a domain may use as many times as much as there are clients that it reaches.
-    Client,
-    /// All that are known: clients tell each other, over the streams to their server. Without a stream as `Client`.
-    #[default]
-    Shared,
-    /// A domain has a lease of its own, of which each client has a part.
-    Strict,
-}
-
-/// The configuration for the domains of a resource.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Rules {
-    /// Whose hits count.
-    pub scope: Scope,
-    /// Of [`Scope::Shared`]: what others use is not to be known, so whatever this client knows to be too much is refused.
-    /// Otherwise the least that is asked for is granted.
-    pub refuses_unheard: bool,
-    /// The contract of the domains that no override is for; absent: they are refused.
-    pub default: Option<Contract>,
-    /// In the order in which their globs are tried.
-    pub overrides: Vec<Override>,
-    /// Domains whose names begin with one of these are granted although nothing is configured for them.
-    pub allow_unconfigured: Vec<String>,
-    /// Domains whose names begin with one of these are granted whatever is configured for them.
-    pub ignore_configured: Vec<String>,
-}
-
-/// The contract of some domains.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Override {
-    /// Which ones.
-    pub glob: Glob,
-    /// The contract that they follow.
-    pub contract: Contract,
-}
+use super::rules::{BadPolicies, MOST_OVERRIDES, Override, Rules, Scope};
+use super::share::Share;
 
 /// Rules in the form in which they are looked up, and in that in which they travel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Policies {
-    pub(super) wire: Arc<wire::DomainPolicies>,
+    wire: Arc<wire::DomainPolicies>,
     scope: Scope,
     refuses_unheard: bool,
     default: Option<Arc<Contract>>,
@@ -79,33 +38,6 @@ pub enum Rule {
     Ignored,
     /// Nothing is configured for it, and it is refused.
     Refused,
-}
-
-/// Why rules cannot be taken.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum BadPolicies {
-    /// Two overrides are for the same domains.
-    #[error("the domain {0:?} stands twice; wanted each once")]
-    Twice(String),
-    /// Domains are to have leases of their own, and that cannot be leased.
-    #[error("{which}: {why}")]
-    NotStrict {
-        /// The contract concerned: `default`, or the glob of an override.
-        which: String,
-        /// Why not.
-        why: NotStrict,
-    },
-    /// Too many overrides.
-    #[error("{0} overrides; wanted at most {MOST_OVERRIDES}")]
-    Many(usize),
-    /// Something that came over the wire cannot be.
-    #[error("{field} {found}")]
-    Malformed {
-        /// The field concerned: `override[2].glob`.
-        field: String,
-        /// The fault that was found in it.
-        found: String,
-    },
 }
 
 // === impl Policies ===
@@ -142,11 +74,22 @@ impl Policies {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(rules: Rules) -> Result<Policies, BadPolicies> {
-        let wire = super::wire::rules(&rules);
+        let wire = super::wire::rules_to(&rules);
         Policies::sealed(rules, Arc::new(lessor_proto::message::sealed(wire)))
     }
 
-    pub(super) fn sealed(rules: Rules, wire: Arc<wire::DomainPolicies>) -> Result<Policies, BadPolicies> {
+    /// Checks what a server has sent; nothing if it says that there are none.
+    ///
+    /// # Errors
+    /// With the first thing in it that cannot be.
+    pub fn from_wire(wire: &Arc<wire::DomainPolicies>) -> Result<Option<Policies>, BadPolicies> {
+        if wire.version == 0 {
+            return Ok(None);
+        }
+        Policies::sealed(super::wire::rules_from(wire)?, Arc::clone(wire)).map(Some)
+    }
+
+    fn sealed(rules: Rules, wire: Arc<wire::DomainPolicies>) -> Result<Policies, BadPolicies> {
         if rules.overrides.len() > MOST_OVERRIDES {
             return Err(BadPolicies::Many(rules.overrides.len()));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lessor_proto::message::{DomainHits, DomainNews, DomainReport};
 use lessor_proto::{ResourceId, Time};
 
-use super::policies::Scope;
+use super::rules::Scope;
 use super::store::Domains;
 use super::sync::{Acked, Clocks};
 

@@ -10,8 +10,9 @@ use lessor_proto::Time;
 
 use super::counts::DomainCounts;
 use super::lookup::Lookup;
-use super::policies::{Policies, Scope};
+use super::policies::Policies;
 use super::record::Record;
+use super::rules::Scope;
 use super::second::{All, Second};
 use super::shard::{InForce, Shard};
 use super::strict::{Lender, Subleases};

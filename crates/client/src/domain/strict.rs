@@ -5,10 +5,7 @@
 //! resource, of both or of none.
 //!
 //! Who drives this asks the servers: [`Subleases::take_news`] says what for, and each [`Sublease`] has a limiter that is told
-//! what is allowed. The waker of the [`Lender`] is woken when there are news. [`Sublessee`] does that in a session.
-
-mod held;
-mod share;
+//! what is allowed. The waker of the [`Lender`] is woken when there are news. [`Sublessee`](crate::sublessee::Sublessee) does that in a session.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,13 +17,12 @@ use lessor_algorithms::tiers::Contract;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::decision::{Bound, Decision};
-use super::policies::{Policies, Rule, Scope};
+use super::policies::{Policies, Rule};
+use super::rules::Scope;
+use super::share::Share;
 use crate::allowance::Allowance;
 use crate::demand::{self, Estimator};
 use crate::limiter::{Denied, Limiter};
-
-pub use self::held::Sublessee;
-pub use self::share::{NotStrict, Share};
 
 /// The most domains of a resource that can have leases in one client.
 pub const MOST_LEASES: usize = 1_000;
@@ -46,7 +42,7 @@ pub struct Lender {
     /// The resource.
     pub resource: ResourceId,
     /// Woken when there are news.
-    pub bell: Waker,
+    pub notifier: Waker,
 }
 
 /// The leases of the domains of a resource, in one client.
@@ -174,7 +170,7 @@ impl Subleases {
         by_domain.insert(domain.into(), Arc::clone(&lease));
         self.tell(News::Ask(Arc::clone(&lease)));
         drop(by_domain);
-        lender.bell.wake_by_ref();
+        lender.notifier.wake_by_ref();
         Ok(lease)
     }
 

@@ -22,10 +22,10 @@ mod clocks;
 mod entry;
 mod handle;
 mod outgoing;
-mod share;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod worth;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub use self::entry::{entry_at, message_at};
 pub(crate) use self::handle::Acked;
 pub(super) use self::handle::SyncHandle;
 pub(super) use self::outgoing::Outgoing;
-pub use self::share::{is_marked, is_share, least_limit};
 pub use self::stream::DeltaStream;
+pub use self::worth::{is_marked, is_share, least_limit};
 
 /// The interval at which deltas of hot domains are sent.
 pub const CADENCE: Duration = Duration::from_millis(100);

@@ -1,44 +1,32 @@
 //! Policies of domains, to and from the wire.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_proto::{Glob, wire};
 
-use super::policies::{BadPolicies, Override, Policies, Rules, Scope};
+use super::rules::{BadPolicies, Override, Rules, Scope};
 
 /// Bytes in the name of a domain, or in a beginning of one.
 const LONGEST_NAME: usize = 256;
 
-// === impl Policies ===
-
-impl Policies {
-    /// Checks what a server has sent; nothing if it says that there are none.
-    ///
-    /// # Errors
-    /// With the first thing in it that cannot be.
-    pub fn from_wire(wire: &Arc<wire::DomainPolicies>) -> Result<Option<Policies>, BadPolicies> {
-        if wire.version == 0 {
-            return Ok(None);
-        }
-        let default = wire.default.as_ref().map(|default| contract("default", default)).transpose()?;
-        let overrides = wire.r#override.iter().enumerate().map(|(index, each)| {
-            let path = format!("override[{index}]");
-            let glob = named(&format!("{path}.glob"), &each.glob)?;
-            let glob = Glob::new(glob).map_err(|bad| malformed(&format!("{path}.glob"), &bad))?;
-            Ok(Override { glob, contract: contract(&format!("{path}.contract"), &each.contract)? })
-        });
-        let rules = Rules {
-            scope: scope(wire.scope)?,
-            refuses_unheard: wire.refuse_unheard.unwrap_or(false),
-            default,
-            overrides: overrides.collect::<Result<_, _>>()?,
-            allow_unconfigured: prefixes("allow_unconfigured", &wire.allow_unconfigured)?,
-            ignore_configured: prefixes("ignore_configured", &wire.ignore_configured)?,
-        };
-        Policies::sealed(rules, Arc::clone(wire)).map(Some)
-    }
+/// The rules that a server has sent.
+pub(super) fn rules_from(wire: &wire::DomainPolicies) -> Result<Rules, BadPolicies> {
+    let default = wire.default.as_ref().map(|default| contract("default", default)).transpose()?;
+    let overrides = wire.r#override.iter().enumerate().map(|(index, each)| {
+        let path = format!("override[{index}]");
+        let glob = named(&format!("{path}.glob"), &each.glob)?;
+        let glob = Glob::new(glob).map_err(|bad| malformed(&format!("{path}.glob"), &bad))?;
+        Ok(Override { glob, contract: contract(&format!("{path}.contract"), &each.contract)? })
+    });
+    Ok(Rules {
+        scope: scope(wire.scope)?,
+        refuses_unheard: wire.refuse_unheard.unwrap_or(false),
+        default,
+        overrides: overrides.collect::<Result<_, _>>()?,
+        allow_unconfigured: prefixes("allow_unconfigured", &wire.allow_unconfigured)?,
+        ignore_configured: prefixes("ignore_configured", &wire.ignore_configured)?,
+    })
 }
 
 /// The message that says that there are no policies.
@@ -48,7 +36,7 @@ pub fn none() -> wire::DomainPolicies {
 }
 
 /// Rules as they travel, without a version.
-pub(super) fn rules(rules: &Rules) -> wire::DomainPolicies {
+pub(super) fn rules_to(rules: &Rules) -> wire::DomainPolicies {
     let each = |each: &Override| wire::DomainOverride {
         glob: each.glob.to_string(),
         contract: contract_to_wire(&each.contract),
@@ -167,6 +155,9 @@ fn nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::policies::Policies;
     use super::*;
 
     fn tier(kind: Window) -> Tier {

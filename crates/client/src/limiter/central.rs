@@ -155,13 +155,13 @@ impl Central {
     }
 
     /// Whether there is something to ask for that was not looked at.
-    pub(super) fn take_bell(&mut self) -> Option<Waker> {
-        self.units.take_bell(self.queue.units())
+    pub(super) fn take_notifier(&mut self) -> Option<Waker> {
+        self.units.take_notifier(self.queue.units())
     }
 
     /// Is woken when there is something to ask for.
-    pub(super) fn call(&mut self, bell: Waker) {
-        self.units.call(bell);
+    pub(super) fn call(&mut self, notifier: Waker) {
+        self.units.call(notifier);
     }
 
     /// Takes units that were spent without being taken, whether they are there or not. Without a lease they are lost.

@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use lessor_proto::Time;
 
 use super::central::Central;
-use super::{Denied, Limiter, ring};
+use super::{Denied, Limiter, notify};
 
 /// The bucket of a limiter under its lock: what there is room for can be taken, and nothing has to be given back. Meanwhile
 /// others are served from their shards alone. Nothing else is locked under it but other limiters, in the order of their
@@ -68,7 +68,7 @@ impl Drop for Hold<'_> {
     fn drop(&mut self) {
         if let Some(central) = self.central.take() {
             self.limiter.publish(&central, self.now);
-            ring(central);
+            notify(central);
         }
     }
 }

@@ -73,7 +73,7 @@ pub(super) struct Units {
     turned: Time,
     /// The wish when that was last looked at.
     seen: UnitWish,
-    bell: Option<Waker>,
+    notifier: Option<Waker>,
 }
 
 /// Attempts for which units were asked for.
@@ -125,12 +125,12 @@ impl Units {
             trips: [None; 2],
             turned: Time::ZERO,
             seen: UnitWish { missing: 0, kept: 0, keep: None, held: 0 },
-            bell: None,
+            notifier: None,
         }
     }
 
-    pub(super) fn call(&mut self, bell: Waker) {
-        self.bell = Some(bell);
+    pub(super) fn call(&mut self, notifier: Waker) {
+        self.notifier = Some(notifier);
     }
 
     /// Sets the rate that is had by asking from here on, in millionths of a unit a second.
@@ -312,10 +312,10 @@ impl Units {
     }
 
     /// The waker to wake if something else is missing than was last said, or less is held.
-    pub(super) fn take_bell(&mut self, waited: u64) -> Option<Waker> {
+    pub(super) fn take_notifier(&mut self, waited: u64) -> Option<Waker> {
         let wished = self.wished(waited);
         let is_news = self.is_asking() && wished.is_news_after(&std::mem::replace(&mut self.seen, wished));
-        if is_news { self.bell.clone() } else { None }
+        if is_news { self.notifier.clone() } else { None }
     }
 
     fn wished(&self, waited: u64) -> UnitWish {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use super::central::Central;
-use super::{Limiter, Refused, ring};
+use super::{Limiter, Refused, notify};
 use crate::waiting::{Clock, QueueGate, Step, Ticket, Waiting, wait};
 
 impl Limiter {
@@ -54,7 +54,7 @@ impl Limiter {
             let mut central = self.take_over();
             let ticket = central.join(n, now, waiting);
             self.publish(&central, now);
-            ring(central);
+            notify(central);
             ticket?
         };
         wait(self, clock, ticket, now, waiting).await
@@ -77,7 +77,7 @@ impl Limiter {
     fn let_in_next(&self, mut central: MutexGuard<'_, Central>) {
         self.ready_at.store(0, Ordering::Relaxed);
         let waker = central.head_waker();
-        ring(central);
+        notify(central);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -97,7 +97,7 @@ impl Limiter {
             false => central.join(n, now, self.waiting).map(Some),
         };
         self.publish(&central, now);
-        ring(central);
+        notify(central);
         if !is_fetched {
             self.knocker.knock();
         }

@@ -6,15 +6,8 @@ use std::time::Duration;
 use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, Drift};
 
-/// The way a session speaks to servers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Transport {
-    /// Over a stream; by polling where a server has none.
-    #[default]
-    Stream,
-    /// By polling.
-    Poll,
-}
+use crate::mutation::Mutation;
+pub use crate::transport::Transport;
 
 /// The configuration of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,7 +41,7 @@ pub struct SessionConfig {
     pub stream_spacing: Duration,
     /// A rule taken out, in tests.
     #[cfg(feature = "mutations")]
-    pub mutation: Option<crate::mutation::Mutation>,
+    pub mutation: Option<Mutation>,
 }
 
 // === impl SessionConfig ===
@@ -75,5 +68,18 @@ impl SessionConfig {
             #[cfg(feature = "mutations")]
             mutation: None,
         }
+    }
+
+    /// Whether the rule of `mutation` is taken out.
+    #[cfg(feature = "mutations")]
+    pub(crate) fn breaks(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    /// Whether the rule of `mutation` is taken out: never.
+    #[cfg(not(feature = "mutations"))]
+    #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
+    pub(crate) const fn breaks(&self, _: Mutation) -> bool {
+        false
     }
 }

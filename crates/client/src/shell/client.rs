@@ -10,11 +10,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument, info_span};
 
-use super::driver::{Command, Driver};
+use super::command::Command;
+use super::driver::Driver;
 use super::line::ParentLine;
 use super::link::{Link, endpoint};
 use super::metrics::Metrics;
-use super::opening::{Opening, Registry};
+use super::opening::Opening;
+use super::registry::Registry;
 use crate::gauge::Gauge;
 use crate::limiter::Limiter;
 use crate::session::{Failure, Session, SessionConfig, SessionCounts, Transport};

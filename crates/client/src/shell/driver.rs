@@ -12,22 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId, Time};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
 use super::clock;
+use super::command::{Command, OpenResource};
+use super::lease_view::LeaseView;
 use super::line::ParentLine;
-use super::opening::Registry;
-use super::resource::{Enforce, LeaseView};
+use super::registry::Registry;
 use crate::allowance::Allowance;
-use crate::demand::Estimator;
-use crate::domain::{Domains, Scope, Sublessee};
-use crate::holding::{HoldingConfig, Kind, Rung};
+use crate::domain::Scope;
+use crate::holding::{Kind, Rung};
 use crate::session::{self, Action, Change, Session, Transport};
-
-pub(super) use self::knocks::KnockSender;
-pub(super) use self::subleases::Bell;
-pub(super) use self::units::UnitsBell;
+use crate::sublessee::Sublessee;
 
 /// The interval at which the use of a rate is looked at.
 const RATE_TICK: Duration = Duration::from_millis(250);
@@ -35,54 +32,6 @@ const RATE_TICK: Duration = Duration::from_millis(250);
 const GAUGE_TICK: Duration = Duration::from_millis(200);
 /// The time for which a client that stops tries to release its leases.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// A command from a handle to the driver.
-#[derive(Debug)]
-pub(super) enum Command {
-    Open(Box<OpenResource>),
-    /// The last handle of an opening is gone.
-    Close {
-        resource: ResourceId,
-        generation: u64,
-    },
-    /// There is something to tell of domains.
-    Tell,
-    /// A limiter has units to ask for.
-    Units {
-        resource: ResourceId,
-        generation: u64,
-    },
-    /// This amount is wanted from here on; without a number, what is used.
-    Want {
-        resource: ResourceId,
-        generation: u64,
-        wants: Option<Amount>,
-    },
-    /// Something was refused, or soon will be.
-    Knock {
-        resource: ResourceId,
-        generation: u64,
-    },
-    /// Domains are to have leases, or are not to have them any more.
-    Subleases {
-        resource: ResourceId,
-        generation: u64,
-    },
-    Shutdown {
-        done: oneshot::Sender<()>,
-    },
-}
-
-/// One opening of a resource.
-pub(super) struct OpenResource {
-    pub(super) resource: ResourceId,
-    pub(super) generation: u64,
-    pub(super) config: HoldingConfig,
-    pub(super) enforcer: Arc<dyn Enforce>,
-    pub(super) demand: Estimator,
-    pub(super) domains: Arc<Domains>,
-    pub(super) view: watch::Sender<LeaseView>,
-}
 
 /// The state of the task.
 pub(super) struct Driver {
@@ -450,16 +399,5 @@ fn log(now: Time, before: Rung, change: &Change) {
             info!(%resource, capacity, rung, lasts_ms, "allowance changed");
         }
         (false, _, _) => warn!(%resource, capacity, rung, lasts_ms, "the lease has ended"),
-    }
-}
-
-// === impl OpenResource ===
-
-impl std::fmt::Debug for OpenResource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Open")
-            .field("resource", &self.resource)
-            .field("generation", &self.generation)
-            .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,6 @@
-//! The way to the servers: a gRPC channel for each address, and what their statuses mean for a session.
+//! The way to the servers: a gRPC channel for each address.
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
-use std::fmt::Write as _;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +9,9 @@ use lessor_proto::message::{Answer, Ask, Hello, HolderKind, Leader, Release, Whe
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::{DiscoveryRequest, GetCapacityRequest, GetServerCapacityRequest};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status};
 
 use super::clock;
+use super::status::failure;
 use super::stream::Stream;
 use crate::session::Failure;
 
@@ -152,63 +150,9 @@ pub(super) fn endpoint(address: &str, timeout: Duration) -> Result<Endpoint, Fai
         .tcp_nodelay(true))
 }
 
-/// A status says whether the request is at fault or the server.
-fn failure(status: &Status, timeout: Duration) -> Failure {
-    match status.code() {
-        // The second is what the channel's own timeout looks like.
-        Code::DeadlineExceeded | Code::Cancelled if is_timeout(status) => {
-            Failure::Timeout(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
-        }
-        Code::InvalidArgument | Code::NotFound | Code::ResourceExhausted | Code::OutOfRange => {
-            Failure::Refused(status.message().to_owned())
-        }
-        Code::FailedPrecondition => Failure::Loop(status.message().to_owned()),
-        _ => Failure::Unreachable(with_causes(status)),
-    }
-}
-
-/// The same of a stream, which a server may not have. What is no gRPC server at all says so too: tonic takes its 404 for
-/// that.
-pub(super) fn stream_failure(status: &Status, timeout: Duration) -> Failure {
-    match status.code() {
-        Code::Unimplemented => Failure::Unimplemented,
-        _ => failure(status, timeout),
-    }
-}
-
-fn is_timeout(status: &Status) -> bool {
-    status.code() == Code::DeadlineExceeded || status.message() == "Timeout expired"
-}
-
-/// "transport error" alone helps nobody: what lies below it is said too.
-fn with_causes(status: &Status) -> String {
-    let mut text = format!("{:?}: {}", status.code(), status.message());
-    let mut cause = status.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            let _ = write!(text, ": {said}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_status_says_who_is_at_fault() {
-        let failure = |status: &Status| failure(status, Duration::from_secs(5));
-        let refused = failure(&Status::not_found("no template matches \"x\""));
-        assert_eq!(refused, Failure::Refused("no template matches \"x\"".into()));
-        assert_eq!(failure(&Status::cancelled("Timeout expired")), Failure::Timeout(5_000));
-        assert_eq!(failure(&Status::internal("oh")), Failure::Unreachable("Internal: oh".into()));
-        let stream_failure = |status: &Status| stream_failure(status, Duration::from_secs(5));
-        assert_eq!(stream_failure(&Status::unimplemented("no")), Failure::Unimplemented);
-        assert_eq!(stream_failure(&Status::invalid_argument("no")), Failure::Refused("no".into()));
-    }
 
     #[test]
     fn an_address_may_be_a_uri_but_not_nonsense() {

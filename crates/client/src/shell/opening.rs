@@ -1,8 +1,6 @@
-//! Opening a resource, and the list of what is open.
+//! Opening a resource.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::name::BadName;
@@ -10,15 +8,17 @@ use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{mpsc, watch};
 
 use super::clock;
-use super::driver::{Bell, Command, KnockSender, OpenResource, UnitsBell};
-use super::metrics::ResourceMetrics;
-use super::resource::{Closed, Core, Enforce, LeaseView, Resource, Tally};
+use super::command::{Command, OpenResource};
+use super::enforce::Enforce;
+use super::lease_view::LeaseView;
+use super::notifier::Notifier;
+use super::registry::{Registered, Registry};
+use super::resource::{Closed, Core, Resource, Tally};
 use crate::demand::{self, Estimator};
 use crate::domain::{DomainOptions, Domains, Lender};
 use crate::gauge::Gauge;
 use crate::holding::{Fallback, HoldingConfig, Kind};
 use crate::limiter::Limiter;
-use crate::session::{SessionCounts, Transport};
 use crate::waiting::Waiting;
 
 /// Bytes in a resource's name.
@@ -70,27 +70,6 @@ pub enum OpenError {
     /// The client was closed.
     #[error(transparent)]
     Closed(#[from] Closed),
-}
-
-/// The open resources, and the counts of the driver; shared by a client and its driver.
-#[derive(Debug, Default)]
-pub(super) struct Registry {
-    open: Mutex<BTreeMap<ResourceId, Registered>>,
-    counts: Mutex<(SessionCounts, Transport)>,
-    generations: AtomicU64,
-}
-
-#[derive(Debug)]
-enum Registered {
-    Rate(Weak<Core<Limiter>>),
-    /// The gauge outlives its handles while permits are out, and serves those who open the name again.
-    Gauge(Weak<Core<Gauge>>, Arc<Gauge>),
-}
-
-/// Something that is open.
-enum Held {
-    Rate(Arc<Core<Limiter>>),
-    Gauge(Arc<Core<Gauge>>),
 }
 
 // === impl Opening ===
@@ -170,13 +149,13 @@ impl<'a, E> Opening<'a, E> {
         let wants = demand.wants().as_f64();
         let (publish, view) = watch::channel(LeaseView::waiting(wants));
         let options = DomainOptions { max_wait: self.waiting.max_wait, ..self.domains };
-        let generation = self.registry.generations.fetch_add(1, Ordering::Relaxed);
-        let bell = Bell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
-        let units = UnitsBell { commands: self.commands.downgrade(), resource: resource.clone(), generation };
-        enforcer.call(units.waker());
-        let knocker = KnockSender { commands: bell.commands.clone(), resource: resource.clone(), generation };
-        enforcer.listen(clock::now(), knocker.waker());
-        let lender = Lender { resource: resource.clone(), bell: bell.waker() };
+        let generation = self.registry.next_generation();
+        let notifier = |command| Notifier::waker(self.commands, &resource, generation, command);
+        enforcer.call(notifier(|resource, generation| Command::Units { resource, generation }));
+        enforcer
+            .listen(clock::now(), notifier(|resource, generation| Command::Knock { resource, generation }));
+        let notifier = notifier(|resource, generation| Command::Subleases { resource, generation });
+        let lender = Lender { resource: resource.clone(), notifier };
         let domains = Arc::new(Domains::new(options).with_lender(lender));
         let config =
             HoldingConfig { fallback: self.fallback, ..HoldingConfig::new(kind, wants, self.priority) };
@@ -260,66 +239,6 @@ impl Opening<'_, Gauge> {
         let core = self.start(Kind::Gauge, resource.clone(), gauge.clone())?;
         open.insert(resource, Registered::Gauge(Arc::downgrade(&core), gauge));
         Ok(Resource::new(core))
-    }
-}
-
-// === impl Registry ===
-
-impl Registry {
-    /// The name is closed for good, unless it was opened again.
-    pub(super) fn forget(&self, resource: &ResourceId) {
-        let mut open = self.lock();
-        if open.get(resource).is_some_and(|registered| !registered.is_open()) {
-            open.remove(resource);
-        }
-    }
-
-    pub(super) fn count(&self, counts: SessionCounts, transport: Transport) {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = (counts, transport);
-    }
-
-    pub(super) fn counts(&self) -> (SessionCounts, Transport) {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The metrics of the open resources, with `named` domains of each rate by name if that is asked for.
-    pub(super) fn metrics(&self, named: Option<usize>) -> Vec<ResourceMetrics> {
-        // Nobody who opens something waits for a look at all domains.
-        let held: Vec<Held> = self.lock().values().filter_map(Registered::held).collect();
-        held.iter().map(|held| held.metrics(named)).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ResourceId, Registered>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Registered ===
-
-impl Registered {
-    fn is_open(&self) -> bool {
-        match self {
-            Registered::Rate(core) => core.strong_count() > 0,
-            Registered::Gauge(core, _) => core.strong_count() > 0,
-        }
-    }
-
-    fn held(&self) -> Option<Held> {
-        match self {
-            Registered::Rate(core) => core.upgrade().map(Held::Rate),
-            Registered::Gauge(core, _) => core.upgrade().map(Held::Gauge),
-        }
-    }
-}
-
-// === impl Held ===
-
-impl Held {
-    fn metrics(&self, named: Option<usize>) -> ResourceMetrics {
-        match self {
-            Held::Rate(core) => core.metrics(named),
-            Held::Gauge(core) => core.metrics(),
-        }
     }
 }
 

@@ -2,23 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Waker;
-use std::time::Duration;
 
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{mpsc, watch};
 
 use super::clock;
-use super::driver::Command;
+use super::command::Command;
+use super::lease_view::LeaseView;
 use super::metrics::ResourceMetrics;
-use crate::allowance::Allowance;
-use crate::demand::Estimator;
-use crate::demand::haste::KnockGate;
 use crate::domain::{Domains, Query};
 use crate::gauge::{self, Gauge, Permit};
-use crate::holding::{Kind, Rung};
-use crate::limiter::{self, Limiter, SentUnits, UnitWish};
-use crate::session::Fault;
+use crate::holding::Kind;
+use crate::limiter::{self, Limiter};
 use crate::waiting::Refused;
 
 /// An open resource: a rate is a `Resource<Limiter>`, a gauge a `Resource<Gauge>`.
@@ -29,21 +24,6 @@ use crate::waiting::Refused;
 pub struct Resource<E> {
     core: Arc<Core<E>>,
     seen: watch::Receiver<LeaseView>,
-}
-
-/// The lease of a resource, as a program sees it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LeaseView {
-    /// The capacity that is allowed, in units (a second); `None` is without limit.
-    pub capacity: Option<Amount>,
-    /// Until when, if nothing is renewed.
-    pub until: Time,
-    /// Where the allowance comes from.
-    pub rung: Rung,
-    /// The amount that was asked for last, in units (a second).
-    pub wants: f64,
-    /// The fault when it was last to be renewed; nothing if the last answer was good.
-    pub last_error: Option<Fault>,
 }
 
 /// The client was closed.
@@ -70,28 +50,6 @@ pub(super) struct Core<E> {
 pub(super) struct Tally {
     granted: AtomicU64,
     denied: AtomicU64,
-}
-
-/// The interface to a limiter or a gauge that the driver needs.
-pub(super) trait Enforce: Send + Sync {
-    fn allow(&self, now: Time, allowance: Allowance);
-    fn observe(&self, now: Time, demand: &mut Estimator) -> Amount;
-    /// Wakes `waker` when something is refused.
-    fn listen(&self, _now: Time, _waker: Waker) {}
-    /// Something was refused while `held` was held. Returns what is wanted.
-    fn knock(&self, _now: Time, demand: &mut Estimator, _held: Amount) -> Amount {
-        demand.wants()
-    }
-    /// Whether the next refusal is told.
-    fn set_door(&self, _door: KnockGate) {}
-    /// The amount that cannot be given up at this moment.
-    fn in_use(&self) -> Amount;
-    /// Is woken when there are units to ask for.
-    fn call(&self, bell: Waker);
-    /// The units to ask the grantor for, where units are had so.
-    fn wish(&self, now: Time) -> Option<UnitWish>;
-    /// Takes up units that were sent.
-    fn bring(&self, units: SentUnits, now: Time);
 }
 
 // === impl Resource ===
@@ -191,22 +149,6 @@ impl<E> Clone for Resource<E> {
     }
 }
 
-// === impl LeaseView ===
-
-impl LeaseView {
-    pub(super) fn waiting(wants: f64) -> LeaseView {
-        let Allowance { capacity, until, .. } = Allowance::NOTHING;
-        LeaseView { capacity, until, rung: Rung::Waiting, wants, last_error: None }
-    }
-
-    /// The time for which the lease, or the floor, lasts if nothing is renewed: nothing without either, and on
-    /// advice for ever.
-    #[must_use]
-    pub fn remaining(&self) -> Duration {
-        self.until.since(clock::now())
-    }
-}
-
 // === impl Core ===
 
 impl Core<Limiter> {
@@ -280,67 +222,4 @@ impl Tally {
     pub(super) fn denied(&self) {
         self.denied.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-// === impl Enforce ===
-
-impl Enforce for Limiter {
-    fn allow(&self, now: Time, allowance: Allowance) {
-        Limiter::allow(self, now, allowance);
-    }
-
-    fn observe(&self, now: Time, demand: &mut Estimator) -> Amount {
-        let attempts = self.attempts(now);
-        demand.look(now, self.usage(), &attempts)
-    }
-
-    fn listen(&self, now: Time, waker: Waker) {
-        Limiter::listen(self, now, waker);
-    }
-
-    fn knock(&self, now: Time, demand: &mut Estimator, held: Amount) -> Amount {
-        demand.knock(now, &self.attempts(now), held)
-    }
-
-    fn set_door(&self, door: KnockGate) {
-        Limiter::set_door(self, door);
-    }
-
-    fn in_use(&self) -> Amount {
-        Amount::ZERO
-    }
-
-    fn call(&self, bell: Waker) {
-        Limiter::call(self, bell);
-    }
-
-    fn wish(&self, now: Time) -> Option<UnitWish> {
-        Limiter::wish(self, now)
-    }
-
-    fn bring(&self, units: SentUnits, now: Time) {
-        Limiter::bring(self, units, now);
-    }
-}
-
-impl Enforce for Gauge {
-    fn allow(&self, now: Time, allowance: Allowance) {
-        Gauge::allow(self, now, allowance);
-    }
-
-    fn observe(&self, now: Time, demand: &mut Estimator) -> Amount {
-        demand.observe_gauge(now, self.usage())
-    }
-
-    fn in_use(&self) -> Amount {
-        Amount::from_units(Gauge::in_use(self).into())
-    }
-
-    fn call(&self, _: Waker) {}
-
-    fn wish(&self, _: Time) -> Option<UnitWish> {
-        None
-    }
-
-    fn bring(&self, _: SentUnits, _: Time) {}
 }

@@ -12,7 +12,7 @@ use tonic::Streaming;
 use tonic::transport::Channel;
 
 use super::clock;
-use super::link::stream_failure;
+use super::status::stream_failure;
 use crate::session::Failure;
 
 /// Messages said that have not left. A holder says little; when so much waits, the other end has stopped reading.

@@ -7,12 +7,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{
-    DomainOptions, Domains as Spending, Lender, Override, Policies, Rules, Scope, Sublessee,
-};
+use lessor_client::domain::{DomainOptions, Domains as Spending, Lender, Override, Policies, Rules, Scope};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::sublessee::Sublessee;
 use lessor_proto::{Glob, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Domains, Template};
@@ -106,7 +105,7 @@ impl Client {
             ..SessionConfig::new(client(&format!("web-{index}")), life, vec!["root:1".into()])
         });
         session.add(now, resource(), HoldingConfig::new(Kind::Rate, 200.0, 0));
-        let lender = Lender { resource: resource(), bell: Waker::noop().clone() };
+        let lender = Lender { resource: resource(), notifier: Waker::noop().clone() };
         Client {
             session,
             lease: Limiter::new(Duration::from_secs(1)),

@@ -13,9 +13,9 @@ use super::*;
 use crate::together::{Price, Together, TogetherAnswer, TogetherDenied};
 
 #[derive(Default)]
-struct Bell(AtomicU32);
+struct Notifier(AtomicU32);
 
-impl Wake for Bell {
+impl Wake for Notifier {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -46,13 +46,13 @@ fn rules(scope: Scope, limit: u32) -> Option<Arc<Policies>> {
 }
 
 /// Domains with leases, and how often somebody was woken for them.
-fn domains(limit: u32) -> (Domains, Arc<Bell>) {
-    let bell = Arc::new(Bell::default());
+fn domains(limit: u32) -> (Domains, Arc<Notifier>) {
+    let notifier = Arc::new(Notifier::default());
     let resource = ResourceId::new("db", 256).unwrap();
-    let lender = Lender { resource, bell: Waker::from(Arc::clone(&bell)) };
+    let lender = Lender { resource, notifier: Waker::from(Arc::clone(&notifier)) };
     let domains = Domains::new(DomainOptions::default()).with_lender(lender);
     domains.follow(rules(Scope::Strict, limit));
-    (domains, bell)
+    (domains, notifier)
 }
 
 /// A lease of `units` of the resource, which are there at once from the first second on.
@@ -82,13 +82,13 @@ fn parts(lease: &Sublease, parts: u64) -> Allowance {
 
 #[test]
 fn a_domain_is_refused_until_its_lease_has_come_and_then_has_what_that_brings() {
-    let ((domains, bell), lease) = (domains(29), lease(1_000));
+    let ((domains, notifier), lease) = (domains(29), lease(1_000));
     let first = domains.request(&lease, "a", 5, 1, at(1_000));
     assert_eq!((first.granted, first.bound), (0, Some(Bound::Asking)));
     assert_eq!(first.retry_at, Some(at(1_010)));
     assert_eq!(domains.request(&lease, "a", 5, 1, at(1_100)).retry_at, Some(at(1_150)));
     let sublease = asked(&domains);
-    assert_eq!((sublease.resource().as_str(), bell.0.load(Ordering::Relaxed)), ("db|d:a", 1));
+    assert_eq!((sublease.resource().as_str(), notifier.0.load(Ordering::Relaxed)), ("db|d:a", 1));
     // Three parts of nine a second.
     assert_eq!((sublease.share().parts(), sublease.share().part()), (3, Amount::from_f64(8.999_999)));
     sublease.allow(at(1_200), parts(&sublease, 2));
@@ -235,7 +235,7 @@ fn what_is_not_bound_by_policies_needs_no_lease_of_its_own() {
 
 #[test]
 fn leases_are_given_back_when_policies_are_others_and_when_nobody_asks() {
-    let ((domains, bell), lease) = (domains(29), lease(1_000));
+    let ((domains, notifier), lease) = (domains(29), lease(1_000));
     for domain in ["a", "vip", "b"] {
         domains.request(&lease, domain, 1, 1, at(1_000));
     }
@@ -253,17 +253,17 @@ fn leases_are_given_back_when_policies_are_others_and_when_nobody_asks() {
     domains.follow(rules(Scope::Client, 49));
     assert_eq!((news(&domains).len(), domains.subleases().len()), (1, 0));
     assert_eq!(domains.request(&lease, "a", 1, 1, at(12_000)).granted, 1);
-    assert_eq!(bell.0.load(Ordering::Relaxed), 4);
+    assert_eq!(notifier.0.load(Ordering::Relaxed), 4);
 }
 
 #[test]
 fn no_lease_is_asked_for_where_there_can_be_none() {
-    let ((domains, bell), lease) = (domains(29), lease(10_000));
+    let ((domains, notifier), lease) = (domains(29), lease(10_000));
     let bound = |domain: &str| domains.request(&lease, domain, 1, 1, at(1_000)).bound;
     for domain in ["a\n", "a|safe", &"x".repeat(300)] {
         assert_eq!(bound(domain), Some(Bound::Unleasable), "{domain:?}");
     }
-    assert_eq!(bell.0.load(Ordering::Relaxed), 0);
+    assert_eq!(notifier.0.load(Ordering::Relaxed), 0);
     assert_eq!(bound("held by the program"), Some(Bound::Asking));
     asked(&domains).bar();
     assert_eq!(bound("held by the program"), Some(Bound::Unleasable));

@@ -1,44 +1,10 @@
 //! Refusals, as the driver hears of them.
 
-use std::sync::Arc;
-use std::task::{Wake, Waker};
-
 use lessor_proto::{Amount, ResourceId, Time};
-use tokio::sync::mpsc;
 use tracing::debug;
 
-use super::{Command, Driver};
+use super::Driver;
 use crate::demand::haste::SOON;
-
-/// Tells the driver that a limiter has refused something. It does not keep the driver alive.
-#[derive(Debug)]
-pub(in crate::shell) struct KnockSender {
-    pub(in crate::shell) commands: mpsc::WeakUnboundedSender<Command>,
-    pub(in crate::shell) resource: ResourceId,
-    pub(in crate::shell) generation: u64,
-}
-
-// === impl KnockSender ===
-
-impl KnockSender {
-    pub(in crate::shell) fn waker(self) -> Waker {
-        Waker::from(Arc::new(self))
-    }
-}
-
-impl Wake for KnockSender {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(commands) = self.commands.upgrade() {
-            let (resource, generation) = (self.resource.clone(), self.generation);
-            // A closed client asks for nothing.
-            let _ = commands.send(Command::Knock { resource, generation });
-        }
-    }
-}
 
 // === impl Driver ===
 

@@ -1,44 +1,10 @@
 //! Leases of domains, as the driver hears of them.
 
-use std::sync::Arc;
-use std::task::{Wake, Waker};
-
 use lessor_proto::{ResourceId, Time};
-use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use super::{Command, Driver, RATE_TICK};
+use super::{Driver, RATE_TICK};
 use crate::session::Change;
-
-/// Tells the driver that domains have news for it. It does not keep the driver alive, which keeps the domains.
-#[derive(Debug)]
-pub(in crate::shell) struct Bell {
-    pub(in crate::shell) commands: mpsc::WeakUnboundedSender<Command>,
-    pub(in crate::shell) resource: ResourceId,
-    pub(in crate::shell) generation: u64,
-}
-
-// === impl Bell ===
-
-impl Bell {
-    pub(in crate::shell) fn waker(self) -> Waker {
-        Waker::from(Arc::new(self))
-    }
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(commands) = self.commands.upgrade() {
-            let (resource, generation) = (self.resource.clone(), self.generation);
-            // A closed client asks for nothing.
-            let _ = commands.send(Command::Subleases { resource, generation });
-        }
-    }
-}
 
 // === impl Driver ===
 

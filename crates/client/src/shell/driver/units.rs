@@ -1,38 +1,8 @@
 //! Units on request, between limiters and the session.
 
-use std::sync::Arc;
-use std::task::{Wake, Waker};
-
 use lessor_proto::{ResourceId, Time};
-use tokio::sync::mpsc;
 
-use super::{Command, Driver};
-
-/// Tells the driver that a limiter has units to ask for. It does not keep the driver alive.
-#[derive(Debug)]
-pub(in crate::shell) struct UnitsBell {
-    pub(in crate::shell) commands: mpsc::WeakUnboundedSender<Command>,
-    pub(in crate::shell) resource: ResourceId,
-    pub(in crate::shell) generation: u64,
-}
-
-// === impl UnitsBell ===
-
-impl UnitsBell {
-    pub(in crate::shell) fn waker(self) -> Waker {
-        Waker::from(Arc::new(self))
-    }
-}
-
-impl Wake for UnitsBell {
-    fn wake(self: Arc<Self>) {
-        if let Some(commands) = self.commands.upgrade() {
-            let (resource, generation) = (self.resource.clone(), self.generation);
-            // A closed client asks for nothing.
-            let _ = commands.send(Command::Units { resource, generation });
-        }
-    }
-}
+use super::Driver;
 
 // === impl Driver ===
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use lessor_proto::{ResourceId, Time};
 
-use super::{News, Sublease, Subleases};
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
+use crate::domain::{News, Sublease, Subleases};
 use crate::holding::{Fallback, HoldingConfig, Kind, Surplus};
 use crate::session::{Change, Session};
 
@@ -29,7 +29,7 @@ struct Held {
 impl Sublessee {
     /// Takes up the news of the domains of the resource `of`: asks for what they are to have, with the priority of that resource,
     /// and gives back what they are not to have any more. What `is_own` holds for the program has opened itself, and has no
-    /// domain. To be called when the waker of the [`Lender`](super::Lender) was woken, and after policies have changed.
+    /// domain. To be called when the waker of the [`Lender`](crate::domain::Lender) was woken, and after policies have changed.
     pub fn hear(
         &mut self,
         now: Time,

@@ -1,0 +1,71 @@
+//! What handles say to the driver.
+
+use std::sync::Arc;
+
+use lessor_proto::{Amount, ResourceId};
+use tokio::sync::{oneshot, watch};
+
+use super::enforce::Enforce;
+use super::lease_view::LeaseView;
+use crate::demand::Estimator;
+use crate::domain::Domains;
+use crate::holding::HoldingConfig;
+
+/// A command from a handle to the driver.
+#[derive(Debug)]
+pub(super) enum Command {
+    Open(Box<OpenResource>),
+    /// The last handle of an opening is gone.
+    Close {
+        resource: ResourceId,
+        generation: u64,
+    },
+    /// There is something to tell of domains.
+    Tell,
+    /// A limiter has units to ask for.
+    Units {
+        resource: ResourceId,
+        generation: u64,
+    },
+    /// This amount is wanted from here on; without a number, what is used.
+    Want {
+        resource: ResourceId,
+        generation: u64,
+        wants: Option<Amount>,
+    },
+    /// Something was refused, or soon will be.
+    Knock {
+        resource: ResourceId,
+        generation: u64,
+    },
+    /// Domains are to have leases, or are not to have them any more.
+    Subleases {
+        resource: ResourceId,
+        generation: u64,
+    },
+    Shutdown {
+        done: oneshot::Sender<()>,
+    },
+}
+
+/// One opening of a resource.
+pub(super) struct OpenResource {
+    pub(super) resource: ResourceId,
+    pub(super) generation: u64,
+    pub(super) config: HoldingConfig,
+    pub(super) enforcer: Arc<dyn Enforce>,
+    pub(super) demand: Estimator,
+    pub(super) domains: Arc<Domains>,
+    pub(super) view: watch::Sender<LeaseView>,
+}
+
+// === impl OpenResource ===
+
+impl std::fmt::Debug for OpenResource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Open")
+            .field("resource", &self.resource)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,100 @@
+//! The list of what is open.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use lessor_proto::ResourceId;
+
+use super::metrics::ResourceMetrics;
+use super::resource::Core;
+use crate::gauge::Gauge;
+use crate::limiter::Limiter;
+use crate::session::{SessionCounts, Transport};
+
+/// The open resources, and the counts of the driver; shared by a client and its driver.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    open: Mutex<BTreeMap<ResourceId, Registered>>,
+    counts: Mutex<(SessionCounts, Transport)>,
+    generations: AtomicU64,
+}
+
+/// A resource that was opened.
+#[derive(Debug)]
+pub(super) enum Registered {
+    Rate(Weak<Core<Limiter>>),
+    /// The gauge outlives its handles while permits are out, and serves those who open the name again.
+    Gauge(Weak<Core<Gauge>>, Arc<Gauge>),
+}
+
+/// Something that is open.
+enum Held {
+    Rate(Arc<Core<Limiter>>),
+    Gauge(Arc<Core<Gauge>>),
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// The name is closed for good, unless it was opened again.
+    pub(super) fn forget(&self, resource: &ResourceId) {
+        let mut open = self.lock();
+        if open.get(resource).is_some_and(|registered| !registered.is_open()) {
+            open.remove(resource);
+        }
+    }
+
+    pub(super) fn count(&self, counts: SessionCounts, transport: Transport) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = (counts, transport);
+    }
+
+    pub(super) fn counts(&self) -> (SessionCounts, Transport) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The metrics of the open resources, with `named` domains of each rate by name if that is asked for.
+    pub(super) fn metrics(&self, named: Option<usize>) -> Vec<ResourceMetrics> {
+        // Nobody who opens something waits for a look at all domains.
+        let held: Vec<Held> = self.lock().values().filter_map(Registered::held).collect();
+        held.iter().map(|held| held.metrics(named)).collect()
+    }
+
+    /// A number that no opening had before.
+    pub(super) fn next_generation(&self) -> u64 {
+        self.generations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<ResourceId, Registered>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Registered ===
+
+impl Registered {
+    fn is_open(&self) -> bool {
+        match self {
+            Registered::Rate(core) => core.strong_count() > 0,
+            Registered::Gauge(core, _) => core.strong_count() > 0,
+        }
+    }
+
+    fn held(&self) -> Option<Held> {
+        match self {
+            Registered::Rate(core) => core.upgrade().map(Held::Rate),
+            Registered::Gauge(core, _) => core.upgrade().map(Held::Gauge),
+        }
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    fn metrics(&self, named: Option<usize>) -> ResourceMetrics {
+        match self {
+            Held::Rate(core) => core.metrics(named),
+            Held::Gauge(core) => core.metrics(),
+        }
+    }
+}
