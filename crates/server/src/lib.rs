@@ -52,4 +52,5 @@ pub mod repository;
 pub mod resource;
 #[cfg(feature = "shell")]
 pub mod shell;
+mod streams;
 pub mod token;

@@ -9,7 +9,6 @@ mod floors;
 mod marks;
 mod names;
 mod parent;
-mod peers;
 mod status;
 mod stream;
 mod waiting;
@@ -28,18 +27,18 @@ pub use crate::marks::{MarkHeader, MarkWrite};
 use crate::marks::{Marks, Need};
 use crate::mutation::Mutation;
 use crate::repository::{Repository, Template};
+pub use crate::resource::{Books, ChildBook, ClaimTally};
 use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, admit_legacy};
 use crate::resource::{check_kind, life, shows_earlier};
+use crate::streams::Peers;
+pub use crate::streams::{Output, Peer};
 use crate::token::Bearer;
 
-pub use self::books::{Books, ChildBook};
 use self::domains::Sharing;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
-pub(crate) use self::peers::Peers;
-pub use self::status::{ClaimTally, NodeStatus, ResourceRow, StatusQuery, Tally};
-pub use self::stream::{Output, Peer};
+pub use self::status::{NodeStatus, ResourceRow, StatusQuery, Tally};
 use self::waiting::Waiting;
 
 /// A node that leads: it grants out of what its repository says.
@@ -222,7 +221,7 @@ impl Node {
                 moved.push(id.clone());
             }
             if let Some(marks) = self.marks.as_mut().filter(|_| resource.ledger().total() != before) {
-                let epoch = marks::epoch_above(&self.parent, id);
+                let epoch = parent::epoch_above(&self.parent, id);
                 marks.note(now, id, Need { epoch, ..resource.need() });
             }
             if resource.is_idle(now) {

@@ -16,7 +16,7 @@ use super::heat::Heat;
 use super::state::DomainState;
 use super::subscriber::{PendingUpdate, Subscriber};
 use super::uplink::Uplink;
-use crate::node::Peer;
+use crate::streams::Peer;
 
 /// The most domains of a resource that are told of; more are left to each client alone.
 const MOST_TOLD: usize = 100_000;

@@ -9,7 +9,8 @@ use lessor_proto::{ResourceId, Time};
 
 use super::shared::SharedDomains;
 use super::status::DomainsStatus;
-use crate::node::{NodeStatus, Peer};
+use crate::node::NodeStatus;
+use crate::streams::Peer;
 
 /// The synchronisation of the domains of a node: a mind of its own, which hears from the mind that leases what it has to know,
 /// and which that one never waits for.

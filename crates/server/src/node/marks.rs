@@ -4,7 +4,7 @@ use lessor_client::holding::Proof;
 use lessor_proto::message::Report;
 use lessor_proto::{Amount, ResourceId, Time};
 
-use super::parent::Above;
+use super::parent::epoch_above;
 use super::{Node, call_context, longest};
 use crate::config::Longest;
 use crate::ledger::Ghost;
@@ -186,9 +186,4 @@ impl Node {
         let own = self.parent.as_ref().and_then(|above| above.session().proof(id));
         own.or_else(|| self.config.record.as_ref()?.proofs.get(id).cloned())
     }
-}
-
-/// The epoch of the node above under which it granted what it did last.
-pub(super) fn epoch_above(parent: &Option<Above>, id: &ResourceId) -> Option<u64> {
-    parent.as_ref()?.session().proof(id).map(|proof| proof.order.epoch)
 }

@@ -124,7 +124,7 @@ impl Node {
     fn take_up(&mut self, now: Time, change: &Change) {
         let before = self.parent.as_ref().and_then(|above| above.session.before(&change.resource));
         let learns = self.parent.as_ref().is_some_and(|above| above.session.is_of_learner(&change.resource));
-        let grantor = super::marks::epoch_above(&self.parent, &change.resource);
+        let grantor = epoch_above(&self.parent, &change.resource);
         let before_us = self.config.record.as_ref().and_then(|record| record.proofs.get(&change.resource));
         let is_the_same = before_us.map(|proof| proof.order.epoch) == grantor;
         let is_recalled =
@@ -201,4 +201,9 @@ impl Node {
             session.remove(now, id);
         }
     }
+}
+
+/// The epoch of the node above under which it granted what it did last.
+pub(super) fn epoch_above(parent: &Option<Above>, id: &ResourceId) -> Option<u64> {
+    parent.as_ref()?.session().proof(id).map(|proof| proof.order.epoch)
 }

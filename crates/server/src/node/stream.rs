@@ -1,57 +1,17 @@
 //! Streams: who is connected, what is due to them, and what comes out for them.
 
-use std::fmt;
-
-use lessor_client::session::Action;
 use lessor_proto::message::{
     Ask, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
 use lessor_proto::{ResourceId, Time};
 
 use super::parent::Above;
-use super::peers::Stream;
 use super::waiting::Wait;
 use super::{Node, call_context};
 use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
 use crate::resource::{Renewal, shows_earlier};
-
-/// The number of a stream at a node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Peer(u64);
-
-/// An output of a node.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Output {
-    /// Send down a stream. Nothing more comes out for it until [`Node::ready`].
-    Send {
-        /// Which stream.
-        peer: Peer,
-        /// The message to send.
-        down: Down,
-    },
-    /// The node has dropped the stream: end it after what was sent before.
-    Close {
-        /// Which stream.
-        peer: Peer,
-    },
-    /// Do this with the node above.
-    Parent(Action),
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-// === impl Peer ===
-
-impl From<u64> for Peer {
-    fn from(number: u64) -> Peer {
-        Peer(number)
-    }
-}
+use crate::streams::{Output, Peer, Stream};
 
 // === impl Node ===
 

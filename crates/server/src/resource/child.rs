@@ -9,7 +9,7 @@ use lessor_proto::message::{Band, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
 use super::calendar::Tick;
-use super::children::{Holder, Life};
+use super::identity::{Holder, Life};
 use crate::ledger::Account;
 use crate::repository::Template;
 use crate::token::PollerLife;

@@ -5,11 +5,11 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use lessor_proto::message::{Has, HolderKind};
 use lessor_proto::{Amount, Time};
 
 use super::calendar::{Calendar, Tick};
 use super::child::Child;
+use super::identity::{Holder, Life};
 use super::slab::{Slab, Slot};
 use crate::repository::Template;
 use crate::token::PollerLife;
@@ -22,30 +22,6 @@ pub(crate) struct Children {
     calendar: Calendar,
     /// In which line of succession nodes stand that stand in one.
     lines: BTreeMap<Slot, u64>,
-}
-
-/// The life of its id from which a request says that it comes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Life<'a> {
-    /// The incarnation that our clients send, and nodes that nobody has preceded.
-    Incarnation(u64),
-    /// The leader of a node in its epoch of that number. All leaders of one line are one holder: the next one takes over
-    /// what the one before had.
-    Leader { line: u64, epoch: u64 },
-    /// The life in the token that Doorman's clients echo without knowing.
-    Session(PollerLife),
-    /// A lease without a token of ours: the client forgets what it does not know, or comes from elsewhere.
-    Unnamed(&'a Has),
-    /// No lease: a life that has just begun.
-    New,
-}
-
-/// The holder that asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Holder<'a> {
-    pub(crate) kind: HolderKind,
-    pub(crate) name: &'a str,
-    pub(crate) life: Life<'a>,
 }
 
 // === impl Children ===

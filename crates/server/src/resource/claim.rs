@@ -12,7 +12,7 @@ use lessor_proto::message::{Ask, Has, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
 use super::child::{Child, Claimed};
-use super::hearing::holder;
+use super::identity::holder;
 use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::config::{Claims, NodeConfig};

@@ -14,7 +14,7 @@ use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
 use super::{CallContext, Resource};
-use crate::node::Peers;
+use crate::streams::Peers;
 
 /// The most grants of one turn.
 pub(super) const SLICE: usize = 64;

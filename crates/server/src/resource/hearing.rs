@@ -1,15 +1,15 @@
 //! Reports: who sends them, what they promise, and what becomes of those who are not heard of.
 
-use lessor_proto::message::{Ask, HolderKind, Report};
+use lessor_proto::message::{Ask, Report};
 use lessor_proto::{Amount, Time};
 
 use super::child::{Child, Claimed, Demands};
 use super::earlier::Earlier;
+use super::identity::{Holder, Life};
 use super::slab::Slot;
-use super::{CallContext, Holder, Life, Resource};
-use crate::config::NodeConfig;
-use crate::mutation::{Mutation, Rules};
-use crate::token::{PolledLease, PollerLife};
+use super::{CallContext, Resource};
+use crate::mutation::Mutation;
+use crate::token::PollerLife;
 
 // === impl Resource ===
 
@@ -226,30 +226,6 @@ fn demands(report: &Report, cx: CallContext<'_>) -> Demands {
         band.wants = band.wants.max(peak);
     }
     Demands::from_bands(&bands)
-}
-
-/// The holder that sends `report`, and its life. A token tells the life under every leader: two processes of
-/// one id may show the same amount.
-pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, config: &NodeConfig) -> Holder<'a> {
-    let life = match (ask.incarnation, &report.has) {
-        (Some(incarnation), _) => life(ask.kind, ask.line, incarnation, config.rules),
-        (None, None) => Life::New,
-        (None, Some(has)) => match (has.order, PolledLease::read(&has.token)) {
-            (Some(_), Ok(lease)) => Life::Session(lease.life),
-            _ => Life::Unnamed(has),
-        },
-    };
-    Holder { kind: ask.kind, name: ask.holder.as_str(), life }
-}
-
-/// Which life it is that has drawn an incarnation, or was elected. Where a node says no line, whatever else bears its name
-/// is somebody else.
-pub(crate) fn life<'a>(kind: HolderKind, line: Option<u64>, incarnation: u64, rules: Rules) -> Life<'a> {
-    let line = line.or_else(|| rules.lack(Mutation::NamesakesAreOne).then_some(0));
-    match (kind, line) {
-        (HolderKind::Node, Some(line)) => Life::Leader { line, epoch: incarnation },
-        _ => Life::Incarnation(incarnation),
-    }
 }
 
 /// The promise of a report: a grant, and the most that is used under all grants up to that one.

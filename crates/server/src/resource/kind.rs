@@ -11,7 +11,7 @@
 use lessor_proto::message::{Ask, Grant, Refusal, Report};
 use lessor_proto::{Amount, ResourceId};
 
-use super::hearing::holder;
+use super::identity::holder;
 use super::slab::Slot;
 use super::{Resource, SharePolicy, shows_earlier};
 use crate::config::NodeConfig;

@@ -17,7 +17,7 @@ use lessor_proto::{Amount, Time};
 use super::answer::SOON;
 use super::child::{Child, Claimed};
 use super::claim::origin;
-use super::hearing::holder;
+use super::identity::holder;
 use super::slab::Slot;
 use super::streaming::Told;
 use super::{CallContext, Reply, Resource};

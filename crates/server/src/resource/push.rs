@@ -21,8 +21,8 @@ use super::slab::Slot;
 use super::streaming::{Rank, Told};
 use super::{CallContext, Resource};
 use crate::mutation::Mutation;
-use crate::node::{Peer, Peers};
 use crate::repository::Kind;
+use crate::streams::{Peer, Peers};
 
 /// The least time between two looks at a resource.
 const LEAST_PACE: Duration = Duration::from_micros(200);

@@ -22,8 +22,8 @@ use lessor_proto::{Amount, Time};
 use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::mutation::Mutation;
-use crate::node::Peers;
 use crate::repository::Fraction;
+use crate::streams::Peers;
 
 /// At most so many loans are recalled before others are heard.
 const SLICE: usize = 64;

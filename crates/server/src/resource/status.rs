@@ -7,7 +7,6 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use super::{Child, Resource, SharePolicy, Slot};
 use crate::domain_sync::DomainsStatus;
-use crate::node::ChildBook;
 use crate::repository::Kind;
 
 /// A resource as it stands.
@@ -120,22 +119,6 @@ impl Resource {
             domains: None,
             holders: self.holder_status(now, holders, rank),
         }
-    }
-
-    /// The books of the children, one by one.
-    pub(crate) fn child_books(&self, now: Time) -> Vec<ChildBook> {
-        let book = |(slot, child): (Slot, &Child)| ChildBook {
-            kind: child.kind,
-            holder: child.name.to_string(),
-            incarnation: child.incarnated.then_some(child.session),
-            charge: child.account.charge(),
-            ends: child.account.last_end(),
-            wants: child.demands.wants(),
-            weight: child.demands.weight(),
-            share: if child.withdrawn { Amount::ZERO } else { self.target(now, slot) },
-            entries: child.account.entries().len(),
-        };
-        self.children.iter_slots().map(book).collect()
     }
 
     /// The name.

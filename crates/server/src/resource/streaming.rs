@@ -13,7 +13,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
-use crate::node::Peer;
+use crate::streams::Peer;
 
 /// All that listen.
 #[derive(Clone, Debug, Default)]

@@ -26,8 +26,8 @@ use lessor_proto::{Amount, Time};
 use super::Resource;
 use super::slab::Slot;
 use crate::mutation::{Mutation, Rules};
-use crate::node::{Peer, Peers};
 use crate::repository::SmallLeases;
+use crate::streams::{Peer, Peers};
 
 #[cfg(test)]
 mod tests;

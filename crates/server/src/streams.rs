@@ -5,11 +5,34 @@
 //! reader makes nothing grow, and what reaches it is never older than the last message it took.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 
+use lessor_client::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind};
 use lessor_proto::{ClientId, ResourceId, Time};
 
-use super::stream::{Output, Peer};
+/// The number of a stream at a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Peer(u64);
+
+/// An output of a node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Output {
+    /// Send down a stream. Nothing more comes out for it until [`Node::ready`](crate::node::Node::ready).
+    Send {
+        /// Which stream.
+        peer: Peer,
+        /// The message to send.
+        down: Down,
+    },
+    /// The node has dropped the stream: end it after what was sent before.
+    Close {
+        /// Which stream.
+        peer: Peer,
+    },
+    /// Do this with the node above.
+    Parent(Action),
+}
 
 /// All streams.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +70,20 @@ pub(crate) struct Stream {
 
 /// Messages that may wait on a stream whose other end sends without reading; with more it is dropped.
 const MOST_WAITING: usize = 64;
+
+// === impl Peer ===
+
+impl From<u64> for Peer {
+    fn from(number: u64) -> Peer {
+        Peer(number)
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
 
 // === impl Peers ===
 
