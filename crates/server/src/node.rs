@@ -9,6 +9,7 @@ mod floors;
 mod marks;
 mod names;
 mod parent;
+mod resources;
 mod status;
 mod stream;
 mod waiting;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Ask, HolderKind, Order, Refusal, Release, Report, WallClock};
+use lessor_proto::message::{Answer, Ask, Grant, HolderKind, Order, Refusal, Release, Report, WallClock};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 pub use crate::config::{Claims, NodeConfig, ParentConfig, Record, RestOver};
@@ -38,6 +39,7 @@ use self::domains::Sharing;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
+use self::resources::Resources;
 pub use self::status::{NodeStatus, ResourceRow, StatusQuery, Tally};
 use self::waiting::Waiting;
 
@@ -46,7 +48,7 @@ use self::waiting::Waiting;
 pub struct Node {
     config: NodeConfig,
     repository: Repository,
-    resources: BTreeMap<ResourceId, Resource>,
+    resources: Resources,
     since: Time,
     /// Nobody had been elected in its place before then, for certain.
     led: Time,
@@ -57,15 +59,11 @@ pub struct Node {
     parent: Option<Above>,
     /// Absent where none are kept.
     marks: Option<Marks>,
-    /// Whether some resource shares its capacity with another.
-    coupled: bool,
     peers: Peers,
     names: Names,
     by_holder: BTreeMap<(HolderKind, ClientId, u64), Peer>,
     /// The domains that clients share.
     sharing: Sharing,
-    /// When resources have to be looked at, with their names.
-    timeline: BTreeSet<(Time, ResourceId)>,
     /// The interval at which streams should be heard of.
     heartbeat: Duration,
     date: Date,
@@ -98,8 +96,7 @@ impl Node {
             names: Names::new(config.name.clone()),
             config,
             repository,
-            resources: BTreeMap::new(),
-            coupled: false,
+            resources: Resources::default(),
             since: now,
             led: Time::ZERO,
             untold: BTreeSet::new(),
@@ -107,7 +104,6 @@ impl Node {
             peers: Peers::default(),
             by_holder: BTreeMap::new(),
             sharing: Sharing::default(),
-            timeline: BTreeSet::new(),
             date: Date::default(),
             tally: Tally::default(),
             waiting: Waiting::default(),
@@ -133,10 +129,7 @@ impl Node {
         }
         self.led = at;
         for id in std::mem::take(&mut self.untold) {
-            let Some(resource) = self.resources.get_mut(&id) else { continue };
-            resource.confirm(at);
-            self.sync(now, &id);
-            self.book(&id);
+            self.with_advanced(now, &id, |resource, _| resource.confirm(at));
         }
     }
 
@@ -175,12 +168,7 @@ impl Node {
             .map_or(Life::New, |incarnation| life(kind, line, incarnation, self.config.rules));
         let holder = Holder { kind, name: release.holder.as_str(), life };
         for id in &release.resources {
-            if let Some(resource) = self.resources.get_mut(id) {
-                resource.advance(now);
-                resource.release(holder, release.report_id);
-            }
-            self.sync(now, id);
-            self.book(id);
+            self.with(now, id, |resource, _| resource.release(holder, release.report_id));
         }
     }
 
@@ -193,18 +181,15 @@ impl Node {
             marks.set_config_version(now, self.repository.version());
         }
         self.learn_as_told(now);
-        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
-        for id in ids {
+        for id in self.resources.names() {
             let (template, floor_pair) = (self.template(&id), self.floor_pair(&id));
-            if let Some(resource) = self.resources.get_mut(&id) {
+            self.resources.set_floor_pair(&id, floor_pair);
+            self.call(&id, |resource, _| {
                 resource.advance(now);
                 resource.set_template(template);
-                self.coupled |= floor_pair.is_some();
-                resource.floor_pair = floor_pair;
-            }
+            });
             self.note_policies(now, &id);
-            self.sync(now, &id);
-            self.book(&id);
+            self.follow(now, &id);
         }
         self.tally.reloads += 1;
     }
@@ -214,15 +199,15 @@ impl Node {
     pub fn advance(&mut self, now: Time) -> Option<Time> {
         self.forget_names(now);
         let (mut idle, mut moved) = (Vec::new(), Vec::new());
-        for (id, resource) in &mut self.resources {
+        for (id, resource) in self.resources.iter_mut() {
             let before = resource.ledger().total();
             resource.advance(now);
-            if resource.floor_pair.is_some() && resource.ledger().total() != before {
+            if resource.ledger().total() != before {
                 moved.push(id.clone());
-            }
-            if let Some(marks) = self.marks.as_mut().filter(|_| resource.ledger().total() != before) {
-                let epoch = parent::epoch_above(&self.parent, id);
-                marks.note(now, id, Need { epoch, ..resource.need() });
+                if let Some(marks) = &mut self.marks {
+                    let epoch = parent::epoch_above(&self.parent, id);
+                    marks.note(now, id, Need { epoch, ..resource.need() });
+                }
             }
             if resource.is_idle(now) {
                 idle.push(id.clone());
@@ -239,15 +224,12 @@ impl Node {
             let Some(resource) = self.resources.remove(&id) else { continue };
             self.note_policies(now, &id);
             is_shorter |= resource.template().is_none();
-            if let Some(at) = resource.booked {
-                self.timeline.remove(&(at, id));
-            }
         }
         if is_shorter {
             self.tell_longest(now);
         }
         let deadlines =
-            self.resources.values().map(|resource| resource.deadline().unwrap_or(resource.idle_from()));
+            self.resources.iter().map(|(_, resource)| resource.deadline().unwrap_or(resource.idle_from()));
         deadlines.min()
     }
 
@@ -306,15 +288,8 @@ impl Node {
         record.unknown = true;
         self.tally.records_distrusted += 1;
         self.learn_as_told(now);
-        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
-        for id in ids {
-            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-            if let Some(resource) = self.resources.get_mut(&id) {
-                resource.advance(now);
-                resource.learn_anew(cx);
-            }
-            self.sync(now, &id);
-            self.book(&id);
+        for id in self.resources.names() {
+            self.with(now, &id, |resource, around| resource.learn_anew(around.cx));
         }
     }
 
@@ -364,7 +339,6 @@ impl Node {
         let mut retry: Option<Duration> = None;
         let opens = self.opens();
         for report in &ask.reports {
-            let id = &report.resource;
             if self.shows_a_gap(ask, report) {
                 self.distrust_record(now);
             }
@@ -372,53 +346,49 @@ impl Node {
                 retry = retry.into_iter().chain([opens.since(now).max(PROMPT)]).min();
                 continue;
             }
-            let resource = match self.resources.get_mut(id) {
-                Some(resource) => resource,
-                None => {
-                    self.open(now, id);
-                    self.resources.get_mut(id).expect("it has just been opened")
-                }
-            };
-            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-            let cx = CallContext { date: self.date, ..cx };
-            let waits = resource.waits_to_learn(now, ask, report, cx).is_some();
-            if waits || resource.waits_for_room(now, ask, report, cx) {
-                retry = retry.into_iter().chain([PROMPT]).min();
-                self.sync(now, id);
-                continue;
-            }
-            let reply = resource.report(now, ask, report, cx);
-            let displaced = resource.wake() != resource.booked;
-            match reply {
-                Some(reply) => {
-                    retry = retry.into_iter().chain(reply.retry).min();
-                    grants.push(reply.grant);
-                }
-                // There is nothing yet to grant from.
-                None if cx.longest.lease.is_zero() && self.later_config().is_none() => {
-                    retry = Some(PROMPT);
-                }
-                None => retry = retry.into_iter().chain([SOON]).min(),
-            }
-            self.sync(now, id);
-            if displaced {
-                self.book(id);
-            }
+            let (grant, again) = self.answer_one(now, ask, report);
+            retry = retry.into_iter().chain(again).min();
+            grants.extend(grant);
         }
         let notice = (ask.kind == HolderKind::Node).then(|| self.names.notice(&ask.holder));
         Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry, notice }
     }
 
-    /// Opens the books of a resource that was admitted and has none.
+    /// Answers one report that was admitted: with a grant if there is something to grant from, and when to ask again if that
+    /// is before its time.
+    fn answer_one(&mut self, now: Time, ask: &Ask, report: &Report) -> (Option<Grant>, Option<Duration>) {
+        self.open(now, &report.resource);
+        let (date, is_outdated) = (self.date, self.later_config().is_some());
+        let answered = self.with_asked(now, &report.resource, |resource, around| {
+            let cx = CallContext { date, ..around.cx };
+            if resource.waits_to_learn(now, ask, report, cx).is_some()
+                || resource.waits_for_room(now, ask, report, cx)
+            {
+                return None;
+            }
+            Some(match resource.report(now, ask, report, cx) {
+                Some(reply) => (Some(reply.grant), reply.retry),
+                // The first write is on its way.
+                None if cx.longest.lease.is_zero() && !is_outdated => (None, Some(PROMPT)),
+                None => (None, Some(SOON)),
+            })
+        });
+        // What it waits for takes no longer than a write.
+        answered.unwrap_or((None, Some(PROMPT)))
+    }
+
+    /// Opens the books of a resource that was admitted, if it has none.
     fn open(&mut self, now: Time, id: &ResourceId) {
+        if self.resources.contains(id) {
+            return;
+        }
         let template = self.template(id).expect("admitted, so a template covers it");
         let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
         let mut resource = Resource::new(now, id.clone(), template, cx);
         let kind = resource.counted();
         resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id, kind)));
-        resource.floor_pair = self.floor_pair(id);
-        self.coupled |= resource.floor_pair.is_some();
-        self.resources.insert(id.clone(), resource);
+        let floor_pair = self.floor_pair(id);
+        self.resources.insert(id.clone(), resource, floor_pair);
         self.note_policies(now, id);
         self.couple(now, id);
     }

@@ -105,7 +105,7 @@ pub struct Resource {
     legacy: LegacyTotals,
     streaming: Streaming,
     /// Streams on which nobody listens any more, as far as the synchronisation of domains has not heard of it.
-    pub(crate) silent: Vec<Peer>,
+    silent: Vec<Peer>,
     /// Those who are short of their share.
     shortage: Shortage,
     /// Whether they are served one by one or together.
@@ -124,10 +124,6 @@ pub struct Resource {
     wants_news: bool,
     /// The step that its level was cut to last, where that is done.
     step: f64,
-    /// With which other one it shares its capacity.
-    pub(crate) floor_pair: Option<ResourceId>,
-    /// Where it stands on the timeline of its node.
-    pub(crate) booked: Option<Time>,
     learning_until: Time,
     /// That is over, and those who listen have been told.
     learned: bool,
@@ -233,8 +229,6 @@ impl Resource {
             next_look: now,
             wants_news: true,
             step: 0.0,
-            floor_pair: None,
-            booked: None,
             learning_until: cx.since + learning,
             learned: learning.is_zero(),
             learns_above: false,
@@ -502,6 +496,11 @@ impl Resource {
             epoch: None,
             kind: Some(self.counted),
         }
+    }
+
+    /// Returns the streams on which nobody listens any more, since this was last asked.
+    pub(crate) fn take_silent(&mut self) -> Vec<Peer> {
+        std::mem::take(&mut self.silent)
     }
 
     /// Returns the outcomes of claims since this was last asked.

@@ -150,10 +150,9 @@ impl Node {
         }
     }
 
-    /// Lets the synchronisation of domains know who does not listen to a resource any more.
-    pub(super) fn note_silent(&mut self, now: Time, id: &ResourceId) {
-        let Some(resource) = self.resources.get_mut(id) else { return };
-        for peer in std::mem::take(&mut resource.silent) {
+    /// Lets the synchronisation of domains know that these do not listen to a resource any more.
+    pub(super) fn note_silent(&mut self, now: Time, id: &ResourceId, silent: Vec<Peer>) {
+        for peer in silent {
             self.sharing.note(now, DomainEvent::Released { peer, resources: vec![id.clone()] });
         }
     }

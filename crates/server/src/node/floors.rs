@@ -25,19 +25,14 @@ impl Node {
         }
         let floor = id.floor();
         let has_floor = self.template(id).is_some_and(|template| template.reserves())
-            || self.resources.contains_key(&floor)
+            || self.resources.contains(&floor)
             || self.config.record.as_ref().is_some_and(|record| record.marks.contains_key(&floor));
         (has_floor && !self.repository.has_template(&floor)).then_some(floor)
     }
 
     /// Lets a resource and its kin have no more than the capacity together.
     pub(super) fn couple(&mut self, now: Time, id: &ResourceId) {
-        if !self.coupled {
-            return;
-        }
-        let Some(floor_pair) = self.resources.get(id).and_then(|resource| resource.floor_pair.clone()) else {
-            return;
-        };
+        let Some(floor_pair) = self.resources.floor_pair(id).cloned() else { return };
         let (base, floor) = if id.is_floor() { (&floor_pair, id) } else { (id, &floor_pair) };
         let Some(template) = self.template(base) else { return };
         let [lent, reserved] = [base, floor].map(|id| self.out(now, id));
@@ -48,7 +43,7 @@ impl Node {
         for (id, limit) in limits {
             if self.resources.get_mut(id).is_some_and(|resource| resource.limit_to(limit)) {
                 self.note_mark(now, id);
-                self.book(id);
+                self.resources.reschedule(id);
             }
         }
     }

@@ -47,17 +47,11 @@ impl Node {
             self.waiting.release_learnt(Time::MAX);
         }
         for id in &settled.resources {
-            self.set_ceiling(id);
-            self.sync(now, id);
-            self.book(id);
+            self.set_ceiling(now, id);
         }
         if settled.longer {
-            let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
-            for id in ids {
-                if let Some(resource) = self.resources.get_mut(&id) {
-                    resource.unsettle();
-                }
-                self.book(&id);
+            for id in self.resources.names() {
+                self.with_unsaid(&id, |resource, _| resource.unsettle());
             }
         }
     }
@@ -113,11 +107,11 @@ impl Node {
         call_context(&self.config, &self.marks, [self.since, self.led], 0).opens()
     }
 
-    fn set_ceiling(&mut self, id: &ResourceId) {
-        if let Some(resource) = self.resources.get_mut(id) {
-            let kind = resource.counted();
-            resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id, kind)));
-        }
+    /// The mark of a resource is another one, or may be.
+    fn set_ceiling(&mut self, now: Time, id: &ResourceId) {
+        let Some(kind) = self.resources.get(id).map(Resource::counted) else { return };
+        let ceiling = self.marks.as_ref().map(|marks| marks.ceiling(id, kind));
+        self.with_advanced(now, id, |resource, _| resource.set_ceiling(ceiling));
     }
 
     /// The need that the mark of a resource has to allow for. Of a resource that nobody has asked for, it is what

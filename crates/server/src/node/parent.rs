@@ -131,25 +131,22 @@ impl Node {
             self.parent.as_ref().is_some_and(|above| above.session.is_recalled(&change.resource));
         let is_told = self.is_told_of_line();
         let earlier = self.parent.as_ref().and_then(|above| above.session.earlier(&change.resource));
-        if let Some(resource) = self.resources.get_mut(&change.resource) {
-            resource.advance(now);
+        // Whoever is not known to have stopped may have been granted something since.
+        let is_sure = self.config.record.as_ref().is_some_and(|record| !record.unsure);
+        self.with(now, &change.resource, |resource, around| {
             if let Some(before) = before.filter(|&(_, until)| now < until && !is_told) {
                 resource.inherit(before);
             }
             // What was inherited is no grant.
             if change.allowance.until > now {
                 let counted = if is_recalled { None } else { change.allowance.capacity };
-                resource.note_grantor(now, is_the_same, counted, self.config.drift);
+                resource.note_grantor(now, is_the_same, counted, around.cx.config.drift);
             }
-            // Whoever is not known to have stopped may have been granted something since.
-            let is_sure = self.config.record.as_ref().is_some_and(|record| !record.unsure);
             if let Some(end) = earlier.filter(|_| is_sure) {
                 resource.end_ghost(now, end);
             }
             resource.lease(change.allowance, learns);
-        }
-        self.sync(now, &change.resource);
-        self.book(&change.resource);
+        });
     }
 
     /// Whether the record tells all that leaders before this one have left in use in this line of succession. Where marks are
@@ -162,9 +159,11 @@ impl Node {
 
     /// Lets the marks and the session know what is wanted of a resource, and what of it is out.
     pub(super) fn sync(&mut self, now: Time, id: &ResourceId) {
+        let Some(resource) = self.resources.get_mut(id) else { return };
+        let silent = resource.take_silent();
         self.note_mark(now, id);
         self.couple(now, id);
-        self.note_silent(now, id);
+        self.note_silent(now, id, silent);
         let Some(Above { session }) = &mut self.parent else { return };
         let Some(resource) = self.resources.get_mut(id).filter(|resource| resource.speaks(now)) else {
             return;

@@ -116,7 +116,7 @@ impl Node {
             let fits = move |resource: &&Resource| {
                 resource.terms().part.is_some() == of_domains && wanted(resource.id())
             };
-            self.resources.values().filter(fits)
+            self.resources.iter().map(|(_, resource)| resource).filter(fits)
         };
         // Leases of domains may be many, and come last.
         let shown = all(false).chain(all(true)).take(query.resources);

@@ -5,9 +5,10 @@ use lessor_proto::message::{
 };
 use lessor_proto::{ResourceId, Time};
 
+use super::Node;
 use super::parent::Above;
+use super::resources::Surroundings;
 use super::waiting::Wait;
-use super::{Node, call_context};
 use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
 use crate::resource::{Renewal, shows_earlier};
@@ -81,16 +82,11 @@ impl Node {
     pub fn ready(&mut self, now: Time, peer: Peer) {
         let Some(noted) = self.peers.ready(peer) else { return };
         for id in &noted.resources {
-            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-            if let Some(resource) = self.resources.get_mut(id) {
-                // Before the holder is looked for: it may be forgotten by it.
-                resource.advance(now);
+            self.with(now, id, |resource, around| {
                 if let Some(slot) = resource.listener(peer) {
-                    resource.respond(now, slot, cx, &mut self.peers);
+                    resource.respond(now, slot, around.cx, around.peers);
                 }
-            }
-            self.sync(now, id);
-            self.book(id);
+            });
         }
         self.sharing.ready(now, peer);
         if let Some((id, at)) = noted.heartbeat {
@@ -111,7 +107,7 @@ impl Node {
     /// Looks at one resource whose time has come, if there is one. What is to be said then comes out of
     /// [`Node::poll_said`].
     pub fn look_next(&mut self, now: Time) {
-        if let Some(id) = self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone()) {
+        if let Some(id) = self.resources.next_due(now) {
             // What the node above allows comes before what is told below.
             self.take_up_changes(now);
             self.look_at(now, &id);
@@ -121,7 +117,7 @@ impl Node {
     /// Whether the time of some resource has come.
     #[must_use]
     pub fn is_look_due(&self, now: Time) -> bool {
-        self.timeline.first().is_some_and(|(at, _)| *at <= now)
+        self.resources.deadline().is_some_and(|at| at <= now)
     }
 
     /// Whether something waits for a stream to take something.
@@ -158,7 +154,7 @@ impl Node {
     /// When to poll again, and to ask for [`Node::next_marks`], if nothing else happens.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        let resources = self.timeline.first().map(|&(at, _)| at);
+        let resources = self.resources.deadline();
         let parent = self.parent.as_ref().map(Above::deadline);
         let marks = self.marks.as_ref().and_then(Marks::deadline);
         resources
@@ -176,34 +172,14 @@ impl Node {
         self.peers.len()
     }
 
-    /// Puts a resource where it belongs on the timeline.
-    pub(super) fn book(&mut self, id: &ResourceId) {
-        let Some(resource) = self.resources.get_mut(id) else { return };
-        let wake = resource.wake();
-        if resource.booked == wake {
-            return;
-        }
-        let before = std::mem::replace(&mut resource.booked, wake);
-        if let Some(at) = before {
-            self.timeline.remove(&(at, id.clone()));
-        }
-        if let Some(at) = wake {
-            self.timeline.insert((at, id.clone()));
-        }
-    }
-
     /// The time of a resource on the timeline has come.
     fn look_at(&mut self, now: Time, id: &ResourceId) {
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-        if let Some(resource) = self.resources.get_mut(id) {
-            resource.advance(now);
+        self.with(now, id, |resource, around| {
             if resource.is_unsettled(now) {
-                resource.settle(now, cx, &mut self.peers);
+                resource.settle(now, around.cx, around.peers);
             }
-            resource.send_units(now, self.config.rules, &mut self.peers);
-        }
-        self.sync(now, id);
-        self.book(id);
+            resource.send_units(now, around.cx.config.rules, around.peers);
+        });
     }
 
     fn on_report(&mut self, now: Time, peer: Peer, report: StreamReport) -> bool {
@@ -241,27 +217,27 @@ impl Node {
         if self.shows_a_gap(ask, report) {
             self.distrust_record(now);
         }
-        let resource = match self.resources.get_mut(&report.resource) {
-            Some(resource) => resource,
-            None => {
-                self.open(now, &report.resource);
-                self.resources.get_mut(&report.resource).expect("it has just been opened")
+        self.open(now, &report.resource);
+        let wait = self.with_advanced(now, &report.resource, |resource, around| {
+            let Surroundings { cx, peers } = around;
+            if let Some(until) = resource.waits_to_learn(now, ask, report, cx) {
+                return Some(Wait::Learning(until));
             }
-        };
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-        if let Some(until) = resource.waits_to_learn(now, ask, report, cx) {
-            self.waiting.put(peer, ask, report, Wait::Learning(until));
-        } else if resource.waits_for_room(now, ask, report, cx) {
-            self.waiting.put(peer, ask, report, Wait::Room);
-        } else if let Some(slot) = resource.hear(now, ask, report, cx) {
-            resource.attach(now, slot, peer, report.has.as_ref(), cx.config.epoch);
-            if let Some(stream) = self.peers.get_mut(peer) {
-                stream.attached.insert(report.resource.clone());
+            if resource.waits_for_room(now, ask, report, cx) {
+                return Some(Wait::Room);
             }
-            resource.respond(now, slot, cx, &mut self.peers);
+            if let Some(slot) = resource.hear(now, ask, report, cx) {
+                resource.attach(now, slot, peer, report.has.as_ref(), cx.config.epoch);
+                if let Some(stream) = peers.get_mut(peer) {
+                    stream.attached.insert(report.resource.clone());
+                }
+                resource.respond(now, slot, cx, peers);
+            }
+            None
+        });
+        if let Some(wait) = wait.flatten() {
+            self.waiting.put(peer, ask, report, wait);
         }
-        self.sync(now, &report.resource);
-        self.book(&report.resource);
     }
 
     /// The holder at the other end keeps what it has. Everything granted on the stream is renewed, either by one message
@@ -276,30 +252,30 @@ impl Node {
             self.peers.get(peer).into_iter().flat_map(|stream| stream.attached.iter().cloned()).collect();
         let (mut all, mut extended) = (true, Vec::new());
         for resource_id in &attached {
-            let listener = self.resources.get_mut(resource_id).and_then(|resource| {
+            let heard = self.call(resource_id, |resource, _| {
                 resource.advance(now);
-                Some((resource.listener(peer)?, resource))
+                let slot = resource.listener(peer)?;
+                resource.beat(at, slot, id);
+                Some(slot)
             });
-            let Some((slot, resource)) = listener else {
+            let Some(slot) = heard.flatten() else {
                 // It has been silent for so long that it was forgotten: it has to say everything again.
                 return self.drop_stream(now, peer);
             };
-            resource.beat(at, slot, id);
             if busy {
                 continue;
             }
-            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-            let renewed = resource.renew(now, at, cx, slot);
-            match renewed.renewal {
-                Renewal::Extended => extended.push((resource_id, slot)),
-                Renewal::Granted => {}
-                Renewal::None => all &= resource.is_over(slot),
-            }
-            if let Some(grant) = renewed.grant {
-                self.peers.grant(peer, grant);
-            }
-            self.sync(now, resource_id);
-            self.book(resource_id);
+            self.with_advanced(now, resource_id, |resource, around| {
+                let renewed = resource.renew(now, at, around.cx, slot);
+                match renewed.renewal {
+                    Renewal::Extended => extended.push((resource_id, slot)),
+                    Renewal::Granted => {}
+                    Renewal::None => all &= resource.is_over(slot),
+                }
+                if let Some(grant) = renewed.grant {
+                    around.peers.grant(peer, grant);
+                }
+            });
         }
         if busy {
             return;
@@ -308,12 +284,11 @@ impl Node {
             return self.peers.renewed(peer, id);
         }
         for (resource_id, slot) in extended {
-            let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-            let resource = self.resources.get_mut(resource_id);
-            if let Some(grant) = resource.and_then(|resource| resource.grant_anew(now, slot, cx)) {
-                self.peers.grant(peer, grant);
-            }
-            self.book(resource_id);
+            self.with_unsaid(resource_id, |resource, around| {
+                if let Some(grant) = resource.grant_anew(now, slot, around.cx) {
+                    around.peers.grant(peer, grant);
+                }
+            });
         }
         // Without grants it still has to be heard that somebody is there.
         self.peers.say(peer, Down::Grants(Vec::new()));
@@ -335,12 +310,10 @@ impl Node {
 
     /// The holder at the other end asks for units.
     fn on_units(&mut self, now: Time, peer: Peer, asked: &UnitsAsked) {
-        let id = &asked.resource;
-        if let Some(resource) = self.resources.get_mut(id) {
+        self.with_unsaid(&asked.resource, |resource, around| {
             resource.ask_units(now, peer, asked);
-            resource.send_units(now, self.config.rules, &mut self.peers);
-        }
-        self.book(id);
+            resource.send_units(now, around.cx.config.rules, around.peers);
+        });
     }
 
     fn on_bye(&mut self, now: Time, peer: Peer) {
@@ -364,11 +337,10 @@ impl Node {
             self.by_holder.remove(&key);
         }
         for id in attached {
-            if let Some(resource) = self.resources.get_mut(&id) {
+            self.with_unsaid(&id, |resource, _| {
                 resource.advance(now);
                 resource.detach(peer);
-            }
-            self.book(&id);
+            });
         }
     }
 

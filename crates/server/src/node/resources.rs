@@ -1,0 +1,200 @@
+//! The resources of a node by name, and when each has to be looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lessor_proto::{ResourceId, Time};
+
+use super::{Node, call_context};
+use crate::resource::{CallContext, Resource};
+use crate::streams::Peers;
+
+/// All resources that somebody has asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resources {
+    entries: BTreeMap<ResourceId, Entry>,
+    /// When resources have to be looked at, with their names.
+    timeline: BTreeSet<(Time, ResourceId)>,
+    /// Whether some resource has ever shared its capacity with another.
+    coupled: bool,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+struct Entry {
+    resource: Resource,
+    /// The other one with which it shares its capacity.
+    floor_pair: Option<ResourceId>,
+    /// Where it stands on the timeline.
+    booked: Option<Time>,
+}
+
+/// The surroundings of a call of a resource: what its node knows, and where what it says goes.
+pub(super) struct Surroundings<'a> {
+    pub(super) cx: CallContext<'a>,
+    pub(super) peers: &'a mut Peers,
+}
+
+// === impl Resources ===
+
+impl Resources {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn contains(&self, id: &ResourceId) -> bool {
+        self.entries.contains_key(id)
+    }
+
+    pub(super) fn get(&self, id: &ResourceId) -> Option<&Resource> {
+        self.entries.get(id).map(|entry| &entry.resource)
+    }
+
+    /// The resource, to change it. What changes when it has to be looked at is to be followed by
+    /// [`Resources::reschedule`].
+    pub(super) fn get_mut(&mut self, id: &ResourceId) -> Option<&mut Resource> {
+        self.entries.get_mut(id).map(|entry| &mut entry.resource)
+    }
+
+    /// The names, in order.
+    pub(super) fn names(&self) -> Vec<ResourceId> {
+        self.entries.keys().cloned().collect()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ResourceId, &Resource)> + Clone {
+        self.entries.iter().map(|(id, entry)| (id, &entry.resource))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&ResourceId, &mut Resource)> {
+        self.entries.iter_mut().map(|(id, entry)| (id, &mut entry.resource))
+    }
+
+    pub(super) fn insert(&mut self, id: ResourceId, resource: Resource, floor_pair: Option<ResourceId>) {
+        self.coupled |= floor_pair.is_some();
+        self.entries.insert(id, Entry { resource, floor_pair, booked: None });
+    }
+
+    pub(super) fn remove(&mut self, id: &ResourceId) -> Option<Resource> {
+        let Entry { resource, booked, .. } = self.entries.remove(id)?;
+        if let Some(at) = booked {
+            self.timeline.remove(&(at, id.clone()));
+        }
+        Some(resource)
+    }
+
+    /// The other resource with which one shares its capacity.
+    pub(super) fn floor_pair(&self, id: &ResourceId) -> Option<&ResourceId> {
+        self.entries.get(id).filter(|_| self.coupled)?.floor_pair.as_ref()
+    }
+
+    /// The resource shares its capacity with `floor_pair` from here on.
+    pub(super) fn set_floor_pair(&mut self, id: &ResourceId, floor_pair: Option<ResourceId>) {
+        self.coupled |= floor_pair.is_some();
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.floor_pair = floor_pair;
+        }
+    }
+
+    /// Whether a resource does not stand where it belongs on the timeline.
+    fn is_displaced(&self, id: &ResourceId) -> bool {
+        self.entries.get(id).is_some_and(|entry| entry.booked != entry.resource.wake())
+    }
+
+    /// Puts a resource where it belongs on the timeline.
+    pub(super) fn reschedule(&mut self, id: &ResourceId) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        let wake = entry.resource.wake();
+        if entry.booked == wake {
+            return;
+        }
+        if let Some(at) = std::mem::replace(&mut entry.booked, wake) {
+            self.timeline.remove(&(at, id.clone()));
+        }
+        if let Some(at) = wake {
+            self.timeline.insert((at, id.clone()));
+        }
+    }
+
+    /// The first resource on the timeline whose time has come.
+    pub(super) fn next_due(&self, now: Time) -> Option<ResourceId> {
+        self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone())
+    }
+
+    /// When the first resource has to be looked at.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.timeline.first().map(|&(at, _)| at)
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Calls a resource at `now`, after what has ended there by then has: whoever keeps something about it hears of what has
+    /// changed, and it is looked at again when it is time. Nothing if there is no such resource.
+    pub(super) fn with<T>(
+        &mut self,
+        now: Time,
+        id: &ResourceId,
+        call: impl FnOnce(&mut Resource, Surroundings<'_>) -> T,
+    ) -> Option<T> {
+        self.with_advanced(now, id, |resource, around| {
+            resource.advance(now);
+            call(resource, around)
+        })
+    }
+
+    /// The same of a resource that nothing has to end at, or that was advanced to `now` before.
+    pub(super) fn with_advanced<T>(
+        &mut self,
+        now: Time,
+        id: &ResourceId,
+        call: impl FnOnce(&mut Resource, Surroundings<'_>) -> T,
+    ) -> Option<T> {
+        let outcome = self.call(id, call)?;
+        self.follow(now, id);
+        Some(outcome)
+    }
+
+    /// The same where nothing changes that anybody else keeps, or what does may be told with the next call.
+    pub(super) fn with_unsaid<T>(
+        &mut self,
+        id: &ResourceId,
+        call: impl FnOnce(&mut Resource, Surroundings<'_>) -> T,
+    ) -> Option<T> {
+        let outcome = self.call(id, call)?;
+        self.resources.reschedule(id);
+        Some(outcome)
+    }
+
+    /// The same of a resource that is asked: it stays where it is on the timeline, unless its answer has moved it.
+    pub(super) fn with_asked<T>(
+        &mut self,
+        now: Time,
+        id: &ResourceId,
+        call: impl FnOnce(&mut Resource, Surroundings<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let answer = self.call(id, call)?;
+        let is_displaced = answer.is_some() && self.resources.is_displaced(id);
+        self.sync(now, id);
+        if is_displaced {
+            self.resources.reschedule(id);
+        }
+        answer
+    }
+
+    /// Calls a resource, and leaves it to the caller to let [others know](Node::follow).
+    pub(super) fn call<T>(
+        &mut self,
+        id: &ResourceId,
+        call: impl FnOnce(&mut Resource, Surroundings<'_>) -> T,
+    ) -> Option<T> {
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        let resource = self.resources.get_mut(id)?;
+        Some(call(resource, Surroundings { cx, peers: &mut self.peers }))
+    }
+
+    /// Whoever keeps something about a resource hears of what has changed there, and it is looked at when it is time.
+    pub(super) fn follow(&mut self, now: Time, id: &ResourceId) {
+        self.sync(now, id);
+        self.resources.reschedule(id);
+    }
+}
