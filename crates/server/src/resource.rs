@@ -25,6 +25,7 @@ mod feeding;
 mod hearing;
 mod identity;
 mod kind;
+mod learning;
 mod legacy;
 mod poller;
 mod push;
@@ -38,7 +39,6 @@ mod streaming;
 mod supply;
 mod units;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,12 +47,12 @@ use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use self::batch::Batch;
-use self::certain::Certain;
 use self::child::{Child, Claimed, Demands};
 use self::children::Children;
-use self::earlier::Earlier;
-use self::echoed::Echoed;
+use self::claims::GhostClaims;
+use self::earlier::EarlierLeaders;
 use self::identity::holder;
+use self::learning::Learning;
 use self::legacy::LegacyTotals;
 use self::rotation::UnitRotation;
 use self::shortage::Shortage;
@@ -92,11 +92,6 @@ pub struct Resource {
     ledger: Ledger,
     children: Children,
     supply: Supply,
-    /// Whether the node above was asked for it.
-    asked_above: bool,
-    /// Whether the leader of the node above is the one that granted what leaders of this node had before; absent until it
-    /// has granted something.
-    is_counted_above: Option<bool>,
     /// Its kind was changed, and something may be out of the one before.
     changes_kind: bool,
     /// The kind of what may be out.
@@ -120,38 +115,16 @@ pub struct Resource {
     unsettled: bool,
     /// Not before then are they told again.
     next_look: Time,
-    /// The node above has not been told what is wanted since that changed.
-    wants_news: bool,
     /// The step that its level was cut to last, where that is done.
     step: f64,
-    learning_until: Time,
-    /// That is over, and those who listen have been told.
-    learned: bool,
-    /// Set when its capacity was granted by a node above that does not know what is out.
-    learns_above: bool,
+    learning: Learning,
     /// When it was last asked for.
     touched: Time,
     duplicates: u64,
-    /// The part of each claim that was not given up; kept only where the part given up is not free before the ghost
-    /// ends.
-    deferred: BTreeMap<Slot, Amount>,
-    /// The amounts of claims that count for certain at the node above.
-    certain: Certain,
-    /// The leases that were echoed and count for longer than the ghost.
-    echoed: Echoed,
-    /// The outcomes of claims since somebody last asked.
-    claims: ClaimTally,
-    /// The capacity that earlier leaders of nodes below had when the present ones were first heard of.
-    earlier: BTreeMap<Slot, Earlier>,
-    /// Those of them who have not been told yet when all of that is over.
-    untold: BTreeSet<Slot>,
-    /// When all is over that earlier leaders of this node granted; absent: that is not known.
-    earlier_here: Option<Time>,
-    /// The capacity that holders have shown to have of an earlier life of this node, of which it knows nothing, and
-    /// until when.
-    shown: BTreeMap<Slot, (Amount, Time)>,
-    /// The amount of claims that wait until the record says that they outlast what is left from before.
-    room: Amount,
+    /// The claims of what is left from before.
+    claims: GhostClaims,
+    /// The leaders before the present ones, of this node and of those below.
+    earlier: EarlierLeaders,
 }
 
 /// The data that stays the same for every report of one ask.
@@ -181,7 +154,7 @@ impl Resource {
         let limit = if leased { Some(Amount::ZERO) } else { limit(&template) };
         let mut ledger = Ledger::new(limit, cx.config.rules);
         let record = cx.config.record.as_ref();
-        let (mut learning, mut supply) = (learning(&template, record, drift), Supply::Configured);
+        let (mut learning, mut supply) = (learning(&template, record, drift), Supply::configured());
         let mut longest = template.lease_length;
         let known = record.filter(|record| !record.unknown);
         // Without a record nobody has led before one who keeps marks.
@@ -213,8 +186,6 @@ impl Resource {
             ledger,
             children: Children::new(cx.config.hash_seed),
             supply,
-            asked_above: false,
-            is_counted_above: None,
             changes_kind: counted != template.kind,
             counted,
             legacy: LegacyTotals::default(),
@@ -227,22 +198,12 @@ impl Resource {
             pool: Pool::default(),
             unsettled: false,
             next_look: now,
-            wants_news: true,
             step: 0.0,
-            learning_until: cx.since + learning,
-            learned: learning.is_zero(),
-            learns_above: false,
+            learning: Learning::new(cx.since, cx.since + learning),
             touched: now,
             duplicates: 0,
-            deferred: BTreeMap::new(),
-            certain: Certain::default(),
-            echoed: Echoed::default(),
-            claims: ClaimTally::default(),
-            earlier: BTreeMap::new(),
-            untold: BTreeSet::new(),
-            earlier_here,
-            shown: BTreeMap::new(),
-            room: Amount::ZERO,
+            claims: GhostClaims::default(),
+            earlier: EarlierLeaders::new(earlier_here),
             terms: Arc::clone(&template),
             template: Some(template),
         };
@@ -257,11 +218,11 @@ impl Resource {
             return;
         }
         let learning = learning(&self.terms, cx.config.record.as_ref(), cx.config.drift);
-        self.learning_until = self.learning_until.max(cx.since + learning);
-        self.learned = false;
+        self.learning.begin_anew(cx.since + learning);
         self.ledger.exorcise();
-        self.earlier_here = None;
-        (self.unsettled, self.deferred) = (true, BTreeMap::new());
+        self.earlier.forget_end();
+        self.claims.end_deferral();
+        self.unsettled = true;
         self.reshare();
     }
 
@@ -389,7 +350,7 @@ impl Resource {
         // A release that comes after a later report is about a life of the holding that is over.
         let Some(slot) = slot.filter(|&slot| !self.children.at(slot).has_heard(report_id)) else { return };
         self.unsettled = true;
-        let claims = self.ledger.ghost() > Amount::ZERO || self.deferred.contains_key(&slot);
+        let claims = self.ledger.ghost() > Amount::ZERO || self.claims.deferred(slot).is_some();
         if claims && self.children.at(slot).claimed != Claimed::Nothing {
             // It stays known as long as it could claim again.
             let before = self.ledger.lent();
@@ -417,8 +378,7 @@ impl Resource {
             self.reshare();
             self.unsettled = true;
         }
-        if !self.learned && !self.is_learning(now) {
-            self.learned = true;
+        if !self.is_learning(now) && self.learning.tell_over() {
             self.owe_all();
         }
         self.unsettled |= self.shortage.lapse(now);
@@ -484,14 +444,14 @@ impl Resource {
                 .ledger
                 .lasting()
                 .saturating_add(amount.saturating_sub(out))
-                .saturating_add(self.room),
+                .saturating_add(self.claims.room()),
             rest: Amount::ZERO,
-            room: self.room,
+            room: self.claims.room(),
             grain: self.terms.grain(),
             limit,
             is_tight: self.is_leased() || self.terms.in_steps,
             // What was shown while learning is charged at once: the record says meanwhile that it does not know.
-            is_felt: lack.max(self.room) > Amount::ZERO
+            is_felt: lack.max(self.claims.room()) > Amount::ZERO
                 || self.ledger.ceiling().is_some_and(|ceiling| out > ceiling.total),
             epoch: None,
             kind: Some(self.counted),
@@ -505,7 +465,7 @@ impl Resource {
 
     /// Returns the outcomes of claims since this was last asked.
     pub(crate) fn take_claims(&mut self) -> ClaimTally {
-        std::mem::take(&mut self.claims)
+        self.claims.take_tally()
     }
 
     /// Sets the most that may be out from here on, in all; absent: there are no marks.
@@ -553,7 +513,7 @@ impl Resource {
 
     /// Until when what is out from before the start may still be in use, as far as is known.
     pub(crate) fn learns_until(&self) -> Time {
-        self.learning_until
+        self.learning.until()
     }
 
     /// Everybody who listens is told what is due to it, also if that is what it was told: it was told by one who did not know
@@ -565,14 +525,22 @@ impl Resource {
         self.unsettled = true;
     }
 
+    /// Those of `slots` who listen are told what is due to them, whatever they were told.
+    fn owe(&mut self, slots: &[Slot]) {
+        for &slot in slots {
+            self.streaming.owe(slot);
+            self.unsettled |= self.streaming.is_owed(slot);
+        }
+    }
+
     /// Whether those who are granted something are told that what is out is not known, here or above.
     fn says_learning(&self, now: Time) -> bool {
-        self.learns_above || self.is_learning(now)
+        self.learning.is_above() || self.is_learning(now)
     }
 
     /// Whether what is out from before the start may still be in use.
     pub(crate) fn is_learning(&self, now: Time) -> bool {
-        now < self.learning_until && self.shares.policy().is_bounded()
+        now < self.learning.until() && self.shares.policy().is_bounded()
     }
 }
 

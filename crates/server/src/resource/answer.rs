@@ -66,15 +66,14 @@ impl Resource {
         let length = self.length(now, slot, cx)?;
         let (target, most) = self.within_part(slot, self.steady(slot, target));
         let config = cx.config;
-        if !self.shown.is_empty() {
+        if self.claims.is_any_shown() {
             let reachable = self.ledger.reachable(&self.children.at(slot).account, target.min(most));
             if self.has_more(now, slot, reachable) {
                 return None;
             }
-            self.shown.remove(&slot);
+            self.claims.match_shown(slot);
         }
-        let out_before =
-            self.earlier.get(&slot).and_then(|earlier| earlier.out).filter(|&(_, until)| now < until);
+        let out_before = self.earlier.out(slot).filter(|&(_, until)| now < until);
         let out_before = out_before.map(|(amount, until)| Before { amount, remaining: until.since(now) });
         let earlier = self.tell_earlier(now, slot, cx);
         let (grain, before) = (self.terms.grain(), self.ledger.lent());

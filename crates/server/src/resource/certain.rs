@@ -30,7 +30,7 @@ pub(super) struct Certain {
 // === impl Certain ===
 
 impl Certain {
-    fn add(&mut self, end: Time, amount: Amount, grain: Duration) {
+    pub(super) fn add(&mut self, end: Time, amount: Amount, grain: Duration) {
         let grain = u64::try_from(grain.as_nanos()).unwrap_or(u64::MAX).max(SHORTEST);
         let end = Time::from_nanos(end.as_nanos() / grain * grain);
         let sum = self.ends.entry(end).or_default();
@@ -56,7 +56,7 @@ impl Resource {
         let Some(lasts) = has.lasts else { return };
         let longest = self.terms.lease_length.saturating_mul(2);
         let end = cx.config.drift.least_end(cx.since, lasts.counts.min(longest));
-        self.certain.add(end, amount, self.terms.lease_length / PARTS);
+        self.claims.count_above(end, amount, self.terms.lease_length / PARTS);
     }
 }
 

@@ -105,7 +105,7 @@ impl Resource {
                 return;
             }
             let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
-            let end = self.learning_until.max(cx.config.drift.grantor_end(now, remaining));
+            let end = self.learning.until().max(cx.config.drift.grantor_end(now, remaining));
             let account = &mut self.children.at_mut(slot).account;
             self.ledger.take_up(account, held, end);
             return;
@@ -127,7 +127,7 @@ impl Resource {
             };
             let end = cx.config.drift.grantor_end(now, remaining);
             // It is told nothing meanwhile, whatever is due to it.
-            self.shown.insert(slot, (Amount::MAX, end));
+            self.claims.show(slot, Amount::MAX, end);
             return;
         }
         let child = self.children.at(slot);
@@ -143,9 +143,9 @@ impl Resource {
         let taken = self.ledger.claim(&mut child.account, claimed, 0, origin);
         let is_all = taken >= claimed || cx.config.rules.lack(Mutation::LineIsAll);
         child.claimed = if is_all { Claimed::All } else { Claimed::Less };
-        self.claims.honoured += u64::from(has.capacity > Amount::ZERO);
+        self.claims.honour(has.capacity);
         if cx.config.claims == Claims::Deferred {
-            self.deferred.insert(slot, taken);
+            self.claims.defer(slot, taken);
         }
         if self.is_leased() {
             self.note_certain(claimed, has, cx);
@@ -159,8 +159,8 @@ impl Resource {
     fn is_late(&self, cx: CallContext<'_>) -> bool {
         self.is_leased()
             && self.terms.kind == Kind::Gauge
-            && self.asked_above
-            && self.is_counted_above != Some(true)
+            && self.supply.is_asked()
+            && !self.supply.is_counted_above()
             && !cx.config.rules.lack(Mutation::ClaimAfterShown)
     }
 
@@ -176,22 +176,21 @@ impl Resource {
             let authority = cx.config.record.as_ref().map_or(Duration::ZERO, |record| record.authority);
             let length = lasts.length.min(MOST_SHOWN).saturating_add(authority);
             let until = cx.config.drift.grantor_end(cx.since, length);
-            self.learning_until = self.learning_until.max(until);
+            self.learning.extend(until);
         }
         let record = cx.config.record.as_ref();
         let is_all =
             cx.config.rules.lack(Mutation::LineIsAll) && record.is_some_and(|record| !record.unknown);
         if self.is_leased() && !is_all || record.is_some_and(|record| record.unsure) {
             let until = cx.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
-            self.shown.insert(slot, (has.capacity, until));
+            self.claims.show(slot, has.capacity, until);
         }
     }
 
     /// Whether the holder at `slot` has more from an earlier life of this node than `amount`, and for longer than until `now`:
     /// it is not told of so little.
     pub(super) fn has_more(&self, now: Time, slot: Slot, amount: Amount) -> bool {
-        let shown = self.shown.get(&slot).filter(|_| self.children.at(slot).claimed != Claimed::All);
-        shown.is_some_and(|&(shown, until)| now < until && amount < shown)
+        self.claims.has_shown_more(now, slot, amount) && self.children.at(slot).claimed != Claimed::All
     }
 
     /// Until when a report has to wait at the longest, as what it shows is charged beyond what a successor would read: until the
@@ -212,7 +211,7 @@ impl Resource {
             && shows
             && !cx.config.rules.lack(Mutation::LearnUnwritten)
             && self.children.locate(holder(ask, report, cx.config)).is_none();
-        waits.then_some(self.learning_until)
+        waits.then_some(self.learning.until())
     }
 
     /// Whether what a report claims has to wait until the record says that it outlasts what is left from before.
@@ -244,13 +243,13 @@ impl Resource {
     /// Whether a claim does not fit beside what is left from before. Then the next write makes room for it.
     pub(super) fn lacks_room(&mut self, claimed: Amount, origin: GhostOrigin) -> bool {
         let room = self.ledger.lacks_room(claimed, origin);
-        self.room = self.room.max(room);
+        self.claims.wait_for(room);
         room > Amount::ZERO
     }
 
     /// A write has made the room for those who wait, or they say so again.
     pub(crate) fn forget_room(&mut self) {
-        self.room = Amount::ZERO;
+        self.claims.forget_room();
     }
 
     /// The bearer of a token of the child.
@@ -266,7 +265,7 @@ impl Resource {
 
     /// The part of its claim that a claimant may keep, as nobody else would have it if it was given up.
     pub(super) fn kept(&self, slot: Slot) -> Amount {
-        let Some(&kept) = self.deferred.get(&slot) else { return Amount::ZERO };
+        let Some(kept) = self.claims.deferred(slot) else { return Amount::ZERO };
         let wants = self.children.at(slot).demands.wants();
         let wants = match self.terms.kind {
             Kind::Rate => wants,
@@ -278,13 +277,13 @@ impl Resource {
     /// Ends the deferral of claims: the part that claimants give up from here on is free, as everything from before
     /// has ended.
     pub(super) fn end_deferral(&mut self) {
-        if self.deferred.is_empty() {
+        let slots = self.claims.end_deferral();
+        if slots.is_empty() {
             return;
         }
-        let slots = std::mem::take(&mut self.deferred);
         self.reshare();
         self.unsettled = true;
-        for slot in slots.into_keys() {
+        for slot in slots {
             self.rank(slot);
         }
     }
@@ -304,9 +303,6 @@ impl Resource {
 
     /// The child at `slot` is about to be charged for no more than `left`.
     fn give_up(&mut self, slot: Slot, left: Amount) {
-        if let Some(kept) = self.deferred.get_mut(&slot) {
-            self.ledger.give_back(kept.saturating_sub(left));
-            *kept = left.min(*kept);
-        }
+        self.ledger.give_back(self.claims.give_up(slot, left));
     }
 }

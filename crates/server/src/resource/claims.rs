@@ -1,6 +1,36 @@
-//! The tally of claims: what became of what holders showed from earlier leaders.
+//! The claims of a resource: what holders have shown of what earlier leaders left out, and what they may keep of it.
+//!
+//! What is claimed is taken out of the ghost. Where the part that a claimant gives up is not free before the ghost ends, its
+//! claim is *deferred*: what it does not keep goes back to the ghost. What a holder shows and cannot claim is remembered for
+//! as long as that lasts: it is told of nothing smaller.
 
-use crate::token::Doubt;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lessor_proto::{Amount, Time};
+
+use super::certain::Certain;
+use super::echoed::Echoed;
+use super::slab::Slot;
+use crate::token::{Doubt, PollerLife};
+
+/// All claims of one resource.
+#[derive(Clone, Default, Debug)]
+pub(super) struct GhostClaims {
+    /// The part of each claim that was not given up, of those that are deferred.
+    deferred: BTreeMap<Slot, Amount>,
+    /// The amounts that count for certain at the node above.
+    certain: Certain,
+    /// The leases that were echoed and count for longer than the ghost.
+    echoed: Echoed,
+    /// The capacity that holders have shown to have of an earlier life of this node, of which it knows nothing, and
+    /// until when.
+    shown: BTreeMap<Slot, (Amount, Time)>,
+    /// The amount of claims that wait until the record says that they outlast what is left from before.
+    room: Amount,
+    /// The outcomes since somebody last asked.
+    tally: ClaimTally,
+}
 
 /// The outcomes of what holders showed from earlier epochs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -16,6 +46,126 @@ pub struct ClaimTally {
     pub not_earlier: u64,
     /// Of more than the token says: what it says was believed.
     pub too_large: u64,
+}
+
+// === impl GhostClaims ===
+
+impl GhostClaims {
+    /// A claim of `amount` was honoured.
+    pub(super) fn honour(&mut self, amount: Amount) {
+        self.tally.honoured += u64::from(amount > Amount::ZERO);
+    }
+
+    /// A claim was not believed, or not in full.
+    pub(super) fn doubt(&mut self, doubt: Doubt) {
+        self.tally.doubt(doubt);
+    }
+
+    /// Returns the outcomes since this was last asked.
+    pub(super) fn take_tally(&mut self) -> ClaimTally {
+        std::mem::take(&mut self.tally)
+    }
+
+    /// What the holder at `slot` gives up of the `amount` that it claimed goes back to the ghost.
+    pub(super) fn defer(&mut self, slot: Slot, amount: Amount) {
+        self.deferred.insert(slot, amount);
+    }
+
+    /// The part of its claim that the holder at `slot` has not given up, if that claim is deferred.
+    pub(super) fn deferred(&self, slot: Slot) -> Option<Amount> {
+        self.deferred.get(&slot).copied()
+    }
+
+    /// All that are deferred.
+    pub(super) fn all_deferred(&self) -> impl Iterator<Item = (Slot, Amount)> {
+        self.deferred.iter().map(|(&slot, &amount)| (slot, amount))
+    }
+
+    /// The holder at `slot` is about to be charged for no more than `left`. Returns what of its claim goes back to the ghost.
+    #[must_use]
+    pub(super) fn give_up(&mut self, slot: Slot, left: Amount) -> Amount {
+        let Some(kept) = self.deferred.get_mut(&slot) else { return Amount::ZERO };
+        let given_up = kept.saturating_sub(left);
+        *kept = left.min(*kept);
+        given_up
+    }
+
+    /// Defers nothing any more. Returns whose claims were.
+    pub(super) fn end_deferral(&mut self) -> Vec<Slot> {
+        std::mem::take(&mut self.deferred).into_keys().collect()
+    }
+
+    /// The holder at `slot` is forgotten. Returns what of its claim goes back to the ghost.
+    #[must_use]
+    pub(super) fn forget(&mut self, slot: Slot) -> Amount {
+        self.shown.remove(&slot);
+        self.deferred.remove(&slot).unwrap_or_default()
+    }
+
+    /// The holder at `slot` has `amount` of an earlier life of this node until then.
+    pub(super) fn show(&mut self, slot: Slot, amount: Amount, until: Time) {
+        self.shown.insert(slot, (amount, until));
+    }
+
+    /// Whether anybody has shown anything that it cannot claim.
+    pub(super) fn is_any_shown(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
+    /// Whether the holder at `slot` has shown more than `amount`, for longer than until `now`.
+    pub(super) fn has_shown_more(&self, now: Time, slot: Slot, amount: Amount) -> bool {
+        self.shown.get(&slot).is_some_and(|&(shown, until)| now < until && amount < shown)
+    }
+
+    /// The holder at `slot` is granted as much as it has shown.
+    pub(super) fn match_shown(&mut self, slot: Slot) {
+        self.shown.remove(&slot);
+    }
+
+    /// A claim waits for `room` beside what is left from before.
+    pub(super) fn wait_for(&mut self, room: Amount) {
+        self.room = self.room.max(room);
+    }
+
+    /// The room that claims wait for.
+    pub(super) fn room(&self) -> Amount {
+        self.room
+    }
+
+    /// A write has made the room for those who wait, or they say so again.
+    pub(super) fn forget_room(&mut self) {
+        self.room = Amount::ZERO;
+    }
+
+    /// The node above counts `amount` for certain until `end`, which need not be told more exactly than by `grain`.
+    pub(super) fn count_above(&mut self, end: Time, amount: Amount, grain: Duration) {
+        self.certain.add(end, amount, grain);
+    }
+
+    /// The amounts that the node above counts for certain, of `most` in all, each until its time.
+    pub(super) fn counted_above(&self, now: Time, most: Amount) -> Vec<(Amount, Time)> {
+        self.certain.parts(now, most)
+    }
+
+    /// The leases that were echoed.
+    pub(super) fn echoed(&self) -> &Echoed {
+        &self.echoed
+    }
+
+    /// `name` goes on with `amount` of the lease that it shows until then.
+    pub(super) fn note_echo(&mut self, name: &str, life: PollerLife, amount: Amount, until: Time) {
+        self.echoed.note(name, life, amount, until);
+    }
+
+    /// `name` has claimed its lease.
+    pub(super) fn settle_echo(&mut self, name: &str, life: PollerLife) {
+        self.echoed.remove(name, life);
+    }
+
+    /// Drops what was echoed and has ended. Returns what is left of it, and when the first of it ends.
+    pub(super) fn echoed_at(&mut self, now: Time) -> Option<(Amount, Time)> {
+        self.echoed.left(now)
+    }
 }
 
 // === impl ClaimTally ===

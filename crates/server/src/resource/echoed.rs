@@ -23,25 +23,25 @@ pub(super) struct Echoed(BTreeMap<(String, PollerLife), (Amount, Time)>);
 // === impl Echoed ===
 
 impl Echoed {
-    fn note(&mut self, name: &str, life: PollerLife, amount: Amount, until: Time) {
+    pub(super) fn note(&mut self, name: &str, life: PollerLife, amount: Amount, until: Time) {
         self.0.insert((name.to_owned(), life), (amount, until));
     }
 
-    fn remove(&mut self, name: &str, life: PollerLife) {
+    pub(super) fn remove(&mut self, name: &str, life: PollerLife) {
         if !self.0.is_empty() {
             self.0.remove(&(name.to_owned(), life));
         }
     }
 
     /// Drops what has ended by `now`. Returns what is left, and when the first of it ends.
-    fn left(&mut self, now: Time) -> Option<(Amount, Time)> {
+    pub(super) fn left(&mut self, now: Time) -> Option<(Amount, Time)> {
         self.0.retain(|_, &mut (_, until)| now < until);
         let end = self.0.values().map(|&(_, until)| until).min()?;
         Some((self.0.values().map(|&(amount, _)| amount).fold(Amount::ZERO, Amount::saturating_add), end))
     }
 
     /// When the last of it ends.
-    fn last_end(&self) -> Option<Time> {
+    pub(super) fn last_end(&self) -> Option<Time> {
         self.0.values().map(|&(_, until)| until).max()
     }
 }
@@ -60,13 +60,13 @@ impl Resource {
     ) {
         if counts_until_heard(&self.terms) && !cx.config.rules.lack(Mutation::EchoUncounted) {
             let until = cx.config.drift.grantor_end(now, self.terms.longest_charge());
-            self.echoed.note(name, lease.life, amount, until);
+            self.claims.note_echo(name, lease.life, amount, until);
         }
     }
 
     /// The child at `slot` is charged for what it showed of its `lease`, for as long as what is granted from here on.
     pub(super) fn settle_echo(&mut self, now: Time, slot: Slot, lease: &PolledLease, cx: CallContext<'_>) {
-        self.echoed.remove(&self.children.at(slot).name, lease.life);
+        self.claims.settle_echo(&self.children.at(slot).name, lease.life);
         if counts_until_heard(&self.terms) && !cx.config.rules.lack(Mutation::EchoUncounted) {
             let term = Term { basis: now, length: self.terms.longest_charge(), drift: cx.config.drift };
             self.ledger.prolong(&mut self.children.at_mut(slot).account, term);
@@ -75,13 +75,13 @@ impl Resource {
 
     /// The ghost is over, but for what was echoed and is not.
     pub(super) fn keep_echoed(&mut self, now: Time) {
-        if let Some((amount, end)) = self.echoed.left(now) {
+        if let Some((amount, end)) = self.claims.echoed_at(now) {
             self.ledger.keep_ghost(amount, end);
         }
     }
 
     /// When nothing of the ghost counts any more.
     pub(crate) fn ghost_until(&self) -> Time {
-        self.ledger.ghost_end().max(self.echoed.last_end().unwrap_or(Time::ZERO))
+        self.ledger.ghost_end().max(self.claims.echoed().last_end().unwrap_or(Time::ZERO))
     }
 }

@@ -4,7 +4,6 @@ use lessor_proto::message::{Ask, Report};
 use lessor_proto::{Amount, Time};
 
 use super::child::{Child, Claimed, Demands};
-use super::earlier::Earlier;
 use super::identity::{Holder, Life};
 use super::slab::Slot;
 use super::{CallContext, Resource};
@@ -18,13 +17,12 @@ impl Resource {
     /// charge.
     pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, cx: CallContext<'_>) -> bool {
         let Life::Leader { epoch: number, .. } = life else { return true };
-        let Resource { children, ledger, streaming, lending, earlier, untold, .. } = self;
+        let Resource { children, ledger, streaming, lending, earlier, .. } = self;
         let child = children.at_mut(slot);
         if number > child.session {
             let out = child.account.last_end().map(|end| (child.account.charge(), end));
             child.succeed(number);
-            earlier.insert(slot, Earlier::new(now, out));
-            untold.insert(slot);
+            earlier.succeed(now, slot, out);
             streaming.remove(slot);
             self.pool.leave(slot);
             lending.forget(slot);
@@ -110,8 +108,7 @@ impl Resource {
         let slot = self.children.insert(child);
         if let Life::Leader { line, .. } = holder.life {
             self.children.note_line(slot, line);
-            self.earlier.insert(slot, Earlier::new(now, None));
-            self.untold.insert(slot);
+            self.earlier.succeed(now, slot, None);
         }
         self.lending.set_peak(slot, report.peak);
         let child = self.children.at(slot);
@@ -128,7 +125,8 @@ impl Resource {
             }
             self.note_lent(self.children.at(slot).incarnated, lent);
         }
-        (self.unsettled, self.wants_news) = (true, true);
+        self.unsettled = true;
+        self.supply.note_wants();
         self.rotation.spoil();
         slot
     }
@@ -138,7 +136,8 @@ impl Resource {
         if child.demands == demands && !child.withdrawn {
             return;
         }
-        (self.unsettled, self.wants_news) = (true, true);
+        self.unsettled = true;
+        self.supply.note_wants();
         self.rotation.spoil();
         if !child.withdrawn {
             for demand in child.demands.iter() {
@@ -152,7 +151,7 @@ impl Resource {
             self.shares.insert(&demand);
             self.legacy.enter(child.incarnated, &demand);
         }
-        if self.deferred.contains_key(&slot) {
+        if self.claims.deferred(slot).is_some() {
             self.reshare();
         }
     }
@@ -186,7 +185,8 @@ impl Resource {
                 self.shares.remove(&demand);
                 self.legacy.leave(child.incarnated, &demand);
             }
-            (self.unsettled, self.wants_news) = (true, true);
+            self.unsettled = true;
+            self.supply.note_wants();
             self.rotation.spoil();
             self.shortage.forget(slot);
             self.rank(slot);
@@ -194,16 +194,15 @@ impl Resource {
     }
 
     pub(super) fn forget(&mut self, slot: Slot) {
-        (self.unsettled, self.wants_news) = (true, true);
+        self.unsettled = true;
+        self.supply.note_wants();
         self.rotation.spoil();
         self.stop_telling(slot);
         self.lending.forget(slot);
         self.shortage.forget(slot);
         self.rotation.leave(slot);
-        self.earlier.remove(&slot);
-        self.untold.remove(&slot);
-        self.shown.remove(&slot);
-        let kept = self.deferred.remove(&slot).unwrap_or_default();
+        self.earlier.forget(slot);
+        let kept = self.claims.forget(slot);
         let (mut child, before) = (self.children.remove(slot), self.ledger.lent());
         self.ledger.give_back(kept);
         self.ledger.close(&mut child.account);

@@ -101,7 +101,7 @@ impl Resource {
             self.counted = self.terms.kind;
         }
         // The node above is told of the other kind, and its lease is of the one before.
-        self.asked_above = false;
+        self.supply.ask_anew();
         if self.is_leased() {
             self.ledger.set_limit(Some(Amount::ZERO));
         }

@@ -146,9 +146,9 @@ impl Resource {
         let seq = child.in_round(lease.order.seq).and_then(|seq| u32::try_from(seq).ok()).unwrap_or(u32::MAX);
         child.claimed = Claimed::Less;
         let taken = self.ledger.claim(&mut child.account, amount, seq, origin(lease.origin, cx.config));
-        self.claims.honoured += u64::from(amount > Amount::ZERO);
+        self.claims.honour(amount);
         if cx.config.claims == Claims::Deferred {
-            self.deferred.insert(slot, taken);
+            self.claims.defer(slot, taken);
         }
         self.settle_echo(now, slot, lease, cx);
     }

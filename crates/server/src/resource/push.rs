@@ -60,10 +60,10 @@ impl Resource {
         let unsettled = self.unsettled.then_some(self.next_look);
         let ghost = self.ledger.ghost_parts().next_end();
         let ends = self.children.deadline().filter(|_| self.is_watched());
-        let learned = (!self.learned && self.is_watched()).then_some(self.learning_until);
+        let learned = self.learning.untold().filter(|_| self.is_watched());
         let hungry = self.shortage.next_deadline();
         let batch = self.batch.next_deadline().map(|at| at.max(self.next_look));
-        let others = [self.rotation.wake(), self.due_above(), self.pool.wake(), hungry, batch];
+        let others = [self.rotation.wake(), self.supply.due_above(), self.pool.wake(), hungry, batch];
         [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
@@ -223,7 +223,7 @@ impl Resource {
             && child.kind == HolderKind::Client
             && !child.withdrawn
             && !self.changes_kind
-            && !self.deferred.contains_key(&slot);
+            && self.claims.deferred(slot).is_none();
         let rank = match &child.demands {
             &Demands::One { wants, weight, priority } if ranked => Some(Rank {
                 priority: priority.into(),

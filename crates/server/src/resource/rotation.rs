@@ -229,7 +229,7 @@ impl Resource {
             return;
         }
         if self.is_learning(now) {
-            return self.rotation.suspend(self.learning_until);
+            return self.rotation.suspend(self.learning.until());
         }
         let (mut claims, mut units) = (Vec::new(), parts(self.in_units(self.shares.capacity())).0);
         for (slot, child) in self.children.iter_slots().filter(|(_, child)| !child.withdrawn) {

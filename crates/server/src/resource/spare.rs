@@ -188,7 +188,7 @@ impl Resource {
             && self.terms.spare() > Fraction::NONE
             && (child.kind == HolderKind::Node || peak.is_some())
             && !child.withdrawn
-            && !self.deferred.contains_key(&slot);
+            && self.claims.deferred(slot).is_none();
         if !is_one {
             return None;
         }

@@ -108,7 +108,7 @@ impl Resource {
             subclients: self.shares.weight(),
             learning: self.is_learning(now),
             learning_ends_in_seconds: match self.is_learning(now) {
-                true => self.learning_until.since(now).as_secs_f64(),
+                true => self.learning.until().since(now).as_secs_f64(),
                 false => 0.0,
             },
             in_debt: self.ledger.in_debt(),

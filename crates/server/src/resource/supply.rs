@@ -24,9 +24,22 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(2);
 /// Claims are complete enough when so much of the ghost is left, as a fraction.
 const UNCLAIMED: u64 = 32;
 
+/// The supply of one resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Supply {
+    source: SupplySource,
+    /// Whether the node above was asked for it.
+    is_asked: bool,
+    /// Whether the leader of the node above is the one that granted what leaders of this node had before; absent until it
+    /// has granted something.
+    is_counted_above: Option<bool>,
+    /// The node above has not been told what is wanted since that changed.
+    wants_news: bool,
+}
+
 /// Where the capacity comes from.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Supply {
+enum SupplySource {
     /// From the template.
     Configured,
     /// From the node above.
@@ -45,17 +58,59 @@ pub(super) enum Supply {
 // === impl Supply ===
 
 impl Supply {
+    /// Out of the configuration.
+    pub(super) fn configured() -> Supply {
+        Supply::new(SupplySource::Configured)
+    }
+
+    /// Out of a lease of which nothing has come yet, beside what `ledger` counts from before.
     pub(super) fn leased(cx: CallContext<'_>, ledger: &Ledger, longest_lease: Duration) -> Supply {
         let silence = match ledger.ghost() {
             Amount::ZERO => Duration::ZERO,
             _ => LONGEST_SILENCE.min(longest_lease / 4),
         };
         let opens = cx.opens();
-        Supply::Leased {
+        Supply::new(SupplySource::Leased {
             until: Time::ZERO,
             opens,
             silent_until: opens + silence,
             unclaimed: Amount::from_micros(ledger.ghost().as_micros() / UNCLAIMED),
+        })
+    }
+
+    fn new(source: SupplySource) -> Supply {
+        Supply { source, is_asked: false, is_counted_above: None, wants_news: true }
+    }
+
+    pub(super) fn is_leased(&self) -> bool {
+        matches!(self.source, SupplySource::Leased { .. })
+    }
+
+    /// Whether the node above was asked for it.
+    pub(super) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
+    /// The node above is to be asked as if it had not been.
+    pub(super) fn ask_anew(&mut self) {
+        self.is_asked = false;
+    }
+
+    /// Whether the leader of the node above is known to be the one that granted what leaders of this node had before.
+    pub(super) fn is_counted_above(&self) -> bool {
+        self.is_counted_above == Some(true)
+    }
+
+    /// What is wanted has changed.
+    pub(super) fn note_wants(&mut self) {
+        self.wants_news = true;
+    }
+
+    /// When the node above may be asked at the latest, if it has not been.
+    pub(super) fn due_above(&self) -> Option<Time> {
+        match self.source {
+            SupplySource::Leased { silent_until, .. } if !self.is_asked => Some(silent_until),
+            _ => None,
         }
     }
 
@@ -65,7 +120,7 @@ impl Supply {
     /// A shorter one is cut to whole eighths of `length`, so that the same is granted for a while and renewals need
     /// not say how long they are.
     pub(super) fn length(&self, now: Time, basis: Time, length: Duration, drift: Drift) -> Option<Duration> {
-        let Supply::Leased { until, .. } = *self else { return Some(length) };
+        let SupplySource::Leased { until, .. } = self.source else { return Some(length) };
         if until <= now {
             return None;
         }
@@ -85,7 +140,7 @@ impl Supply {
 impl Resource {
     /// Whether the capacity comes from the node above.
     pub(crate) fn is_leased(&self) -> bool {
-        matches!(self.supply, Supply::Leased { .. })
+        self.supply.is_leased()
     }
 
     /// Counts what leaders of this node before have left in use, as the node above says with its first grant to a leader that
@@ -107,8 +162,8 @@ impl Resource {
         counted: Option<Amount>,
         drift: Drift,
     ) {
-        let is_first = self.is_counted_above.is_none();
-        let is_same = *self.is_counted_above.get_or_insert(is_the_same);
+        let is_first = self.supply.is_counted_above.is_none();
+        let is_same = *self.supply.is_counted_above.get_or_insert(is_the_same);
         let is_less = counted.is_some_and(|counted| u128::from(counted.as_micros()) < self.ledger.lent())
             && !self.ledger.rules().lack(Mutation::ClaimAfterShown);
         if !is_first || is_same || !is_less || self.terms.kind != Kind::Gauge {
@@ -120,16 +175,16 @@ impl Resource {
         for slot in claimants {
             self.children.at_mut(slot).claimed = Claimed::Less;
             // It is told nothing meanwhile, whatever is due to it.
-            self.shown.insert(slot, (Amount::MAX, end));
+            self.claims.show(slot, Amount::MAX, end);
         }
     }
 
     /// The node above allows this much from here on, and `learns` what is out.
     pub(crate) fn lease(&mut self, allowance: Allowance, learns: bool) {
-        if std::mem::replace(&mut self.learns_above, learns) && !learns {
+        if self.learning.set_above(learns) {
             self.owe_all();
         }
-        if let Supply::Leased { until, .. } = &mut self.supply {
+        if let SupplySource::Leased { until, .. } = &mut self.supply.source {
             *until = allowance.until;
             let limit = Some(allowance.capacity.unwrap_or(Amount::MAX));
             // Who was granted something is renewed with its next heartbeat; who was granted nothing waits for this.
@@ -142,31 +197,23 @@ impl Resource {
 
     /// Whether the node above may be asked.
     pub(crate) fn speaks(&self, now: Time) -> bool {
-        match self.supply {
-            Supply::Configured => false,
-            Supply::Leased { opens, silent_until, unclaimed, .. } => {
+        match self.supply.source {
+            SupplySource::Configured => false,
+            SupplySource::Leased { opens, silent_until, unclaimed, .. } => {
                 let claimed = now >= opens && self.ledger.ghost() <= unclaimed;
-                self.asked_above || now >= silent_until || claimed
+                self.supply.is_asked || now >= silent_until || claimed
             }
-        }
-    }
-
-    /// When it may be asked at the latest, if that lies ahead.
-    pub(super) fn due_above(&self) -> Option<Time> {
-        match self.supply {
-            Supply::Leased { silent_until, .. } if !self.asked_above => Some(silent_until),
-            _ => None,
         }
     }
 
     /// The node above is asked from here on. Returns whether it was not before.
     pub(crate) fn ask_above(&mut self) -> bool {
-        !std::mem::replace(&mut self.asked_above, true)
+        !std::mem::replace(&mut self.supply.is_asked, true)
     }
 
     /// Whether what is wanted has changed since this was last asked.
     pub(crate) fn take_wants_news(&mut self) -> bool {
-        std::mem::take(&mut self.wants_news)
+        std::mem::take(&mut self.supply.wants_news)
     }
 
     /// The wants of all below together, as the buckets of their demand curves.
@@ -197,7 +244,7 @@ impl Resource {
         if config.rules.lack(Mutation::InheritEnded) {
             return vec![(shown, end)];
         }
-        self.certain.parts(now, shown)
+        self.claims.counted_above(now, shown)
     }
 
     /// The amount that may be in use below, in all.
@@ -211,8 +258,8 @@ impl Resource {
         if self.shares.policy().is_bounded()
             && let Some(amount) = self.ledger.shareable()
         {
-            let idle = |(&slot, &kept): (&Slot, &Amount)| kept.saturating_sub(self.kept(slot));
-            let idle = self.deferred.iter().map(idle).fold(Amount::ZERO, Amount::saturating_add);
+            let idle = |(slot, kept): (Slot, Amount)| kept.saturating_sub(self.kept(slot));
+            let idle = self.claims.all_deferred().map(idle).fold(Amount::ZERO, Amount::saturating_add);
             let amount = amount.saturating_sub(idle);
             self.shares.set_capacity(amount.as_f64());
             self.legacy.set_capacity(self.terms.legacy_max_fraction.of(amount));
