@@ -29,6 +29,7 @@ mod learning;
 mod legacy;
 mod poller;
 mod push;
+mod pusher;
 mod rotation;
 mod shortage;
 mod slab;
@@ -46,7 +47,6 @@ use lessor_algorithms::{SharePolicy, Shares};
 use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
-use self::batch::Batch;
 use self::child::{Child, Claimed, Demands};
 use self::children::Children;
 use self::claims::GhostClaims;
@@ -54,12 +54,10 @@ use self::earlier::EarlierLeaders;
 use self::identity::holder;
 use self::learning::Learning;
 use self::legacy::LegacyTotals;
+use self::pusher::Pusher;
 use self::rotation::UnitRotation;
-use self::shortage::Shortage;
 use self::spare::Lending;
-use self::streaming::Streaming;
 use self::supply::Supply;
-use self::units::Pool;
 use crate::config::{Longest, NodeConfig, learning};
 use crate::date::Date;
 use crate::ledger::{Ceiling, Ghost, Ledger, Part};
@@ -98,23 +96,12 @@ pub struct Resource {
     counted: Kind,
     /// The charges of holders that draw no incarnation.
     legacy: LegacyTotals,
-    streaming: Streaming,
-    /// Streams on which nobody listens any more, as far as the synchronisation of domains has not heard of it.
-    silent: Vec<Peer>,
-    /// Those who are short of their share.
-    shortage: Shortage,
-    /// Whether they are served one by one or together.
-    batch: Batch,
+    /// Those who listen, and what is to be done about them.
+    pusher: Pusher,
     /// The holders to which capacity that nobody wants is lent.
     lending: Lending,
     /// The turns that holders take.
     rotation: UnitRotation,
-    /// Units for those whose leases are too small to save one up.
-    pool: Pool,
-    /// Something has moved shares or freed capacity since those who listen were last told what that means for them.
-    unsettled: bool,
-    /// Not before then are they told again.
-    next_look: Time,
     /// The step that its level was cut to last, where that is done.
     step: f64,
     learning: Learning,
@@ -189,15 +176,9 @@ impl Resource {
             changes_kind: counted != template.kind,
             counted,
             legacy: LegacyTotals::default(),
-            streaming: Streaming::default(),
-            silent: Vec::new(),
-            shortage: Shortage::default(),
-            batch: Batch::default(),
+            pusher: Pusher::new(now),
             lending: Lending::default(),
             rotation: UnitRotation::new(&template),
-            pool: Pool::default(),
-            unsettled: false,
-            next_look: now,
             step: 0.0,
             learning: Learning::new(cx.since, cx.since + learning),
             touched: now,
@@ -222,7 +203,7 @@ impl Resource {
         self.ledger.exorcise();
         self.earlier.forget_end();
         self.claims.end_deferral();
-        self.unsettled = true;
+        self.pusher.unsettle();
         self.reshare();
     }
 
@@ -245,11 +226,11 @@ impl Resource {
         self.template = template;
         self.share_part();
         self.reshare();
-        for slot in self.streaming.slots() {
+        for slot in self.pusher.listeners().slots() {
             self.rank(slot);
         }
-        self.streaming.resume();
-        self.unsettled = true;
+        self.pusher.resume();
+        self.pusher.unsettle();
     }
 
     /// No more than `limit` may be out from here on. Returns whether that is another limit.
@@ -259,7 +240,7 @@ impl Resource {
         }
         self.ledger.set_limit(Some(limit));
         self.reshare();
-        self.unsettled = true;
+        self.pusher.unsettle();
         true
     }
 
@@ -328,7 +309,7 @@ impl Resource {
         self.hear_of_domains(slot, report);
         if before != (self.ledger.total(), self.ledger.ghost()) {
             self.reshare();
-            self.unsettled = true;
+            self.pusher.unsettle();
         }
         self.take_step();
         self.children.schedule(slot, &self.terms);
@@ -349,7 +330,7 @@ impl Resource {
         };
         // A release that comes after a later report is about a life of the holding that is over.
         let Some(slot) = slot.filter(|&slot| !self.children.at(slot).has_heard(report_id)) else { return };
-        self.unsettled = true;
+        self.pusher.unsettle();
         let claims = self.ledger.ghost() > Amount::ZERO || self.claims.deferred(slot).is_some();
         if claims && self.children.at(slot).claimed != Claimed::Nothing {
             // It stays known as long as it could claim again.
@@ -376,13 +357,12 @@ impl Resource {
         self.let_end(now);
         if self.ledger.total() != before {
             self.reshare();
-            self.unsettled = true;
+            self.pusher.unsettle();
         }
         if !self.is_learning(now) && self.learning.tell_over() {
             self.owe_all();
         }
-        self.unsettled |= self.shortage.lapse(now);
-        self.unsettled |= self.batch.next_deadline().is_some_and(|at| at <= now);
+        self.pusher.advance(now);
         self.settle_kind();
         self.take_turns(now);
     }
@@ -460,7 +440,7 @@ impl Resource {
 
     /// Returns the streams on which nobody listens any more, since this was last asked.
     pub(crate) fn take_silent(&mut self) -> Vec<Peer> {
-        std::mem::take(&mut self.silent)
+        self.pusher.take_silent()
     }
 
     /// Returns the outcomes of claims since this was last asked.
@@ -482,13 +462,13 @@ impl Resource {
 
     /// Those who listen may be due something else than they were told.
     pub(crate) fn unsettle(&mut self) {
-        self.streaming.resume();
-        self.unsettled |= !self.streaming.is_empty();
+        self.pusher.resume();
+        self.pusher.unsettle_if(self.pusher.has_listeners());
     }
 
     /// The holder that listens on `peer`.
     pub(crate) fn listener(&self, peer: Peer) -> Option<Slot> {
-        self.streaming.slot(peer)
+        self.pusher.listeners().slot(peer)
     }
 
     /// The holder at `slot` said with heartbeat `id`, which came at `at`, that it keeps what it has.
@@ -508,7 +488,7 @@ impl Resource {
 
     /// Whether those who listen are to be told what has changed for them.
     pub(crate) fn is_unsettled(&self, now: Time) -> bool {
-        self.unsettled && self.next_look <= now
+        self.pusher.is_unsettled(now)
     }
 
     /// Until when what is out from before the start may still be in use, as far as is known.
@@ -519,17 +499,17 @@ impl Resource {
     /// Everybody who listens is told what is due to it, also if that is what it was told: it was told by one who did not know
     /// what is out.
     fn owe_all(&mut self) {
-        for slot in self.streaming.slots() {
-            self.streaming.owe(slot);
+        for slot in self.pusher.listeners().slots() {
+            self.pusher.owe(slot);
         }
-        self.unsettled = true;
+        self.pusher.unsettle();
     }
 
     /// Those of `slots` who listen are told what is due to them, whatever they were told.
     fn owe(&mut self, slots: &[Slot]) {
         for &slot in slots {
-            self.streaming.owe(slot);
-            self.unsettled |= self.streaming.is_owed(slot);
+            self.pusher.owe(slot);
+            self.pusher.unsettle_if(self.pusher.listeners().is_owed(slot));
         }
     }
 

@@ -166,7 +166,7 @@ impl Resource {
         // Our clients are told more exactly: by `ack_wanted` and by when to try again.
         let refresh_interval = match pace {
             Pace::Hurry if !child.incarnated => SOON.min(self.terms.refresh_interval),
-            Pace::Turn(turn) if self.streaming.peer(slot).is_none() => turn.min(self.terms.refresh_interval),
+            Pace::Turn(turn) if self.pusher.peer(slot).is_none() => turn.min(self.terms.refresh_interval),
             // They go by that alone, and the lease may be cut short by ours.
             _ if !child.incarnated => self.terms.refresh_interval.min((length / 2).max(SOON)),
             _ => self.terms.refresh_interval,
@@ -222,7 +222,7 @@ impl Resource {
     /// hear of a rounding.
     fn steady(&self, slot: Slot, target: Amount) -> Amount {
         let last = self.children.at(slot).account.last().map(|last| last.amount);
-        let told = self.streaming.told(slot).is_some();
+        let told = self.pusher.listeners().told(slot).is_some();
         last.filter(|&last| told && !self.differs(last, target)).unwrap_or(target)
     }
 

@@ -282,7 +282,7 @@ impl Resource {
             return;
         }
         self.reshare();
-        self.unsettled = true;
+        self.pusher.unsettle();
         for slot in slots {
             self.rank(slot);
         }

@@ -29,7 +29,7 @@ impl Resource {
     /// The holder at `slot`, which listens, is to be told if it has other policies.
     pub(super) fn owe_domains(&mut self, slot: Slot) {
         if self.children.at(slot).knows == Knows::Others {
-            self.streaming.owe(slot);
+            self.pusher.owe(slot);
         }
     }
 

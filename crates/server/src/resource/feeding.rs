@@ -54,21 +54,16 @@ impl Resource {
     /// Notes whether the holder at `slot`, which has just been heard, is short of its share. Where nobody listens nothing can
     /// be recalled for it.
     pub(super) fn note_shortage(&mut self, now: Time, slot: Slot) {
-        if !self.streaming.is_empty() {
-            let was_short = self.shortage.has(slot);
-            self.look_for_shortage(now, slot);
-            let is_short = self.shortage.has(slot);
-            if is_short && !was_short {
-                self.batch.join(now);
-            }
-            self.unsettled |= is_short;
+        if self.pusher.has_listeners() {
+            let missing = self.missing(now, slot, self.tolerance());
+            self.pusher.hear_missing(now, slot, missing);
         }
     }
 
     /// The same of one that has just been granted something.
     pub(super) fn look_for_shortage(&mut self, now: Time, slot: Slot) {
         let missing = self.missing(now, slot, self.tolerance());
-        self.shortage.set(slot, missing);
+        self.pusher.set_missing(slot, missing);
     }
 
     /// The amount that the holder at `slot` misses of its share, if that is more than `tolerance` of it.
@@ -92,13 +87,13 @@ impl Resource {
         peers: &mut Peers,
     ) -> Turn {
         let mut turn = Turn { told: 0, tries: self.find_short(now, most) };
-        let line: Vec<Slot> = self.shortage.line(most);
+        let line: Vec<Slot> = self.pusher.shortage().line(most);
         for slot in line {
             turn.tries += 1;
             self.look_for_shortage(now, slot);
-            if !self.shortage.has(slot) {
+            if !self.pusher.shortage().has(slot) {
                 // Others behind it may have what is due to them too.
-                self.unsettled |= !self.shortage.is_empty();
+                self.pusher.unsettle_if(!self.pusher.shortage().is_empty());
                 continue;
             }
             let (holds, target) = (self.holds(slot), self.target(now, slot));
@@ -117,7 +112,7 @@ impl Resource {
     /// The capacity that is free beside what others miss who are in line: nobody passes them for having just been
     /// heard. Without limit where nobody else is.
     pub(super) fn free_beside(&self, slot: Slot) -> Amount {
-        match self.shortage.of_others(slot) {
+        match self.pusher.shortage().of_others(slot) {
             Amount::ZERO => Amount::MAX,
             others => self.ledger.free().saturating_sub(others),
         }
@@ -127,15 +122,15 @@ impl Resource {
     fn find_short(&mut self, now: Time, most: usize) -> usize {
         let tolerance = 2.0 * self.tolerance();
         let mut found = Vec::new();
-        for priority in self.streaming.priorities() {
+        for priority in self.pusher.listeners().priorities() {
             let level = self.level(priority).unwrap_or(f64::INFINITY) * (1.0 - tolerance);
-            let below = self.streaming.below(priority, level).take(most);
-            found.extend(below.filter(|&slot| !self.shortage.has(slot)));
+            let below = self.pusher.listeners().below(priority, level).take(most);
+            found.extend(below.filter(|&slot| !self.pusher.shortage().has(slot)));
         }
         for &slot in &found {
             let missing = self.missing(now, slot, tolerance);
             if missing > Amount::ZERO {
-                self.shortage.set(slot, missing);
+                self.pusher.set_missing(slot, missing);
             }
         }
         found.len()
@@ -144,12 +139,12 @@ impl Resource {
     /// Looks again at those who missed most, which may be less by now. Returns whether there may be more of them.
     fn refresh_line(&mut self, now: Time) -> bool {
         for _ in 0..SLICE {
-            let Some((before, slot)) = self.shortage.greatest() else { return false };
+            let Some((before, slot)) = self.pusher.shortage().greatest() else { return false };
             let missing = self.missing(now, slot, self.tolerance());
             if missing.as_micros() == before {
                 return false;
             }
-            self.shortage.set(slot, missing);
+            self.pusher.set_missing(slot, missing);
         }
         true
     }
@@ -164,14 +159,14 @@ impl Resource {
         peers: &mut Peers,
     ) -> Turn {
         if self.refresh_line(now) {
-            self.unsettled = true;
+            self.pusher.unsettle();
             return Turn { told: 0, tries: SLICE };
         }
         let (free, debt) = (self.ledger.free(), self.ledger.excess());
-        let need = self.shortage.sum() + u128::from(debt.as_micros());
-        let there = u128::from(free.as_micros()) + self.shortage.coming();
+        let need = self.pusher.shortage().sum() + u128::from(debt.as_micros());
+        let there = u128::from(free.as_micros()) + self.pusher.shortage().coming();
         let need = Amount::from_micros(u64::try_from(need.saturating_sub(there)).unwrap_or(u64::MAX));
-        let (allowed, most_need) = self.batch.allow(now, need);
+        let (allowed, most_need) = self.pusher.batch().allow(now, need);
         let (most, mut need) = (most.min(allowed), most_need);
         if most == 0 {
             return Turn::default();
@@ -197,29 +192,30 @@ impl Resource {
                     need = need.saturating_sub(gives);
                     let account = &self.children.at(giver.slot).account;
                     let coming = account.charge().saturating_sub(self.holds(giver.slot));
-                    self.shortage.recall(now, giver.slot, coming);
-                } else if !self.streaming.is_parked(giver.slot) {
+                    self.pusher.note_recall(now, giver.slot, coming);
+                } else if !self.pusher.listeners().is_parked(giver.slot) {
                     // Nothing can be granted to it, nor to others.
                     break;
                 }
             }
         }
-        self.batch.recalled(turn.told, most_need.saturating_sub(need));
+        self.pusher.batch().recalled(turn.told, most_need.saturating_sub(need));
         turn
     }
 
     /// Of those with a rank the one that could give most back, of the least priority first, if it is to keep `1 - dip` of
     /// its share.
     fn fullest(&self, now: Time, dip: f64) -> Option<Giver> {
-        self.streaming.priorities().into_iter().rev().find_map(|priority| {
-            let givers = self.streaming.fullest(priority).filter_map(|slot| self.giver(now, slot, dip));
+        self.pusher.listeners().priorities().into_iter().rev().find_map(|priority| {
+            let givers =
+                self.pusher.listeners().fullest(priority).filter_map(|slot| self.giver(now, slot, dip));
             givers.max_by_key(Giver::yields)
         })
     }
 
     /// Those without a rank that could give something back, the fullest last.
     fn others_by_yield(&self, now: Time, others: &[Slot], dip: f64) -> Vec<Giver> {
-        let listening = others.iter().filter(|slot| !self.streaming.is_parked(**slot));
+        let listening = others.iter().filter(|slot| !self.pusher.listeners().is_parked(**slot));
         let mut givers: Vec<Giver> = listening.filter_map(|&slot| self.giver(now, slot, dip)).collect();
         givers.sort_by_key(Giver::yields);
         givers
@@ -227,7 +223,7 @@ impl Resource {
 
     fn giver(&self, now: Time, slot: Slot, dip: f64) -> Option<Giver> {
         let (holds, target) = (self.holds(slot), self.target(now, slot));
-        let share = match self.streaming.rank_of(slot) {
+        let share = match self.pusher.listeners().rank_of(slot) {
             Some(rank) => {
                 self.level(rank.priority).map_or(f64::INFINITY, |level| level * f64::from(rank.weight))
             }

@@ -17,14 +17,13 @@ impl Resource {
     /// charge.
     pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, cx: CallContext<'_>) -> bool {
         let Life::Leader { epoch: number, .. } = life else { return true };
-        let Resource { children, ledger, streaming, lending, earlier, .. } = self;
+        let Resource { children, ledger, pusher, lending, earlier, .. } = self;
         let child = children.at_mut(slot);
         if number > child.session {
             let out = child.account.last_end().map(|end| (child.account.charge(), end));
             child.succeed(number);
             earlier.succeed(now, slot, out);
-            streaming.remove(slot);
-            self.pool.leave(slot);
+            pusher.give_up(slot);
             lending.forget(slot);
             if cx.config.rules.lack(Mutation::LeaderFreesOld) {
                 ledger.close(&mut child.account);
@@ -125,7 +124,7 @@ impl Resource {
             }
             self.note_lent(self.children.at(slot).incarnated, lent);
         }
-        self.unsettled = true;
+        self.pusher.unsettle();
         self.supply.note_wants();
         self.rotation.spoil();
         slot
@@ -136,7 +135,7 @@ impl Resource {
         if child.demands == demands && !child.withdrawn {
             return;
         }
-        self.unsettled = true;
+        self.pusher.unsettle();
         self.supply.note_wants();
         self.rotation.spoil();
         if !child.withdrawn {
@@ -162,7 +161,7 @@ impl Resource {
         self.expire(now, slot);
         let child = self.children.at(slot);
         self.note_lent(child.incarnated, before);
-        if self.pool.has(slot) {
+        if self.pusher.pool().has(slot) {
             self.pool_in(slot);
         }
         let child = self.children.at(slot);
@@ -185,21 +184,20 @@ impl Resource {
                 self.shares.remove(&demand);
                 self.legacy.leave(child.incarnated, &demand);
             }
-            self.unsettled = true;
+            self.pusher.unsettle();
             self.supply.note_wants();
             self.rotation.spoil();
-            self.shortage.forget(slot);
+            self.pusher.forget_missing(slot);
             self.rank(slot);
         }
     }
 
     pub(super) fn forget(&mut self, slot: Slot) {
-        self.unsettled = true;
+        self.pusher.unsettle();
         self.supply.note_wants();
         self.rotation.spoil();
         self.stop_telling(slot);
         self.lending.forget(slot);
-        self.shortage.forget(slot);
         self.rotation.leave(slot);
         self.earlier.forget(slot);
         let kept = self.claims.forget(slot);

@@ -16,21 +16,13 @@ use lessor_proto::message::{Has, HolderKind, Order};
 use lessor_proto::{Amount, Time};
 
 use super::child::Demands;
-use super::feeding::SLICE;
+use super::feeding::{SLICE, Turn};
 use super::slab::Slot;
 use super::streaming::{Rank, Told};
 use super::{CallContext, Resource};
 use crate::mutation::Mutation;
 use crate::repository::Kind;
 use crate::streams::{Peer, Peers};
-
-/// The least time between two looks at a resource.
-const LEAST_PACE: Duration = Duration::from_micros(200);
-/// The same while a batch gathers.
-const GATHERING_PACE: Duration = Duration::from_millis(1);
-/// The time that one grant adds to that, and one holder that was looked at.
-const PACE_PER_GRANT: Duration = Duration::from_micros(20);
-const PACE_PER_LOOK: Duration = Duration::from_micros(1);
 
 /// By how much a share may move untold, as a fraction of it, for each listener, and at most.
 const TOLERANCE_PER_LISTENER: f64 = 1e-5;
@@ -57,34 +49,28 @@ pub(crate) enum Renewal {
 impl Resource {
     /// When it has to be looked at, if nothing else happens: to settle it, or because something ends.
     pub(crate) fn wake(&self) -> Option<Time> {
-        let unsettled = self.unsettled.then_some(self.next_look);
         let ghost = self.ledger.ghost_parts().next_end();
         let ends = self.children.deadline().filter(|_| self.is_watched());
         let learned = self.learning.untold().filter(|_| self.is_watched());
-        let hungry = self.shortage.next_deadline();
-        let batch = self.batch.next_deadline().map(|at| at.max(self.next_look));
-        let others = [self.rotation.wake(), self.supply.due_above(), self.pool.wake(), hungry, batch];
-        [unsettled, ghost, ends, learned].into_iter().chain(others).flatten().min()
+        let others = [self.rotation.wake(), self.supply.due_above(), self.pusher.next_deadline()];
+        [ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
     /// Whether somebody has to be told when something ends.
     fn is_watched(&self) -> bool {
-        !self.streaming.is_empty() || self.is_leased()
+        self.pusher.has_listeners() || self.is_leased()
     }
 
     /// The holder at `slot` listens on `peer`, and shows the lease that it has. If that is not what it was told long ago it
     /// has not adopted that, and is told again.
     pub(crate) fn attach(&mut self, now: Time, slot: Slot, peer: Peer, has: Option<&Has>, epoch: u64) {
-        if self.streaming.peer(slot) != Some(peer) {
-            self.pool.leave(slot);
-        }
-        self.streaming.attach(slot, peer);
-        if let Some(told) = self.streaming.told(slot)
+        self.pusher.attach(slot, peer);
+        if let Some(told) = self.pusher.listeners().told(slot)
             && now >= told.at + CROSSING
             && has.and_then(|has| has.order)
                 < Some(Order { epoch, seq: self.children.at(slot).on_the_wire(told.seq) })
         {
-            self.streaming.owe(slot);
+            self.pusher.owe(slot);
         }
         self.owe_domains(slot);
         self.rank(slot);
@@ -92,33 +78,29 @@ impl Resource {
 
     /// Nobody listens on `peer` any more.
     pub(crate) fn detach(&mut self, peer: Peer) {
-        if let Some(slot) = self.streaming.slot(peer) {
+        if let Some(slot) = self.pusher.listeners().slot(peer) {
             self.stop_telling(slot);
         }
     }
 
     /// The holder at `slot` does not listen any more.
     pub(super) fn stop_telling(&mut self, slot: Slot) {
-        if let Some(peer) = self.streaming.peer(slot).filter(|_| self.shared_policies().is_some()) {
-            self.silent.push(peer);
-        }
-        self.streaming.remove(slot);
-        self.shortage.forget(slot);
-        self.pool.leave(slot);
+        let are_shared = self.shared_policies().is_some();
+        self.pusher.detach(slot, are_shared);
         self.enlist(slot);
     }
 
     /// Tells the holder at `slot`, which has just reported or takes something again, what is due to it, if that is news.
     pub(crate) fn respond(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) {
-        self.unsettled |= self.streaming.unpark(slot) && !self.shortage.is_empty();
+        self.pusher.unpark(slot);
         self.appraise();
         self.note_shortage(now, slot);
         let (holds, target) = (self.holds(slot), self.target(now, slot));
-        let news = match self.streaming.is_owed(slot) {
+        let news = match self.pusher.listeners().is_owed(slot) {
             true => true,
             false if target < holds => self.is_worth_telling(holds, target),
             // What is free is for those who are short.
-            false if !self.shortage.is_empty() && !self.shortage.has(slot) => false,
+            false if !self.pusher.shortage().is_empty() && !self.pusher.shortage().has(slot) => false,
             false => {
                 let reachable = self.reachable(slot, target);
                 self.is_worth_telling(holds, reachable)
@@ -127,18 +109,18 @@ impl Resource {
         if news {
             let most = holds.saturating_add(self.free_beside(slot));
             self.push_at_most(now, slot, most, cx, peers);
-            self.unsettled |= self.shortage.has(slot);
+            self.pusher.unsettle_if(self.pusher.shortage().has(slot));
         }
-        self.unsettled |= self.needs_loans_back();
+        self.pusher.unsettle_if(self.needs_loans_back());
     }
 
     /// Tells those to whom that is worth it, until so many are told that others are to be heard first.
     pub(crate) fn settle(&mut self, now: Time, cx: CallContext<'_>, peers: &mut Peers) {
-        self.unsettled = false;
+        self.pusher.begin_look();
         self.take_step();
         let mut told = self.tell_owed(now, SLICE, cx, peers);
         self.appraise();
-        let others = self.streaming.others();
+        let others = self.pusher.listeners().others();
         told += self.recall_loans(now, cx, peers) as usize;
         for slot in self.too_full(now, &others) {
             if told >= SLICE {
@@ -150,21 +132,17 @@ impl Resource {
         told += fed.told;
         told += self.feed_others(now, &others, SLICE.saturating_sub(told), cx, peers);
         told += self.feed_ranked(now, SLICE.saturating_sub(told), cx, peers);
-        self.unsettled |= told >= SLICE;
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let pace = PACE_PER_GRANT * count(told) + PACE_PER_LOOK * count(others.len() + fed.tries);
-        let least = if self.batch.is_gathering() { GATHERING_PACE } else { LEAST_PACE };
-        self.next_look = now + least.max(pace);
+        self.pusher.end_look(now, Turn { told, tries: fed.tries }, others.len());
     }
 
     /// Grants what is due to those who have not been told anything yet, no more than `most` of them.
     fn tell_owed(&mut self, now: Time, most: usize, cx: CallContext<'_>, peers: &mut Peers) -> usize {
         let mut told = 0;
-        for slot in self.streaming.owed(most) {
+        for slot in self.pusher.listeners().owed(most) {
             match self.push(now, slot, cx, peers) {
                 true => told += 1,
                 // There is nothing to grant from, or it has been silent for too long.
-                false => self.streaming.stall(slot),
+                false => self.pusher.stall(slot),
             }
         }
         told
@@ -184,7 +162,7 @@ impl Resource {
             return Renewed { renewal: Renewal::Extended, grant: None };
         }
         let granted = self.grant_anew(now, slot, cx);
-        self.unsettled |= self.needs_loans_back();
+        self.pusher.unsettle_if(self.needs_loans_back());
         match granted {
             Some(grant) => Renewed { renewal: Renewal::Granted, grant: Some(grant) },
             None => Renewed { renewal: Renewal::None, grant: None },
@@ -211,12 +189,11 @@ impl Resource {
     /// Where the holder at `slot` stands among those who listen.
     pub(super) fn rank(&mut self, slot: Slot) {
         self.enlist(slot);
-        if self.streaming.peer(slot).is_none() {
+        if self.pusher.peer(slot).is_none() {
             return;
         }
         self.pool_in(slot);
         let coming = self.children.at(slot).account.charge().saturating_sub(self.holds(slot));
-        self.shortage.give_back(slot, coming);
         let child = self.children.at(slot);
         let ranked = self.shares.policy() == SharePolicy::FairShare
             && !self.terms.is_whole()
@@ -234,7 +211,7 @@ impl Resource {
             }),
             _ => None,
         };
-        self.streaming.rank(slot, rank);
+        self.pusher.rank(slot, rank, coming);
     }
 
     /// The amount that the holder at `slot` was granted last, or less if it has promised less since.
@@ -245,9 +222,9 @@ impl Resource {
     /// Grants what is due to the holder at `slot`, and gives it to its stream; unless that takes nothing, and will be
     /// asked again when it does.
     pub(crate) fn push(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) -> bool {
-        let Some(peer) = self.streaming.peer(slot) else { return false };
+        let Some(peer) = self.pusher.peer(slot) else { return false };
         if !peers.takes(peer, &self.id) {
-            self.streaming.park(slot);
+            self.pusher.park(slot);
             return false;
         }
         let Some(reply) = self.answer(now, slot, cx) else { return false };
@@ -265,9 +242,9 @@ impl Resource {
         cx: CallContext<'_>,
         peers: &mut Peers,
     ) -> bool {
-        let Some(peer) = self.streaming.peer(slot) else { return false };
+        let Some(peer) = self.pusher.peer(slot) else { return false };
         if !peers.takes(peer, &self.id) {
-            self.streaming.park(slot);
+            self.pusher.park(slot);
             return false;
         }
         let target = self.target(now, slot).min(most);
@@ -278,7 +255,7 @@ impl Resource {
     }
 
     fn note(&mut self, slot: Slot, told: Told) {
-        self.streaming.tell(slot, told);
+        self.pusher.tell(slot, told);
         self.look_for_shortage(told.at, slot);
         self.rank(slot);
         self.children.schedule(slot, &self.terms);
@@ -287,7 +264,7 @@ impl Resource {
     /// The time for which the last grant would last from the last report on, if there is nothing to change about
     /// it.
     fn extendable(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
-        let told = self.streaming.told(slot)?;
+        let told = self.pusher.listeners().told(slot)?;
         let last = *self.children.at(slot).account.last()?;
         let settled = !self.ledger.in_debt() || cx.config.rules.lack(Mutation::RenewInDebt);
         let length = self.length(now, slot, cx)?;
@@ -345,10 +322,10 @@ impl Resource {
     /// Raises clients, those of the greatest priority first and of these the hungriest.
     fn feed_ranked(&mut self, now: Time, most: usize, cx: CallContext<'_>, peers: &mut Peers) -> usize {
         let mut told = 0;
-        for priority in self.streaming.priorities() {
+        for priority in self.pusher.listeners().priorities() {
             let level = self.level(priority).unwrap_or(f64::INFINITY) * (1.0 - self.tolerance());
             let mut last = None;
-            while let Some(hungry) = self.streaming.next_below(priority, level, last) {
+            while let Some(hungry) = self.pusher.listeners().next_below(priority, level, last) {
                 last = Some(hungry);
                 let (slot, holds) = (hungry.slot(), self.holds(hungry.slot()));
                 let target = self.target(now, slot);
@@ -377,7 +354,7 @@ impl Resource {
     }
 
     pub(super) fn tolerance(&self) -> f64 {
-        (self.streaming.len() as f64 * TOLERANCE_PER_LISTENER).min(MOST_TOLERANCE)
+        (self.pusher.listeners().len() as f64 * TOLERANCE_PER_LISTENER).min(MOST_TOLERANCE)
     }
 
     /// Whether a holder of `holds` should hear of `target` at once.

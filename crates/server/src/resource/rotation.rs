@@ -244,7 +244,7 @@ impl Resource {
         turns.stale = false;
         turns.next_look = now + PACE_PER_HOLDER * u32::try_from(many).unwrap_or(u32::MAX);
         if turns.look(now, claims, usize::try_from(units).unwrap_or(usize::MAX)) {
-            self.unsettled = true;
+            self.pusher.unsettle();
         }
     }
 
@@ -300,7 +300,7 @@ impl Resource {
             slot,
             fraction,
             holds: child.account.last().is_some_and(|last| last.amount > self.units(whole)),
-            awake: began.is_none_or(|began| child.basis >= began) || self.streaming.peer(slot).is_some(),
+            awake: began.is_none_or(|began| child.basis >= began) || self.pusher.peer(slot).is_some(),
         }
     }
 }

@@ -184,7 +184,7 @@ impl Resource {
     fn borrower(&self, slot: Slot) -> Option<Borrower> {
         let child = self.children.at(slot);
         let peak = self.lending.peaks.get(&slot).copied();
-        let is_one = self.streaming.peer(slot).is_some()
+        let is_one = self.pusher.peer(slot).is_some()
             && self.terms.spare() > Fraction::NONE
             && (child.kind == HolderKind::Node || peak.is_some())
             && !child.withdrawn
@@ -250,7 +250,7 @@ impl Resource {
             told = self.recall_from(now, greatest, false, &mut need, cx, peers);
         }
         // There may be more of them than were heard of now; else nobody can give anything.
-        self.unsettled |= told > 0 && need > Amount::ZERO;
+        self.pusher.unsettle_if(told > 0 && need > Amount::ZERO);
         told
     }
 

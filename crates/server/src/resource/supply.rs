@@ -188,8 +188,9 @@ impl Resource {
             *until = allowance.until;
             let limit = Some(allowance.capacity.unwrap_or(Amount::MAX));
             // Who was granted something is renewed with its next heartbeat; who was granted nothing waits for this.
-            self.streaming.resume();
-            self.unsettled |= self.ledger.limit() != limit || self.streaming.is_anybody_owed();
+            self.pusher.resume();
+            let is_owed = self.pusher.listeners().is_anybody_owed();
+            self.pusher.unsettle_if(self.ledger.limit() != limit || is_owed);
             self.ledger.set_limit(limit);
             self.reshare();
         }

@@ -296,9 +296,9 @@ impl Resource {
         let charge = child.account.charge();
         let is_client = child.kind == HolderKind::Client;
         match is_client && self.is_small(charge) {
-            true => self.pool.join(slot, charge.as_micros()),
+            true => self.pusher.pool_mut().join(slot, charge.as_micros()),
             // It asks until it has heard that it has more, or nothing.
-            false if self.pool.has(slot) => self.pool.join(slot, 0),
+            false if self.pusher.pool().has(slot) => self.pusher.pool_mut().join(slot, 0),
             false => {}
         }
     }
@@ -306,21 +306,22 @@ impl Resource {
     /// The holder that listens on `peer` asks for units.
     pub(crate) fn ask_units(&mut self, now: Time, peer: Peer, asked: &UnitsAsked) {
         if let Some(slot) = self.listener(peer) {
-            if !self.pool.has(slot) {
+            if !self.pusher.pool().has(slot) {
                 // It has heard that it has little before it has said so.
-                self.pool.join(slot, 0);
+                self.pusher.pool_mut().join(slot, 0);
             }
-            self.pool.ask(now, slot, asked);
+            self.pusher.pool_mut().ask(now, slot, asked);
         }
     }
 
     /// Sends the units that are there to those who wait for them.
     pub(crate) fn send_units(&mut self, now: Time, rules: Rules, peers: &mut Peers) {
-        if self.pool.line.is_empty() && self.pool.rate() == 0 {
+        if self.pusher.pool().line.is_empty() && self.pusher.pool().rate() == 0 {
             return;
         }
-        for (slot, sent) in self.pool.serve(now, self.pool_depth(rules), rules) {
-            if let Some(peer) = self.streaming.peer(slot) {
+        let depth = self.pool_depth(rules);
+        for (slot, sent) in self.pusher.pool_mut().serve(now, depth, rules) {
+            if let Some(peer) = self.pusher.peer(slot) {
                 let keep = Some((sent.kept, sent.keep));
                 peers.say(peer, Down::Units { resource: self.id.clone(), units: sent.units, keep });
             }
@@ -331,7 +332,7 @@ impl Resource {
     /// without what all others may save up, who are charged for the rest; one unit at the least.
     fn pool_depth(&self, rules: Rules) -> u64 {
         let burst = self.terms.told_burst().unwrap_or_default();
-        let others = self.outstanding().as_micros().saturating_sub(self.pool.rate());
+        let others = self.outstanding().as_micros().saturating_sub(self.pusher.pool().rate());
         let limit = self.ledger.limit().unwrap_or(Amount::ZERO);
         let depth = brings(limit.saturating_sub(Amount::from_micros(others)), burst);
         let on_top = if rules.lack(Mutation::UnitOnTop) { Amount::MICROS_PER_UNIT } else { 0 };
