@@ -14,8 +14,6 @@ mod batch;
 mod books;
 mod calendar;
 mod certain;
-mod child;
-mod children;
 mod claim;
 mod claims;
 mod domains;
@@ -23,6 +21,7 @@ mod earlier;
 mod echoed;
 mod feeding;
 mod hearing;
+mod holders;
 mod identity;
 mod kind;
 mod learning;
@@ -43,27 +42,25 @@ mod units;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::{SharePolicy, Shares};
+use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ResourceId, Time};
 
-use self::child::{Child, Claimed, Demands};
-use self::children::Children;
 use self::claims::GhostClaims;
 use self::earlier::EarlierLeaders;
+use self::holders::{Claimed, Demands, Holders, Moved};
 use self::identity::holder;
+use self::kind::CountedKind;
 use self::learning::Learning;
-use self::legacy::LegacyTotals;
 use self::pusher::Pusher;
-use self::rotation::UnitRotation;
 use self::spare::Lending;
 use self::supply::Supply;
 use crate::config::{Longest, NodeConfig, learning};
 use crate::date::Date;
-use crate::ledger::{Ceiling, Ghost, Ledger, Part};
+use crate::ledger::{Account, Ceiling, Ghost, Ledger, Part};
 use crate::marks::Need;
 use crate::mutation::Mutation;
-use crate::repository::{Kind, Template};
+use crate::repository::Template;
 use crate::streams::Peer;
 
 pub(crate) use self::answer::{PROMPT, Reply, SOON};
@@ -86,28 +83,17 @@ pub struct Resource {
     template: Option<Arc<Template>>,
     /// The last template it had.
     terms: Arc<Template>,
-    shares: Shares,
     ledger: Ledger,
-    children: Children,
+    /// Those who hold or want some of it.
+    holders: Holders,
     supply: Supply,
-    /// Its kind was changed, and something may be out of the one before.
-    changes_kind: bool,
     /// The kind of what may be out.
-    counted: Kind,
-    /// The charges of holders that draw no incarnation.
-    legacy: LegacyTotals,
+    counted: CountedKind,
     /// Those who listen, and what is to be done about them.
     pusher: Pusher,
     /// The holders to which capacity that nobody wants is lent.
     lending: Lending,
-    /// The turns that holders take.
-    rotation: UnitRotation,
-    /// The step that its level was cut to last, where that is done.
-    step: f64,
     learning: Learning,
-    /// When it was last asked for.
-    touched: Time,
-    duplicates: u64,
     /// The claims of what is left from before.
     claims: GhostClaims,
     /// The leaders before the present ones, of this node and of those below.
@@ -166,30 +152,23 @@ impl Resource {
         if leased {
             supply = Supply::leased(cx, &ledger, longest);
         }
-        let counted = kind::counted(&id, &template, &ledger, cx.config);
+        let counted = CountedKind::new(&id, &template, &ledger, cx.config);
         let mut resource = Resource {
             id,
-            shares: Shares::new(template.policy, template.shared().as_f64()),
             ledger,
-            children: Children::new(cx.config.hash_seed),
+            holders: Holders::new(now, &template, cx.config.hash_seed),
             supply,
-            changes_kind: counted != template.kind,
             counted,
-            legacy: LegacyTotals::default(),
             pusher: Pusher::new(now),
             lending: Lending::default(),
-            rotation: UnitRotation::new(&template),
-            step: 0.0,
             learning: Learning::new(cx.since, cx.since + learning),
-            touched: now,
-            duplicates: 0,
             claims: GhostClaims::default(),
             earlier: EarlierLeaders::new(earlier_here),
             terms: Arc::clone(&template),
             template: Some(template),
         };
-        resource.share_part();
-        resource.reshare();
+        resource.holders.share_part(&resource.terms);
+        resource.divide();
         resource
     }
 
@@ -203,34 +182,30 @@ impl Resource {
         self.ledger.exorcise();
         self.earlier.forget_end();
         self.claims.end_deferral();
-        self.pusher.unsettle();
         self.reshare();
     }
 
     /// Changes the template; absent: the repository does not cover the resource any more.
     pub(crate) fn set_template(&mut self, template: Option<Arc<Template>>) {
         if let Some(template) = &template {
-            self.shares.set_policy(template.policy);
-            self.shares.set_capacity(template.shared().as_f64());
+            self.holders.configure(template);
             if !self.is_leased() {
                 self.ledger.set_limit(limit(template));
             }
-            self.rotation.configure(template);
             let before = std::mem::replace(&mut self.terms, Arc::clone(template));
             self.change_domains(&before);
             self.change_kind(before.kind);
         } else {
-            self.shares.set_policy(SharePolicy::FairShare);
+            self.holders.set_policy(SharePolicy::FairShare);
             self.ledger.set_limit(Some(Amount::ZERO));
         }
         self.template = template;
-        self.share_part();
+        self.holders.share_part(&self.terms);
         self.reshare();
         for slot in self.pusher.listeners().slots() {
             self.rank(slot);
         }
         self.pusher.resume();
-        self.pusher.unsettle();
     }
 
     /// No more than `limit` may be out from here on. Returns whether that is another limit.
@@ -240,7 +215,6 @@ impl Resource {
         }
         self.ledger.set_limit(Some(limit));
         self.reshare();
-        self.pusher.unsettle();
         true
     }
 
@@ -249,15 +223,15 @@ impl Resource {
         legacy::admit(&self.terms, ask, cx.config)?;
         let holder = holder(ask, report, cx.config);
         let demands = Demands::from_bands(&report.bands);
-        let bands = self.shares.bands()
-            + demands.iter().filter(|demand| !self.shares.has_band(demand.priority)).count();
+        let bands = self.holders.shares().bands()
+            + demands.iter().filter(|demand| !self.holders.shares().has_band(demand.priority)).count();
         exhausted(|| format!("priorities of {:?}", self.id), bands, cx.config.message.bands_per_resource)?;
-        if self.children.locate(holder).is_some() {
+        if self.holders.children().locate(holder).is_some() {
             return Ok(());
         }
-        let count = self.children.len() + 1;
+        let count = self.holders.children().len() + 1;
         exhausted(|| format!("clients of {:?}", self.id), count, cx.config.clients_per_resource)?;
-        let lives = self.children.lives(holder).count() + 1;
+        let lives = self.holders.children().lives(holder).count() + 1;
         let what = || {
             format!("lives of {:?} that hold {:?} at once, for want of an echoed lease", ask.holder, self.id)
         };
@@ -277,7 +251,7 @@ impl Resource {
         }
         let slot = self.hear(now, ask, report, cx)?;
         let reply = self.answer(now, slot, cx);
-        self.children.schedule(slot, &self.terms);
+        self.holders.schedule(slot, &self.terms);
         self.rank(slot);
         self.note_shortage(now, slot);
         reply
@@ -291,17 +265,15 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> Option<Slot> {
-        self.touched = now;
+        self.holders.touch(now);
         let holder = holder(ask, report, cx.config);
         let before = (self.ledger.total(), self.ledger.ghost());
-        let slot = match self.children.locate(holder) {
+        let slot = match self.holders.children().locate(holder) {
             Some(slot) => {
                 if !self.succeed(now, slot, holder.life, cx) {
                     return None;
                 }
-                let lent = self.ledger.lent();
                 self.heard(now, slot, ask, report, cx);
-                self.note_lent(self.children.at(slot).incarnated, lent);
                 slot
             }
             None => self.welcome(now, holder, ask, report, cx),
@@ -309,10 +281,9 @@ impl Resource {
         self.hear_of_domains(slot, report);
         if before != (self.ledger.total(), self.ledger.ghost()) {
             self.reshare();
-            self.pusher.unsettle();
         }
         self.take_step();
-        self.children.schedule(slot, &self.terms);
+        self.holders.schedule(slot, &self.terms);
         self.rank(slot);
         self.take_turns(now);
         Some(slot)
@@ -321,26 +292,24 @@ impl Resource {
     /// The holder has promised to use nothing any more.
     pub(crate) fn release(&mut self, holder: Holder<'_>, report_id: Option<u64>) {
         let slot = match holder.life {
-            Life::Incarnation(_) => self.children.locate(holder),
+            Life::Incarnation(_) => self.holders.children().locate(holder),
             // Of a node, only its leader gives back.
             Life::Leader { epoch, .. } => {
-                self.children.locate(holder).filter(|&slot| self.children.at(slot).session == epoch)
+                self.holders.children().locate(holder).filter(|&slot| self.holders.at(slot).session == epoch)
             }
-            _ => self.children.dispensable(holder),
+            _ => self.holders.children().dispensable(holder),
         };
         // A release that comes after a later report is about a life of the holding that is over.
-        let Some(slot) = slot.filter(|&slot| !self.children.at(slot).has_heard(report_id)) else { return };
+        let Some(slot) = slot.filter(|&slot| !self.holders.at(slot).has_heard(report_id)) else { return };
         self.pusher.unsettle();
         let claims = self.ledger.ghost() > Amount::ZERO || self.claims.deferred(slot).is_some();
-        if claims && self.children.at(slot).claimed != Claimed::Nothing {
+        if claims && self.holders.at(slot).claimed != Claimed::Nothing {
             // It stays known as long as it could claim again.
-            let before = self.ledger.lent();
             self.acknowledge(slot, u64::MAX, Amount::ZERO);
-            self.note_lent(self.children.at(slot).incarnated, before);
             self.withdraw(slot);
             self.reshare();
             self.stop_telling(slot);
-            self.children.schedule(slot, &self.terms);
+            self.holders.schedule(slot, &self.terms);
             return;
         }
         self.forget(slot);
@@ -357,7 +326,6 @@ impl Resource {
         self.let_end(now);
         if self.ledger.total() != before {
             self.reshare();
-            self.pusher.unsettle();
         }
         if !self.is_learning(now) && self.learning.tell_over() {
             self.owe_all();
@@ -368,7 +336,7 @@ impl Resource {
     }
 
     fn let_end(&mut self, now: Time) {
-        while let Some(slots) = self.children.due(now) {
+        while let Some(slots) = self.holders.due(now) {
             for slot in slots {
                 self.look_after(now, slot);
             }
@@ -377,16 +345,16 @@ impl Resource {
 
     /// When there is something to let end.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.children.deadline().into_iter().chain(self.rotation.wake()).min()
+        self.holders.children().deadline().into_iter().chain(self.holders.rotation().wake()).min()
     }
 
     /// Whether it can be forgotten: nobody holds or wants any of it, and it was not asked for during a whole lease.
     pub(crate) fn is_idle(&self, now: Time) -> bool {
-        self.children.len() == 0 && self.ledger.ghost() == Amount::ZERO && now >= self.idle_from()
+        self.holders.children().len() == 0 && self.ledger.ghost() == Amount::ZERO && now >= self.idle_from()
     }
 
     pub(crate) fn idle_from(&self) -> Time {
-        (self.touched + self.terms.lease_length).max(self.ledger.ghost_end())
+        self.holders.untouched_from(self.terms.lease_length).max(self.ledger.ghost_end())
     }
 
     pub(crate) fn template(&self) -> Option<&Arc<Template>> {
@@ -410,7 +378,7 @@ impl Resource {
         let lack = self.ledger.lack();
         let amount = match limit {
             // Nothing else is granted before all of that is over.
-            _ if self.changes_kind => out,
+            _ if self.changes_kind() => out,
             None => out.saturating_add(lack),
             Some(limit) => {
                 let wanted = Amount::from_f64(self.wanted()).saturating_add(ghost);
@@ -434,7 +402,7 @@ impl Resource {
             is_felt: lack.max(self.claims.room()) > Amount::ZERO
                 || self.ledger.ceiling().is_some_and(|ceiling| out > ceiling.total),
             epoch: None,
-            kind: Some(self.counted),
+            kind: Some(self.counted()),
         }
     }
 
@@ -460,6 +428,19 @@ impl Resource {
         self.ledger.forget_lack();
     }
 
+    /// What all holders want together may have moved: those who listen and the node above are to be told.
+    fn take_up(&mut self, moved: Moved) {
+        if moved.0 {
+            self.pusher.unsettle();
+            self.supply.note_wants();
+        }
+    }
+
+    /// Changes the charge of the holder at `slot`.
+    fn charge<T>(&mut self, slot: Slot, change: impl FnOnce(&mut Ledger, &mut Account) -> T) -> T {
+        self.holders.charge(slot, &mut self.ledger, change)
+    }
+
     /// Those who listen may be due something else than they were told.
     pub(crate) fn unsettle(&mut self) {
         self.pusher.resume();
@@ -473,14 +454,16 @@ impl Resource {
 
     /// The holder at `slot` said with heartbeat `id`, which came at `at`, that it keeps what it has.
     pub(crate) fn beat(&mut self, at: Time, slot: Slot, id: u64) {
-        self.touched = at;
-        let child = self.children.at_mut(slot);
+        self.holders.touch(at);
+        let child = self.holders.at_mut(slot);
         child.hear(at, Some(id), None);
         child.provisional = false;
-        self.duplicates += u64::from(std::mem::take(&mut child.superseded));
-        if child.withdrawn {
+        let is_duplicate = std::mem::take(&mut child.superseded);
+        self.holders.note_duplicate(is_duplicate);
+        let child = self.holders.at(slot);
+        if child.is_withdrawn() {
             // It was thought to be succeeded by another life, and lives.
-            let demands = child.demands.clone();
+            let demands = child.demands().clone();
             self.set_demands(slot, demands);
             self.rank(slot);
         }
@@ -520,7 +503,7 @@ impl Resource {
 
     /// Whether what is out from before the start may still be in use.
     pub(crate) fn is_learning(&self, now: Time) -> bool {
-        now < self.learning.until() && self.shares.policy().is_bounded()
+        now < self.learning.until() && self.holders.shares().policy().is_bounded()
     }
 }
 

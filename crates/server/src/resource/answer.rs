@@ -6,7 +6,7 @@ use lessor_algorithms::{Demand, SharePolicy};
 use lessor_proto::message::{Before, Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
-use super::child::{Child, Demands};
+use super::holders::{Child, Demands};
 use super::slab::Slot;
 use super::streaming::Told;
 use super::{CallContext, Resource};
@@ -67,7 +67,7 @@ impl Resource {
         let (target, most) = self.within_part(slot, self.steady(slot, target));
         let config = cx.config;
         if self.claims.is_any_shown() {
-            let reachable = self.ledger.reachable(&self.children.at(slot).account, target.min(most));
+            let reachable = self.ledger.reachable(self.holders.at(slot).account(), target.min(most));
             if self.has_more(now, slot, reachable) {
                 return None;
             }
@@ -76,23 +76,27 @@ impl Resource {
         let out_before = self.earlier.out(slot).filter(|&(_, until)| now < until);
         let out_before = out_before.map(|(amount, until)| Before { amount, remaining: until.since(now) });
         let earlier = self.tell_earlier(now, slot, cx);
-        let (grain, before) = (self.terms.grain(), self.ledger.lent());
-        let child = self.children.at_mut(slot);
-        let seq = child.take_seq()?;
-        let counted = if child.incarnated { length } else { self.terms.legacy.counted(length) };
+        let grain = self.terms.grain();
+        let child = self.holders.at_mut(slot);
+        let (seq, incarnated) = (child.take_seq()?, child.incarnated);
+        let counted = if incarnated { length } else { self.terms.legacy.counted(length) };
         let term = Term { basis: child.basis, length: counted, drift: config.drift };
         let offer = Offer { target, grain, most, term, seq };
-        let granted = self.ledger.grant(&mut child.account, &offer);
-        if config.rules.lack(Mutation::LoanIsFree) && self.lending.loan(slot).is_some() {
-            let wanted = Amount::from_f64(child.demands.wants());
-            self.ledger.acknowledge(&mut child.account, seq.into(), wanted);
-        }
+        let is_free = config.rules.lack(Mutation::LoanIsFree) && self.lending.loan(slot).is_some();
+        let free_from = is_free.then(|| Amount::from_f64(self.holders.at(slot).demands().wants()));
         // What a client was granted before it may go on with for ever if this answer is lost, where that is provided for.
-        if self.terms.kind == Kind::Gauge || self.changes_kind || counted > length {
-            self.ledger.prolong(&mut child.account, term);
-        }
-        if !child.incarnated {
-            self.note_lent(false, before);
+        let prolongs = self.terms.kind == Kind::Gauge || self.changes_kind() || counted > length;
+        let granted = self.charge(slot, |ledger, account| {
+            let granted = ledger.grant(account, &offer);
+            if let Some(wanted) = free_from {
+                ledger.acknowledge(account, seq.into(), wanted);
+            }
+            if prolongs {
+                ledger.prolong(account, term);
+            }
+            granted
+        });
+        if !incarnated {
             self.check_lent();
         }
         let short = granted.amount < target && target.saturating_sub(granted.amount) >= grain;
@@ -104,7 +108,7 @@ impl Resource {
         let retry = match short {
             true if self.ledger.lack() > Amount::ZERO => Some(PROMPT),
             true => Some(SOON),
-            false if self.changes_kind => Some(SOON),
+            false if self.changes_kind() => Some(SOON),
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
         let domains = self.tell_of_domains(slot);
@@ -115,7 +119,7 @@ impl Resource {
 
     /// The length of a lease that counts from the last report of the child at `slot`; absent if it would be over.
     pub(super) fn length(&self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
-        let child = self.children.at(slot);
+        let child = self.holders.at(slot);
         let full = match child.provisional {
             true => self.terms.lease_length.min(self.terms.refresh_interval * 2),
             false => self.terms.lease_length,
@@ -143,7 +147,7 @@ impl Resource {
         cx: CallContext<'_>,
     ) -> Grant {
         let config = cx.config;
-        let child = self.children.at(slot);
+        let child = self.holders.at(slot);
         let order = Order { epoch: config.epoch, seq: child.last_seq() };
         let token = match &config.keys {
             _ if !child.incarnated => {
@@ -151,7 +155,7 @@ impl Resource {
                     life: child.poller_life(),
                     order,
                     amount: granted.amount,
-                    ends: child.account.last().map_or(Time::ZERO, |last| last.end),
+                    ends: child.account().last().map_or(Time::ZERO, |last| last.end),
                     expiry: cx.date.expiry(now, length),
                     origin: config.epoch,
                 };
@@ -196,7 +200,7 @@ impl Resource {
     /// The amount that is due to the child at `slot`, with its loan.
     pub(super) fn target(&self, now: Time, slot: Slot) -> Amount {
         let due = self.due(now, slot);
-        if self.children.at(slot).withdrawn || self.changes_kind || self.is_learning(now) {
+        if self.holders.at(slot).is_withdrawn() || self.changes_kind() || self.is_learning(now) {
             return due;
         }
         self.with_loan(slot, due)
@@ -204,16 +208,16 @@ impl Resource {
 
     /// The amount that is due to the child at `slot`, whatever is lent.
     pub(super) fn due(&self, now: Time, slot: Slot) -> Amount {
-        let child = self.children.at(slot);
-        if child.withdrawn || self.changes_kind {
+        let child = self.holders.at(slot);
+        if child.is_withdrawn() || self.changes_kind() {
             return Amount::ZERO;
         }
         if self.is_learning(now) {
-            return child.account.charge().min(Amount::from_f64(child.demands.wants()));
+            return child.account().charge().min(Amount::from_f64(child.demands().wants()));
         }
         let share = match self.terms.is_whole() {
             true => self.whole_units(slot),
-            false => Amount::from_f64(self.share(&child.demands)),
+            false => Amount::from_f64(self.share(child.demands())),
         };
         share.max(self.kept(slot))
     }
@@ -221,7 +225,7 @@ impl Resource {
     /// The last grant of the child on its stream if that is as good as `target`, and else `target`: nobody has to
     /// hear of a rounding.
     fn steady(&self, slot: Slot, target: Amount) -> Amount {
-        let last = self.children.at(slot).account.last().map(|last| last.amount);
+        let last = self.holders.at(slot).account().last().map(|last| last.amount);
         let told = self.pusher.listeners().told(slot).is_some();
         last.filter(|&last| told && !self.differs(last, target)).unwrap_or(target)
     }
@@ -235,7 +239,7 @@ impl Resource {
                 level = self.level(demand.priority).map(|level| (demand.priority, level));
                 match level.filter(|_| self.terms.in_steps) {
                     Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
-                    None => self.shares.share(&demand),
+                    None => self.holders.shares().share(&demand),
                 }
             }
         };
@@ -245,7 +249,7 @@ impl Resource {
     /// The amount that the child at `slot` is told to fall back to, in units. Where something is reserved that is a
     /// lease of its own, and those who know of it are told how much to ask for, if that is limited.
     fn advice(&self, slot: Slot) -> Option<f64> {
-        let child = self.children.at(slot);
+        let child = self.holders.at(slot);
         let floor = match self.terms.safe_capacity {
             SafeCapacity::Fixed(_) => self.terms.reserves(),
             SafeCapacity::Dynamic | SafeCapacity::Unlimited => false,
@@ -268,7 +272,7 @@ impl Resource {
         match self.terms.safe_capacity {
             SafeCapacity::Dynamic => {
                 let whole = if self.terms.reserves() { self.terms.reserved() } else { self.terms.capacity };
-                whole.as_f64() / self.shares.weight().max(1) as f64
+                whole.as_f64() / self.holders.shares().weight().max(1) as f64
             }
             SafeCapacity::Unlimited => -1.0,
             SafeCapacity::Fixed(amount) => amount.as_f64(),

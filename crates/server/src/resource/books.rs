@@ -3,7 +3,7 @@
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Time};
 
-use super::child::Child;
+use super::holders::Child;
 use super::{Resource, Slot};
 use crate::ledger::Ghost;
 use crate::repository::Kind;
@@ -81,13 +81,13 @@ impl Resource {
             kind: child.kind,
             holder: child.name.to_string(),
             incarnation: child.incarnated.then_some(child.session),
-            charge: child.account.charge(),
-            ends: child.account.last_end(),
-            wants: child.demands.wants(),
-            weight: child.demands.weight(),
-            share: if child.withdrawn { Amount::ZERO } else { self.target(now, slot) },
-            entries: child.account.entries().len(),
+            charge: child.account().charge(),
+            ends: child.account().last_end(),
+            wants: child.demands().wants(),
+            weight: child.demands().weight(),
+            share: if child.is_withdrawn() { Amount::ZERO } else { self.target(now, slot) },
+            entries: child.account().entries().len(),
         };
-        self.children.iter_slots().map(book).collect()
+        self.holders.children().iter_slots().map(book).collect()
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Has, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
-use super::child::{Child, Claimed};
+use super::holders::{Child, Claimed};
 use super::identity::holder;
 use super::slab::Slot;
 use super::{CallContext, Resource};
@@ -106,20 +106,19 @@ impl Resource {
             }
             let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
             let end = self.learning.until().max(cx.config.drift.grantor_end(now, remaining));
-            let account = &mut self.children.at_mut(slot).account;
-            self.ledger.take_up(account, held, end);
+            self.charge(slot, |ledger, account| ledger.take_up(account, held, end));
             return;
         }
         // Without a record nobody knows how long a leader before may go on: what is out may be in use again below it.
         let ended = now >= self.ledger.ghost_end() || now < cx.opens() || cx.is_unsure();
         // Those who draw no incarnation claim in two steps.
-        let may_claim = self.children.at(slot).incarnated;
+        let may_claim = self.holders.at(slot).incarnated;
         if ended || has.order.is_none() || !may_claim {
             return;
         }
         if self.is_late(cx) {
             let shown = has.lasts.map(|lasts| lasts.remaining.min(MOST_SHOWN));
-            let remaining = match self.children.at(slot).kind {
+            let remaining = match self.holders.at(slot).kind {
                 HolderKind::Client => shown.unwrap_or(self.terms.lease_length),
                 // A new leader of a node says for how long counts for certain what it inherited; those below it may go on with
                 // more, for longer.
@@ -130,7 +129,7 @@ impl Resource {
             self.claims.show(slot, Amount::MAX, end);
             return;
         }
-        let child = self.children.at(slot);
+        let child = self.holders.at(slot);
         let (claimed, origin) = match believed(&self.bearer(child, cx.config), has, cx.config) {
             Ok(believed) => believed,
             Err(doubt) => return self.claims.doubt(doubt),
@@ -138,11 +137,10 @@ impl Resource {
         if claimed < has.capacity {
             self.claims.doubt(Doubt::TooLarge);
         }
-        let child = self.children.at_mut(slot);
         // All that it may have used so far is known from here on, and what it gives back of it is free.
-        let taken = self.ledger.claim(&mut child.account, claimed, 0, origin);
+        let taken = self.charge(slot, |ledger, account| ledger.claim(account, claimed, 0, origin));
         let is_all = taken >= claimed || cx.config.rules.lack(Mutation::LineIsAll);
-        child.claimed = if is_all { Claimed::All } else { Claimed::Less };
+        self.holders.at_mut(slot).claimed = if is_all { Claimed::All } else { Claimed::Less };
         self.claims.honour(has.capacity);
         if cx.config.claims == Claims::Deferred {
             self.claims.defer(slot, taken);
@@ -190,7 +188,7 @@ impl Resource {
     /// Whether the holder at `slot` has more from an earlier life of this node than `amount`, and for longer than until `now`:
     /// it is not told of so little.
     pub(super) fn has_more(&self, now: Time, slot: Slot, amount: Amount) -> bool {
-        self.claims.has_shown_more(now, slot, amount) && self.children.at(slot).claimed != Claimed::All
+        self.claims.has_shown_more(now, slot, amount) && self.holders.at(slot).claimed != Claimed::All
     }
 
     /// Until when a report has to wait at the longest, as what it shows is charged beyond what a successor would read: until the
@@ -210,7 +208,7 @@ impl Resource {
             && !cx.says_unknown
             && shows
             && !cx.config.rules.lack(Mutation::LearnUnwritten)
-            && self.children.locate(holder(ask, report, cx.config)).is_none();
+            && self.holders.children().locate(holder(ask, report, cx.config)).is_none();
         waits.then_some(self.learning.until())
     }
 
@@ -222,7 +220,7 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> bool {
-        let is_known = self.children.locate(holder(ask, report, cx.config)).is_some();
+        let is_known = self.holders.children().locate(holder(ask, report, cx.config)).is_some();
         let is_ended = now >= self.ledger.ghost_end() || cx.is_unsure() || self.is_learning(now);
         if is_known || is_ended || now < cx.opens() || !self.says_of_rest() {
             return false;
@@ -266,7 +264,7 @@ impl Resource {
     /// The part of its claim that a claimant may keep, as nobody else would have it if it was given up.
     pub(super) fn kept(&self, slot: Slot) -> Amount {
         let Some(kept) = self.claims.deferred(slot) else { return Amount::ZERO };
-        let wants = self.children.at(slot).demands.wants();
+        let wants = self.holders.at(slot).demands().wants();
         let wants = match self.terms.kind {
             Kind::Rate => wants,
             Kind::Gauge => wants.ceil(),
@@ -290,15 +288,15 @@ impl Resource {
 
     /// The child at `slot` has promised to use no more than `held` under all grants up to `seq`.
     pub(super) fn acknowledge(&mut self, slot: Slot, seq: u64, held: Amount) {
-        self.give_up(slot, self.children.at(slot).account.charge_after(seq, held));
-        self.ledger.acknowledge(&mut self.children.at_mut(slot).account, seq, held);
+        self.give_up(slot, self.holders.at(slot).account().charge_after(seq, held));
+        self.charge(slot, |ledger, account| ledger.acknowledge(account, seq, held));
     }
 
     /// Lets end what has ended of what the child at `slot` is charged for. It may have promised before to use less of
     /// everything else.
     pub(super) fn expire(&mut self, now: Time, slot: Slot) {
-        self.give_up(slot, self.children.at(slot).account.charge_at(now));
-        self.ledger.expire(&mut self.children.at_mut(slot).account, now);
+        self.give_up(slot, self.holders.at(slot).account().charge_at(now));
+        self.charge(slot, |ledger, account| ledger.expire(account, now));
     }
 
     /// The child at `slot` is about to be charged for no more than `left`.

@@ -8,7 +8,7 @@ use lessor_proto::message::Report;
 use lessor_proto::wire;
 
 use super::Resource;
-use super::child::Knows;
+use super::holders::Knows;
 use super::slab::Slot;
 use crate::repository::Template;
 
@@ -23,19 +23,19 @@ impl Resource {
             Some(has) if has == version => Knows::These,
             Some(_) => Knows::Others,
         };
-        self.children.at_mut(slot).knows = knows;
+        self.holders.at_mut(slot).knows = knows;
     }
 
     /// The holder at `slot`, which listens, is to be told if it has other policies.
     pub(super) fn owe_domains(&mut self, slot: Slot) {
-        if self.children.at(slot).knows == Knows::Others {
+        if self.holders.at(slot).knows == Knows::Others {
             self.pusher.owe(slot);
         }
     }
 
     /// Returns the policies of domains to go along with the next grant to the holder at `slot`.
     pub(super) fn tell_of_domains(&mut self, slot: Slot) -> Option<Arc<wire::DomainPolicies>> {
-        let child = self.children.at_mut(slot);
+        let child = self.holders.at_mut(slot);
         if child.knows != Knows::Others {
             return None;
         }
@@ -56,9 +56,9 @@ impl Resource {
         if version(before) == version(&self.terms) {
             return;
         }
-        let slots: Vec<Slot> = self.children.iter_slots().map(|(slot, _)| slot).collect();
+        let slots: Vec<Slot> = self.holders.children().iter_slots().map(|(slot, _)| slot).collect();
         for slot in slots {
-            let child = self.children.at_mut(slot);
+            let child = self.holders.at_mut(slot);
             if child.knows == Knows::These {
                 child.knows = Knows::Others;
             }

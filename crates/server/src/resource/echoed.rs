@@ -66,10 +66,10 @@ impl Resource {
 
     /// The child at `slot` is charged for what it showed of its `lease`, for as long as what is granted from here on.
     pub(super) fn settle_echo(&mut self, now: Time, slot: Slot, lease: &PolledLease, cx: CallContext<'_>) {
-        self.claims.settle_echo(&self.children.at(slot).name, lease.life);
+        self.claims.settle_echo(&self.holders.at(slot).name, lease.life);
         if counts_until_heard(&self.terms) && !cx.config.rules.lack(Mutation::EchoUncounted) {
             let term = Term { basis: now, length: self.terms.longest_charge(), drift: cx.config.drift };
-            self.ledger.prolong(&mut self.children.at_mut(slot).account, term);
+            self.charge(slot, |ledger, account| ledger.prolong(account, term));
         }
     }
 

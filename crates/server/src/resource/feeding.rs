@@ -68,7 +68,7 @@ impl Resource {
 
     /// The amount that the holder at `slot` misses of its share, if that is more than `tolerance` of it.
     fn missing(&self, now: Time, slot: Slot, tolerance: f64) -> Amount {
-        if self.terms.is_whole() || !self.shares.policy().is_bounded() || self.is_learning(now) {
+        if self.terms.is_whole() || !self.holders.shares().policy().is_bounded() || self.is_learning(now) {
             return Amount::ZERO;
         }
         let (holds, due) = (self.holds(slot), self.due(now, slot));
@@ -190,7 +190,7 @@ impl Resource {
                 if self.push_at_most(now, giver.slot, keeps, cx, peers) {
                     turn.told += 1;
                     need = need.saturating_sub(gives);
-                    let account = &self.children.at(giver.slot).account;
+                    let account = self.holders.at(giver.slot).account();
                     let coming = account.charge().saturating_sub(self.holds(giver.slot));
                     self.pusher.note_recall(now, giver.slot, coming);
                 } else if !self.pusher.listeners().is_parked(giver.slot) {

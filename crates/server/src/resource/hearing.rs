@@ -3,10 +3,11 @@
 use lessor_proto::message::{Ask, Report};
 use lessor_proto::{Amount, Time};
 
-use super::child::{Child, Claimed, Demands};
+use super::holders::{Child, Claimed, Demands};
 use super::identity::{Holder, Life};
 use super::slab::Slot;
 use super::{CallContext, Resource};
+use crate::ledger::Ledger;
 use crate::mutation::Mutation;
 use crate::token::PollerLife;
 
@@ -17,25 +18,24 @@ impl Resource {
     /// charge.
     pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, cx: CallContext<'_>) -> bool {
         let Life::Leader { epoch: number, .. } = life else { return true };
-        let Resource { children, ledger, pusher, lending, earlier, .. } = self;
-        let child = children.at_mut(slot);
+        let child = self.holders.at_mut(slot);
         if number > child.session {
-            let out = child.account.last_end().map(|end| (child.account.charge(), end));
+            let out = child.account().last_end().map(|end| (child.account().charge(), end));
             child.succeed(number);
-            earlier.succeed(now, slot, out);
-            pusher.give_up(slot);
-            lending.forget(slot);
+            self.earlier.succeed(now, slot, out);
+            self.pusher.give_up(slot);
+            self.lending.forget(slot);
             if cx.config.rules.lack(Mutation::LeaderFreesOld) {
-                ledger.close(&mut child.account);
+                self.charge(slot, Ledger::close);
             }
         }
-        number == child.session
+        number == self.holders.at(slot).session
     }
 
     /// A report of a known child: credit what it promises, then take its wants.
     pub(super) fn heard(&mut self, now: Time, slot: Slot, ask: &Ask, report: &Report, cx: CallContext<'_>) {
         self.expire(now, slot);
-        let child = self.children.at_mut(slot);
+        let child = self.holders.at_mut(slot);
         if child.has_heard(ask.report_id) {
             // What it promises may be about grants of a life of the holding that was released since.
             return;
@@ -49,12 +49,10 @@ impl Resource {
         if let Some(has) = &report.has {
             self.look_at(now, slot, has, cx);
         }
-        let child = self.children.at_mut(slot);
+        let child = self.holders.at_mut(slot);
         child.provisional = false;
-        if child.superseded {
-            child.superseded = false;
-            self.duplicates += 1;
-        }
+        let is_duplicate = std::mem::take(&mut child.superseded);
+        self.holders.note_duplicate(is_duplicate);
         if let Some((seq, held)) = promise {
             self.acknowledge(slot, seq, held);
         }
@@ -64,7 +62,7 @@ impl Resource {
             self.claim(now, slot, has, report.held, cx);
         }
         let shown = report.has.as_ref().map(|has| has.capacity);
-        if self.children.at_mut(slot).hear(now, ask.report_id, shown) {
+        if self.holders.at_mut(slot).hear(now, ask.report_id, shown) {
             self.lending.set_peak(slot, report.peak);
             self.set_demands(slot, demands(report, cx));
         }
@@ -79,14 +77,12 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> Slot {
-        let others: Vec<Slot> = self.children.lives(holder).collect();
+        let others: Vec<Slot> = self.holders.children().lives(holder).collect();
         for &slot in &others {
-            self.children.at_mut(slot).superseded = true;
-            self.children.schedule(slot, &self.terms);
+            self.holders.at_mut(slot).superseded = true;
+            self.holders.schedule(slot, &self.terms);
             if cx.config.rules.lack(Mutation::IncarnationFreesOld) {
-                let before = self.ledger.lent();
-                self.ledger.close(&mut self.children.at_mut(slot).account);
-                self.note_lent(self.children.at(slot).incarnated, before);
+                self.charge(slot, Ledger::close);
             }
         }
         let claimed = self.claimed_lease(now, ask, report, cx);
@@ -104,113 +100,69 @@ impl Resource {
         child.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
         child.go_on_after_shown(report, cx.config.epoch);
-        let slot = self.children.insert(child);
+        let (slot, moved) = self.holders.insert(child);
+        self.take_up(moved);
         if let Life::Leader { line, .. } = holder.life {
-            self.children.note_line(slot, line);
+            self.holders.note_line(slot, line);
             self.earlier.succeed(now, slot, None);
         }
         self.lending.set_peak(slot, report.peak);
-        let child = self.children.at(slot);
-        for demand in child.demands.iter() {
-            self.shares.insert(&demand);
-            self.legacy.enter(child.incarnated, &demand);
-        }
         if let Some(has) = &report.has {
-            let lent = self.ledger.lent();
             self.look_at(now, slot, has, cx);
             match claimed {
                 Some((lease, amount)) => self.claim_lease(now, slot, &lease, amount, cx),
                 None => self.claim(now, slot, has, report.held, cx),
             }
-            self.note_lent(self.children.at(slot).incarnated, lent);
         }
-        self.pusher.unsettle();
-        self.supply.note_wants();
-        self.rotation.spoil();
         slot
     }
 
+    /// The holder at `slot` wants this from here on.
     pub(super) fn set_demands(&mut self, slot: Slot, demands: Demands) {
-        let child = self.children.at_mut(slot);
-        if child.demands == demands && !child.withdrawn {
-            return;
-        }
-        self.pusher.unsettle();
-        self.supply.note_wants();
-        self.rotation.spoil();
-        if !child.withdrawn {
-            for demand in child.demands.iter() {
-                self.shares.remove(&demand);
-                self.legacy.leave(child.incarnated, &demand);
-            }
-        }
-        child.withdrawn = false;
-        child.demands = demands;
-        for demand in child.demands.iter() {
-            self.shares.insert(&demand);
-            self.legacy.enter(child.incarnated, &demand);
-        }
-        if self.claims.deferred(slot).is_some() {
+        let moved = self.holders.change(slot, demands);
+        self.take_up(moved);
+        if moved.0 && self.claims.deferred(slot).is_some() {
             self.reshare();
         }
     }
 
     /// A child whose time on the agenda has come.
     pub(super) fn look_after(&mut self, now: Time, slot: Slot) {
-        let (refresh, before) = (self.terms.refresh_interval, self.ledger.lent());
+        let refresh = self.terms.refresh_interval;
         self.expire(now, slot);
-        let child = self.children.at(slot);
-        self.note_lent(child.incarnated, before);
         if self.pusher.pool().has(slot) {
             self.pool_in(slot);
         }
-        let child = self.children.at(slot);
-        if child.account.is_empty() && now >= child.forgotten_at(&self.terms) {
+        let child = self.holders.at(slot);
+        if child.account().is_empty() && now >= child.forgotten_at(&self.terms) {
             self.forget(slot);
             return;
         }
-        if child.superseded && !child.withdrawn && now >= child.basis + refresh * 2 {
+        if child.superseded && !child.is_withdrawn() && now >= child.basis + refresh * 2 {
             self.withdraw(slot);
         }
-        self.children.schedule(slot, &self.terms);
+        self.holders.schedule(slot, &self.terms);
     }
 
     /// The wants of the child at `slot` do not count until it is heard of again.
     pub(super) fn withdraw(&mut self, slot: Slot) {
-        let child = self.children.at_mut(slot);
-        if !child.withdrawn {
-            child.withdrawn = true;
-            for demand in child.demands.iter() {
-                self.shares.remove(&demand);
-                self.legacy.leave(child.incarnated, &demand);
-            }
-            self.pusher.unsettle();
-            self.supply.note_wants();
-            self.rotation.spoil();
+        let moved = self.holders.withdraw(slot);
+        if moved.0 {
+            self.take_up(moved);
             self.pusher.forget_missing(slot);
             self.rank(slot);
         }
     }
 
     pub(super) fn forget(&mut self, slot: Slot) {
-        self.pusher.unsettle();
-        self.supply.note_wants();
-        self.rotation.spoil();
         self.stop_telling(slot);
         self.lending.forget(slot);
-        self.rotation.leave(slot);
         self.earlier.forget(slot);
         let kept = self.claims.forget(slot);
-        let (mut child, before) = (self.children.remove(slot), self.ledger.lent());
         self.ledger.give_back(kept);
-        self.ledger.close(&mut child.account);
-        self.note_lent(child.incarnated, before);
-        if !child.withdrawn {
-            for demand in child.demands.iter() {
-                self.shares.remove(&demand);
-                self.legacy.leave(child.incarnated, &demand);
-            }
-        }
+        self.charge(slot, Ledger::close);
+        let moved = self.holders.remove(slot);
+        self.take_up(moved);
     }
 }
 
@@ -234,6 +186,6 @@ fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> 
         // Of an earlier epoch: it keeps to less of what it has claimed.
         Some(order) if order.epoch < epoch && child.claimed != Claimed::Nothing => Some((0, held)),
         Some(_) => None,
-        None => Some((child.account.oldest_of(has.capacity)?.into(), held)),
+        None => Some((child.account().oldest_of(has.capacity)?.into(), held)),
     }
 }

@@ -19,11 +19,29 @@ use crate::ledger::{Ceiling, Ledger};
 use crate::mutation::Mutation;
 use crate::repository::{Kind, Template};
 
-/// The kind of what may be out of a resource whose books are opened: that of what is left from before, if that is anything.
-pub(super) fn counted(id: &ResourceId, template: &Template, ledger: &Ledger, config: &NodeConfig) -> Kind {
-    let record = config.record.as_ref().filter(|_| ledger.total() > 0);
-    let left = record.filter(|_| !config.rules.lack(Mutation::KindForgotten));
-    left.and_then(|record| record.kinds.get(id).copied()).unwrap_or(template.kind)
+/// The kind of what may be out of a resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedKind {
+    kind: Kind,
+    /// The template says another one, or did meanwhile, and something may be out.
+    is_changing: bool,
+}
+
+// === impl CountedKind ===
+
+impl CountedKind {
+    /// That of a resource whose books are opened: the kind of what is left from before, if that is anything.
+    pub(super) fn new(
+        id: &ResourceId,
+        template: &Template,
+        ledger: &Ledger,
+        config: &NodeConfig,
+    ) -> CountedKind {
+        let record = config.record.as_ref().filter(|_| ledger.total() > 0);
+        let left = record.filter(|_| !config.rules.lack(Mutation::KindForgotten));
+        let kind = left.and_then(|record| record.kinds.get(id).copied()).unwrap_or(template.kind);
+        CountedKind { kind, is_changing: kind != template.kind }
+    }
 }
 
 /// Refuses a report that takes the resource for one of another kind than `template` says.
@@ -62,10 +80,10 @@ impl Resource {
         config: &NodeConfig,
     ) -> Result<(), Refusal> {
         let gives_back = || {
-            let slot = self.children.locate(holder(ask, report, config));
-            let is_charged = slot.is_some_and(|slot| !self.children.at(slot).account.is_empty());
+            let slot = self.holders.children().locate(holder(ask, report, config));
+            let is_charged = slot.is_some_and(|slot| !self.holders.at(slot).account().is_empty());
             // What it has from an earlier leader is a part of the ghost until it is claimed.
-            self.changes_kind && (is_charged || shows_earlier(report, config.epoch))
+            self.changes_kind() && (is_charged || shows_earlier(report, config.epoch))
         };
         if fits(&self.terms, report) || gives_back() {
             return Ok(());
@@ -83,12 +101,12 @@ impl Resource {
 
     /// The kind of what may be out.
     pub(crate) fn counted(&self) -> Kind {
-        self.counted
+        self.counted.kind
     }
 
     /// Whether nothing is granted until all that is out is over.
     pub(crate) fn changes_kind(&self) -> bool {
-        self.changes_kind
+        self.counted.is_changing
     }
 
     /// The template was of another kind before.
@@ -96,9 +114,9 @@ impl Resource {
         if before == self.terms.kind {
             return;
         }
-        self.changes_kind = !self.ledger.rules().lack(Mutation::KindAtOnce);
-        if !self.changes_kind {
-            self.counted = self.terms.kind;
+        self.counted.is_changing = !self.ledger.rules().lack(Mutation::KindAtOnce);
+        if !self.changes_kind() {
+            self.counted.kind = self.terms.kind;
         }
         // The node above is told of the other kind, and its lease is of the one before.
         self.supply.ask_anew();
@@ -110,18 +128,19 @@ impl Resource {
 
     /// The kind is in force as soon as nothing of another one is out.
     pub(super) fn settle_kind(&mut self) {
-        if !self.changes_kind || self.ledger.total() > 0 {
+        if !self.changes_kind() || self.ledger.total() > 0 {
             return;
         }
-        self.changes_kind = false;
-        if std::mem::replace(&mut self.counted, self.terms.kind) != self.terms.kind
+        let before =
+            std::mem::replace(&mut self.counted, CountedKind { kind: self.terms.kind, is_changing: false });
+        if before.kind != self.terms.kind
             && self.ledger.ceiling().is_some()
             && !self.ledger.rules().lack(Mutation::MarkOfOtherKind)
         {
             // The mark counts the kind before.
             self.set_ceiling(Some(Ceiling::default()));
         }
-        let slots: Vec<Slot> = self.children.iter_slots().map(|(slot, _)| slot).collect();
+        let slots: Vec<Slot> = self.holders.children().iter_slots().map(|(slot, _)| slot).collect();
         slots.into_iter().for_each(|slot| self.forget(slot));
     }
 }

@@ -1,19 +1,18 @@
 //! Holders that draw no incarnation, as Doorman's clients and servers: who may hold, for how long it counts, and how much
 //! all of them together may have.
 //!
-//! What they are charged for is summed up in passing: whatever changes the ledger for one of them is bracketed by
-//! [`Ledger::lent`] before and [`Resource::note_lent`] after it. Where they may have a part of the capacity only, that
-//! part is shared among them as the whole is among all; each gets the lesser of its two shares, and none of it before
-//! others have given theirs back.
+//! What they are charged for is summed up in passing, by [`Holders::charge`]. Where they may have a part of the capacity
+//! only, that part is shared among them as the whole is among all; each gets the lesser of its two shares, and none of it
+//! before others have given theirs back.
 //!
-//! [`Ledger::lent`]: crate::ledger::Ledger::lent
+//! [`Holders::charge`]: super::holders::Holders::charge
 
-use lessor_algorithms::{Demand, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 use lessor_proto::Amount;
 use lessor_proto::message::{Ask, HolderKind, Refusal};
 
 use super::Resource;
-use super::child::Child;
+use super::holders::Child;
 use super::slab::Slot;
 use crate::config::NodeConfig;
 use crate::repository::{Fraction, Legacy, Template};
@@ -73,6 +72,30 @@ impl LegacyTotals {
         }
     }
 
+    /// One of them is charged for more or less: `before` was lent to all holders, and `after` is.
+    pub(super) fn move_lent(&mut self, before: u128, after: u128) {
+        self.lent = self.lent + after - before;
+    }
+
+    /// Shares the part of the capacity that they may have by `policy`, as `terms` say; `counted` are all holders whose demands
+    /// count.
+    pub(super) fn share_part<'a>(
+        &mut self,
+        terms: &Template,
+        policy: SharePolicy,
+        counted: impl Iterator<Item = &'a Child>,
+    ) {
+        self.part = None;
+        if terms.legacy_max_fraction == Fraction::ALL || !policy.is_bounded() {
+            return;
+        }
+        let mut part = Shares::new(policy, 0.0);
+        for child in counted.filter(|child| !child.incarnated) {
+            child.demands().iter().for_each(|demand| part.insert(&demand));
+        }
+        self.part = Some(Box::new(part));
+    }
+
     /// Their part has become so much.
     pub(super) fn set_capacity(&mut self, capacity: Amount) {
         if let Some(part) = &mut self.part {
@@ -84,33 +107,20 @@ impl LegacyTotals {
 // === impl Resource ===
 
 impl Resource {
-    /// Shares the part of the capacity that they may have as the template says.
-    pub(super) fn share_part(&mut self) {
-        self.legacy.part = None;
-        if self.terms.legacy_max_fraction == Fraction::ALL || !self.shares.policy().is_bounded() {
-            return;
-        }
-        let mut part = Shares::new(self.shares.policy(), 0.0);
-        for child in self.children.iter().filter(|child| !child.incarnated && !child.withdrawn) {
-            child.demands.iter().for_each(|demand| part.insert(&demand));
-        }
-        self.legacy.part = Some(Box::new(part));
-    }
-
     /// The amount due to the holder at `slot`, to which `target` of the whole would be due, and the most that may
     /// be granted to it.
     pub(super) fn within_part(&self, slot: Slot, target: Amount) -> (Amount, Amount) {
-        let child = self.children.at(slot);
-        let Some(part) = self.legacy.part.as_ref().filter(|_| !child.incarnated) else {
+        let child = self.holders.at(slot);
+        let Some(part) = self.holders.legacy().part.as_ref().filter(|_| !child.incarnated) else {
             return (target, Amount::MAX);
         };
         let Some(limit) = self.ledger.limit() else { return (target, Amount::MAX) };
-        let others = self.legacy.lent - u128::from(child.account.charge().as_micros());
+        let others = self.holders.legacy().lent - u128::from(child.account().charge().as_micros());
         let others = Amount::from_micros(u64::try_from(others).unwrap_or(u64::MAX));
         let most = self.terms.legacy_max_fraction.of(limit).saturating_sub(others);
         match self.terms.is_whole() {
             false => {
-                let share = child.demands.iter().map(|demand| part.share(&demand)).sum();
+                let share = child.demands().iter().map(|demand| part.share(&demand)).sum();
                 (target.min(Amount::from_f64(share)), most)
             }
             // Units go to the first to come, until their turn is over.
@@ -118,19 +128,17 @@ impl Resource {
         }
     }
 
-    /// Notes a change of the charge of a holder, `incarnated` or not; `before` was lent to all before that.
-    pub(super) fn note_lent(&mut self, incarnated: bool, before: u128) {
-        if !incarnated {
-            self.legacy.lent = self.legacy.lent + self.ledger.lent() - before;
-        }
-    }
-
     /// The sum that is kept in passing is the sum.
     pub(super) fn check_lent(&self) {
-        if cfg!(debug_assertions) && self.children.len() <= MOST_RECOUNTED {
-            let charge = |child: &Child| u128::from(child.account.charge().as_micros());
-            let counted: u128 = self.children.iter().filter(|child| !child.incarnated).map(charge).sum();
-            assert!(counted == self.legacy.lent, "{counted} lent to legacy holders, not {:?}", self.legacy);
+        if cfg!(debug_assertions) && self.holders.children().len() <= MOST_RECOUNTED {
+            let charge = |child: &Child| u128::from(child.account().charge().as_micros());
+            let counted: u128 =
+                self.holders.children().iter().filter(|child| !child.incarnated).map(charge).sum();
+            assert!(
+                counted == self.holders.legacy().lent,
+                "{counted} lent to legacy holders, not {:?}",
+                self.holders.legacy()
+            );
         }
     }
 }

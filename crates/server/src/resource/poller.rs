@@ -15,8 +15,8 @@ use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
 use lessor_proto::{Amount, Time};
 
 use super::answer::SOON;
-use super::child::{Child, Claimed};
 use super::claim::origin;
+use super::holders::{Child, Claimed};
 use super::identity::holder;
 use super::slab::Slot;
 use super::streaming::Told;
@@ -99,7 +99,7 @@ impl Resource {
     /// The answer to a poller that claims before the record allows for it beside what is left from before: what it shows.
     fn keep_waiting(&mut self, now: Time, ask: &Ask, report: &Report, cx: CallContext<'_>) -> Option<Reply> {
         let has = report.has.as_ref().filter(|_| self.says_of_rest())?;
-        if self.children.locate(holder(ask, report, cx.config)).is_some() {
+        if self.holders.children().locate(holder(ask, report, cx.config)).is_some() {
             return None;
         }
         let (lease, amount) = self.claimed_lease(now, ask, report, cx)?;
@@ -141,11 +141,12 @@ impl Resource {
         amount: Amount,
         cx: CallContext<'_>,
     ) {
-        let child = self.children.at_mut(slot);
+        let child = self.holders.at_mut(slot);
         // It goes on after what it shows, so that this is of its round.
         let seq = child.in_round(lease.order.seq).and_then(|seq| u32::try_from(seq).ok()).unwrap_or(u32::MAX);
         child.claimed = Claimed::Less;
-        let taken = self.ledger.claim(&mut child.account, amount, seq, origin(lease.origin, cx.config));
+        let origin = origin(lease.origin, cx.config);
+        let taken = self.charge(slot, |ledger, account| ledger.claim(account, amount, seq, origin));
         self.claims.honour(amount);
         if cx.config.claims == Claims::Deferred {
             self.claims.defer(slot, taken);
@@ -177,7 +178,7 @@ impl Resource {
         let has = report.has.as_ref().filter(|_| ask.incarnation.is_none() && cx.config.record.is_some())?;
         has.order.filter(|order| order.epoch < cx.config.epoch)?;
         // Its answer was lost: it has a charge of its own here.
-        if self.children.locate(holder(ask, report, cx.config)).is_some() {
+        if self.holders.children().locate(holder(ask, report, cx.config)).is_some() {
             return None;
         }
         let lease = self.opened(ask, has, cx.config)?;
@@ -227,9 +228,9 @@ impl Resource {
         let Some(slot) = self.hear(now, ask, report, cx) else { return false };
         let granted = self.length(now, slot, cx).map(|_| {
             let (target, most) = self.within_part(slot, self.target(now, slot));
-            self.ledger.reachable(&self.children.at(slot).account, target.min(most))
+            self.ledger.reachable(self.holders.at(slot).account(), target.min(most))
         });
-        let wanted = amount.min(Amount::from_f64(self.children.at(slot).demands.wants()));
+        let wanted = amount.min(Amount::from_f64(self.holders.at(slot).demands().wants()));
         let better = granted.is_some_and(|granted| granted >= wanted);
         if !better {
             self.forget(slot);

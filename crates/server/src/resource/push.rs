@@ -15,8 +15,8 @@ use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Has, HolderKind, Order};
 use lessor_proto::{Amount, Time};
 
-use super::child::Demands;
 use super::feeding::{SLICE, Turn};
+use super::holders::Demands;
 use super::slab::Slot;
 use super::streaming::{Rank, Told};
 use super::{CallContext, Resource};
@@ -50,9 +50,9 @@ impl Resource {
     /// When it has to be looked at, if nothing else happens: to settle it, or because something ends.
     pub(crate) fn wake(&self) -> Option<Time> {
         let ghost = self.ledger.ghost_parts().next_end();
-        let ends = self.children.deadline().filter(|_| self.is_watched());
+        let ends = self.holders.children().deadline().filter(|_| self.is_watched());
         let learned = self.learning.untold().filter(|_| self.is_watched());
-        let others = [self.rotation.wake(), self.supply.due_above(), self.pusher.next_deadline()];
+        let others = [self.holders.rotation().wake(), self.supply.due_above(), self.pusher.next_deadline()];
         [ghost, ends, learned].into_iter().chain(others).flatten().min()
     }
 
@@ -68,7 +68,7 @@ impl Resource {
         if let Some(told) = self.pusher.listeners().told(slot)
             && now >= told.at + CROSSING
             && has.and_then(|has| has.order)
-                < Some(Order { epoch, seq: self.children.at(slot).on_the_wire(told.seq) })
+                < Some(Order { epoch, seq: self.holders.at(slot).on_the_wire(told.seq) })
         {
             self.pusher.owe(slot);
         }
@@ -152,13 +152,11 @@ impl Resource {
     pub(crate) fn renew(&mut self, now: Time, basis: Time, cx: CallContext<'_>, slot: Slot) -> Renewed {
         if let Some(length) = self.extendable(now, slot, cx) {
             let term = crate::ledger::Term { basis, length, drift: cx.config.drift };
-            let Resource { children, ledger, terms, changes_kind, .. } = self;
-            let account = &mut children.at_mut(slot).account;
-            match terms.kind {
-                Kind::Rate if *changes_kind => ledger.prolong(account, term),
-                Kind::Rate => ledger.extend(account, term),
-                Kind::Gauge => ledger.prolong(account, term),
-            }
+            let prolongs = self.terms.kind == Kind::Gauge || self.changes_kind();
+            self.charge(slot, |ledger, account| match prolongs {
+                true => ledger.prolong(account, term),
+                false => ledger.extend(account, term),
+            });
             return Renewed { renewal: Renewal::Extended, grant: None };
         }
         let granted = self.grant_anew(now, slot, cx);
@@ -183,7 +181,7 @@ impl Resource {
 
     /// Whether the holder at `slot` has no lease that has not ended, or one of nothing.
     pub(crate) fn is_over(&self, slot: Slot) -> bool {
-        self.children.at(slot).account.charge() == Amount::ZERO
+        self.holders.at(slot).account().charge() == Amount::ZERO
     }
 
     /// Where the holder at `slot` stands among those who listen.
@@ -193,15 +191,15 @@ impl Resource {
             return;
         }
         self.pool_in(slot);
-        let coming = self.children.at(slot).account.charge().saturating_sub(self.holds(slot));
-        let child = self.children.at(slot);
-        let ranked = self.shares.policy() == SharePolicy::FairShare
+        let coming = self.holders.at(slot).account().charge().saturating_sub(self.holds(slot));
+        let child = self.holders.at(slot);
+        let ranked = self.holders.shares().policy() == SharePolicy::FairShare
             && !self.terms.is_whole()
             && child.kind == HolderKind::Client
-            && !child.withdrawn
-            && !self.changes_kind
+            && !child.is_withdrawn()
+            && !self.changes_kind()
             && self.claims.deferred(slot).is_none();
-        let rank = match &child.demands {
+        let rank = match child.demands() {
             &Demands::One { wants, weight, priority } if ranked => Some(Rank {
                 priority: priority.into(),
                 weight: weight.get(),
@@ -216,7 +214,7 @@ impl Resource {
 
     /// The amount that the holder at `slot` was granted last, or less if it has promised less since.
     pub(super) fn holds(&self, slot: Slot) -> Amount {
-        self.children.at(slot).account.last().map_or(Amount::ZERO, |entry| entry.amount)
+        self.holders.at(slot).account().last().map_or(Amount::ZERO, |entry| entry.amount)
     }
 
     /// Grants what is due to the holder at `slot`, and gives it to its stream; unless that takes nothing, and will be
@@ -258,14 +256,14 @@ impl Resource {
         self.pusher.tell(slot, told);
         self.look_for_shortage(told.at, slot);
         self.rank(slot);
-        self.children.schedule(slot, &self.terms);
+        self.holders.schedule(slot, &self.terms);
     }
 
     /// The time for which the last grant would last from the last report on, if there is nothing to change about
     /// it.
     fn extendable(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
         let told = self.pusher.listeners().told(slot)?;
-        let last = *self.children.at(slot).account.last()?;
+        let last = *self.holders.at(slot).account().last()?;
         let settled = !self.ledger.in_debt() || cx.config.rules.lack(Mutation::RenewInDebt);
         let length = self.length(now, slot, cx)?;
         let same = told.seq == last.seq && told.length == length && last.end > now;
@@ -276,7 +274,7 @@ impl Resource {
 
     /// As much of `target` as there is room for.
     pub(super) fn reachable(&mut self, slot: Slot, target: Amount) -> Amount {
-        self.ledger.reachable(&self.children.at(slot).account, target)
+        self.ledger.reachable(self.holders.at(slot).account(), target)
     }
 
     /// Of those without a rank, the ones who hold more than their share, as far as that is worth telling.
@@ -366,7 +364,7 @@ impl Resource {
     /// Whether two amounts are not the same grant. What is out of another kind is counted in other grains.
     pub(super) fn differs(&self, one: Amount, other: Amount) -> bool {
         let moved = one.max(other).saturating_sub(one.min(other));
-        let grain = if self.changes_kind { Amount::from_micros(1) } else { self.terms.grain() };
+        let grain = if self.changes_kind() { Amount::from_micros(1) } else { self.terms.grain() };
         moved >= grain && moved.as_micros() > one.max(other).as_micros() / 10_000_000
     }
 }

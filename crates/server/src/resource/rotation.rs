@@ -24,7 +24,7 @@ use lessor_algorithms::{Rotate, Rotation};
 use lessor_proto::{Amount, Time};
 
 use super::Resource;
-use super::child::Child;
+use super::holders::Child;
 use super::slab::Slot;
 use crate::repository::{Kind, Template};
 
@@ -225,22 +225,22 @@ impl RotationTurns {
 impl Resource {
     /// Begins a quantum if it is time, and takes up changes of shares between turns.
     pub(super) fn take_turns(&mut self, now: Time) {
-        if self.rotation.wake().is_none_or(|wake| wake > now) {
+        if self.holders.rotation().wake().is_none_or(|wake| wake > now) {
             return;
         }
         if self.is_learning(now) {
-            return self.rotation.suspend(self.learning.until());
+            return self.holders.rotation_mut().suspend(self.learning.until());
         }
-        let (mut claims, mut units) = (Vec::new(), parts(self.in_units(self.shares.capacity())).0);
-        for (slot, child) in self.children.iter_slots().filter(|(_, child)| !child.withdrawn) {
+        let (mut claims, mut units) = (Vec::new(), parts(self.in_units(self.holders.shares().capacity())).0);
+        for (slot, child) in self.holders.children().iter_slots().filter(|(_, child)| !child.is_withdrawn()) {
             let (whole, fraction) = self.parts(child);
             units = units.saturating_sub(whole);
             if fraction > 0.0 {
                 claims.push(self.claim_of(slot, child, whole, fraction));
             }
         }
-        let many = self.children.len().saturating_sub(FEW);
-        let Some(turns) = &mut self.rotation.0 else { return };
+        let many = self.holders.children().len().saturating_sub(FEW);
+        let Some(turns) = &mut self.holders.rotation_mut().0 else { return };
         turns.stale = false;
         turns.next_look = now + PACE_PER_HOLDER * u32::try_from(many).unwrap_or(u32::MAX);
         if turns.look(now, claims, usize::try_from(units).unwrap_or(usize::MAX)) {
@@ -250,8 +250,8 @@ impl Resource {
 
     /// The amount due to the holder at `slot` of a gauge that is shared.
     pub(super) fn whole_units(&self, slot: Slot) -> Amount {
-        let (whole, fraction) = self.parts(self.children.at(slot));
-        let extra = fraction > 0.0 && self.rotation.has_extra(slot);
+        let (whole, fraction) = self.parts(self.holders.at(slot));
+        let extra = fraction > 0.0 && self.holders.rotation().has_extra(slot);
         self.units(whole.saturating_add(extra.into()))
     }
 
@@ -268,24 +268,24 @@ impl Resource {
     /// When the holder at `slot` should ask again if that is about the next turn: it has a unit until then, or waits for
     /// one.
     pub(super) fn until_turn(&self, now: Time, slot: Slot) -> Option<Duration> {
-        let next = self.rotation.0.as_ref()?.next?;
-        let (_, fraction) = self.parts(self.children.at(slot));
+        let next = self.holders.rotation().0.as_ref()?.next?;
+        let (_, fraction) = self.parts(self.holders.at(slot));
         (fraction > 0.0).then(|| next.since(now).max(SOONEST_RETURN))
     }
 
     /// Whether the holder at `slot` waits for its turn.
     pub(super) fn awaits_turn(&self, slot: Slot) -> bool {
-        !self.rotation.has_extra(slot) && self.parts(self.children.at(slot)).1 > 0.0
+        !self.holders.rotation().has_extra(slot) && self.parts(self.holders.at(slot)).1 > 0.0
     }
 
     /// The units that a holder has for good, and the fraction of one more. Of the last one that is wanted nobody has a
     /// fraction only: a part of a unit is of no use.
     fn parts(&self, child: &Child) -> (u64, f64) {
-        if child.withdrawn {
+        if child.is_withdrawn() {
             return (0, 0.0);
         }
-        let (whole, fraction) = parts(self.in_units(self.share(&child.demands)));
-        let wants = self.in_units(child.demands.wants()).min(u64::MAX as f64);
+        let (whole, fraction) = parts(self.in_units(self.share(child.demands())));
+        let wants = self.in_units(child.demands().wants()).min(u64::MAX as f64);
         // Who wants a part of a rate wants what that brings, as little as it may be.
         let wants = match self.terms.kind {
             Kind::Gauge => wants as u64,
@@ -295,11 +295,11 @@ impl Resource {
     }
 
     fn claim_of(&self, slot: Slot, child: &Child, whole: u64, fraction: f64) -> Claim {
-        let began = self.rotation.0.as_ref().and_then(|turns| turns.began);
+        let began = self.holders.rotation().0.as_ref().and_then(|turns| turns.began);
         Claim {
             slot,
             fraction,
-            holds: child.account.last().is_some_and(|last| last.amount > self.units(whole)),
+            holds: child.account().last().is_some_and(|last| last.amount > self.units(whole)),
             awake: began.is_none_or(|began| child.basis >= began) || self.pusher.peer(slot).is_some(),
         }
     }

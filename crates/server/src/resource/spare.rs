@@ -182,26 +182,26 @@ impl Resource {
     }
 
     fn borrower(&self, slot: Slot) -> Option<Borrower> {
-        let child = self.children.at(slot);
+        let child = self.holders.at(slot);
         let peak = self.lending.peaks.get(&slot).copied();
         let is_one = self.pusher.peer(slot).is_some()
             && self.terms.spare() > Fraction::NONE
             && (child.kind == HolderKind::Node || peak.is_some())
-            && !child.withdrawn
+            && !child.is_withdrawn()
             && self.claims.deferred(slot).is_none();
         if !is_one {
             return None;
         }
-        let (wants, holds) = (child.demands.wants(), self.holds(slot));
+        let (wants, holds) = (child.demands().wants(), self.holds(slot));
         let peak = peak.unwrap_or(0.0);
         Some(Borrower {
             claim: Demand {
                 priority: 0,
-                weight: u32::try_from(child.demands.weight()).unwrap_or(u32::MAX),
+                weight: u32::try_from(child.demands().weight()).unwrap_or(u32::MAX),
                 wants: (2.0 * peak - wants).clamp(0.0, f64::MAX),
             },
             loan: holds.saturating_sub(Amount::from_f64(wants)),
-            coming: child.account.charge().saturating_sub(holds),
+            coming: child.account().charge().saturating_sub(holds),
             excess: ((peak - wants).max(0.0) * MILLI) as u64,
         })
     }
@@ -210,10 +210,10 @@ impl Resource {
     pub(super) fn appraise(&mut self) {
         let wanted = match self.ledger.rules().lack(Mutation::LendWhatIsWanted) {
             true => 0.0,
-            false => self.shares.wants(),
+            false => self.holders.shares().wants(),
         };
-        let spare = self.shares.capacity() - wanted;
-        let is_any = spare > 0.0 && !self.ledger.in_debt() && self.shares.policy().is_bounded();
+        let spare = self.holders.shares().capacity() - wanted;
+        let is_any = spare > 0.0 && !self.ledger.in_debt() && self.holders.shares().policy().is_bounded();
         self.lending.spare = if is_any { Amount::from_f64(spare) } else { Amount::ZERO };
         let may = self.terms.spare().of(self.lending.spare);
         self.lending.claims.set_capacity(may.as_f64());
@@ -288,7 +288,7 @@ impl Resource {
 
     /// Whether the holder at `slot` has a loan that it may keep until that is needed.
     pub(super) fn borrows(&self, slot: Slot) -> bool {
-        self.shares.wants() < self.shares.capacity()
+        self.holders.shares().wants() < self.holders.shares().capacity()
             && self.lending.loan(slot).is_some_and(|loan| loan > Amount::ZERO)
     }
 
@@ -301,6 +301,6 @@ impl Resource {
     /// lent. Peaks of many do not come at the same time, so they do not add up.
     pub(crate) fn peak(&self) -> Option<f64> {
         (self.terms.spare() > Fraction::NONE)
-            .then(|| self.shares.wants() + 2.0 * (self.lending.spread as f64).sqrt() / MILLI)
+            .then(|| self.holders.shares().wants() + 2.0 * (self.lending.spread as f64).sqrt() / MILLI)
     }
 }

@@ -5,7 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, ResourceId, Time};
 
-use super::{Child, Resource, SharePolicy, Slot};
+use super::holders::Child;
+use super::{Resource, SharePolicy, Slot};
 use crate::domain_sync::DomainsStatus;
 use crate::repository::Kind;
 
@@ -90,7 +91,7 @@ impl Resource {
     /// the first `rank`.
     pub(crate) fn status(&self, now: Time, holders: usize, rank: usize) -> ResourceStatus {
         let safe = self.safe_capacity();
-        let advised = self.children.iter().filter(|child| self.is_advised(child)).count();
+        let advised = self.holders.children().iter().filter(|child| self.is_advised(child)).count();
         // Without a limit on the sum, what the template says.
         let configured = if self.template.is_some() { self.terms.shared() } else { Amount::ZERO };
         ResourceStatus {
@@ -103,9 +104,9 @@ impl Resource {
             algorithm: algorithm_name(self.terms.policy),
             capacity: self.ledger.limit().unwrap_or(configured).as_f64(),
             leased: units(self.ledger.lent()),
-            wants: self.shares.wants(),
-            clients: self.children.len(),
-            subclients: self.shares.weight(),
+            wants: self.holders.shares().wants(),
+            clients: self.holders.children().len(),
+            subclients: self.holders.shares().weight(),
             learning: self.is_learning(now),
             learning_ends_in_seconds: match self.is_learning(now) {
                 true => self.learning.until().since(now).as_secs_f64(),
@@ -115,7 +116,7 @@ impl Resource {
             overcommitment: self.ledger.overcommitment().as_f64(),
             safe_capacity: safe,
             safe_capacity_out: (safe >= 0.0 || advised == 0).then_some(safe.max(0.0) * advised as f64),
-            duplicate_client_ids: self.duplicates,
+            duplicate_client_ids: self.holders.duplicates(),
             domains: None,
             holders: self.holder_status(now, holders, rank),
         }
@@ -130,17 +131,18 @@ impl Resource {
         if most == 0 {
             return Vec::new();
         }
-        let mut children: Vec<(Slot, &Child)> = self.children.iter_slots().take(most.max(rank)).collect();
+        let mut children: Vec<(Slot, &Child)> =
+            self.holders.children().iter_slots().take(most.max(rank)).collect();
         children.sort_by_cached_key(|(_, child)| {
-            (Reverse(child.account.charge()), child.name.clone(), child.session)
+            (Reverse(child.account().charge()), child.name.clone(), child.session)
         });
         children.into_iter().take(most).map(|(slot, child)| self.one_status(now, slot, child)).collect()
     }
 
     fn one_status(&self, now: Time, slot: Slot, child: &Child) -> HolderStatus {
-        let share = match child.withdrawn {
+        let share = match child.is_withdrawn() {
             true => 0.0,
-            false => self.share(&child.demands),
+            false => self.share(child.demands()),
         };
         HolderStatus {
             client: child.name.to_string(),
@@ -149,22 +151,22 @@ impl Resource {
                 HolderKind::Node => "node",
             },
             session: format!("{:x}", child.session),
-            has: child.account.charge().as_f64(),
-            wants: child.demands.wants(),
+            has: child.account().charge().as_f64(),
+            wants: child.demands().wants(),
             share,
             state: self.state(now, slot, child, share),
-            priority: child.demands.iter().map(|demand| demand.priority).max().unwrap_or(0),
-            subclients: child.demands.weight(),
-            ends_in_seconds: child.account.last_end().map_or(0.0, |end| end.since(now).as_secs_f64()),
+            priority: child.demands().iter().map(|demand| demand.priority).max().unwrap_or(0),
+            subclients: child.demands().weight(),
+            ends_in_seconds: child.account().last_end().map_or(0.0, |end| end.since(now).as_secs_f64()),
             heard_seconds_ago: now.since(child.basis).as_secs_f64(),
             superseded: child.superseded,
         }
     }
 
     fn state(&self, now: Time, slot: Slot, child: &Child, share: f64) -> &'static str {
-        let (has, share) = (child.account.charge(), Amount::from_f64(share));
+        let (has, share) = (child.account().charge(), Amount::from_f64(share));
         match has.cmp(&share) {
-            _ if child.withdrawn => "gone",
+            _ if child.is_withdrawn() => "gone",
             _ if self.is_learning(now) => "keeps",
             Ordering::Greater if has == self.holds(slot) && self.borrows(slot) => "borrows",
             Ordering::Greater if has.saturating_sub(share) >= self.terms.grain() => "gives back",

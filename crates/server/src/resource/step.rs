@@ -31,34 +31,39 @@ enum Rounding {
 impl Resource {
     /// The most that one subclient of `priority` gets; nothing where that is not how it is shared.
     pub(super) fn level(&self, priority: i64) -> Option<f64> {
-        let level = self.shares.level(priority)?;
+        let level = self.holders.shares().level(priority)?;
         if !self.terms.in_steps {
             return Some(level);
         }
         let rounding =
             if self.is_leased() && !self.ledger.in_debt() { Rounding::Nearest } else { Rounding::Below };
         let step = step(level, rounding);
-        let rises = rounding == Rounding::Below && self.step > 0.0 && step > self.step;
-        Some(if rises && level < self.step * 2.0 * AMPLE { self.step } else { step })
+        let rises = rounding == Rounding::Below && self.holders.step() > 0.0 && step > self.holders.step();
+        Some(if rises && level < self.holders.step() * 2.0 * AMPLE { self.holders.step() } else { step })
     }
 
     /// Remembers which step is taken from here on, so that the next is not taken too soon.
     pub(super) fn take_step(&mut self) {
         if self.terms.in_steps {
-            let priority = self.shares.priorities().max();
-            self.step = priority.and_then(|priority| self.level(priority)).unwrap_or(0.0);
+            let priority = self.holders.shares().priorities().max();
+            self.holders.set_step(priority.and_then(|priority| self.level(priority)).unwrap_or(0.0));
         }
     }
 
     /// The amount that would be handed out if there were as much as that takes, in units.
     pub(super) fn wanted(&self) -> f64 {
-        let wants = self.shares.wants();
+        let wants = self.holders.shares().wants();
         if !self.terms.in_steps {
             return wants;
         }
         // There is one priority, but for who makes up others.
-        let level = self.shares.priorities().filter_map(|priority| self.level(priority)).fold(0.0, f64::max);
-        wants.min(level * self.shares.weight() as f64)
+        let level = self
+            .holders
+            .shares()
+            .priorities()
+            .filter_map(|priority| self.level(priority))
+            .fold(0.0, f64::max);
+        wants.min(level * self.holders.shares().weight() as f64)
     }
 }
 

@@ -11,7 +11,7 @@ use lessor_client::allowance::Allowance;
 use lessor_proto::message::{Band, Bands};
 use lessor_proto::{Amount, Drift, Time};
 
-use super::child::Claimed;
+use super::holders::Claimed;
 use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::config::NodeConfig;
@@ -170,10 +170,11 @@ impl Resource {
             return;
         }
         let end = drift.grantor_end(now, self.terms.lease_length);
-        let claimants = self.children.iter_slots().filter(|(_, child)| child.claimed != Claimed::Nothing);
+        let claimants =
+            self.holders.children().iter_slots().filter(|(_, child)| child.claimed != Claimed::Nothing);
         let claimants: Vec<Slot> = claimants.map(|(slot, _)| slot).collect();
         for slot in claimants {
-            self.children.at_mut(slot).claimed = Claimed::Less;
+            self.holders.at_mut(slot).claimed = Claimed::Less;
             // It is told nothing meanwhile, whatever is due to it.
             self.claims.show(slot, Amount::MAX, end);
         }
@@ -192,7 +193,7 @@ impl Resource {
             let is_owed = self.pusher.listeners().is_anybody_owed();
             self.pusher.unsettle_if(self.ledger.limit() != limit || is_owed);
             self.ledger.set_limit(limit);
-            self.reshare();
+            self.divide();
         }
     }
 
@@ -220,8 +221,8 @@ impl Resource {
     /// The wants of all below together, as the buckets of their demand curves.
     pub(crate) fn bands(&self) -> Bands {
         let mut bands = Bands::new();
-        for priority in self.shares.priorities() {
-            let curve = self.shares.curve(priority);
+        for priority in self.holders.shares().priorities() {
+            let curve = self.holders.shares().curve(priority);
             bands.extend(curve.demands(priority).map(|demand| Band {
                 priority,
                 subclients: demand.weight,
@@ -256,15 +257,19 @@ impl Resource {
     /// Divides what can be handed out: the limit without what may be out and is not known to whom, and without what
     /// claimants do not want of their claims where nobody else can have that.
     pub(super) fn reshare(&mut self) {
-        if self.shares.policy().is_bounded()
+        self.pusher.unsettle();
+        self.divide();
+    }
+
+    /// The same where nobody has to hear of it.
+    pub(super) fn divide(&mut self) {
+        if self.holders.shares().policy().is_bounded()
             && let Some(amount) = self.ledger.shareable()
         {
             let idle = |(slot, kept): (Slot, Amount)| kept.saturating_sub(self.kept(slot));
             let idle = self.claims.all_deferred().map(idle).fold(Amount::ZERO, Amount::saturating_add);
             let amount = amount.saturating_sub(idle);
-            self.shares.set_capacity(amount.as_f64());
-            self.legacy.set_capacity(self.terms.legacy_max_fraction.of(amount));
-            self.rotation.spoil();
+            self.holders.set_capacity(amount, self.terms.legacy_max_fraction.of(amount));
         }
     }
 }

@@ -268,7 +268,7 @@ impl Resource {
     /// Whether a lease of that `amount` is too small to save a unit up.
     fn is_small(&self, amount: Amount) -> bool {
         let small_leases = self.terms.small_leases.unwrap_or_default();
-        let on_request = small_leases == SmallLeases::Request && self.shares.policy().is_bounded();
+        let on_request = small_leases == SmallLeases::Request && self.holders.shares().policy().is_bounded();
         let burst = self.terms.told_burst().filter(|_| on_request);
         burst.is_some_and(|burst| {
             amount > Amount::ZERO && brings(amount, burst) < u128::from(Amount::MICROS_PER_UNIT)
@@ -278,13 +278,13 @@ impl Resource {
     /// When a unit of `amount` is due to the holder at `slot`, counted from its last report, if that is too small to save one
     /// up. Of n with equal leases the i-th is due at i/n of the time between two units.
     pub(super) fn unit_due(&self, slot: Slot, amount: Amount) -> Option<Duration> {
-        let child = self.children.at(slot);
+        let child = self.holders.at(slot);
         if child.kind == HolderKind::Node || !child.incarnated || !self.is_small(amount) {
             return None;
         }
         let period = MICRO_PERIOD / amount.as_micros();
         let among = u64::from(slot) + 1;
-        let among = among.max(u64::try_from(self.children.len()).unwrap_or(u64::MAX));
+        let among = among.max(u64::try_from(self.holders.children().len()).unwrap_or(u64::MAX));
         let at = u128::from(period) * u128::from(slot) / u128::from(among);
         let at = u64::try_from(at).unwrap_or_default();
         Some(Duration::from_nanos((at + period - child.basis.as_nanos() % period) % period))
@@ -292,8 +292,8 @@ impl Resource {
 
     /// Lets the charge of the holder at `slot`, which listens, flow into the pool if it is small.
     pub(super) fn pool_in(&mut self, slot: Slot) {
-        let child = self.children.at(slot);
-        let charge = child.account.charge();
+        let child = self.holders.at(slot);
+        let charge = child.account().charge();
         let is_client = child.kind == HolderKind::Client;
         match is_client && self.is_small(charge) {
             true => self.pusher.pool_mut().join(slot, charge.as_micros()),

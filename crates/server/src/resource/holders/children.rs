@@ -7,11 +7,11 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use lessor_proto::{Amount, Time};
 
-use super::calendar::{Calendar, Tick};
 use super::child::Child;
-use super::identity::{Holder, Life};
-use super::slab::{Slab, Slot};
 use crate::repository::Template;
+use crate::resource::calendar::{Calendar, Tick};
+use crate::resource::identity::{Holder, Life};
+use crate::resource::slab::{Slab, Slot};
 use crate::token::PollerLife;
 
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@ use lessor_algorithms::Demand;
 use lessor_proto::message::{Band, HolderKind, Report};
 use lessor_proto::{Amount, Time};
 
-use super::calendar::Tick;
-use super::identity::{Holder, Life};
 use crate::ledger::Account;
 use crate::repository::Template;
+use crate::resource::calendar::Tick;
+use crate::resource::identity::{Holder, Life};
 use crate::token::PollerLife;
 
 /// The value of `heard` for a holder that was not charged for what it showed.
@@ -26,8 +26,8 @@ pub(crate) struct Child {
     /// The epoch in which that session began; 0 if `incarnated`.
     pub(crate) born: u64,
     /// The account of what it is charged for.
-    pub(crate) account: Account,
-    pub(crate) demands: Demands,
+    pub(super) account: Account,
+    pub(super) demands: Demands,
     /// Of one that draws an incarnation the greatest report id heard, as wants of older reports are out of date; of
     /// others, who number nothing, the millionths of the lease that they last showed and were charged for, by which those
     /// who forget our fields are known again when an answer was lost.
@@ -45,7 +45,7 @@ pub(crate) struct Child {
     /// Another life of the same id has appeared since.
     pub(crate) superseded: bool,
     /// It was superseded and has missed a refresh: its wants do not count until it is heard of again.
-    pub(crate) withdrawn: bool,
+    pub(super) withdrawn: bool,
     /// It appeared beside another life of the same id and has reported only once: its leases are short.
     pub(crate) provisional: bool,
     /// It was charged for what it has from an earlier leader, which happens once.
@@ -125,6 +125,20 @@ impl Child {
             claimed: Claimed::Nothing,
             knows: Knows::Nothing,
         }
+    }
+
+    /// The account of what it is charged for.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    pub(crate) fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    /// Whether its demands do not count, as another life of it has appeared and it has been silent since.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.withdrawn
     }
 
     /// The last report that counts its wants; absent where reports are not numbered.
