@@ -51,6 +51,7 @@
 mod bound;
 pub mod call;
 mod config;
+mod context;
 mod event;
 pub mod files;
 mod following;
@@ -63,6 +64,7 @@ mod pace;
 mod reader;
 pub mod record;
 mod resigning;
+mod retry;
 mod revoking;
 mod standing;
 pub mod state;
@@ -77,6 +79,7 @@ pub use self::config::{BadConfig, ElectionConfig};
 pub use self::event::{Event, Leader, Ticket};
 
 use self::call::{Action, Answer, Call, Failure, Watched};
+use self::context::StepContext;
 use self::following::{Following, Seen};
 use self::leadership::{Leadership, Lease};
 use self::outbox::{Outbox, PendingCall};
@@ -146,7 +149,7 @@ impl Candidate {
         Ok(Candidate {
             keys: RecordKeys::new(&config.prefix, &config.node),
             phase: Phase::Resting { until: now },
-            revoking: Revoking::default(),
+            revoking: Revoking::new(&config),
             pace: Pace::default(),
             campaigns: 0,
             stands_from: Time::ZERO,
@@ -297,7 +300,7 @@ impl Candidate {
             }
             Phase::Campaigning { lease: held, .. } | Phase::Unsure { lease: held, .. } => lease = Some(held),
             Phase::Following(following) | Phase::Poised { following: Some(following), .. } => {
-                following.stop(&mut self.out);
+                following.stop(&mut self.context(now));
             }
             Phase::Resting { .. } | Phase::Looking(_) | Phase::Granting(_) | Phase::Poised { .. } => {}
         }
@@ -339,7 +342,8 @@ impl Candidate {
         // What has run out must not be brought back by what comes too late.
         self.advance(now);
         if self.revoking.awaits(id) {
-            self.revoking.on_answer(now, id, &result, &self.config, &mut self.out);
+            let Candidate { keys, config, out, revoking, .. } = self;
+            revoking.on_answer(&mut StepContext { now, keys, config, out }, id, &result);
         } else {
             let phase = std::mem::replace(&mut self.phase, Phase::Resigned);
             self.phase = self.answered(now, phase, id, result);
@@ -353,11 +357,11 @@ impl Candidate {
         let phase = std::mem::replace(&mut self.phase, Phase::Resigned);
         self.phase = match phase {
             Phase::Following(mut following) => {
-                let seen = following.on_watched(now, id, watched, &self.config);
+                let seen = following.on_watched(&self.context(now), id, watched);
                 self.followed(now, following, seen)
             }
             Phase::Poised { at, following: Some(mut following) } => {
-                match following.on_watched(now, id, watched, &self.config) {
+                match following.on_watched(&self.context(now), id, watched) {
                     Seen::Other(stored) => self.followed(now, following, Seen::Other(stored)),
                     Seen::Same | Seen::Gone => Phase::Poised { at, following: Some(following) },
                 }
@@ -373,7 +377,8 @@ impl Candidate {
 impl Candidate {
     fn advance(&mut self, now: Time) {
         for _ in 0..STEPS {
-            self.revoking.advance(now, &self.config, &mut self.out);
+            let Candidate { keys, config, out, revoking, .. } = &mut *self;
+            revoking.advance(&mut StepContext { now, keys, config, out });
             let phase = std::mem::replace(&mut self.phase, Phase::Resigned);
             let (phase, again) = self.step(now, phase);
             self.phase = phase;
@@ -390,7 +395,7 @@ impl Candidate {
             Phase::Resting { until } if until <= now => self.look(now),
             Phase::Poised { at, following } if at <= now => {
                 if let Some(following) = following {
-                    following.stop(&mut self.out);
+                    following.stop(&mut self.context(now));
                 }
                 let ttl = self.config.ttl;
                 Phase::Granting(self.out.call(now, Call::GrantLease { ttl }))
@@ -408,28 +413,35 @@ impl Candidate {
                 Phase::Unsure { lease, call: Some(call), next }
             }
             Phase::Following(mut following) => {
-                following.advance(now, &self.keys, &self.config, &mut self.out);
+                following.advance(&mut self.context(now));
                 return (Phase::Following(following), false);
             }
             Phase::Leading(mut leadership) => {
-                leadership.advance(now, &self.keys, &self.config, &mut self.out);
+                leadership.advance(&mut self.context(now));
                 return (Phase::Leading(leadership), false);
             }
             Phase::Resigning(mut resigning) => {
-                resigning.advance(now, &self.keys, &self.config, &mut self.revoking, &mut self.out);
-                if !resigning.is_over(now, self.revoking.is_empty()) {
+                let Candidate { keys, config, out, revoking, .. } = &mut *self;
+                let mut context = StepContext { now, keys, config, out };
+                resigning.advance(&mut context, revoking);
+                if !resigning.is_over(now, revoking.is_empty()) {
                     // The lease may be given back from here on.
-                    self.revoking.advance(now, &self.config, &mut self.out);
+                    revoking.advance(&mut context);
                     return (Phase::Resigning(resigning), false);
                 }
                 self.out.tell(Event::Resigned);
                 // What could not be given back until here ends by itself.
-                self.revoking = Revoking::default();
+                self.revoking.give_up();
                 Phase::Resigned
             }
             other => return (other, false),
         };
         (next, true)
+    }
+
+    /// The context of a step at `now`.
+    fn context(&mut self, now: Time) -> StepContext<'_> {
+        StepContext { now, keys: &self.keys, config: &self.config, out: &mut self.out }
     }
 
     fn look(&mut self, now: Time) -> Phase {

@@ -6,10 +6,8 @@
 use lessor_proto::Time;
 
 use super::call::{Answer, Call, Failure, Stored, Watched};
-use super::config::ElectionConfig;
-use super::outbox::{Outbox, PendingCall};
-use super::pace::Pace;
-use super::record::RecordKeys;
+use super::context::StepContext;
+use super::retry::Retry;
 
 /// Somebody leads.
 #[derive(Clone, Debug)]
@@ -17,9 +15,7 @@ pub(super) struct Following {
     /// Of the key.
     pub(super) create_revision: u64,
     watch: Option<u64>,
-    call: Option<PendingCall>,
-    next: Time,
-    pace: Pace,
+    read: Retry,
 }
 
 /// An observation of the key.
@@ -37,45 +33,21 @@ pub(super) enum Seen {
 
 impl Following {
     /// The key was created at `create_revision`, and was read at `revision`.
-    pub(super) fn new(
-        now: Time,
-        create_revision: u64,
-        revision: u64,
-        keys: &RecordKeys,
-        config: &ElectionConfig,
-        out: &mut Outbox,
-    ) -> Following {
+    pub(super) fn new(context: &mut StepContext<'_>, create_revision: u64, revision: u64) -> Following {
+        let StepContext { now, keys, config, out } = context;
         Following {
             create_revision,
             watch: Some(out.watch(keys.leader.clone(), revision + 1)),
-            call: None,
-            next: now + config.ttl,
-            pace: Pace::default(),
+            read: Retry::new(*now + config.ttl, config.longest_wait()),
         }
     }
 
-    pub(super) fn advance(
-        &mut self,
-        now: Time,
-        keys: &RecordKeys,
-        config: &ElectionConfig,
-        out: &mut Outbox,
-    ) {
-        if let Some(call) = self.call.take_if(|call| call.until <= now) {
-            self.fail(now, call, &Failure::Timeout, config, out);
-        }
-        if self.call.is_none() && self.next <= now {
-            self.call = Some(out.call(now, Call::Read { key: keys.leader.clone() }));
-        }
+    pub(super) fn advance(&mut self, context: &mut StepContext<'_>) {
+        let key = &context.keys.leader;
+        self.read.advance(context, || Call::Read { key: key.clone() });
     }
 
-    pub(super) fn on_watched(
-        &mut self,
-        now: Time,
-        id: u64,
-        watched: Watched,
-        config: &ElectionConfig,
-    ) -> Seen {
+    pub(super) fn on_watched(&mut self, context: &StepContext<'_>, id: u64, watched: Watched) -> Seen {
         if self.watch != Some(id) {
             return Seen::Same;
         }
@@ -89,69 +61,56 @@ impl Following {
             Watched::Compacted | Watched::Ended(_) => {
                 self.watch = None;
                 // A read that is under way may be older than what was missed, but the watch begins where it ends.
-                self.next = self.next.min(now + self.pace.failed(config.nonce, config.longest_wait()));
+                self.read.hurry_after_failure(context);
                 Seen::Same
             }
         }
     }
 
     pub(super) fn awaits(&self, id: u64) -> bool {
-        self.call.is_some_and(|call| call.id == id)
+        self.read.awaits(id)
     }
 
     pub(super) fn on_answer(
         &mut self,
-        now: Time,
+        context: &mut StepContext<'_>,
         result: Result<Answer, Failure>,
-        keys: &RecordKeys,
-        config: &ElectionConfig,
-        out: &mut Outbox,
     ) -> Seen {
-        let Some(call) = self.call.take() else { return Seen::Same };
-        let (stored, revision) = match result {
-            Ok(Answer::Read { stored, revision }) => (stored, revision),
-            Ok(other) => {
-                self.fail(now, call, &Failure::unexpected(&other), config, out);
-                return Seen::Same;
+        let Some(call) = self.read.take_any() else { return Seen::Same };
+        let failure = match result {
+            Ok(Answer::Read { stored, revision }) => {
+                context.out.succeeded(call);
+                return self.on_read(context, stored, revision);
             }
-            Err(failure) => {
-                self.fail(now, call, &failure, config, out);
-                return Seen::Same;
-            }
+            Ok(other) => Failure::unexpected(&other),
+            Err(failure) => failure,
         };
-        out.succeeded(call);
-        self.next = now + config.ttl;
+        self.read.failed(context, call, &failure);
+        Seen::Same
+    }
+
+    /// The key was read at `revision`.
+    fn on_read(&mut self, context: &mut StepContext<'_>, stored: Option<Stored>, revision: u64) -> Seen {
+        self.read.next = context.now + context.config.ttl;
         let Some(stored) = stored else { return Seen::Gone };
         let is_other = stored.create_revision != self.create_revision;
         if self.watch.is_none() || is_other {
             // It has not shown what there was to see, or has ended.
-            out.unwatch(self.watch.take());
-            self.watch = Some(out.watch(keys.leader.clone(), revision + 1));
+            context.out.unwatch(self.watch.take());
+            self.watch = Some(context.out.watch(context.keys.leader.clone(), revision + 1));
         } else {
-            self.pace.succeeded();
+            self.read.calm();
         }
         self.create_revision = stored.create_revision;
         if is_other { Seen::Other(stored) } else { Seen::Same }
     }
 
     /// Ends the watch.
-    pub(super) fn stop(self, out: &mut Outbox) {
-        out.unwatch(self.watch);
+    pub(super) fn stop(self, context: &mut StepContext<'_>) {
+        context.out.unwatch(self.watch);
     }
 
     pub(super) fn deadline(&self) -> Time {
-        self.call.map_or(self.next, |call| call.until)
-    }
-
-    fn fail(
-        &mut self,
-        now: Time,
-        call: PendingCall,
-        failure: &Failure,
-        config: &ElectionConfig,
-        out: &mut Outbox,
-    ) {
-        out.failed(call, failure);
-        self.next = now + self.pace.failed(config.nonce, config.longest_wait());
+        self.read.deadline()
     }
 }

@@ -18,12 +18,12 @@ use lessor_proto::Time;
 
 use super::call::{Answer, Call, Failure, LeaseId};
 use super::config::ElectionConfig;
+use super::context::StepContext;
 use super::event::{Event, Ticket};
 use super::leg::Leg;
 use super::mutation::ElectionMutation;
-use super::outbox::Outbox;
 use super::reader::Reader;
-use super::record::{RecordKeys, RecordRead, RecordWrite, Terms, next_epoch};
+use super::record::{RecordRead, RecordWrite, Terms, next_epoch};
 use super::writer::{Writer, Wrote};
 
 /// The lease that a candidate has been granted.
@@ -106,7 +106,7 @@ impl Leadership {
             acting: true,
             since: now,
             alone: Time::MAX,
-            stage: Stage::Reading(Reader::new(now)),
+            stage: Stage::Reading(Reader::new(now, config)),
         }
     }
 
@@ -170,27 +170,21 @@ impl Leadership {
     }
 
     /// Does what is due.
-    pub(super) fn advance(
-        &mut self,
-        now: Time,
-        keys: &RecordKeys,
-        config: &ElectionConfig,
-        out: &mut Outbox,
-    ) {
-        if self.acting && self.stands_until(config).is_none_or(|until| until <= now) {
+    pub(super) fn advance(&mut self, context: &mut StepContext<'_>) {
+        if self.acting && self.stands_until(context.config).is_none_or(|until| until <= context.now) {
             self.acting = false;
-            self.look.restart(now);
+            self.look.restart(context);
             if self.is_open() {
-                out.tell(Event::Lapsed);
+                context.out.tell(Event::Lapsed);
             }
         }
-        let lease = self.lease.id;
-        self.keep.advance(now, config, out, || Call::KeepAlive { lease });
-        self.look.advance(now, config, out, || Call::Read { key: keys.leader.clone() });
+        let (lease, key) = (self.lease.id, &context.keys.leader);
+        self.keep.advance(context, || Call::KeepAlive { lease });
+        self.look.advance(context, || Call::Read { key: key.clone() });
         match &mut self.stage {
-            Stage::Reading(reader) => reader.advance(now, keys, config, out),
+            Stage::Reading(reader) => reader.advance(context),
             Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => {
-                writer.advance(now, keys, config, out);
+                writer.advance(context);
             }
         }
     }
@@ -198,17 +192,14 @@ impl Leadership {
     /// The call `id` was answered, or has failed.
     pub(super) fn on_answer(
         &mut self,
-        now: Time,
+        context: &mut StepContext<'_>,
         id: u64,
         result: Result<Answer, Failure>,
-        keys: &RecordKeys,
-        config: &ElectionConfig,
-        out: &mut Outbox,
     ) -> Result<(), End> {
-        self.on_kept_alive(now, id, &result, config, out)?;
-        self.on_look(now, id, &result, config, out)?;
-        self.on_record(now, id, result, keys, config, out)?;
-        self.rise(now, config, out);
+        self.on_kept_alive(context, id, &result)?;
+        self.on_look(context, id, &result)?;
+        self.on_record(context, id, result)?;
+        self.rise(context);
         Ok(())
     }
 
@@ -238,86 +229,84 @@ impl Leadership {
 
     fn on_kept_alive(
         &mut self,
-        now: Time,
+        context: &mut StepContext<'_>,
         id: u64,
         result: &Result<Answer, Failure>,
-        config: &ElectionConfig,
-        out: &mut Outbox,
     ) -> Result<(), End> {
         let Some(call) = self.keep.take(id) else { return Ok(()) };
         let failure = match result {
             Ok(Answer::KeptAlive { ttl }) if ttl.is_zero() => return Err(End::Expired),
             Err(Failure::LeaseNotFound) => return Err(End::Expired),
-            Ok(Answer::KeptAlive { ttl }) if *ttl >= config.needed_ttl() => {
-                let basis = if config.rules.lack(ElectionMutation::FromAnswer) { now } else { call.sent };
-                self.keep.succeeded(call, basis, config, out);
+            Ok(Answer::KeptAlive { ttl }) if *ttl >= context.config.needed_ttl() => {
+                let basis = if context.config.rules.lack(ElectionMutation::FromAnswer) {
+                    context.now
+                } else {
+                    call.sent
+                };
+                self.keep.succeeded(context, call, basis);
                 return Ok(());
             }
-            Ok(Answer::KeptAlive { ttl }) => Failure::Refused(too_short(*ttl, config)),
+            Ok(Answer::KeptAlive { ttl }) => Failure::Refused(too_short(*ttl, context.config)),
             Ok(other) => Failure::unexpected(other),
             Err(failure) => failure.clone(),
         };
-        self.keep.failed(now, call, &failure, config, out);
+        self.keep.failed(context, call, &failure);
         Ok(())
     }
 
     fn on_look(
         &mut self,
-        now: Time,
+        context: &mut StepContext<'_>,
         id: u64,
         result: &Result<Answer, Failure>,
-        config: &ElectionConfig,
-        out: &mut Outbox,
     ) -> Result<(), End> {
         let Some(call) = self.look.take(id) else { return Ok(()) };
         let failure = match result {
             Ok(Answer::Read { stored, .. }) => {
                 let is_ours = stored.as_ref().is_some_and(|stored| stored.create_revision == self.revision);
-                if !is_ours && !config.rules.lack(ElectionMutation::NoReadBack) {
+                if !is_ours && !context.config.rules.lack(ElectionMutation::NoReadBack) {
                     return Err(End::Deposed);
                 }
-                self.look.succeeded(call, call.sent, config, out);
+                self.look.succeeded(context, call, call.sent);
                 return Ok(());
             }
             Ok(other) => Failure::unexpected(other),
             Err(failure) => failure.clone(),
         };
-        self.look.failed(now, call, &failure, config, out);
+        self.look.failed(context, call, &failure);
         Ok(())
     }
 
     fn on_record(
         &mut self,
-        now: Time,
+        context: &mut StepContext<'_>,
         id: u64,
         result: Result<Answer, Failure>,
-        keys: &RecordKeys,
-        config: &ElectionConfig,
-        out: &mut Outbox,
     ) -> Result<(), End> {
         match &mut self.stage {
             Stage::Reading(reader) if reader.awaits(id) => {
-                let Some(stored) = reader.on_answer(now, result, config, out) else { return Ok(()) };
-                let (mut record, mod_revision) =
-                    RecordRead::decode(keys, &stored).map_err(|bad| End::Unreadable(bad.to_string()))?;
+                let Some(stored) = reader.on_answer(context, result) else { return Ok(()) };
+                let (mut record, mod_revision) = RecordRead::decode(context.keys, &stored)
+                    .map_err(|bad| End::Unreadable(bad.to_string()))?;
                 self.alone = match record.closed {
                     true => self.since,
-                    false => config.drift.grantor_end(self.since, record.authority),
+                    false => context.config.drift.grantor_end(self.since, record.authority),
                 };
-                let next = next_epoch(record.epoch, config.date);
-                self.epoch = if config.rules.lack(ElectionMutation::EpochOfRevision) { 0 } else { next };
+                let next = next_epoch(record.epoch, context.config.date);
+                self.epoch =
+                    if context.config.rules.lack(ElectionMutation::EpochOfRevision) { 0 } else { next };
                 // Without a date it is as good as any.
                 self.epoch = self.epoch.max(self.revision);
                 if record.line == 0 {
                     // Whoever led before is in no line that this one could go on with.
-                    record.line = config.nonce;
+                    record.line = context.config.nonce;
                 }
-                let terms = opening(&record, config);
+                let terms = opening(&record, context.config);
                 let writer = Writer::new(self.revision, (record.line, self.epoch), terms, mod_revision);
                 self.stage = Stage::Opening { writer, record };
             }
             Stage::Opening { writer, record } if writer.awaits(id) => {
-                match writer.on_answer(now, result, config, out) {
+                match writer.on_answer(context, result) {
                     Wrote::Nothing => {}
                     Wrote::Tickets(_) => {
                         self.stage = Stage::Ready { writer: writer.clone(), record: record.clone() };
@@ -325,10 +314,10 @@ impl Leadership {
                     Wrote::Deposed => return Err(End::Deposed),
                 }
             }
-            Stage::Open { writer } if writer.awaits(id) => match writer.on_answer(now, result, config, out) {
+            Stage::Open { writer } if writer.awaits(id) => match writer.on_answer(context, result) {
                 Wrote::Nothing => {}
                 Wrote::Tickets(tickets) => {
-                    tickets.into_iter().for_each(|ticket| out.tell(Event::Written(ticket)));
+                    tickets.into_iter().for_each(|ticket| context.out.tell(Event::Written(ticket)));
                 }
                 Wrote::Deposed => return Err(End::Deposed),
             },
@@ -338,17 +327,17 @@ impl Leadership {
     }
 
     /// Takes up authority, if there is any, and tells of the election when all is ready for it.
-    fn rise(&mut self, now: Time, config: &ElectionConfig, out: &mut Outbox) {
-        let stands = self.stands_until(config).is_some_and(|until| until > now);
+    fn rise(&mut self, context: &mut StepContext<'_>) {
+        let stands = self.stands_until(context.config).is_some_and(|until| until > context.now);
         if !stands {
             return;
         }
         if !std::mem::replace(&mut self.acting, true) && self.is_open() {
-            out.tell(Event::Resumed);
+            context.out.tell(Event::Resumed);
         }
         if let Stage::Ready { writer, record } = &mut self.stage {
-            out.is_well();
-            out.tell(Event::Elected { epoch: self.epoch, record: std::mem::take(record) });
+            context.out.is_well();
+            context.out.tell(Event::Elected { epoch: self.epoch, record: std::mem::take(record) });
             self.stage = Stage::Open { writer: writer.clone() };
         }
     }

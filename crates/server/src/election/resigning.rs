@@ -4,10 +4,9 @@ use lessor_proto::Time;
 
 use super::call::{Answer, Failure};
 use super::config::ElectionConfig;
+use super::context::StepContext;
 use super::event::Event;
 use super::leadership::Lease;
-use super::outbox::Outbox;
-use super::record::RecordKeys;
 use super::revoking::Revoking;
 use super::writer::{Writer, Wrote};
 
@@ -38,22 +37,15 @@ impl Resigning {
         Resigning { writer, lease, write_until: now + part, until: now + part * 2 }
     }
 
-    pub(super) fn advance(
-        &mut self,
-        now: Time,
-        keys: &RecordKeys,
-        config: &ElectionConfig,
-        revoking: &mut Revoking,
-        out: &mut Outbox,
-    ) {
-        if self.write_until <= now || self.writer.as_ref().is_some_and(Writer::is_done) {
+    pub(super) fn advance(&mut self, context: &mut StepContext<'_>, revoking: &mut Revoking) {
+        if self.write_until <= context.now || self.writer.as_ref().is_some_and(Writer::is_done) {
             self.writer = None;
         }
         match &mut self.writer {
-            Some(writer) => writer.advance(now, keys, config, out),
+            Some(writer) => writer.advance(context),
             None => {
                 if let Some(lease) = self.lease.take() {
-                    revoking.add(now, lease.id, lease.ttl);
+                    revoking.add(context.now, lease.id, lease.ttl);
                 }
             }
         }
@@ -61,17 +53,15 @@ impl Resigning {
 
     pub(super) fn on_answer(
         &mut self,
-        now: Time,
+        context: &mut StepContext<'_>,
         id: u64,
         result: Result<Answer, Failure>,
-        config: &ElectionConfig,
-        out: &mut Outbox,
     ) {
         let Some(writer) = self.writer.as_mut().filter(|writer| writer.awaits(id)) else { return };
-        match writer.on_answer(now, result, config, out) {
+        match writer.on_answer(context, result) {
             Wrote::Nothing => {}
             Wrote::Tickets(tickets) => {
-                tickets.into_iter().for_each(|ticket| out.tell(Event::Written(ticket)));
+                tickets.into_iter().for_each(|ticket| context.out.tell(Event::Written(ticket)));
             }
             // Somebody leads already.
             Wrote::Deposed => self.writer = None,

@@ -34,17 +34,17 @@ impl Candidate {
                 self.on_sure(now, lease, call, result)
             }
             Phase::Following(mut following) if following.awaits(id) => {
-                let seen = following.on_answer(now, result, &self.keys, &self.config, &mut self.out);
+                let seen = following.on_answer(&mut self.context(now), result);
                 self.followed(now, following, seen)
             }
             Phase::Leading(mut leadership) => {
-                match leadership.on_answer(now, id, result, &self.keys, &self.config, &mut self.out) {
+                match leadership.on_answer(&mut self.context(now), id, result) {
                     Ok(()) => Phase::Leading(leadership),
                     Err(end) => self.on_end(now, &leadership, end),
                 }
             }
             Phase::Resigning(mut resigning) => {
-                resigning.on_answer(now, id, result, &self.config, &mut self.out);
+                resigning.on_answer(&mut self.context(now), id, result);
                 Phase::Resigning(resigning)
             }
             phase => {
@@ -200,7 +200,7 @@ impl Candidate {
         self.tell_leader(self.leader_of(stored));
         let created = stored.create_revision;
         self.last = Some(created);
-        Phase::Following(Following::new(now, created, revision, &self.keys, &self.config, &mut self.out))
+        Phase::Following(Following::new(&mut self.context(now), created, revision))
     }
 
     pub(super) fn followed(&mut self, now: Time, following: Following, seen: Seen) -> Phase {

@@ -11,11 +11,11 @@ use lessor_proto::{ResourceId, Time};
 
 use super::call::{Answer, Call, Failure, Guard, Order, Stored, Txn};
 use super::config::ElectionConfig;
+use super::context::StepContext;
 use super::event::Ticket;
 use super::mutation::ElectionMutation;
-use super::outbox::{Outbox, PendingCall};
-use super::pace::Pace;
 use super::record::{Mark, RecordHeader, RecordKeys, RecordWrite, Rest, Stop, Terms};
+use super::retry::Retry;
 
 /// Operations in one transaction, with that of the header; etcd takes 128.
 const OPERATIONS: usize = 100;
@@ -51,9 +51,7 @@ enum Item {
 struct Batch {
     txn: Txn,
     tickets: Vec<Ticket>,
-    call: Option<PendingCall>,
-    next: Time,
-    pace: Pace,
+    write: Retry,
 }
 
 /// The outcome of a batch.
@@ -104,57 +102,44 @@ impl Writer {
         self.queue.is_empty() && self.batch.is_none()
     }
 
-    pub(super) fn advance(
-        &mut self,
-        now: Time,
-        keys: &RecordKeys,
-        config: &ElectionConfig,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn advance(&mut self, context: &mut StepContext<'_>) {
         if self.batch.is_none() && !self.queue.is_empty() {
-            self.batch = Some(self.next_batch(now, keys, config));
+            self.batch = Some(self.next_batch(context.now, context.keys, context.config));
         }
-        let Some(batch) = &mut self.batch else { return };
-        if let Some(call) = batch.call.take_if(|call| call.until <= now) {
-            batch.fail(now, call, &Failure::Timeout, config, out);
-        }
-        if batch.call.is_none() && batch.next <= now {
-            batch.call = Some(out.call(now, Call::Write(batch.txn.clone())));
-        }
+        let Some(Batch { txn, write, .. }) = &mut self.batch else { return };
+        write.advance(context, || Call::Write(txn.clone()));
     }
 
     pub(super) fn awaits(&self, id: u64) -> bool {
-        self.batch.as_ref().and_then(|batch| batch.call).is_some_and(|call| call.id == id)
+        self.batch.as_ref().is_some_and(|batch| batch.write.awaits(id))
     }
 
     pub(super) fn on_answer(
         &mut self,
-        now: Time,
+        context: &mut StepContext<'_>,
         result: Result<Answer, Failure>,
-        config: &ElectionConfig,
-        out: &mut Outbox,
     ) -> Wrote {
         let Some(batch) = &mut self.batch else { return Wrote::Nothing };
-        let Some(call) = batch.call.take() else { return Wrote::Nothing };
+        let Some(call) = batch.write.take_any() else { return Wrote::Nothing };
         let failure = match result {
             Ok(Answer::Written { revision }) => {
-                out.succeeded(call);
+                context.out.succeeded(call);
                 return self.written(revision);
             }
             Ok(Answer::Refused { guard, order }) => {
-                out.succeeded(call);
+                context.out.succeeded(call);
                 return self.refused(guard.as_ref(), order.as_ref());
             }
             Ok(other) => Failure::unexpected(&other),
             Err(failure) => failure,
         };
-        batch.fail(now, call, &failure, config, out);
+        batch.write.failed(context, call, &failure);
         Wrote::Nothing
     }
 
     pub(super) fn deadline(&self) -> Time {
         match &self.batch {
-            Some(batch) => batch.call.map_or(batch.next, |call| call.until),
+            Some(batch) => batch.write.deadline(),
             None if self.queue.is_empty() => Time::MAX,
             None => Time::ZERO,
         }
@@ -208,7 +193,7 @@ impl Writer {
         }
         self.header.write += 1;
         let txn = self.txn(&marks, keys, config);
-        Batch { txn, tickets, call: None, next: now, pace: Pace::default() }
+        Batch { txn, tickets, write: Retry::new(now, config.keep_alive) }
     }
 
     fn txn(
@@ -244,28 +229,13 @@ impl Writer {
     }
 }
 
-// === impl Batch ===
-
-impl Batch {
-    fn fail(
-        &mut self,
-        now: Time,
-        call: PendingCall,
-        failure: &Failure,
-        config: &ElectionConfig,
-        out: &mut Outbox,
-    ) {
-        out.failed(call, failure);
-        self.next = now + self.pace.failed(config.nonce, config.keep_alive);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use lessor_proto::Amount;
 
+    use super::super::outbox::Outbox;
     use super::*;
 
     fn terms() -> Terms {
@@ -285,11 +255,12 @@ mod tests {
         let ticket = writer.push(RecordWrite { marks, deletes, ..RecordWrite::default() });
         let (mut sizes, mut done) = (Vec::new(), Vec::new());
         for revision in 1..10 {
-            writer.advance(Time::ZERO, &keys, &config, &mut out);
+            let mut context = StepContext { now: Time::ZERO, keys: &keys, config: &config, out: &mut out };
+            writer.advance(&mut context);
             let Some(batch) = &writer.batch else { break };
             assert_eq!(batch.txn.order.mod_revision, revision - 1);
             sizes.push((batch.txn.puts.len(), batch.txn.deletes.len()));
-            match writer.on_answer(Time::ZERO, Ok(Answer::Written { revision }), &config, &mut out) {
+            match writer.on_answer(&mut context, Ok(Answer::Written { revision })) {
                 Wrote::Tickets(tickets) => done.push(tickets),
                 other => panic!("{other:?}"),
             }

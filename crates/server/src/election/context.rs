@@ -1,0 +1,16 @@
+//! The context of a step of a candidate: when it is taken, by which keys and configuration, and where what comes of it goes.
+
+use lessor_proto::Time;
+
+use super::config::ElectionConfig;
+use super::outbox::Outbox;
+use super::record::RecordKeys;
+
+/// The context of one step.
+#[derive(Debug)]
+pub(super) struct StepContext<'a> {
+    pub(super) now: Time,
+    pub(super) keys: &'a RecordKeys,
+    pub(super) config: &'a ElectionConfig,
+    pub(super) out: &'a mut Outbox,
+}
