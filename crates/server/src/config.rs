@@ -9,8 +9,6 @@ use lessor_client::session::Transport;
 use lessor_proto::message::Limits;
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 
-use crate::election::ClockBounds;
-use crate::election::record::RecordRead;
 use crate::ledger::{Ghost, Part};
 use crate::mutation::Rules;
 use crate::repository::{Kind, Template};
@@ -182,26 +180,6 @@ impl NodeConfig {
 // === impl Record ===
 
 impl Record {
-    /// Returns the record that was left at etcd, as it is read at `now`, after the key of its writer had gone, by a
-    /// task that would go on for `authority`; `bounds` are what it knows of the clocks of others. An empty record
-    /// says nothing: it may have been lost, with all that was out, and its writer may go on for as long as this
-    /// task would.
-    #[must_use]
-    pub fn left(
-        read: RecordRead,
-        now: Time,
-        bounds: &ClockBounds,
-        authority: Duration,
-        drift: Drift,
-    ) -> Record {
-        if read.is_first() {
-            return Record { unknown: true, authority, ..Record::default() };
-        }
-        let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, drift));
-        let stops = stop.into_iter().map(|stop| (read.epoch, stop)).collect();
-        Record { stops, ..Record::from(read) }
-    }
-
     /// When no earlier leader grants or credits anything any more, by the clock of a leader that began at `since`: what
     /// holders show is the whole truth from then on.
     pub(crate) fn opens(&self, since: Time, drift: Drift) -> Time {
@@ -256,17 +234,6 @@ impl Record {
         let over = drift.grantor_end(since, authority.saturating_add(longest_lease));
         let vacant = u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX);
         Time::from_nanos(over.as_nanos().saturating_sub(vacant))
-    }
-}
-
-impl From<RecordRead> for Record {
-    fn from(read: RecordRead) -> Record {
-        let (unknown, epoch) = (read.unknown, read.epoch);
-        let RecordRead { longest_lease, longest_safe_lease, authority, closed, .. } = read;
-        let RecordRead { config_version, marks, kinds, rests, rest_over, proofs, .. } = read;
-        let record =
-            Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() };
-        Record { longest_safe_lease, unknown, epoch, kinds, rests, rest_over, ..record }
     }
 }
 

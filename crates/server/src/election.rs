@@ -57,6 +57,7 @@ pub mod files;
 mod following;
 pub mod lag;
 mod leadership;
+mod left;
 mod leg;
 pub mod mutation;
 mod outbox;
