@@ -7,20 +7,22 @@
 
 mod child;
 mod children;
+mod rotation;
+mod totals;
 
 use std::time::Duration;
 
 use lessor_algorithms::{SharePolicy, Shares};
 use lessor_proto::{Amount, Time};
 
-use super::legacy::LegacyTotals;
-use super::rotation::UnitRotation;
 use super::slab::Slot;
 use crate::ledger::{Account, Ledger};
 use crate::repository::Template;
 
 pub(super) use self::child::{Child, Claimed, Demands, Knows};
 use self::children::Children;
+pub(super) use self::rotation::{UnitClaim, UnitRotation};
+use self::totals::LegacyTotals;
 
 /// All holders of one resource.
 #[derive(Clone, Debug)]
@@ -180,8 +182,9 @@ impl Holders {
 
     /// Shares the part that those that draw no incarnation may have of the capacity, where `terms` limit it.
     pub(super) fn share_part(&mut self, terms: &Template) {
-        let (policy, children) = (self.shares.policy(), &self.children);
-        self.legacy.share_part(terms, policy, children.iter().filter(|child| !child.withdrawn));
+        let counts = |child: &&Child| !child.incarnated && !child.withdrawn;
+        let counted = self.children.iter().filter(counts).map(|child| &child.demands);
+        self.legacy.share_part(terms, self.shares.policy(), counted);
     }
 
     /// The step that the level was cut to last.

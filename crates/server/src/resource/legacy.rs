@@ -7,7 +7,6 @@
 //!
 //! [`Holders::charge`]: super::holders::Holders::charge
 
-use lessor_algorithms::{Demand, SharePolicy, Shares};
 use lessor_proto::Amount;
 use lessor_proto::message::{Ask, HolderKind, Refusal};
 
@@ -15,16 +14,7 @@ use super::Resource;
 use super::holders::Child;
 use super::slab::Slot;
 use crate::config::NodeConfig;
-use crate::repository::{Fraction, Legacy, Template};
-
-/// All of them together.
-#[derive(Clone, Default, Debug)]
-pub(super) struct LegacyTotals {
-    /// The amount that they are charged for, in millionths.
-    lent: u128,
-    /// The shares of their part of the capacity; absent if that is all of it.
-    part: Option<Box<Shares>>,
-}
+use crate::repository::{Legacy, Template};
 
 /// Resources with more holders than that are not counted again in passing, in debug builds.
 const MOST_RECOUNTED: usize = 256;
@@ -55,55 +45,6 @@ pub(crate) fn admit(template: &Template, ask: &Ask, config: &NodeConfig) -> Resu
     })
 }
 
-// === impl LegacyTotals ===
-
-impl LegacyTotals {
-    /// A holder, which draws an incarnation or not, wants this.
-    pub(super) fn enter(&mut self, incarnated: bool, demand: &Demand) {
-        if let Some(part) = self.part.as_mut().filter(|_| !incarnated) {
-            part.insert(demand);
-        }
-    }
-
-    /// It wants it no more.
-    pub(super) fn leave(&mut self, incarnated: bool, demand: &Demand) {
-        if let Some(part) = self.part.as_mut().filter(|_| !incarnated) {
-            part.remove(demand);
-        }
-    }
-
-    /// One of them is charged for more or less: `before` was lent to all holders, and `after` is.
-    pub(super) fn move_lent(&mut self, before: u128, after: u128) {
-        self.lent = self.lent + after - before;
-    }
-
-    /// Shares the part of the capacity that they may have by `policy`, as `terms` say; `counted` are all holders whose demands
-    /// count.
-    pub(super) fn share_part<'a>(
-        &mut self,
-        terms: &Template,
-        policy: SharePolicy,
-        counted: impl Iterator<Item = &'a Child>,
-    ) {
-        self.part = None;
-        if terms.legacy_max_fraction == Fraction::ALL || !policy.is_bounded() {
-            return;
-        }
-        let mut part = Shares::new(policy, 0.0);
-        for child in counted.filter(|child| !child.incarnated) {
-            child.demands().iter().for_each(|demand| part.insert(&demand));
-        }
-        self.part = Some(Box::new(part));
-    }
-
-    /// Their part has become so much.
-    pub(super) fn set_capacity(&mut self, capacity: Amount) {
-        if let Some(part) = &mut self.part {
-            part.set_capacity(capacity.as_f64());
-        }
-    }
-}
-
 // === impl Resource ===
 
 impl Resource {
@@ -111,11 +52,11 @@ impl Resource {
     /// be granted to it.
     pub(super) fn within_part(&self, slot: Slot, target: Amount) -> (Amount, Amount) {
         let child = self.holders.at(slot);
-        let Some(part) = self.holders.legacy().part.as_ref().filter(|_| !child.incarnated) else {
+        let Some(part) = self.holders.legacy().part().filter(|_| !child.incarnated) else {
             return (target, Amount::MAX);
         };
         let Some(limit) = self.ledger.limit() else { return (target, Amount::MAX) };
-        let others = self.holders.legacy().lent - u128::from(child.account().charge().as_micros());
+        let others = self.holders.legacy().lent() - u128::from(child.account().charge().as_micros());
         let others = Amount::from_micros(u64::try_from(others).unwrap_or(u64::MAX));
         let most = self.terms.legacy_max_fraction.of(limit).saturating_sub(others);
         match self.terms.is_whole() {
@@ -135,7 +76,7 @@ impl Resource {
             let counted: u128 =
                 self.holders.children().iter().filter(|child| !child.incarnated).map(charge).sum();
             assert!(
-                counted == self.holders.legacy().lent,
+                counted == self.holders.legacy().lent(),
                 "{counted} lent to legacy holders, not {:?}",
                 self.holders.legacy()
             );

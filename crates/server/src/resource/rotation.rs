@@ -1,32 +1,18 @@
-//! Whose turn it is to hold a unit of a gauge that cannot be divided, or a part of a rate that is leased in parts. What is
-//! said of units holds for parts.
-//!
-//! Of a share of 2.3 two units are held for good, and a third one for three *quanta* of time in ten. A seat is kept for
-//! everybody who has ever had such a fraction. At a turn the rotation says which seats have a unit more in this quantum;
-//! what that takes from one holder and gives to another goes the way of every change of shares, through recalls and the
-//! ledger. So a turn can only be late, never unsafe.
-//!
-//! Between turns the shares may change. Then seats keep their units as far as there are as many, and a unit that is free
-//! goes to a seat at once: first to one whose holder has it in hand anyway, and then to the one that would have to wait
-//! the shortest time.
-//!
-//! Who was given a unit at a turn and could not have it in time, because the one before it was still using it, keeps its
-//! turn as long as it goes on asking.
+//! The units that a holder of a gauge has for good, and those that it takes turns for ([`super::holders::UnitRotation`]); or
+//! the parts of a rate that is leased in parts.
 //!
 //! A look at all seats costs time in proportion to the number of holders, so with many of them changes wait for the next
 //! one; until then a newcomer has its whole units only.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lessor_algorithms::rotation::parts;
-use lessor_algorithms::{Rotate, Rotation};
 use lessor_proto::{Amount, Time};
 
 use super::Resource;
-use super::holders::Child;
+use super::holders::{Child, UnitClaim};
 use super::slab::Slot;
-use crate::repository::{Kind, Template};
+use crate::repository::Kind;
 
 /// With so many holders every change is looked at when it happens.
 const FEW: usize = 100;
@@ -36,189 +22,6 @@ const PACE_PER_HOLDER: Duration = Duration::from_micros(1);
 const NEARLY_WHOLE: f64 = 1e-6;
 /// Nobody is told to come back sooner for the next turn.
 const SOONEST_RETURN: Duration = Duration::from_millis(50);
-
-/// The turns of a resource; none where nothing is rotated: rates, and what is not limited in sum.
-#[derive(Clone, Debug, Default)]
-pub(super) struct UnitRotation(Option<Box<RotationTurns>>);
-
-#[derive(Clone, Debug)]
-struct RotationTurns {
-    rotate: Rotate,
-    quantum: Duration,
-    /// Knows seats by their numbers: slots are used again.
-    rotation: Rotation<u64>,
-    seats: BTreeMap<Slot, Seat>,
-    /// The number of the last seat.
-    last: u64,
-    /// When the last turn was taken.
-    began: Option<Time>,
-    /// When the next one is; absent while there is nothing to take turns for.
-    next: Option<Time>,
-    /// Shares have moved since the seats were last looked at.
-    stale: bool,
-    /// Not before then are they looked at again because of that.
-    next_look: Time,
-}
-
-/// The place of a holder with a fraction.
-#[derive(Clone, Copy, Debug)]
-struct Seat {
-    number: u64,
-    /// Whether it has one unit more than its whole ones in this quantum.
-    extra: bool,
-}
-
-/// The claim of one holder, as far as units cannot be divided.
-#[derive(Clone, Copy, Debug)]
-struct Claim {
-    slot: Slot,
-    fraction: f64,
-    /// It has more than its whole units.
-    holds: bool,
-    /// It can be expected to take a unit: it has asked since the last turn, or listens.
-    awake: bool,
-}
-
-// === impl UnitRotation ===
-
-impl UnitRotation {
-    pub(super) fn new(template: &Template) -> UnitRotation {
-        let mut rotation = UnitRotation::default();
-        rotation.configure(template);
-        rotation
-    }
-
-    /// Takes turns as `template` says from here on.
-    pub(super) fn configure(&mut self, template: &Template) {
-        let Some((rotate, quantum)) = template.turns() else {
-            self.0 = None;
-            return;
-        };
-        let turns = self.0.get_or_insert_with(|| Box::new(RotationTurns::new(rotate, quantum)));
-        (turns.rotate, turns.quantum, turns.stale) = (rotate, quantum, true);
-        turns.rotation.set_rotate(rotate);
-    }
-
-    /// Shares have moved.
-    pub(super) fn spoil(&mut self) {
-        if let Some(turns) = &mut self.0 {
-            turns.stale = true;
-        }
-    }
-
-    /// The holder at `slot` is gone.
-    pub(super) fn leave(&mut self, slot: Slot) {
-        if let Some(turns) = &mut self.0 {
-            turns.seats.remove(&slot);
-        }
-    }
-
-    /// When the seats have to be looked at.
-    pub(super) fn wake(&self) -> Option<Time> {
-        let turns = self.0.as_ref()?;
-        let look = turns.stale.then_some(turns.next_look);
-        [turns.next, look].into_iter().flatten().min()
-    }
-
-    /// Whether the holder at `slot` has one unit more than its whole ones.
-    fn has_extra(&self, slot: Slot) -> bool {
-        self.0.as_ref().and_then(|turns| turns.seats.get(&slot)).is_some_and(|seat| seat.extra)
-    }
-
-    /// Not before `time` does anybody take turns.
-    fn suspend(&mut self, time: Time) {
-        if let Some(turns) = &mut self.0 {
-            (turns.stale, turns.next_look, turns.next) = (true, time, None);
-        }
-    }
-}
-
-// === impl RotationTurns ===
-
-impl RotationTurns {
-    fn new(rotate: Rotate, quantum: Duration) -> RotationTurns {
-        RotationTurns {
-            rotate,
-            quantum,
-            rotation: Rotation::new(rotate),
-            seats: BTreeMap::new(),
-            last: 0,
-            began: None,
-            next: None,
-            stale: true,
-            next_look: Time::ZERO,
-        }
-    }
-
-    /// Looks at all claims, with so many units for them. Returns whether any seat has gained or lost one.
-    fn look(&mut self, now: Time, mut claims: Vec<Claim>, units: usize) -> bool {
-        let before = self.extras();
-        claims.sort_by_key(|claim| (!claim.holds, claim.slot));
-        for claim in &claims {
-            self.seats.entry(claim.slot).or_insert_with(|| {
-                self.last += 1;
-                Seat { number: self.last, extra: false }
-            });
-        }
-        let is_contended = claims.len() > units && self.rotate != Rotate::None;
-        let earliest = self.began.map_or(now, |began| began + self.quantum);
-        if is_contended && earliest <= now {
-            self.turn(&claims, units);
-            // As long as turns are taken in time they keep their pace.
-            let on_time = self.next.is_some_and(|next| next + self.quantum > now);
-            self.began = Some(if on_time { self.next.unwrap_or(now) } else { now });
-        }
-        self.next = is_contended.then(|| self.began.map_or(now, |began| began + self.quantum));
-        self.fit(&claims, units);
-        before != self.extras()
-    }
-
-    /// Begins a quantum.
-    fn turn(&mut self, claims: &[Claim], units: usize) {
-        // A claim of nothing: who has none at the moment is remembered, and who keeps its turn takes no other.
-        let mut fractions: BTreeMap<u64, f64> = self.seats.values().map(|seat| (seat.number, 0.0)).collect();
-        let mut late = 0;
-        for claim in claims {
-            let seat = self.seats.get_mut(&claim.slot).expect("every claim has a seat");
-            seat.extra &= !claim.holds && claim.awake && late < units;
-            late += usize::from(seat.extra);
-            if !seat.extra {
-                fractions.insert(seat.number, claim.fraction);
-            }
-        }
-        let chosen: BTreeSet<u64> =
-            self.rotation.turn(fractions, (units - late) as u64).into_iter().collect();
-        for seat in self.seats.values_mut() {
-            seat.extra |= chosen.contains(&seat.number);
-        }
-    }
-
-    /// Lets exactly as many seats have a unit more as there are units, or all that have a claim.
-    fn fit(&mut self, claims: &[Claim], units: usize) {
-        let mut order: Vec<_> = claims
-            .iter()
-            .map(|claim| {
-                let Seat { number, extra, .. } = self.seats[&claim.slot];
-                let wait = match self.rotate {
-                    Rotate::None => ((1.0 - claim.fraction) * f64::from(u32::MAX)) as u64,
-                    _ => self.rotation.turns_until(&number, claim.fraction).unwrap_or(u64::MAX),
-                };
-                ((!extra, !claim.holds, wait, number), claim.slot)
-            })
-            .collect();
-        order.sort_unstable();
-        for seat in self.seats.values_mut() {
-            seat.extra = false;
-        }
-        for (_, slot) in order.into_iter().take(units) {
-            self.seats.get_mut(&slot).expect("every claim has a seat").extra = true;
-        }
-    }
-
-    fn extras(&self) -> BTreeSet<Slot> {
-        self.seats.iter().filter(|(_, seat)| seat.extra).map(|(&slot, _)| slot).collect()
-    }
-}
 
 // === impl Resource ===
 
@@ -240,12 +43,10 @@ impl Resource {
             }
         }
         let many = self.holders.children().len().saturating_sub(FEW);
-        let Some(turns) = &mut self.holders.rotation_mut().0 else { return };
-        turns.stale = false;
-        turns.next_look = now + PACE_PER_HOLDER * u32::try_from(many).unwrap_or(u32::MAX);
-        if turns.look(now, claims, usize::try_from(units).unwrap_or(usize::MAX)) {
-            self.pusher.unsettle();
-        }
+        let next_look = now + PACE_PER_HOLDER * u32::try_from(many).unwrap_or(u32::MAX);
+        let units = usize::try_from(units).unwrap_or(usize::MAX);
+        let has_moved = self.holders.rotation_mut().look(now, claims, units, next_look);
+        self.pusher.unsettle_if(has_moved);
     }
 
     /// The amount due to the holder at `slot` of a gauge that is shared.
@@ -268,7 +69,7 @@ impl Resource {
     /// When the holder at `slot` should ask again if that is about the next turn: it has a unit until then, or waits for
     /// one.
     pub(super) fn until_turn(&self, now: Time, slot: Slot) -> Option<Duration> {
-        let next = self.holders.rotation().0.as_ref()?.next?;
+        let next = self.holders.rotation().next()?;
         let (_, fraction) = self.parts(self.holders.at(slot));
         (fraction > 0.0).then(|| next.since(now).max(SOONEST_RETURN))
     }
@@ -294,9 +95,9 @@ impl Resource {
         if whole >= wants { (wants, 0.0) } else { (whole, fraction) }
     }
 
-    fn claim_of(&self, slot: Slot, child: &Child, whole: u64, fraction: f64) -> Claim {
-        let began = self.holders.rotation().0.as_ref().and_then(|turns| turns.began);
-        Claim {
+    fn claim_of(&self, slot: Slot, child: &Child, whole: u64, fraction: f64) -> UnitClaim {
+        let began = self.holders.rotation().began();
+        UnitClaim {
             slot,
             fraction,
             holds: child.account().last().is_some_and(|last| last.amount > self.units(whole)),
