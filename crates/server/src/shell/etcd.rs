@@ -6,8 +6,8 @@
 //!
 //! ```no_run
 //! # use lessor_server::election::{BadConfig, ElectionConfig, Event};
-//! # use lessor_server::shell::etcd::{Election, EtcdOptions, StartError};
-//! # async fn run() -> Result<(), StartError> {
+//! # use lessor_server::shell::etcd::{Election, ElectionStartError, EtcdOptions};
+//! # async fn run() -> Result<(), ElectionStartError> {
 //! let options = EtcdOptions::new(["http://10.0.0.1:2379", "http://10.0.0.2:2379"]);
 //! let mut election = Election::start(options, ElectionConfig::new("root", "10.0.0.7:5101", 0xa1))?;
 //! while let Some(event) = election.event().await {
