@@ -428,7 +428,7 @@ impl Resource {
         self.ledger.forget_lack();
     }
 
-    /// What all holders want together may have moved: those who listen and the node above are to be told.
+    /// The demand of all holders may have moved: those who listen and the node above are to be told.
     fn take_up(&mut self, moved: Moved) {
         if moved.0 {
             self.pusher.unsettle();

@@ -1,4 +1,4 @@
-//! What the record at etcd says to a node whose leader has just been elected.
+//! The record that was left at etcd, as the leader that has just been elected reads it.
 
 use std::time::Duration;
 

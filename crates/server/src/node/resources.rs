@@ -192,7 +192,7 @@ impl Node {
         Some(call(resource, Surroundings { cx, peers: &mut self.peers }))
     }
 
-    /// Whoever keeps something about a resource hears of what has changed there, and it is looked at when it is time.
+    /// Those who keep something about a resource hear of what has changed there, and it is looked at when it is time.
     pub(super) fn follow(&mut self, now: Time, id: &ResourceId) {
         self.sync(now, id);
         self.resources.reschedule(id);

@@ -66,7 +66,7 @@ impl GhostClaims {
         std::mem::take(&mut self.tally)
     }
 
-    /// What the holder at `slot` gives up of the `amount` that it claimed goes back to the ghost.
+    /// The part of its claim of `amount` that the holder at `slot` gives up goes back to the ghost.
     pub(super) fn defer(&mut self, slot: Slot, amount: Amount) {
         self.deferred.insert(slot, amount);
     }

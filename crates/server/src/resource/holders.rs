@@ -173,7 +173,7 @@ impl Holders {
         self.shares.set_policy(policy);
     }
 
-    /// As much as `capacity` is shared, of which those that draw no incarnation may have `part`.
+    /// The whole that is shared is `capacity` from here on, of which those that draw no incarnation may have `part`.
     pub(super) fn set_capacity(&mut self, capacity: Amount, part: Amount) {
         self.shares.set_capacity(capacity.as_f64());
         self.legacy.set_capacity(part);

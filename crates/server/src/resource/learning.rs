@@ -15,7 +15,7 @@ pub(super) struct Learning {
 // === impl Learning ===
 
 impl Learning {
-    /// What is out from before `since` is not known until `until`.
+    /// The state of a resource of which it is not known until `until` what is out from before `since`.
     pub(super) fn new(since: Time, until: Time) -> Learning {
         Learning { until, is_told: until <= since, is_above: false }
     }
@@ -25,7 +25,7 @@ impl Learning {
         self.until
     }
 
-    /// What is out from before lasts until then at the least.
+    /// Something that is out from before lasts until then at the least.
     pub(super) fn extend(&mut self, until: Time) {
         self.until = self.until.max(until);
     }

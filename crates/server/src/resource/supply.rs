@@ -101,7 +101,7 @@ impl Supply {
         self.is_counted_above == Some(true)
     }
 
-    /// What is wanted has changed.
+    /// The demand of all below has changed.
     pub(super) fn note_wants(&mut self) {
         self.wants_news = true;
     }

@@ -1,5 +1,5 @@
-//! Whose turn it is to hold a unit of a gauge that cannot be divided, or a part of a rate that is leased in parts. What is
-//! said of units holds for parts.
+//! The rotation: whose turn it is to hold a unit of a gauge that cannot be divided, or a part of a rate that is leased in
+//! parts. What is said of units holds for parts.
 //!
 //! Of a share of 2.3 two units are held for good, and a third one for three *quanta* of time in ten. A seat is kept for
 //! everybody who has ever had such a fraction. At a turn the rotation says which seats have a unit more in this quantum;
