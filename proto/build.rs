@@ -33,6 +33,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let grpc = std::env::var_os("CARGO_FEATURE_GRPC").is_some();
-    tonic_prost_build::configure().build_client(grpc).build_server(grpc).compile_fds(relaxed)?;
+    tonic_prost_build::configure()
+        .build_client(grpc)
+        .build_server(grpc)
+        .codec_path("crate::codec::MessageCodec")
+        .compile_fds(relaxed)?;
     Ok(())
 }

@@ -42,6 +42,8 @@
 
 pub mod amount;
 pub mod back_off;
+#[cfg(feature = "grpc")]
+pub mod codec;
 pub mod glob;
 pub mod message;
 pub mod name;
