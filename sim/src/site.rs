@@ -1,6 +1,6 @@
 //! A site of the tree, its tasks, and the epochs of those of them that lead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use lessor_proto::message;
 use lessor_proto::{ResourceId, Time};
 use lessor_server::election::lag::Lag;
 use lessor_server::election::{Candidate, ClockBounds, Ticket};
-use lessor_server::node::{Node, Peer, Record};
+use lessor_server::node::{Node, PeerTable, Record};
 
 use crate::plan::{Keeps, Terms};
 use crate::process::Process;
@@ -93,7 +93,7 @@ pub(crate) struct Task {
 pub(crate) struct Leadership {
     pub(crate) node: Node,
     pub(crate) epoch: u64,
-    pub(crate) peers: BTreeMap<Peer, StreamRef>,
+    pub(crate) peers: PeerTable<StreamRef>,
     /// The record that it found written.
     pub(crate) read: Record,
     /// When its predecessor is certainly silent, by its clock.

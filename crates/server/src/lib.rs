@@ -53,4 +53,5 @@ pub mod resource;
 #[cfg(feature = "shell")]
 pub mod shell;
 mod streams;
+mod table;
 pub mod token;

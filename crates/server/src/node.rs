@@ -32,7 +32,7 @@ pub use crate::resource::{Books, ChildBook, ClaimTally};
 use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, admit_legacy};
 use crate::resource::{check_kind, life, shows_earlier};
 use crate::streams::Peers;
-pub use crate::streams::{Output, Peer};
+pub use crate::streams::{Output, Peer, PeerTable};
 use crate::token::Bearer;
 
 use self::domains::Sharing;

@@ -4,16 +4,19 @@
 //! it is not computed, only noted; when the stream takes something again the holder gets what is due to it then. So a slow
 //! reader makes nothing grow, and what reaches it is never older than the last message it took.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
+mod peer;
+mod peer_table;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use lessor_client::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind};
 use lessor_proto::{ClientId, ResourceId, Time};
+use smallvec::SmallVec;
 
-/// The number of a stream at a node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Peer(u64);
+pub use self::peer::Peer;
+pub use self::peer_table::PeerTable;
 
 /// An output of a node.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,11 +40,13 @@ pub enum Output {
 /// All streams.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peers {
-    peers: BTreeMap<Peer, Stream>,
+    peers: PeerTable<Stream>,
+    /// Places of streams that have ended.
+    free: Vec<u32>,
     /// The streams of nodes.
     nodes: BTreeSet<Peer>,
-    /// Streams with something to send that take it.
-    sendable: BTreeSet<Peer>,
+    /// Streams with something to send that take it, the oldest first; and some that have ended since.
+    sendable: BinaryHeap<Reverse<Peer>>,
     /// The number of streams that take nothing while something waits for them.
     waiting: usize,
     /// Dropped, and not said so yet.
@@ -54,12 +59,14 @@ pub(crate) struct Peers {
 pub(crate) struct Stream {
     pub(crate) hello: Hello,
     /// The resources that are granted on it: those with a listener.
-    pub(crate) attached: BTreeSet<ResourceId>,
-    queue: VecDeque<Down>,
+    pub(crate) attached: Attached,
+    queue: Queue,
     /// A message is on its way out.
     busy: bool,
     /// Something waits until it has left.
     is_awaited: bool,
+    /// It stands among those that have something to send.
+    is_sendable: bool,
     /// Resources to look at when it takes something again.
     noted: BTreeSet<ResourceId>,
     /// A heartbeat to be answered then: its number, and when it came.
@@ -68,35 +75,34 @@ pub(crate) struct Stream {
     grants: u64,
 }
 
+/// Resources in the order of their names: mostly a few.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Attached(SmallVec<[ResourceId; 1]>);
+
+/// Messages that wait: hardly ever more than one.
+#[derive(Clone, Default, Debug)]
+struct Queue {
+    first: Option<Down>,
+    rest: VecDeque<Down>,
+}
+
 /// Messages that may wait on a stream whose other end sends without reading; with more it is dropped.
 const MOST_WAITING: usize = 64;
-
-// === impl Peer ===
-
-impl From<u64> for Peer {
-    fn from(number: u64) -> Peer {
-        Peer(number)
-    }
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
 
 // === impl Peers ===
 
 impl Peers {
     pub(crate) fn open(&mut self, hello: Hello) -> Peer {
         self.last += 1;
-        let peer = Peer::from(self.last);
+        let place = self.free.pop().unwrap_or_else(|| u32::try_from(self.peers.len()).unwrap_or(u32::MAX));
+        let peer = Peer::new(self.last, place);
         let stream = Stream {
             hello,
-            attached: BTreeSet::new(),
-            queue: VecDeque::new(),
+            attached: Attached::default(),
+            queue: Queue::default(),
             busy: false,
             is_awaited: false,
+            is_sendable: false,
             noted: BTreeSet::new(),
             heartbeat: None,
             grants: 0,
@@ -113,24 +119,24 @@ impl Peers {
     }
 
     pub(crate) fn get(&self, peer: Peer) -> Option<&Stream> {
-        self.peers.get(&peer)
+        self.peers.get(peer)
     }
 
     pub(crate) fn get_mut(&mut self, peer: Peer) -> Option<&mut Stream> {
-        self.peers.get_mut(&peer)
+        self.peers.get_mut(peer)
     }
 
     /// The streams of nodes, and their names.
     pub(crate) fn nodes(&self) -> Vec<(Peer, ClientId)> {
-        let name = |&peer: &Peer| Some((peer, self.peers.get(&peer)?.hello.holder.clone()));
+        let name = |&peer: &Peer| Some((peer, self.peers.get(peer)?.hello.holder.clone()));
         self.nodes.iter().filter_map(name).collect()
     }
 
     /// The other end is gone.
     pub(crate) fn remove(&mut self, peer: Peer) -> Option<Stream> {
-        self.sendable.remove(&peer);
+        let stream = self.peers.remove(peer)?;
+        self.free.push(peer.place());
         self.nodes.remove(&peer);
-        let stream = self.peers.remove(&peer)?;
         self.waiting -= usize::from(stream.is_awaited);
         Some(stream)
     }
@@ -144,7 +150,7 @@ impl Peers {
 
     /// Whether `peer` takes a grant of `resource`. If not, it is asked for again when it does.
     pub(crate) fn takes(&mut self, peer: Peer, resource: &ResourceId) -> bool {
-        let Some(stream) = self.peers.get_mut(&peer) else { return false };
+        let Some(stream) = self.peers.get_mut(peer) else { return false };
         if stream.busy {
             stream.noted.insert(resource.clone());
             stream.wait(&mut self.waiting);
@@ -157,56 +163,60 @@ impl Peers {
         self.waiting > 0
     }
 
-    /// Whether there is something to send, or to end.
+    /// Whether there may be something to send, or to end.
     pub(crate) fn is_any_sendable(&self) -> bool {
         !self.sendable.is_empty() || !self.closing.is_empty()
     }
 
     pub(crate) fn is_busy(&self, peer: Peer) -> bool {
-        self.peers.get(&peer).is_some_and(|stream| stream.busy)
+        self.peers.get(peer).is_some_and(|stream| stream.busy)
     }
 
     pub(crate) fn grant(&mut self, peer: Peer, grant: Grant) {
-        let Some(stream) = self.peers.get_mut(&peer) else { return };
+        let Some(stream) = self.peers.get_mut(peer) else { return };
         stream.grants += 1;
-        match stream.queue.back_mut() {
+        match stream.queue.last_mut() {
             Some(Down::Grants(grants)) => grants.push(grant),
-            _ => stream.queue.push_back(Down::Grants(vec![grant])),
+            _ => stream.queue.push(Down::Grants(vec![grant])),
         }
-        match stream.busy {
-            true => stream.wait(&mut self.waiting),
-            false => _ = self.sendable.insert(peer),
-        }
+        self.queued(peer);
     }
 
     /// Everything granted on the stream lasts longer, counted from heartbeat `basis`.
     pub(crate) fn renewed(&mut self, peer: Peer, basis: u64) {
-        if let Some(grants) = self.peers.get(&peer).map(|stream| stream.grants) {
+        if let Some(grants) = self.peers.get(peer).map(|stream| stream.grants) {
             self.say(peer, Down::Renewed { basis, grants });
         }
     }
 
     /// Sends something. Returns whether the stream is still there: one that sends and never reads is dropped.
     pub(crate) fn say(&mut self, peer: Peer, down: Down) -> bool {
-        let Some(stream) = self.peers.get_mut(&peer) else { return false };
+        let Some(stream) = self.peers.get_mut(peer) else { return false };
         if stream.queue.len() >= MOST_WAITING {
             return false;
         }
-        stream.queue.push_back(down);
-        match stream.busy {
-            true => stream.wait(&mut self.waiting),
-            false => _ = self.sendable.insert(peer),
-        }
+        stream.queue.push(down);
+        self.queued(peer);
         true
+    }
+
+    /// Something waits to be sent down a stream.
+    fn queued(&mut self, peer: Peer) {
+        let Some(stream) = self.peers.get_mut(peer) else { return };
+        if stream.busy {
+            stream.wait(&mut self.waiting);
+        } else if !std::mem::replace(&mut stream.is_sendable, true) {
+            self.sendable.push(Reverse(peer));
+        }
     }
 
     /// The stream takes something again. Returns what was noted for it, if nothing waits before that.
     pub(crate) fn ready(&mut self, peer: Peer) -> Option<Noted> {
-        let stream = self.peers.get_mut(&peer)?;
+        let stream = self.peers.get_mut(peer)?;
         stream.busy = false;
         self.waiting -= usize::from(std::mem::take(&mut stream.is_awaited));
-        if !stream.queue.is_empty() {
-            self.sendable.insert(peer);
+        if stream.queue.len() > 0 {
+            self.queued(peer);
             return None;
         }
         let resources = std::mem::take(&mut stream.noted);
@@ -215,7 +225,7 @@ impl Peers {
 
     /// A heartbeat that cannot be answered now. An earlier one need not be answered any more.
     pub(crate) fn note_heartbeat(&mut self, peer: Peer, id: u64, at: Time) {
-        if let Some(stream) = self.peers.get_mut(&peer) {
+        if let Some(stream) = self.peers.get_mut(peer) {
             stream.heartbeat = Some((id, at));
             stream.wait(&mut self.waiting);
         }
@@ -223,11 +233,11 @@ impl Peers {
 
     /// The next thing to send, or to end.
     pub(crate) fn poll(&mut self) -> Option<Output> {
-        if let Some(peer) = self.sendable.pop_first() {
-            let stream = self.peers.get_mut(&peer).expect("what is sendable is there");
-            let down = stream.queue.pop_front().expect("what is sendable has something to send");
-            stream.busy = true;
-            if !stream.queue.is_empty() {
+        while let Some(Reverse(peer)) = self.sendable.pop() {
+            let Some(stream) = self.peers.get_mut(peer) else { continue };
+            let down = stream.queue.pop().expect("what is sendable has something to send");
+            (stream.busy, stream.is_sendable) = (true, false);
+            if stream.queue.len() > 0 {
                 stream.wait(&mut self.waiting);
             }
             return Some(Output::Send { peer, down });
@@ -243,6 +253,53 @@ impl Stream {
     fn wait(&mut self, waiting: &mut usize) {
         *waiting += usize::from(!self.is_awaited);
         self.is_awaited = true;
+    }
+}
+
+// === impl Attached ===
+
+impl Attached {
+    pub(crate) fn insert(&mut self, id: &ResourceId) {
+        if let Err(place) = self.0.binary_search(id) {
+            self.0.insert(place, id.clone());
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: &ResourceId) {
+        if let Ok(place) = self.0.binary_search(id) {
+            self.0.remove(place);
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[ResourceId] {
+        &self.0
+    }
+}
+
+// === impl Queue ===
+
+impl Queue {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.rest.len()
+    }
+
+    fn last_mut(&mut self) -> Option<&mut Down> {
+        self.rest.back_mut().or(self.first.as_mut())
+    }
+
+    fn push(&mut self, down: Down) {
+        match &self.first {
+            None => self.first = Some(down),
+            Some(_) => self.rest.push_back(down),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Down> {
+        let next = self.rest.pop_front();
+        if self.rest.is_empty() {
+            self.rest = VecDeque::new();
+        }
+        std::mem::replace(&mut self.first, next)
     }
 }
 

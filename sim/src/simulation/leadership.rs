@@ -7,7 +7,7 @@ use lessor_proto::Time;
 use lessor_proto::message::{Down, Leader};
 use lessor_server::election::record::RecordRead;
 use lessor_server::election::state::State;
-use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable, Record};
 use lessor_server::token::{Key, TokenKeys};
 
 use super::{Event, Journal, Simulation, ToHolder, ToNode};
@@ -100,7 +100,7 @@ impl Simulation {
         let node = Node::new(now, config, self.repository(task));
         let newest = read.config_version.max(node.repository().version());
         self.note(actor.who(), Happening::Leads, [epoch, before, read.closed.into()]);
-        let peers = std::collections::BTreeMap::new();
+        let peers = PeerTable::default();
         let found = &mut self.tasks[task as usize];
         found.leadership = Some(Box::new(Leadership {
             node,
@@ -184,7 +184,10 @@ impl Simulation {
         self.oracle.dethrone(task, clock);
         let head = &mut self.sites[site as usize].head;
         head.take_if(|head| *head == task);
-        for stream in leadership.peers.into_values() {
+        // In the order in which they were opened.
+        let mut streams: Vec<_> = leadership.peers.iter().collect();
+        streams.sort_unstable_by_key(|&(peer, _)| peer);
+        for (_, &stream) in streams {
             match farewell {
                 Farewell::Redirect(leader) => self.redirect(stream, leader),
                 Farewell::Crash { said } => self.orphan(stream, *said),

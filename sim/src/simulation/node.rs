@@ -73,8 +73,8 @@ impl Simulation {
                 let peer = self.peer(task, stream);
                 self.streams.node_left(stream);
                 let Some(peer) = peer else { return };
-                self.note(Actor::Task(task).who(), Happening::IsDisconnected, [peer_number(peer), 0, 0]);
-                self.leadership(task).peers.remove(&peer);
+                self.note(Actor::Task(task).who(), Happening::IsDisconnected, [peer.number(), 0, 0]);
+                self.leadership(task).peers.remove(peer);
                 self.node(task).disconnect(now, peer);
             }
             ToNode::Ready { stream } => {
@@ -139,8 +139,8 @@ impl Simulation {
     fn let_go(&mut self, task: u32, stream: StreamRef) -> bool {
         let Some(peer) = self.peer(task, stream) else { return false };
         let now = self.local(Actor::Task(task));
-        self.note(Actor::Task(task).who(), Happening::IsDisconnected, [peer_number(peer), 0, 0]);
-        self.leadership(task).peers.remove(&peer);
+        self.note(Actor::Task(task).who(), Happening::IsDisconnected, [peer.number(), 0, 0]);
+        self.leadership(task).peers.remove(peer);
         self.node(task).disconnect(now, peer);
         true
     }
@@ -197,7 +197,7 @@ impl Simulation {
             match output {
                 Output::Send { peer, down } => self.push(task, peer, down),
                 Output::Close { peer } => {
-                    if let Some(stream) = self.leadership(task).peers.remove(&peer) {
+                    if let Some(stream) = self.leadership(task).peers.remove(peer) {
                         self.close_down(stream, "closed by the server");
                     }
                 }
@@ -242,9 +242,9 @@ impl Simulation {
     }
 
     fn push(&mut self, task: u32, peer: Peer, down: Down) {
-        let Some(&stream) = self.leadership(task).peers.get(&peer) else { return };
+        let Some(&stream) = self.leadership(task).peers.get(peer) else { return };
         let code = self.streams.get(stream).map_or(0, |found| found.holder.actor.code());
-        self.note(Actor::Task(task).who(), Happening::Sends, [code, peer_number(peer), 0]);
+        self.note(Actor::Task(task).who(), Happening::Sends, [code, peer.number(), 0]);
         match &down {
             Down::Grants(grants) => {
                 self.watch_grants(task, grants);
@@ -297,13 +297,8 @@ impl Simulation {
     fn peer(&self, task: u32, stream: StreamRef) -> Option<Peer> {
         let (epoch, peer) = self.streams.get(stream)?.peer?;
         let leadership = self.tasks[task as usize].leadership.as_ref()?;
-        (epoch == leadership.epoch && leadership.peers.contains_key(&peer)).then_some(peer)
+        (epoch == leadership.epoch && leadership.peers.contains(peer)).then_some(peer)
     }
-}
-
-/// A number that tells it from others of the same node.
-fn peer_number(peer: Peer) -> u64 {
-    peer.to_string().parse().unwrap_or(0)
 }
 
 // === streams ===
@@ -333,7 +328,7 @@ impl Simulation {
         if let Some(found) = self.streams.get_mut(stream) {
             found.peer = Some((epoch, peer));
         }
-        self.note(Actor::Task(task).who(), Happening::IsConnected, [peer_number(peer), 0, 0]);
+        self.note(Actor::Task(task).who(), Happening::IsConnected, [peer.number(), 0, 0]);
     }
 
     /// The holder has no more to do with a stream. The node hears of it after everything sent before; or, if nobody

@@ -229,7 +229,7 @@ impl Node {
             if let Some(slot) = resource.hear(now, ask, report, cx) {
                 resource.attach(now, slot, peer, report.has.as_ref(), cx.config.epoch);
                 if let Some(stream) = peers.get_mut(peer) {
-                    stream.attached.insert(report.resource.clone());
+                    stream.attached.insert(&report.resource);
                 }
                 resource.respond(now, slot, cx, peers);
             }
@@ -248,10 +248,9 @@ impl Node {
         if busy {
             self.peers.note_heartbeat(peer, id, at);
         }
-        let attached: Vec<ResourceId> =
-            self.peers.get(peer).into_iter().flat_map(|stream| stream.attached.iter().cloned()).collect();
+        let attached = self.peers.get(peer).map(|stream| stream.attached.clone()).unwrap_or_default();
         let (mut all, mut extended) = (true, Vec::new());
-        for resource_id in &attached {
+        for resource_id in attached.as_slice() {
             let heard = self.call(resource_id, |resource, _| {
                 resource.advance(now);
                 let slot = resource.listener(peer)?;
@@ -317,7 +316,7 @@ impl Node {
     }
 
     fn on_bye(&mut self, now: Time, peer: Peer) {
-        let resources = self.peers.get(peer).map(|stream| stream.attached.iter().cloned().collect());
+        let resources = self.peers.get(peer).map(|stream| stream.attached.as_slice().to_vec());
         self.release_on(now, peer, None, resources.unwrap_or_default());
     }
 
@@ -336,8 +335,8 @@ impl Node {
         if self.by_holder.get(&key) == Some(&peer) {
             self.by_holder.remove(&key);
         }
-        for id in attached {
-            self.with_unsaid(&id, |resource, _| {
+        for id in attached.as_slice() {
+            self.with_unsaid(id, |resource, _| {
                 resource.advance(now);
                 resource.detach(peer);
             });

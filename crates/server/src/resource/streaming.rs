@@ -14,12 +14,14 @@ use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
 use crate::streams::Peer;
+use crate::table::Table;
 
 /// All that listen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streaming {
-    listeners: BTreeMap<Slot, Listener>,
-    by_peer: BTreeMap<Peer, Slot>,
+    listeners: Table<Listener>,
+    /// By the places of their streams: an entry counts as long as the listener goes by that stream.
+    by_place: Table<Slot>,
     /// Those who have not been told anything on their stream, and can be.
     owed: BTreeSet<Slot>,
     /// Those who are owed a grant that could not be made when it was tried last.
@@ -86,15 +88,15 @@ impl Streaming {
     }
 
     pub(crate) fn slot(&self, peer: Peer) -> Option<Slot> {
-        self.by_peer.get(&peer).copied()
+        self.by_place.get(peer.place()).copied().filter(|&slot| self.peer(slot) == Some(peer))
     }
 
     pub(crate) fn peer(&self, slot: Slot) -> Option<Peer> {
-        self.listeners.get(&slot).map(|listener| listener.peer)
+        self.listeners.get(slot).map(|listener| listener.peer)
     }
 
     pub(crate) fn told(&self, slot: Slot) -> Option<Told> {
-        self.listeners.get(&slot)?.told
+        self.listeners.get(slot)?.told
     }
 
     /// The holder at `slot` listens on `peer` from here on, and on nothing else.
@@ -105,15 +107,17 @@ impl Streaming {
         self.remove(slot);
         let listener = Listener { peer, told: None, rank: None, is_owed: true, is_parked: false };
         self.listeners.insert(slot, listener);
-        self.by_peer.insert(peer, slot);
+        self.by_place.insert(peer.place(), slot);
         self.owed.insert(slot);
         self.others.insert(slot);
     }
 
     /// The holder at `slot` listens no more.
     pub(crate) fn remove(&mut self, slot: Slot) {
-        let Some(listener) = self.listeners.remove(&slot) else { return };
-        self.by_peer.remove(&listener.peer);
+        let Some(listener) = self.listeners.remove(slot) else { return };
+        if self.by_place.get(listener.peer.place()) == Some(&slot) {
+            self.by_place.remove(listener.peer.place());
+        }
         self.disown(slot);
         self.others.remove(&slot);
         if let Some(rank) = listener.rank.filter(|_| !listener.is_parked) {
@@ -123,7 +127,7 @@ impl Streaming {
 
     /// The stream of the holder at `slot` takes nothing.
     pub(crate) fn park(&mut self, slot: Slot) {
-        let Some(listener) = self.listeners.get_mut(&slot).filter(|listener| !listener.is_parked) else {
+        let Some(listener) = self.listeners.get_mut(slot).filter(|listener| !listener.is_parked) else {
             return;
         };
         listener.is_parked = true;
@@ -137,7 +141,7 @@ impl Streaming {
 
     /// The stream of the holder at `slot` may take something again. Returns whether it took nothing before.
     pub(crate) fn unpark(&mut self, slot: Slot) -> bool {
-        let Some(listener) = self.listeners.get_mut(&slot).filter(|listener| listener.is_parked) else {
+        let Some(listener) = self.listeners.get_mut(slot).filter(|listener| listener.is_parked) else {
             return false;
         };
         listener.is_parked = false;
@@ -153,7 +157,7 @@ impl Streaming {
     }
 
     pub(crate) fn is_parked(&self, slot: Slot) -> bool {
-        self.listeners.get(&slot).is_some_and(|listener| listener.is_parked)
+        self.listeners.get(slot).is_some_and(|listener| listener.is_parked)
     }
 
     /// The holder at `slot` cannot be told anything now, whatever its stream takes.
@@ -176,14 +180,14 @@ impl Streaming {
 
     pub(crate) fn tell(&mut self, slot: Slot, told: Told) {
         self.disown(slot);
-        if let Some(listener) = self.listeners.get_mut(&slot) {
+        if let Some(listener) = self.listeners.get_mut(slot) {
             (listener.told, listener.is_owed) = (Some(told), false);
         }
     }
 
     /// The holder at `slot` shows that it did not adopt what it was told last: it has to be told again.
     pub(crate) fn owe(&mut self, slot: Slot) {
-        if let Some(listener) = self.listeners.get_mut(&slot) {
+        if let Some(listener) = self.listeners.get_mut(slot) {
             listener.is_owed = true;
             if !listener.is_parked {
                 self.stalled.remove(&slot);
@@ -193,7 +197,7 @@ impl Streaming {
     }
 
     pub(crate) fn is_owed(&self, slot: Slot) -> bool {
-        self.listeners.get(&slot).is_some_and(|listener| listener.is_owed)
+        self.listeners.get(slot).is_some_and(|listener| listener.is_owed)
     }
 
     pub(crate) fn is_anybody_owed(&self) -> bool {
@@ -211,12 +215,12 @@ impl Streaming {
 
     /// All that listen.
     pub(crate) fn slots(&self) -> Vec<Slot> {
-        self.listeners.keys().copied().collect()
+        self.listeners.iter().map(|(slot, _)| slot).collect()
     }
 
     /// Where the holder at `slot` stands from here on; nowhere: it is looked at one by one.
     pub(crate) fn rank(&mut self, slot: Slot, rank: Option<Rank>) {
-        let Some(listener) = self.listeners.get_mut(&slot) else { return };
+        let Some(listener) = self.listeners.get_mut(slot) else { return };
         let before = std::mem::replace(&mut listener.rank, rank);
         if before == rank {
             return;
@@ -241,7 +245,7 @@ impl Streaming {
 
     /// The rank of the holder at `slot`, if it has one.
     pub(crate) fn rank_of(&self, slot: Slot) -> Option<Rank> {
-        self.listeners.get(&slot)?.rank
+        self.listeners.get(slot)?.rank
     }
 
     /// The one that holds the most per weight, and the one that holds the most beyond what it wants.
@@ -336,7 +340,7 @@ mod tests {
     fn streaming(ranks: &[Option<Rank>]) -> Streaming {
         let mut streaming = Streaming::default();
         for (slot, rank) in (0..).zip(ranks) {
-            streaming.attach(slot, Peer::from(u64::from(slot)));
+            streaming.attach(slot, Peer::new(u64::from(slot), slot));
             streaming.rank(slot, *rank);
         }
         streaming
@@ -374,8 +378,8 @@ mod tests {
         for slot in 0..3 {
             streaming.remove(slot);
         }
-        let Streaming { listeners, by_peer, owed, stalled, ranks, others } = streaming;
-        assert!(listeners.is_empty() && by_peer.is_empty() && owed.is_empty() && stalled.is_empty());
+        let Streaming { listeners, by_place, owed, stalled, ranks, others } = streaming;
+        assert!(listeners.is_empty() && by_place.is_empty() && owed.is_empty() && stalled.is_empty());
         assert!(ranks.is_empty() && others.is_empty());
     }
 }
