@@ -31,6 +31,7 @@ use self::acceptor::Acceptor;
 use self::driver::Driver;
 use self::etcd::{Election, EtcdOptions};
 use self::state::{StateDirectory, StateFault};
+use self::stream::Lines;
 use crate::election::ElectionConfig;
 use crate::node::NodeConfig;
 use crate::repository::Repository;
@@ -206,8 +207,10 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let places = Arc::new(Semaphore::new(options.connections));
 
+        let lines = Arc::new(Lines::default());
         let web = http::router(Arc::clone(&driver));
-        let (routes, health) = grpc::routes(Arc::clone(&driver), options.request_bytes).await;
+        let (routes, health) =
+            grpc::routes(Arc::clone(&driver), Arc::clone(&lines), options.request_bytes).await;
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let mut tasks = vec![
             tokio::spawn(serve_all(Acceptor::new(listener, &places), routes, stopped.clone())),
@@ -215,6 +218,7 @@ impl Server {
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_time(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_domains(stopped.clone())),
+            tokio::spawn(lines.attend(Arc::clone(&driver), stopped.clone())),
         ];
         if let Some(election) = election {
             tasks.push(tokio::spawn(standing::stand(Arc::clone(&driver), election, stopped.clone())));

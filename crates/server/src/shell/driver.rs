@@ -1,6 +1,6 @@
 //! Clock and lock around the node: each call reads the clock once for the mind, takes the lock once, and calls it once.
 //!
-//! What comes out of the node then goes into the outboxes of streams, which have room for it: the node gives out one
+//! What comes out of the node then goes into the mailboxes of streams, which have room for it: the node gives out one
 //! message a stream, and the next when that has been taken. So nobody waits under the lock, and whoever reads slowly
 //! makes nothing grow.
 //!
@@ -10,6 +10,7 @@
 mod domains;
 mod leader_state;
 mod leadership;
+mod mailbox;
 mod turns;
 
 use std::fmt;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use lessor_client::session;
 use lessor_client::shell::clock;
 use lessor_proto::message::{
-    Answer, Ask, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
+    Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
 };
 use lessor_proto::{Drift, Time};
 use tokio::sync::{mpsc, watch};
@@ -28,7 +29,8 @@ use tracing::{debug, info, warn};
 
 use self::domains::{DomainRoom, Notice};
 use self::leader_state::LeaderState;
-pub(super) use self::leader_state::{Connected, DownReceiver, StreamKey, Upward};
+pub(super) use self::leader_state::{StreamKey, Upward};
+pub(super) use self::mailbox::{Letter, Mailbox};
 use self::turns::Turns;
 use super::etcd::Authority;
 use crate::node::{Node, NodeConfig, NodeStatus, Peer, StatusQuery};
@@ -279,10 +281,20 @@ impl Driver {
         key: StreamKey,
         call: impl FnOnce(&mut Node, Time, Peer) -> R,
     ) -> Result<R, Unanswered> {
-        self.with_state(|leader_state, now| match (leader_state.peer(key), &mut leader_state.node) {
+        self.with_state(|leader_state, now| self.with_stream(leader_state, now, key, call))?
+    }
+
+    fn with_stream<R>(
+        &self,
+        leader_state: &mut LeaderState,
+        now: Time,
+        key: StreamKey,
+        call: impl FnOnce(&mut Node, Time, Peer) -> R,
+    ) -> Result<R, Unanswered> {
+        match (leader_state.peer(key), &mut leader_state.node) {
             (Some(peer), Some(node)) if self.acts(node.epoch(), now) => Ok(call(node, now, peer)),
             _ => Err(Unanswered::NotLeading(self.another(&leader_state.leader))),
-        })?
+        }
     }
 
     /// Time that the clock did not show ends what this task holds and may do, before anything is done by it.
@@ -337,10 +349,10 @@ impl Driver {
 // === streams ===
 
 impl Driver {
-    /// Somebody has opened a stream. What is due to it comes out of the outbox; each message that has been taken out is
-    /// to be followed by [`Driver::ready`]. The outbox ends when the node or a drain has closed the stream. News of domains
-    /// come beside it, each to be followed by [`Driver::domains_ready`].
-    pub(super) fn connect(&self, hello: &Hello) -> Result<Connected, Unanswered> {
+    /// Somebody has opened a stream. What is due to it comes out of the mailbox; each message of the node that has been
+    /// taken out is to be followed by [`Driver::ready`], and news of domains by [`Driver::domains_ready`]. The mailbox ends
+    /// when the node or a drain has closed the stream.
+    pub(super) fn connect(&self, hello: &Hello) -> Result<(StreamKey, Arc<Mailbox>), Unanswered> {
         let connected = self.with_state(|leader_state, now| {
             // Looked at under the lock: a stream is closed by a drain, or not opened.
             if self.draining.load(Ordering::Relaxed) {
@@ -352,7 +364,7 @@ impl Driver {
             leader_state.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
         let connected = connected??;
-        let stream = connected.key;
+        let stream = connected.0;
         debug!(%stream, holder = %hello.holder, incarnation = hello.incarnation, "connected");
         Ok(connected)
     }
@@ -360,6 +372,15 @@ impl Driver {
     /// Something came up a stream.
     pub(super) fn receive(&self, key: StreamKey, up: Up) -> Result<(), Unanswered> {
         self.call_for(key, |node, now, peer| node.receive(now, peer, up))
+    }
+
+    /// The same of a stream that takes a message at once. Returns the first one there is for it then; of that it need not
+    /// be said that it was taken.
+    pub(super) fn exchange(&self, key: StreamKey, up: Up) -> Result<Option<Down>, Unanswered> {
+        let (result, down) = self.with_state_for(Some(key), |leader_state, now| {
+            self.with_stream(leader_state, now, key, |node, now, peer| node.receive(now, peer, up))
+        })?;
+        result.map(|()| down)
     }
 
     /// A stream has ended. May be said twice.
@@ -416,7 +437,7 @@ impl fmt::Debug for Driver {
 mod tests {
     use std::collections::BTreeMap;
 
-    use lessor_proto::message::{DomainReport, Down, HolderKind, StreamReport};
+    use lessor_proto::message::{DomainReport, HolderKind, StreamReport};
     use lessor_proto::{Amount, ClientId, ResourceId};
 
     use super::*;
@@ -456,10 +477,10 @@ mod tests {
     }
 
     /// A stream, and what comes down it.
-    fn connected(driver: &Driver, holder: &str) -> (StreamKey, DownReceiver) {
-        let Connected { key, mut outbox, .. } = driver.connect(&hello(holder)).unwrap();
-        assert!(matches!(*outbox.try_recv().unwrap(), Down::Welcome(_)));
-        (key, outbox)
+    fn connected(driver: &Driver, holder: &str) -> (StreamKey, Arc<Mailbox>) {
+        let (key, mailbox) = driver.connect(&hello(holder)).unwrap();
+        assert!(matches!(mailbox.take(), Letter::Down(Down::Welcome(_))));
+        (key, mailbox)
     }
 
     fn heartbeat(epoch: u64) -> Up {
@@ -474,49 +495,52 @@ mod tests {
     fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let before = driver.connect(&hello("early")).unwrap().key;
+        let before = driver.connect(&hello("early")).unwrap().0;
         driver.follow(Leader::default(), None).unwrap();
         set_authority(&driver, Some(9));
         driver.lead(9, RecordRead::default(), &ClockBounds::default()).unwrap();
         // The node numbers its streams from the beginning again.
-        let (now, mut outbox) = connected(&driver, "late");
+        let (now, mailbox) = connected(&driver, "late");
         assert_eq!(before.to_string(), now.to_string());
         driver.receive(now, heartbeat(9)).unwrap();
         driver.ready(before).unwrap();
         driver.turn().unwrap();
-        assert!(outbox.try_recv().is_err(), "the later stream has not taken its welcome");
+        assert!(matches!(mailbox.take(), Letter::None), "the later stream has not taken its welcome");
         assert!(matches!(driver.receive(before, heartbeat(9)), Err(Unanswered::NotLeading(_))));
         driver.disconnect(before);
         assert_eq!(driver.streams(), 1);
         driver.ready(now).unwrap();
         driver.turn().unwrap();
-        assert!(outbox.try_recv().is_ok(), "the later stream goes on");
+        assert!(matches!(mailbox.take(), Letter::Down(_)), "the later stream goes on");
     }
 
     #[test]
     fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let (key, mut outbox) = connected(&driver, "reader");
+        let (key, mailbox) = connected(&driver, "reader");
         driver.receive(key, heartbeat(3)).unwrap();
         set_authority(&driver, None);
         driver.ready(key).unwrap();
         assert_eq!(driver.turn(), Ok(false));
-        assert!(outbox.try_recv().is_err());
+        assert!(matches!(mailbox.take(), Letter::None));
         set_authority(&driver, Some(3));
         driver.turn().unwrap();
-        assert!(outbox.try_recv().is_ok(), "the heartbeat is answered");
+        assert!(matches!(mailbox.take(), Letter::Down(_)), "the heartbeat is answered");
     }
 
     #[test]
     fn leases_and_domains_do_not_wait_for_each_other() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let (key, mut outbox) = connected(&driver, "web");
+        let (key, mailbox) = connected(&driver, "web");
         driver.ready(key).unwrap();
         let floor = driver.domains.floor();
         driver.receive(key, heartbeat(3)).unwrap();
-        assert!(outbox.try_recv().is_ok(), "the heartbeat is answered while domains are looked at");
+        assert!(
+            matches!(mailbox.take(), Letter::Down(_)),
+            "the heartbeat is answered while domains are looked at"
+        );
         drop(floor);
         let leader_state = driver.leader_state().unwrap();
         let resource = ResourceId::new("orders", 256).unwrap();
@@ -531,7 +555,7 @@ mod tests {
     fn the_authority_of_a_later_epoch_is_not_that_of_the_one_before() {
         let driver = driver();
         driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
-        let (key, _outbox) = connected(&driver, "late");
+        let (key, _mailbox) = connected(&driver, "late");
         // The task was deposed and elected again, and has not been told either yet.
         set_authority(&driver, Some(9));
         assert!(matches!(driver.receive(key, heartbeat(3)), Err(Unanswered::NotLeading(_))));

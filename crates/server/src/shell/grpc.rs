@@ -19,12 +19,13 @@ use tonic_health::server::HealthReporter;
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::driver::{Driver, Unanswered};
-use super::stream::{self, Downs};
+use super::stream::{self, Downs, Lines};
 
 /// `doorman.Capacity` over a driver.
 #[derive(Clone, Debug)]
 pub struct Service {
     driver: Arc<Driver>,
+    lines: Arc<Lines>,
 }
 
 #[tonic::async_trait]
@@ -74,7 +75,7 @@ impl Capacity for Service {
         &self,
         request: Request<tonic::Streaming<wire::SessionUpRequest>>,
     ) -> Result<Response<Downs>, Status> {
-        stream::open(Arc::clone(&self.driver), request.into_inner()).await.map(Response::new)
+        stream::open(Arc::clone(&self.driver), &self.lines, request.into_inner()).await.map(Response::new)
     }
 }
 
@@ -92,7 +93,11 @@ impl Service {
 }
 
 /// The services of a server that takes messages of so many bytes, and what reports their health.
-pub(super) async fn routes(driver: Arc<Driver>, request_bytes: usize) -> (Routes, HealthReporter) {
+pub(super) async fn routes(
+    driver: Arc<Driver>,
+    lines: Arc<Lines>,
+    request_bytes: usize,
+) -> (Routes, HealthReporter) {
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<CapacityServer<Service>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
@@ -100,7 +105,7 @@ pub(super) async fn routes(driver: Arc<Driver>, request_bytes: usize) -> (Routes
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("the descriptors are those that the code was generated from");
-    let capacity = CapacityServer::new(Service { driver }).max_decoding_message_size(request_bytes);
+    let capacity = CapacityServer::new(Service { driver, lines }).max_decoding_message_size(request_bytes);
     let routes = Routes::new(capacity).add_service(health).add_service(reflection);
     (routes, reporter)
 }

@@ -1,13 +1,14 @@
-//! One stream: a task that reads what comes up, and the body of the response, which takes what goes down out of the
-//! outbox when the connection has room for it.
+//! One stream: the body of the response, which reads what comes up when the connection asks it for something to send down.
 //!
-//! The connection asks the body for more only while the other side's window is open. So a peer that does not read leaves
-//! one message in its outbox and one refusal here, and nothing else waits.
+//! So a report and its answer are the work of one task, and nothing is kept but what is in the [`Mailbox`]. A connection asks
+//! again when it has room, and for a peer that does not read it has none: a stream that was not asked for a second or two is read
+//! by [`Lines::attend`], so that what such a peer says is heard all the same. One message and one refusal wait for it, and nothing
+//! else.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use futures_util::Stream;
@@ -15,69 +16,78 @@ use lessor_client::shell::clock;
 use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up};
 use lessor_proto::wire;
 use lessor_proto::wire::session_up_request::Message;
-use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use super::driver::{Connected, DownReceiver, Driver, StreamKey, Unanswered};
+use super::driver::{Driver, Letter, Mailbox, StreamKey, Unanswered};
 use super::grpc::{refused, unanswered};
 
 /// The time that somebody who has opened a stream may take to say who it is.
 const HELLO: Duration = Duration::from_secs(10);
+/// The interval at which streams are looked for that are not asked.
+const ATTENDED: Duration = Duration::from_secs(1);
+/// Streams that are looked at before other tasks have the processor.
+const SLICE: usize = 256;
 
 /// The messages that go down a stream. When this is dropped, the stream has ended.
 #[derive(Debug)]
 pub struct Downs {
     driver: Arc<Driver>,
+    line: Arc<Line>,
+}
+
+/// All streams of a server.
+#[derive(Debug, Default)]
+pub(super) struct Lines(Mutex<Vec<Weak<Line>>>);
+
+/// Both directions of a stream.
+#[derive(Debug)]
+struct Line {
     /// Absent of a stream that only says who leads.
     key: Option<StreamKey>,
     kind: HolderKind,
-    outbox: DownReceiver,
-    /// News of domains.
-    news: DownReceiver,
-    /// Reports that did not reach the node.
-    refusals: mpsc::Receiver<Box<wire::SessionDown>>,
-    end: Arc<End>,
-    reader: Option<AbortHandle>,
+    mailbox: Arc<Mailbox>,
+    reader: Mutex<Reader>,
 }
 
-/// With which fault a stream ends; without one, it ends in order.
-type End = OnceLock<Status>;
-
-/// Reads what comes up a stream.
+/// The direction in which reports come.
+#[derive(Debug)]
 struct Reader {
-    driver: Arc<Driver>,
-    key: StreamKey,
-    kind: HolderKind,
-    ups: Streaming<wire::SessionUpRequest>,
-    refusals: mpsc::Sender<Box<wire::SessionDown>>,
+    /// Absent when it has ended.
+    ups: Option<Streaming<wire::SessionUpRequest>>,
+    /// The refusal of a report that did not reach the node. While it waits nothing is read: nobody can make refusals pile up.
+    refusal: Option<Box<wire::SessionDown>>,
+    /// The fault with which the stream ends; without one, it ends in order.
+    end: Option<Status>,
+    /// The task of its connection, which is woken when something comes; absent before it has asked.
+    task: Option<Waker>,
+    /// The number of looks since it asked last, or something was heard without it.
+    unasked: u32,
 }
 
-/// Opens a stream: waits for the hello, connects, and begins to read.
+/// Opens a stream: waits for the hello, and connects.
 pub(super) async fn open(
     driver: Arc<Driver>,
+    lines: &Lines,
     mut ups: Streaming<wire::SessionUpRequest>,
 ) -> Result<Downs, Status> {
     let hello = hello(&driver, &mut ups).await?;
-    let (sender, refusals) = mpsc::channel(1);
-    let end = Arc::new(End::new());
-    let Connected { key, outbox, news } = match driver.connect(&hello) {
-        Ok(connected) => connected,
+    let (key, mailbox, ups) = match driver.connect(&hello) {
+        Ok((key, mailbox)) => (Some(key), mailbox, Some(ups)),
         Err(Unanswered::NotLeading(leader)) => {
-            let (only, outbox) = mpsc::channel(1);
-            only.try_send(Box::new(Down::Redirect(leader))).expect("it has room for one");
-            let (_, news) = mpsc::channel(1);
-            let (key, kind, reader) = (None, hello.kind, None);
-            return Ok(Downs { driver, key, kind, outbox, news, refusals, end, reader });
+            let mailbox = Mailbox::default();
+            mailbox.put(Down::Redirect(leader));
+            mailbox.close();
+            (None, Arc::new(mailbox), None)
         }
         Err(fault) => return Err(unanswered(fault)),
     };
-    let reader = Reader { driver: driver.clone(), key, kind: hello.kind, ups, refusals: sender };
-    let reader = Some(tokio::spawn(reader.run(end.clone())).abort_handle());
-    let (key, kind) = (Some(key), hello.kind);
-    Ok(Downs { driver, key, kind, outbox, news, refusals, end, reader })
+    let reader = Mutex::new(Reader { ups, refusal: None, end: None, task: None, unasked: 0 });
+    let line = Arc::new(Line { key, kind: hello.kind, mailbox, reader });
+    lines.add(&line);
+    Ok(Downs { driver, line })
 }
 
 async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> Result<Hello, Status> {
@@ -91,47 +101,194 @@ async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> 
     }
 }
 
+// === impl Lines ===
+
+impl Lines {
+    fn add(&self, line: &Arc<Line>) {
+        self.lines().push(Arc::downgrade(line));
+    }
+
+    /// Hears those who do not read, until stopped.
+    pub(super) async fn attend(self: Arc<Lines>, driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+        let mut timer = tokio::time::interval(ATTENDED);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = stopped.wait_for(|&stop| stop) => return,
+                _ = timer.tick() => {}
+            }
+            let mut lines = std::mem::take(&mut *self.lines());
+            for slice in lines.chunks_mut(SLICE) {
+                slice.iter().filter_map(Weak::upgrade).for_each(|line| line.attend(&driver));
+                tokio::task::yield_now().await;
+            }
+            lines.retain(|line| line.strong_count() > 0);
+            self.lines().append(&mut lines);
+        }
+    }
+
+    /// Locks the list, also after a panic: a stream is in it or not.
+    fn lines(&self) -> MutexGuard<'_, Vec<Weak<Line>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Downs ===
+
+impl Stream for Downs {
+    type Item = Result<wire::SessionDown, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Downs { driver, line } = &*self;
+        let mut reader = line.reader();
+        reader.unasked = 0;
+        match &mut reader.task {
+            Some(task) => task.clone_from(cx.waker()),
+            None => reader.task = Some(cx.waker().clone()),
+        }
+        line.poll(driver, &mut reader, cx)
+    }
+}
+
+impl Drop for Downs {
+    fn drop(&mut self) {
+        if let Some(key) = self.line.key {
+            self.driver.disconnect(key);
+        }
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    /// The next message to go down.
+    fn poll(
+        &self,
+        driver: &Driver,
+        reader: &mut Reader,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<wire::SessionDown, Status>>> {
+        loop {
+            if let Some(refusal) = reader.refusal.take() {
+                driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
+                return Poll::Ready(Some(Ok(count(driver, *refusal))));
+            }
+            match (self.mailbox.take(), self.key) {
+                (Letter::News(news), key) => {
+                    key.into_iter().for_each(|key| driver.domains_ready(key));
+                    return Poll::Ready(Some(Ok(self.said(driver, &Down::Domains(news)))));
+                }
+                (Letter::Down(down), key) => {
+                    let next = key.map_or(Ok(()), |key| driver.ready(key)).map_err(unanswered);
+                    return Poll::Ready(Some(next.map(|()| self.said(driver, &down))));
+                }
+                // The fault is said once; after it, the stream is not asked again.
+                (Letter::End, _) => return Poll::Ready(reader.end.take().map(Err)),
+                (Letter::None, None) => return Poll::Ready(None),
+                (Letter::None, Some(key)) => match reader.poll(cx) {
+                    Poll::Ready(request) => {
+                        let exchange = |up| driver.exchange(key, up);
+                        if let Some(down) = self.hear(driver, reader, request, exchange) {
+                            return Poll::Ready(Some(Ok(self.said(driver, &down))));
+                        }
+                    }
+                    Poll::Pending => ready!(self.mailbox.poll_filled(cx)),
+                },
+            }
+        }
+    }
+
+    /// Hears a peer whose connection has not asked for long: at the second look, and then less and less often while nothing
+    /// comes.
+    fn attend(&self, driver: &Driver) {
+        let Ok(mut reader) = self.reader.try_lock() else { return };
+        reader.unasked = reader.unasked.saturating_add(1);
+        let is_time = reader.unasked > 1 && reader.unasked.is_power_of_two();
+        let (Some(key), Some(task)) = (self.key.filter(|_| is_time), reader.task.clone()) else { return };
+        let mut cx = Context::from_waker(&task);
+        while reader.refusal.is_none()
+            && reader.ups.is_some()
+            && let Poll::Ready(request) = reader.poll(&mut cx)
+        {
+            // What is due to it waits in the mailbox.
+            let receive = |up| driver.receive(key, up).map(|()| None);
+            let _: Option<Down> = self.hear(driver, &mut reader, request, receive);
+            reader.unasked = 1;
+        }
+    }
+
+    /// Hears what has come up, or that the stream is over, and returns what is answered at once.
+    fn hear(
+        &self,
+        driver: &Driver,
+        reader: &mut Reader,
+        request: Option<Result<wire::SessionUpRequest, Status>>,
+        exchange: impl FnOnce(Up) -> Result<Option<Down>, Unanswered>,
+    ) -> Option<Down> {
+        let key = self.key?;
+        let fault = match request {
+            Some(Ok(request)) => {
+                driver.traffic().received.fetch_add(1, Ordering::Relaxed);
+                let report = number(&request);
+                match (Up::from_wire(request, driver.limits(), Some(self.kind)), report) {
+                    (Ok(Up::Domains(report)), _) => {
+                        driver.receive_domains(key, report);
+                        return None;
+                    }
+                    (Ok(up), _) => match exchange(up) {
+                        Ok(down) => return down,
+                        Err(fault) => Some(unanswered(fault)),
+                    },
+                    (Err(refusal), Some(report)) => {
+                        debug!(stream = %key, report, %refusal, "refused");
+                        reader.refusal = Some(Box::new(refuse(report, refusal)));
+                        return None;
+                    }
+                    (Err(refusal), None) => Some(refused(refusal)),
+                }
+            }
+            Some(Err(status)) => Some(status),
+            None => None,
+        };
+        if let Some(status) = &fault {
+            debug!(stream = %key, %status, "the stream is broken off");
+        }
+        (reader.ups, reader.end) = (None, fault);
+        driver.disconnect(key);
+        // Of a broken node nothing is expected.
+        self.mailbox.close();
+        None
+    }
+
+    fn said(&self, driver: &Driver, down: &Down) -> wire::SessionDown {
+        if let Down::Refused { .. } = down {
+            driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
+        }
+        count(driver, down.to_wire(self.kind, clock::wall()))
+    }
+
+    /// Locks the reader, also after a panic: its stream then ends.
+    fn reader(&self) -> MutexGuard<'_, Reader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 // === impl Reader ===
 
 impl Reader {
-    /// Until the other side has ended, or has broken the rules.
-    async fn run(mut self, end: Arc<End>) {
-        if let Err(status) = self.read().await {
-            debug!(stream = %self.key, %status, "the stream is broken off");
-            // There is no other end yet: only the reader gives one.
-            let _ = end.set(status);
+    /// The next thing that comes up; nothing if nothing will.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<wire::SessionUpRequest, Status>>> {
+        match &mut self.ups {
+            Some(ups) => Pin::new(ups).poll_next(cx),
+            // The end of the mailbox wakes whoever waits.
+            None => Poll::Pending,
         }
-        self.driver.disconnect(self.key);
     }
+}
 
-    async fn read(&mut self) -> Result<(), Status> {
-        // Of what cannot be read its sender is told; nobody is left to be told that the connection broke.
-        while let Some(request) = self.ups.message().await? {
-            self.driver.traffic().received.fetch_add(1, Ordering::Relaxed);
-            let report = number(&request);
-            match (Up::from_wire(request, self.driver.limits(), Some(self.kind)), report) {
-                (Ok(Up::Domains(report)), _) => self.driver.receive_domains(self.key, report),
-                (Ok(up), _) => self.driver.receive(self.key, up).map_err(unanswered)?,
-                (Err(refusal), Some(report)) => self.refuse(report, refusal).await,
-                (Err(refusal), None) => return Err(refused(refusal)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Says so, and reads on when there is room for the next refusal: nobody can make refusals pile up.
-    async fn refuse(&self, report: u64, refusal: Refusal) {
-        debug!(stream = %self.key, report, %refusal, "refused");
-        let status = refused(refusal);
-        let refused = wire::Refused {
-            report_id: report,
-            code: Some(status.code().into()),
-            reason: Some(status.message().to_owned()),
-        };
-        let message = wire::session_down::Message::Refused(refused);
-        // Nobody listens when the stream has ended.
-        let _ = self.refusals.send(Box::new(wire::SessionDown { message: Some(message) })).await;
-    }
+fn count(driver: &Driver, down: wire::SessionDown) -> wire::SessionDown {
+    driver.traffic().sent.fetch_add(1, Ordering::Relaxed);
+    down
 }
 
 /// The number by which a report is refused; other messages cannot be.
@@ -142,49 +299,12 @@ fn number(request: &wire::SessionUpRequest) -> Option<u64> {
     }
 }
 
-// === impl Downs ===
-
-impl Stream for Downs {
-    type Item = Result<wire::SessionDown, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        if let Poll::Ready(Some(refused)) = this.refusals.poll_recv(cx) {
-            this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
-            return Poll::Ready(Some(Ok(this.count(*refused))));
-        }
-        if let (Poll::Ready(Some(news)), Some(key)) = (this.news.poll_recv(cx), this.key) {
-            this.driver.domains_ready(key);
-            return Poll::Ready(Some(Ok(this.count(news.to_wire(this.kind, clock::wall())))));
-        }
-        match ready!(this.outbox.poll_recv(cx)) {
-            Some(down) => {
-                if let Down::Refused { .. } = *down {
-                    this.driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
-                }
-                let next = this.key.map_or(Ok(()), |key| this.driver.ready(key)).map_err(unanswered);
-                Poll::Ready(Some(next.map(|()| this.count(down.to_wire(this.kind, clock::wall())))))
-            }
-            // The fault is said once; after it, the stream is not asked again.
-            None => Poll::Ready(this.end.get().cloned().map(Err)),
-        }
-    }
-}
-
-impl Downs {
-    fn count(&self, down: wire::SessionDown) -> wire::SessionDown {
-        self.driver.traffic().sent.fetch_add(1, Ordering::Relaxed);
-        down
-    }
-}
-
-impl Drop for Downs {
-    fn drop(&mut self) {
-        if let Some(reader) = &self.reader {
-            reader.abort();
-        }
-        if let Some(key) = self.key {
-            self.driver.disconnect(key);
-        }
-    }
+fn refuse(report: u64, refusal: Refusal) -> wire::SessionDown {
+    let status = refused(refusal);
+    let refused = wire::Refused {
+        report_id: report,
+        code: Some(status.code().into()),
+        reason: Some(status.message().to_owned()),
+    };
+    wire::SessionDown { message: Some(wire::session_down::Message::Refused(refused)) }
 }

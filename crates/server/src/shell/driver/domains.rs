@@ -3,31 +3,31 @@
 //! What the node says of streams and policies comes through a queue, in order. Reports of domains are taken up by whoever reads
 //! them; what comes of them is sent by a task that holds the lock for a few messages at a time.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lessor_client::shell::clock;
 use lessor_proto::Time;
-use lessor_proto::message::{DomainReport, Down};
+use lessor_proto::message::DomainReport;
 use tokio::sync::{Notify, mpsc, watch};
 
+use super::mailbox::Mailbox;
 use super::{Driver, StreamKey, TICK};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
-use crate::node::{NodeStatus, Peer};
+use crate::node::{NodeStatus, Peer, PeerTable};
 
 /// Messages that are made under the lock at a time.
 const TURN: usize = 16;
 /// The longest sleep of the task.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
-/// A notice of streams and policies, as the house gives it.
+/// A notice of streams and policies, as the leader state gives it.
 #[derive(Debug)]
 pub(super) enum Notice {
     /// The node was replaced, for the time of this term.
     Anew(u64, Box<DomainSync>),
     /// A stream was opened, down which news go by this.
-    Connected(Peer, mpsc::Sender<Box<Down>>),
+    Connected(Peer, Arc<Mailbox>),
     /// Something that the synchronisation has to know.
     Event(DomainEvent),
 }
@@ -46,7 +46,7 @@ pub(super) struct Floor {
     sync: DomainSync,
     term: u64,
     notices: mpsc::UnboundedReceiver<Notice>,
-    outboxes: BTreeMap<Peer, mpsc::Sender<Box<Down>>>,
+    mailboxes: PeerTable<Arc<Mailbox>>,
     /// Until when the task sleeps.
     planned: Time,
 }
@@ -55,8 +55,8 @@ pub(super) struct Floor {
 
 impl DomainRoom {
     pub(super) fn new(notices: mpsc::UnboundedReceiver<Notice>) -> DomainRoom {
-        let (sync, outboxes) = (DomainSync::default(), BTreeMap::new());
-        let floor = Floor { sync, term: 0, notices, outboxes, planned: Time::MAX };
+        let (sync, mailboxes) = (DomainSync::default(), PeerTable::default());
+        let floor = Floor { sync, term: 0, notices, mailboxes, planned: Time::MAX };
         DomainRoom { floor: Mutex::new(floor), notifier: Notify::new() }
     }
 
@@ -90,15 +90,16 @@ impl DomainRoom {
         let mut floor = self.floor();
         let now = clock::now();
         floor.hear(now);
-        let Floor { sync, outboxes, .. } = &mut *floor;
-        let takes =
-            |peer| outboxes.get(&peer).is_some_and(|outbox: &mpsc::Sender<Box<Down>>| outbox.capacity() > 0);
+        let Floor { sync, mailboxes, .. } = &mut *floor;
+        let takes = |peer| mailboxes.get(peer).is_some_and(|mailbox: &Arc<Mailbox>| mailbox.takes_news());
         let mut reports = Vec::new();
         for _ in 0..TURN {
             match sync.poll(now, takes) {
                 // It has room, and only this task fills it; nobody reads it when the stream has ended.
                 Some(DomainOutput::News { peer, news }) => {
-                    let _ = outboxes.get(&peer).map(|outbox| outbox.try_send(Box::new(Down::Domains(news))));
+                    if let Some(mailbox) = mailboxes.get(peer) {
+                        mailbox.put_news(news);
+                    }
                 }
                 Some(DomainOutput::Report(report)) => reports.push(report),
                 None => break,
@@ -117,18 +118,18 @@ impl DomainRoom {
 // === impl Floor ===
 
 impl Floor {
-    /// Takes up what the house has told.
+    /// Takes up what the leader state has told.
     fn hear(&mut self, now: Time) {
         while let Ok(notice) = self.notices.try_recv() {
             match notice {
                 Notice::Anew(term, sync) => {
                     (self.sync, self.term) = (*sync, term);
-                    self.outboxes.clear();
+                    self.mailboxes = PeerTable::default();
                 }
-                Notice::Connected(peer, outbox) => _ = self.outboxes.insert(peer, outbox),
+                Notice::Connected(peer, mailbox) => self.mailboxes.insert(peer, mailbox),
                 Notice::Event(event) => {
                     if let DomainEvent::Closed { peer } = &event {
-                        self.outboxes.remove(peer);
+                        self.mailboxes.remove(*peer);
                     }
                     self.sync.handle(now, event);
                 }

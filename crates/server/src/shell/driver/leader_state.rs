@@ -1,26 +1,20 @@
-//! What stands behind the lock: the node, and the outboxes of those who are connected to it.
+//! What stands behind the lock: the node, and the mailboxes of those who are connected to it.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use lessor_client::session::Action;
 use lessor_client::shell::clock;
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Hello, Leader, Refusal};
-use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::mpsc;
 use tracing::{error, warn};
 
 use super::domains::Notice;
+use super::mailbox::Mailbox;
 use crate::marks::MarkWrite;
-use crate::node::{NameWarning, Node, Output, Peer};
+use crate::node::{NameWarning, Node, Output, Peer, PeerTable};
 use crate::repository::Repository;
-
-/// The node gives out one message a stream, and the next when that has been taken.
-const OUTBOX: usize = 1;
-
-/// The messages that come out for a stream. A channel sets memory aside for 32 of what goes through it, so messages
-/// are boxed.
-pub(in crate::shell) type DownReceiver = mpsc::Receiver<Box<Down>>;
 
 /// An instruction about the node above.
 #[derive(Debug)]
@@ -39,17 +33,10 @@ pub(in crate::shell) struct StreamKey {
     peer: Peer,
 }
 
-/// A stream that was opened.
-#[derive(Debug)]
-pub(in crate::shell) struct Connected {
-    pub(in crate::shell) key: StreamKey,
-    /// The messages that are due to it.
-    pub(in crate::shell) outbox: DownReceiver,
-    /// News of domains.
-    pub(in crate::shell) news: DownReceiver,
-}
+/// The end of a mailbox at which the node puts messages in. When it is dropped, no more come.
+struct Outlet(Arc<Mailbox>);
 
-/// The node and its outboxes.
+/// The node and the mailboxes of its streams.
 pub(super) struct LeaderState {
     /// Absent while another task leads.
     pub(super) node: Option<Node>,
@@ -63,7 +50,7 @@ pub(super) struct LeaderState {
     pub(super) clocks: clock::ClockWatch,
     /// The number of times that the node, or its absence, has been replaced.
     term: u64,
-    outboxes: BTreeMap<Peer, mpsc::Sender<Box<Down>>>,
+    outlets: PeerTable<Outlet>,
     /// Streams at a time.
     limit: usize,
     /// To whoever carries out what is to be done with the node above.
@@ -86,7 +73,6 @@ impl LeaderState {
         limit: usize,
     ) -> (LeaderState, mpsc::UnboundedReceiver<Notice>) {
         let epoch = node.as_ref().map(Node::epoch);
-        let outboxes = BTreeMap::new();
         let (notices, heard) = mpsc::unbounded_channel();
         let mut leader_state = LeaderState {
             node: None,
@@ -95,7 +81,7 @@ impl LeaderState {
             repository,
             clocks: clock::ClockWatch::start(),
             term: 0,
-            outboxes,
+            outlets: PeerTable::default(),
             limit,
             upward: None,
             notices,
@@ -131,9 +117,9 @@ impl LeaderState {
         self.node = None;
         self.term += 1;
         self.note(Notice::Anew(self.term, Box::default()));
-        for outbox in std::mem::take(&mut self.outboxes).into_values() {
+        for (_, outlet) in std::mem::take(&mut self.outlets).iter() {
             // Who has not read the last message yet finds out when the stream ends.
-            let _ = outbox.try_send(Box::new(Down::Redirect(leader.clone())));
+            let _ = outlet.0.put(Down::Redirect(leader.clone()));
         }
         (self.leader, self.epoch) = (leader, epoch);
     }
@@ -154,18 +140,18 @@ impl LeaderState {
         }
     }
 
-    pub(super) fn connect(&mut self, now: Time, hello: Hello) -> Result<Connected, Refusal> {
-        let count = self.outboxes.len() + 1;
+    pub(super) fn connect(&mut self, now: Time, hello: Hello) -> Result<(StreamKey, Arc<Mailbox>), Refusal> {
+        let count = self.outlets.len() + 1;
         if count > self.limit {
             return Err(Refusal::Exhausted { what: "streams".to_owned(), count, limit: self.limit });
         }
         let node = self.node.as_mut().expect("looked at before");
         node.check_hello(&hello)?;
         let peer = node.connect(now, hello);
-        let ((sender, outbox), (news_sender, news)) = (mpsc::channel(OUTBOX), mpsc::channel(OUTBOX));
-        self.outboxes.insert(peer, sender);
-        self.note(Notice::Connected(peer, news_sender));
-        Ok(Connected { key: StreamKey { term: self.term, peer }, outbox, news })
+        let mailbox = Arc::new(Mailbox::default());
+        self.outlets.insert(peer, Outlet(Arc::clone(&mailbox)));
+        self.note(Notice::Connected(peer, Arc::clone(&mailbox)));
+        Ok((StreamKey { term: self.term, peer }, mailbox))
     }
 
     /// The number of a stream at the node, unless the stream is of an earlier epoch.
@@ -176,7 +162,7 @@ impl LeaderState {
     /// Whether it was connected.
     pub(super) fn disconnect(&mut self, now: Time, key: StreamKey) -> bool {
         let Some(peer) = self.peer(key) else { return false };
-        let was_connected = self.outboxes.remove(&peer).is_some();
+        let was_connected = self.outlets.remove(peer).is_some();
         if let Some(node) = self.node.as_mut().filter(|_| was_connected) {
             node.disconnect(now, peer);
         }
@@ -184,7 +170,7 @@ impl LeaderState {
     }
 
     pub(super) fn disconnect_all(&mut self, now: Time) {
-        for peer in std::mem::take(&mut self.outboxes).into_keys() {
+        for (peer, _) in std::mem::take(&mut self.outlets).iter() {
             if let Some(node) = &mut self.node {
                 node.disconnect(now, peer);
             }
@@ -192,7 +178,7 @@ impl LeaderState {
     }
 
     pub(super) fn streams(&self) -> usize {
-        self.outboxes.len()
+        self.outlets.len()
     }
 
     /// Streams have taken what came out for them last.
@@ -209,18 +195,23 @@ impl LeaderState {
         self.node.as_ref().is_some_and(Node::awaits_streams)
     }
 
-    /// Does what the node says at `now`, but for looks at resources whose time has come.
-    pub(super) fn hand_out(&mut self, now: Time) {
-        let Some(node) = &mut self.node else { return };
+    /// Does what the node says at `now`, but for looks at resources whose time has come. Returns the first message for
+    /// `reader`, who is about to take it, instead of putting it into the mailbox.
+    pub(super) fn hand_out(&mut self, now: Time, reader: Option<Peer>) -> Option<Down> {
+        let node = self.node.as_mut()?;
+        let mut taken = None;
         while let Some(output) = node.poll_said(now) {
             match output {
-                Output::Send { peer, down } => {
-                    let sent = self.outboxes.get(&peer).map(|outbox| outbox.try_send(Box::new(down)));
-                    // A stream that has just ended is not there any more, or takes nothing.
-                    let is_full = matches!(sent, Some(Err(TrySendError::Full(_))));
-                    assert!(!is_full, "stream {peer}: a second message before the first was taken");
+                Output::Send { peer, down } if taken.is_none() && reader == Some(peer) => {
+                    taken = Some(down);
+                    node.ready(now, peer);
                 }
-                Output::Close { peer } => drop(self.outboxes.remove(&peer)),
+                Output::Send { peer, down } => {
+                    // A stream that has just ended is not there any more.
+                    let has_room = self.outlets.get(peer).is_none_or(|outlet| outlet.0.put(down));
+                    assert!(has_room, "stream {peer}: a second message before the first was taken");
+                }
+                Output::Close { peer } => drop(self.outlets.remove(peer)),
                 Output::Parent(action) => {
                     if let Some(upward) = &self.upward {
                         // Nobody carries it out when the server has been told to end.
@@ -243,6 +234,7 @@ impl LeaderState {
             // Nobody writes it when the server has been told to end.
             let _ = record.send((node.epoch(), write));
         }
+        taken
     }
 }
 
@@ -258,6 +250,14 @@ fn warn_of_name(warning: &NameWarning) {
         NameWarning::Duplicate { node } => {
             warn!(%node, "two processes claim the name of one node");
         }
+    }
+}
+
+// === impl Outlet ===
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use lessor_client::shell::clock;
 use lessor_proto::Time;
+use lessor_proto::message::Down;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
@@ -137,14 +138,24 @@ impl Driver {
 
     /// Takes the lock for one turn, and hands out what comes of it.
     pub(super) fn hold<R>(&self, turn: impl FnOnce(&mut LeaderState, Time) -> R) -> Result<R, Unanswered> {
+        self.hold_for(None, turn).map(|(result, _)| result)
+    }
+
+    /// The same for a stream that is about to take a message. Returns the first that there is for it as well.
+    fn hold_for<R>(
+        &self,
+        reader: Option<StreamKey>,
+        turn: impl FnOnce(&mut LeaderState, Time) -> R,
+    ) -> Result<(R, Option<Down>), Unanswered> {
         let mut leader_state = self.leader_state()?;
         let now = clock::now();
         self.look_at_clocks(&mut leader_state, now);
         self.confirm(&mut leader_state, now);
         let result = turn(&mut leader_state, now);
-        let mut deadline = Time::MAX;
+        let (mut deadline, mut taken) = (Time::MAX, None);
         if self.leads(&leader_state, now) {
-            leader_state.hand_out(now);
+            let reader = reader.and_then(|key| leader_state.peer(key));
+            taken = leader_state.hand_out(now, reader);
             if leader_state.has_noted() {
                 self.domains.notifier.notify_one();
             }
@@ -163,7 +174,7 @@ impl Driver {
         self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
         let took: Duration = clock::now().since(now);
         self.turns.seconds.observe(took.as_secs_f64());
-        Ok(result)
+        Ok((result, taken))
     }
 
     /// One call, before which the node hears of some streams that take something again, if nothing waits for any: that is
@@ -172,7 +183,16 @@ impl Driver {
         &self,
         with_state: impl FnOnce(&mut LeaderState, Time) -> R,
     ) -> Result<R, Unanswered> {
-        self.hold(|leader_state, now| {
+        self.with_state_for(None, with_state).map(|(result, _)| result)
+    }
+
+    /// The same for a stream that is about to take a message. Returns the first that there is for it as well.
+    pub(super) fn with_state_for<R>(
+        &self,
+        reader: Option<StreamKey>,
+        with_state: impl FnOnce(&mut LeaderState, Time) -> R,
+    ) -> Result<(R, Option<Down>), Unanswered> {
+        self.hold_for(reader, |leader_state, now| {
             if self.leads(leader_state, now) && !leader_state.awaits_streams() {
                 leader_state.hear_taken(now, self.turns.next(SLICE));
             }
@@ -187,12 +207,10 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use lessor_proto::message::{
-        Ask, Band, Down, Grant, Hello, HolderKind, Report, StreamReport, Up, WallClock,
-    };
+    use lessor_proto::message::{Ask, Band, Grant, Hello, HolderKind, Report, StreamReport, Up, WallClock};
     use lessor_proto::{Amount, ClientId, ResourceId};
 
-    use super::super::{Connected, DownReceiver};
+    use super::super::{Letter, Mailbox};
     use super::*;
     use crate::node::NodeConfig;
     use crate::repository::{Glob, Repository, Template};
@@ -216,25 +234,26 @@ mod tests {
     }
 
     /// A stream that wants so much and has taken its welcome and what it was granted at once, if anything.
-    fn listener(driver: &Driver, name: &str, amount: f64) -> (StreamKey, DownReceiver) {
+    fn listener(driver: &Driver, name: &str, amount: f64) -> (StreamKey, Arc<Mailbox>) {
         let holder = ClientId::new(name, 256).unwrap();
         let hello = Hello { kind: HolderKind::Client, holder, incarnation: 7, line: None };
-        let Connected { key, mut outbox, .. } = driver.connect(&hello).unwrap();
-        assert!(matches!(*outbox.try_recv().unwrap(), Down::Welcome(_)));
+        let (key, mailbox) = driver.connect(&hello).unwrap();
+        assert!(matches!(mailbox.take(), Letter::Down(Down::Welcome(_))));
         driver.ready(key).unwrap();
         let reports = vec![wants(amount)];
         driver
             .receive(key, Up::Report(StreamReport { id: 1, target_epoch: None, renew_all: false, reports }))
             .unwrap();
-        while grant(&mut outbox).is_some() {
+        while grant(&mailbox).is_some() {
             driver.ready(key).unwrap();
         }
-        (key, outbox)
+        (key, mailbox)
     }
 
-    fn grant(outbox: &mut DownReceiver) -> Option<Grant> {
-        match *outbox.try_recv().ok()? {
-            Down::Grants(mut grants) => grants.pop(),
+    fn grant(mailbox: &Mailbox) -> Option<Grant> {
+        match mailbox.take() {
+            Letter::None => None,
+            Letter::Down(Down::Grants(mut grants)) => grants.pop(),
             other => panic!("{other:?}"),
         }
     }
@@ -242,7 +261,7 @@ mod tests {
     #[test]
     fn who_calls_does_not_hand_out_what_is_due_to_others() {
         let driver = driver();
-        let (_one, mut first) = listener(&driver, "one", 200.0);
+        let (_one, first) = listener(&driver, "one", 200.0);
         let (_two, _second) = listener(&driver, "two", 200.0);
         let ask = Ask {
             kind: HolderKind::Client,
@@ -254,16 +273,16 @@ mod tests {
             reports: vec![wants(10.0)],
         };
         driver.ask(&ask, WallClock { since_epoch: Duration::ZERO }).unwrap();
-        assert!(grant(&mut first).is_none(), "the caller has recalled from a stream");
+        assert!(grant(&first).is_none(), "the caller has recalled from a stream");
         while driver.turn().unwrap() {}
-        let recalled = grant(&mut first).expect("the task recalls");
+        let recalled = grant(&first).expect("the task recalls");
         assert!(recalled.ack_wanted && recalled.capacity < Amount::from_units(100), "{recalled:?}");
     }
 
     #[test]
     fn a_turn_hears_a_slice_of_those_who_take_something_again() {
         let driver = driver();
-        let (key, _outbox) = listener(&driver, "one", 1.0);
+        let (key, _mailbox) = listener(&driver, "one", 1.0);
         for _ in 0..=SLICE {
             driver.ready(key).unwrap();
         }
