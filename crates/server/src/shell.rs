@@ -315,6 +315,9 @@ async fn serve_all(acceptor: Acceptor, routes: Routes, stopped: watch::Receiver<
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         // Of one connection: requests and streams. A proxy may carry those of many clients.
         .max_concurrent_streams(Some(1_000))
+        // h2 ends a connection when small messages wait that cost more than half of this, each about 240 bytes: so eight of each
+        // stream may wait.
+        .initial_connection_window_size(Some(4 << 20))
         .add_routes(routes)
         .serve_with_incoming_shutdown(acceptor.connections(), stopping(stopped));
     if let Err(error) = server.await {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::float_cmp, reason = "what is given comes out of the books, which are exact")]
 
+mod burst;
 mod clients;
 mod domains;
 mod house;
