@@ -58,6 +58,9 @@ pub struct ServerOptions {
     /// Where a server that is the only one of its node remembers what is out; absent: nowhere. Of no account where there is an
     /// election.
     pub state: Option<PathBuf>,
+    /// A second clock by which it is told for how long the lock of the node was held at once, such as the processor time of the
+    /// thread; absent: it is told by the usual one only.
+    pub meter: Option<fn() -> Duration>,
 }
 
 /// The options by which one task of several is found to lead their node.
@@ -121,6 +124,7 @@ impl ServerOptions {
             request_bytes: 4 << 20,
             election: None,
             state: None,
+            meter: None,
         }
     }
 }
@@ -187,7 +191,7 @@ impl Server {
                 memory = Some(directory);
             }
         }
-        let driver = Arc::new(match options.election {
+        let mut driver = match options.election {
             None => Driver::new(config, repository, advertise, options.streams),
             Some(options_of_election) => {
                 config.authority = options_of_election.authority;
@@ -196,7 +200,9 @@ impl Server {
                 election = Some(started);
                 Driver::standing(config, repository, advertise, options.streams, authority)
             }
-        });
+        };
+        driver.set_meter(options.meter);
+        let driver = Arc::new(driver);
         if options.state.is_some() {
             if let Some(fault) = &fault {
                 let remembers = memory.is_some();

@@ -20,6 +20,8 @@ const CONNECTIONS: usize = 10;
 const OPENING: usize = 64;
 /// The longest wait for anything.
 const AGES: Duration = Duration::from_secs(60);
+/// The longest wait for the answer to a heartbeat: what two of them take at the interval that servers ask for.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// All streams.
 pub(crate) struct Fleet {
@@ -46,6 +48,11 @@ struct Tally {
     /// Clients that have had nearly what they want or their share.
     fed: AtomicU64,
     grants: AtomicU64,
+    /// Heartbeats that were sent, and that were answered.
+    beats: AtomicU64,
+    replies: AtomicU64,
+    /// Streams that have ended.
+    ended: AtomicU64,
 }
 
 /// The time until one had its share, and its cost.
@@ -126,8 +133,18 @@ impl Fleet {
         clock::sleep_until(clock::now() + turn).await;
         self.orders.send_replace(Orders::Listen);
         let answers = self.tally.answers.load(Ordering::Relaxed) - before;
+        let end = clock::now() + SILENCE;
+        while clock::now() < end && self.faults().1 > 0 {
+            clock::sleep_until(clock::now() + Duration::from_millis(50)).await;
+        }
         clock::sleep_until(clock::now() + Duration::from_millis(200)).await;
         answers
+    }
+
+    /// The streams that have ended, and the heartbeats that were not answered.
+    pub(crate) fn faults(&self) -> (u64, u64) {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (of(&self.tally.ended), of(&self.tally.beats).saturating_sub(of(&self.tally.replies)))
     }
 
     /// The first one wants three times as much, until it has its share of that.
@@ -202,10 +219,16 @@ impl Client {
                     self.report(false).await;
                 }
                 down = self.downs.message() => {
-                    let Ok(Some(down)) = down else { return };
-                    if self.take(down).await && beats {
-                        self.tally.answers.fetch_add(1, Ordering::Relaxed);
-                        self.beat().await;
+                    let Ok(Some(down)) = down else {
+                        self.tally.ended.fetch_add(1, Ordering::Relaxed);
+                        return;
+                    };
+                    if self.take(down).await {
+                        self.tally.replies.fetch_add(1, Ordering::Relaxed);
+                        if beats {
+                            self.tally.answers.fetch_add(1, Ordering::Relaxed);
+                            self.beat().await;
+                        }
                     }
                 }
             }
@@ -258,6 +281,7 @@ impl Client {
     }
 
     async fn beat(&mut self) {
+        self.tally.beats.fetch_add(1, Ordering::Relaxed);
         self.say(Vec::new(), true).await;
     }
 

@@ -3,7 +3,8 @@
 //! its share has it. Each server is a process of
 //! its own, so that processor time and memory are those of the server.
 //!
-//! `cargo bench -p lessor-server --bench streams [-- STREAMS...]`, 1,000 and 10,000 streams without a number.
+//! `cargo bench -p lessor-server --bench streams [-- STREAMS... seconds=TURN]`, 1,000 and 10,000 streams without a number. Heartbeats
+//! go round for that long in each turn, two seconds without a number.
 
 mod fleet;
 mod server;
@@ -16,7 +17,7 @@ use lessor_client::shell::clock;
 use fleet::Fleet;
 use server::{Child, Kind};
 
-/// The time for which reports go round in one turn, and the turns of each server.
+/// The time for which reports go round in one turn if nothing else is said, and the turns of each server.
 const TURN: Duration = Duration::from_secs(2);
 const TURNS: usize = 3;
 /// The wants of everybody, in units a second; the capacity is half of that for each.
@@ -28,6 +29,8 @@ async fn main() {
         return server::run(kind).await;
     }
     let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let turn = std::env::args().find_map(|word| word.strip_prefix("seconds=")?.parse().ok());
+    let turn = turn.map_or(TURN, Duration::from_secs);
     let sizes = if sizes.is_empty() { vec![1_000, 10_000] } else { sizes };
     println!("{:<44} {:>12} {:>12} {:>7}", "", "echo", "lessor", "ratio");
     for streams in sizes {
@@ -40,16 +43,19 @@ async fn main() {
         for _ in 0..TURNS {
             for (which, (fleet, child)) in [(&mut peer, &echo), (&mut own, &ours)].into_iter().enumerate() {
                 let (before, start) = (child.cpu(), clock::now());
-                let answers = fleet.run(TURN).await as f64;
+                let answers = fleet.run(turn).await as f64;
                 rates[which] += answers / clock::now().since(start).as_secs_f64() / TURNS as f64;
                 costs[which] += (child.cpu() - before) / answers * 1e6 / TURNS as f64;
             }
         }
         row(streams, "heartbeats a second, closed loop", rates[0], rates[1]);
         row(streams, "microseconds of processor for each", costs[0], costs[1]);
+        for (whose, (ended, unanswered)) in [("echo", peer.faults()), ("lessor", own.faults())] {
+            println!("{streams:>7} {whose}: {ended} streams ended, {unanswered} heartbeats unanswered");
+        }
         drop(peer);
         drop(echo);
-        println!("{streams:>7} turns so far, no longer than seconds: {}", storm::turns(ours.address()).await);
+        turns(streams, "so far", &ours).await;
         let (calm, rough) = (storm::calm(ours.address()).await, storm::storm(ours.address(), streams).await);
         for (when, calls) in [("calm", calm), ("a storm", rough)] {
             let storm::Calls { median, p99, longest } = calls;
@@ -57,13 +63,15 @@ async fn main() {
                 "{streams:>7} unary calls in {when}, ms: median {median:.2}, p99 {p99:.2}, longest {longest:.2}"
             );
         }
-        println!("{streams:>7} turns by now, no longer than seconds: {}", storm::turns(ours.address()).await);
+        turns(streams, "by now", &ours).await;
         let fed = own.starve(streams).await;
-        let cost = format!("{} grants to all", fed.grants);
+        let (ended, unanswered) = own.faults();
         println!(
-            "{streams:>7} one at 0.4 of its share that triples its wants: {:.1} ms, {cost}",
-            fed.took * 1e3
+            "{streams:>7} one at 0.4 of its share that triples its wants: {:.1} ms, {} grants to all",
+            fed.took * 1e3,
+            fed.grants
         );
+        println!("{streams:>7} lessor: {ended} streams ended, {unanswered} heartbeats unanswered");
     }
 }
 
@@ -76,6 +84,14 @@ async fn open(child: &Child, streams: usize) -> (Fleet, (f64, f64)) {
     }
     let cost = (child.cpu() - cpu) * 1e3 / streams as f64;
     (fleet, (cost, (child.memory() - memory) / 1024.0 / streams as f64))
+}
+
+/// Prints for how long the lock was held at once.
+async fn turns(streams: usize, when: &str, server: &Child) {
+    for (what, metric) in [("", "lessor_turn_seconds"), (" of processor", "lessor_turn_metered_seconds")] {
+        let bounds = storm::turns(server.address(), metric).await;
+        println!("{streams:>7} turns {when}, no longer than seconds{what}: {bounds}");
+    }
 }
 
 fn row(streams: usize, what: &str, echo: f64, ours: f64) {

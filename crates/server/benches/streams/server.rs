@@ -1,21 +1,27 @@
 //! The servers, each in a process of its own: this program again, told by the environment which one to be.
 
+use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::process::Stdio;
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
-use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
+use lessor_proto::codec::SizedCodec;
 use lessor_proto::wire::session_down::Message as Down;
 use lessor_proto::wire::session_up_request::Message as Up;
 use lessor_proto::{Amount, wire};
 use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Glob, Repository, Template};
 use lessor_server::shell::{Server, ServerOptions};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpListener;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Context, Poll, Service, http};
+use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::transport::server::TcpIncoming;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 const WHICH: &str = "LESSOR_BENCH_SERVER";
 const STREAMS: &str = "LESSOR_BENCH_STREAMS";
@@ -120,13 +126,14 @@ pub(crate) async fn run(kind: Kind) {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
             println!("{}", listener.local_addr().expect("an address"));
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            let server = tonic::transport::Server::builder().add_service(CapacityServer::new(Echo));
+            let server = tonic::transport::Server::builder().add_service(Echo);
             tokio::spawn(server.serve_with_incoming(incoming));
             end_of_input().await;
         }
         Kind::Lessor => {
             let mut options = ServerOptions::new(([127, 0, 0, 1], 0).into());
             options.streams = streams + 10;
+            options.meter = Some(processor_time);
             let capacity = Amount::from_f64(streams as f64 * crate::WANTS / 2.0);
             let template = Template::new(Glob::new("*").expect("a glob"), capacity);
             let repository = Repository::new(vec![template]).expect("one template");
@@ -139,25 +146,51 @@ pub(crate) async fn run(kind: Kind) {
     }
 }
 
+/// The processor time that this thread has had.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
+}
+
 async fn end_of_input() {
     // It ends either way.
     let read = || std::io::stdin().read_to_end(&mut Vec::new());
     let _ = tokio::task::spawn_blocking(read).await;
 }
 
-/// Answers each message with the one that a server would send, without looking further.
+/// Answers each message with the one that a server would send, without looking further. Its buffers are those that tonic sets
+/// aside for a call if nothing else is said.
+#[derive(Clone)]
 struct Echo;
 
 type Answers = Pin<Box<dyn Stream<Item = Result<wire::SessionDown, Status>> + Send>>;
+type Codec = SizedCodec<wire::SessionDown, wire::SessionUpRequest, { 8 << 10 }>;
 
-#[tonic::async_trait]
-impl Capacity for Echo {
-    type SessionStream = Answers;
+impl NamedService for Echo {
+    const NAME: &'static str = "doorman.Capacity";
+}
 
-    async fn session(
-        &self,
-        request: Request<tonic::Streaming<wire::SessionUpRequest>>,
-    ) -> Result<Response<Answers>, Status> {
+impl Service<http::Request<Body>> for Echo {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<http::Response<Body>, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Box::pin(async { Ok(Grpc::new(Codec::default()).streaming(Echo, request).await) })
+    }
+}
+
+impl StreamingService<wire::SessionUpRequest> for Echo {
+    type Response = wire::SessionDown;
+    type ResponseStream = Answers;
+    type Future = BoxFuture<Response<Answers>, Status>;
+
+    fn call(&mut self, request: Request<Streaming<wire::SessionUpRequest>>) -> Self::Future {
         let answer = |up: Result<wire::SessionUpRequest, Status>| {
             let down = match up?.message {
                 Some(Up::Hello(_)) => Down::Welcome(wire::Welcome { epoch: 1, ..wire::Welcome::default() }),
@@ -168,34 +201,7 @@ impl Capacity for Echo {
             };
             Ok(wire::SessionDown { message: Some(down) })
         };
-        Ok(Response::new(Box::pin(request.into_inner().map(answer))))
-    }
-
-    async fn discovery(
-        &self,
-        _: Request<wire::DiscoveryRequest>,
-    ) -> Result<Response<wire::DiscoveryResponse>, Status> {
-        Err(Status::unimplemented("an echo"))
-    }
-
-    async fn get_capacity(
-        &self,
-        _: Request<wire::GetCapacityRequest>,
-    ) -> Result<Response<wire::GetCapacityResponse>, Status> {
-        Err(Status::unimplemented("an echo"))
-    }
-
-    async fn get_server_capacity(
-        &self,
-        _: Request<wire::GetServerCapacityRequest>,
-    ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
-        Err(Status::unimplemented("an echo"))
-    }
-
-    async fn release_capacity(
-        &self,
-        _: Request<wire::ReleaseCapacityRequest>,
-    ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
-        Err(Status::unimplemented("an echo"))
+        let answers: Answers = Box::pin(request.into_inner().map(answer));
+        Box::pin(async { Ok(Response::new(answers)) })
     }
 }

@@ -137,13 +137,14 @@ async fn whale(channel: Channel, half: f64, mut ended: oneshot::Receiver<()>) {
 }
 
 /// The histogram of the time for which the lock was held at once: how often it was no longer than so many seconds.
-pub(crate) async fn turns(server: SocketAddr) -> String {
+pub(crate) async fn turns(server: SocketAddr, metric: &str) -> String {
     let mut stream = TcpStream::connect(server).await.expect("it listens");
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("it answers");
-    let buckets = answer.lines().filter_map(|line| line.strip_prefix("lessor_turn_seconds_bucket{le="));
+    let bucket = format!("{metric}_bucket{{le=");
+    let buckets = answer.lines().filter_map(|line| line.strip_prefix(&bucket));
     let of = |line: &str| line.trim_matches('"').replace("\"} ", ": ");
     buckets.map(of).collect::<Vec<_>>().join(", ")
 }

@@ -41,6 +41,10 @@ impl Metrics {
         let mut registry = Registry::default();
         let help = "How long the lock of the node was held at once, in seconds";
         registry.register("lessor_turn_seconds", help, driver.turns().seconds().clone());
+        if let Some(metered) = driver.turns().metered() {
+            let help = "The same by a second clock";
+            registry.register("lessor_turn_metered_seconds", help, metered.clone());
+        }
         registry.register_collector(Box::new(Figures { driver }));
         Metrics { registry }
     }

@@ -37,6 +37,8 @@ pub(in crate::shell) struct Turns {
     awaited: AtomicBool,
     /// The time for which the lock was held at once, in seconds.
     seconds: Histogram,
+    /// The same by a second clock, if there is one.
+    metered: Option<(fn() -> Duration, Histogram)>,
 }
 
 // === impl Turns ===
@@ -48,6 +50,7 @@ impl Default for Turns {
             taken: Mutex::default(),
             awaited: AtomicBool::new(false),
             seconds: Histogram::new(BOUNDS),
+            metered: None,
         }
     }
 }
@@ -56,6 +59,11 @@ impl Turns {
     /// The time for which the lock was held at once, in seconds.
     pub(in crate::shell) fn seconds(&self) -> &Histogram {
         &self.seconds
+    }
+
+    /// The same by a second clock, if there is one.
+    pub(in crate::shell) fn metered(&self) -> Option<&Histogram> {
+        self.metered.as_ref().map(|(_, histogram)| histogram)
     }
 
     /// A stream has taken what came out for it last.
@@ -94,6 +102,11 @@ impl Driver {
     /// The time for which the lock was held at once, in seconds.
     pub(in crate::shell) fn turns(&self) -> &Turns {
         &self.turns
+    }
+
+    /// Tells by a second clock as well for how long the lock is held.
+    pub(in crate::shell) fn set_meter(&mut self, meter: Option<fn() -> Duration>) {
+        self.turns.metered = meter.map(|meter| (meter, Histogram::new(BOUNDS)));
     }
 
     /// Takes turns when there is something to do, until stopped.
@@ -148,6 +161,7 @@ impl Driver {
         turn: impl FnOnce(&mut LeaderState, Time) -> R,
     ) -> Result<(R, Option<Down>), Unanswered> {
         let mut leader_state = self.leader_state()?;
+        let metered = self.turns.metered.as_ref().map(|(meter, histogram)| (meter, meter(), histogram));
         let now = clock::now();
         self.look_at_clocks(&mut leader_state, now);
         self.confirm(&mut leader_state, now);
@@ -174,6 +188,9 @@ impl Driver {
         self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
         let took: Duration = clock::now().since(now);
         self.turns.seconds.observe(took.as_secs_f64());
+        if let Some((meter, began, histogram)) = metered {
+            histogram.observe(meter().saturating_sub(began).as_secs_f64());
+        }
         Ok((result, taken))
     }
 
