@@ -24,6 +24,9 @@ use crate::mutation::Mutation;
 use crate::repository::Kind;
 use crate::streams::{Peer, Peers};
 
+/// Those without a rank who are looked at one by one in one look.
+const OTHERS: usize = 1_024;
+
 /// By how much a share may move untold, as a fraction of it, for each listener, and at most.
 const TOLERANCE_PER_LISTENER: f64 = 1e-5;
 const MOST_TOLERANCE: f64 = 0.01;
@@ -120,7 +123,7 @@ impl Resource {
         self.take_step();
         let mut told = self.tell_owed(now, SLICE, cx, peers);
         self.appraise();
-        let others = self.pusher.listeners().others();
+        let others = self.pusher.listeners().others(OTHERS);
         told += self.recall_loans(now, cx, peers) as usize;
         for slot in self.too_full(now, &others) {
             if told >= SLICE {
@@ -132,7 +135,7 @@ impl Resource {
         told += fed.told;
         told += self.feed_others(now, &others, SLICE.saturating_sub(told), cx, peers);
         told += self.feed_ranked(now, SLICE.saturating_sub(told), cx, peers);
-        self.pusher.end_look(now, Turn { told, tries: fed.tries }, others.len());
+        self.pusher.end_look(now, Turn { told, tries: fed.tries }, &others);
     }
 
     /// Grants what is due to those who have not been told anything yet, no more than `most` of them.

@@ -71,19 +71,30 @@ impl Pusher {
 
     /// Whether those who listen are to be told at `now` what has changed for them.
     pub(super) fn is_unsettled(&self, now: Time) -> bool {
-        self.unsettled && self.next_look <= now
+        self.is_awaited() && self.next_look <= now
+    }
+
+    /// Whether a look is to come: something has moved, or not all have been looked at since then.
+    fn is_awaited(&self) -> bool {
+        self.unsettled || self.listeners.is_in_round()
     }
 
     /// A look begins: whatever moves from here on is for the next one.
     pub(super) fn begin_look(&mut self) {
-        self.unsettled = false;
+        if std::mem::take(&mut self.unsettled) {
+            self.listeners.begin_round();
+        }
     }
 
     /// A look at `now` has told and tried so many, and has looked at `others` one by one.
-    pub(super) fn end_look(&mut self, now: Time, turn: Turn, others: usize) {
-        self.unsettled |= turn.told >= SLICE;
+    pub(super) fn end_look(&mut self, now: Time, turn: Turn, others: &[Slot]) {
+        match turn.told >= SLICE {
+            // Some of these may be due something as well.
+            true => self.unsettled = true,
+            false => self.listeners.pass_others(others),
+        }
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let pace = PACE_PER_GRANT * count(turn.told) + PACE_PER_LOOK * count(others + turn.tries);
+        let pace = PACE_PER_GRANT * count(turn.told) + PACE_PER_LOOK * count(others.len() + turn.tries);
         let least = if self.batch.is_gathering() { GATHERING_PACE } else { LEAST_PACE };
         self.next_look = now + least.max(pace);
     }
@@ -96,7 +107,7 @@ impl Pusher {
 
     /// When it has to be looked at, if nothing else happens.
     pub(super) fn next_deadline(&self) -> Option<Time> {
-        let unsettled = self.unsettled.then_some(self.next_look);
+        let unsettled = self.is_awaited().then_some(self.next_look);
         let batch = self.batch.next_deadline().map(|at| at.max(self.next_look));
         [unsettled, self.shortage.next_deadline(), batch, self.pool.wake()].into_iter().flatten().min()
     }

@@ -30,6 +30,10 @@ pub(crate) struct Streaming {
     ranks: BTreeMap<Reverse<i64>, Ranks>,
     /// Those without a rank.
     others: BTreeSet<Slot>,
+    /// Where the next look at those without a rank begins, and the number of them that are to be looked at since something
+    /// changed for all.
+    next_other: Slot,
+    others_left: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -209,8 +213,29 @@ impl Streaming {
         self.owed.iter().copied().take(most).collect()
     }
 
-    pub(crate) fn others(&self) -> Vec<Slot> {
-        self.others.iter().copied().collect()
+    /// Something has changed for all of those without a rank.
+    pub(crate) fn begin_round(&mut self) {
+        self.others_left = self.others.len();
+    }
+
+    /// Whether some of those without a rank have not been looked at since then.
+    pub(crate) fn is_in_round(&self) -> bool {
+        self.others_left > 0
+    }
+
+    /// No more than `most` of those without a rank, beginning behind those who were looked at before.
+    pub(crate) fn others(&self, most: usize) -> Vec<Slot> {
+        if self.others.len() <= most {
+            return self.others.iter().copied().collect();
+        }
+        let behind = self.others.range(self.next_other..);
+        behind.chain(self.others.range(..self.next_other)).copied().take(most).collect()
+    }
+
+    /// `looked_at` have been looked at, and have been told what they are due.
+    pub(crate) fn pass_others(&mut self, looked_at: &[Slot]) {
+        self.others_left = self.others_left.min(self.others.len()).saturating_sub(looked_at.len());
+        self.next_other = looked_at.last().map_or(0, |&last| last.saturating_add(1));
     }
 
     /// All that listen.
@@ -371,6 +396,25 @@ mod tests {
     }
 
     #[test]
+    fn those_without_a_rank_are_looked_at_in_slices_until_all_were() {
+        let mut streaming = streaming(&[None, None, rank(10, 20, 1), None, None, None]);
+        assert_eq!(streaming.others(9), [0, 1, 3, 4, 5]);
+        streaming.begin_round();
+        let mut looked_at = Vec::new();
+        while streaming.is_in_round() {
+            let slice = streaming.others(2);
+            streaming.pass_others(&slice);
+            looked_at.push(slice);
+        }
+        assert_eq!(looked_at, [[0, 1], [3, 4], [5, 0]]);
+        streaming.begin_round();
+        assert_eq!(streaming.others(2), [1, 3], "the next round goes on where that one ended");
+        (0..6).for_each(|slot| streaming.remove(slot));
+        streaming.pass_others(&[]);
+        assert!(!streaming.is_in_round(), "nobody is left");
+    }
+
+    #[test]
     fn who_leaves_leaves_nothing_behind() {
         let mut streaming = streaming(&[rank(50, 40, 1), None, rank(10, 20, 1)]);
         streaming.rank(0, rank(50, 45, 1));
@@ -378,7 +422,7 @@ mod tests {
         for slot in 0..3 {
             streaming.remove(slot);
         }
-        let Streaming { listeners, by_place, owed, stalled, ranks, others } = streaming;
+        let Streaming { listeners, by_place, owed, stalled, ranks, others, .. } = streaming;
         assert!(listeners.is_empty() && by_place.is_empty() && owed.is_empty() && stalled.is_empty());
         assert!(ranks.is_empty() && others.is_empty());
     }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Band, Bands, Down, HolderKind};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::NodeConfig;
+use lessor_server::repository::{Repository, Template};
 use proptest::prelude::*;
 
 use super::holders::{template, wants};
@@ -146,6 +148,36 @@ fn a_whale_does_not_hold_up_a_small_one_that_comes_after_it() {
     assert!(most <= 64, "{most} grants in one turn");
     assert!(took <= 1.0, "{took} seconds for the whale");
     assert!(hall.believed() <= 100_000_000_000, "{}", hall.believed());
+}
+
+#[test]
+fn those_who_are_looked_at_one_by_one_are_all_told_and_not_all_at_one_instant() {
+    const CLIENTS: u32 = 3_000;
+    let of = |capacity| Template { policy: SharePolicy::ProportionalShare, ..template(capacity) };
+    let mut hall = Hall::new(of(10.0 * f64::from(CLIENTS)), NodeConfig::new("root", 1));
+    for number in 0..CLIENTS {
+        let name = format!("c{number}");
+        hall.hello(&name, HolderKind::Client, None);
+        hall.report(&name, Some(wants(20.0).bands), None, false);
+        hall.listeners.get_mut(&name).expect("it said hello").prompt = true;
+        hall.hear();
+    }
+    settle(&mut hall);
+    assert!(hall.believed() >= 29_900_000_000, "all of it is out: {}", hall.believed());
+
+    let half = Repository::new(vec![of(5.0 * f64::from(CLIENTS))]).expect("one template");
+    hall.node.reload(hall.now, half);
+    let mut grants = BTreeMap::<Time, usize>::new();
+    for (at, heard) in hall.until(hall.now + seconds(1.0)) {
+        if let Heard::Down(_, Down::Grants(told)) = heard {
+            *grants.entry(at).or_default() += told.len();
+        }
+    }
+    let most = grants.values().copied().max().unwrap_or(0);
+    assert!(most <= 64, "{most} grants in one turn");
+    assert!(hall.believed() <= 15_000_000_000, "everybody has heard of the cut: {}", hall.believed());
+    let least = hall.listeners.values().map(|one| one.lease.as_ref().expect("a lease").0.capacity.as_f64());
+    assert!(least.fold(f64::INFINITY, f64::min) >= 4.9, "somebody was cut off");
 }
 
 /// Newcomers, and the listeners who are there before them: as many.
