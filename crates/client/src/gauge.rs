@@ -162,7 +162,7 @@ impl Gauge {
     ///
     /// # Errors
     ///
-    /// See [`Denied`].
+    /// See [`GaugeDenied`].
     #[inline]
     pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<Permit, GaugeDenied> {
         self.try_acquire_between(n, n, now)
@@ -172,7 +172,7 @@ impl Gauge {
     ///
     /// # Errors
     ///
-    /// See [`Denied`]. Nothing is taken then.
+    /// See [`GaugeDenied`]. Nothing is taken then.
     #[inline]
     pub fn try_acquire_between(
         &self,

@@ -129,7 +129,7 @@ impl Resource<Gauge> {
     /// Takes `n` units, if they are there, until the permit is dropped.
     ///
     /// # Errors
-    /// See [`gauge::Denied`].
+    /// See [`gauge::GaugeDenied`].
     pub fn try_acquire(&self, n: u32) -> Result<Permit, gauge::GaugeDenied> {
         self.core.tally.count(self.core.enforcer.try_acquire(n, clock::now))
     }

@@ -85,7 +85,7 @@ impl<'a> TogetherHandle<'a> {
         TogetherHandle { request: self.request.rate(&rate.core().enforcer, price), ..self }
     }
 
-    /// The longest that [`Together::acquire`] waits; five seconds without it. What its resources were opened with does not
+    /// The longest that [`TogetherHandle::acquire`] waits; five seconds without it. What its resources were opened with does not
     /// count here.
     pub fn max_wait(self, max_wait: Duration) -> TogetherHandle<'a> {
         TogetherHandle { max_wait, ..self }
