@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-/// How long to wait after failures.
+/// The length of waits after failures.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BackOff {
     first: Duration,

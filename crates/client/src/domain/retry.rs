@@ -36,7 +36,7 @@ pub(crate) trait Request {
     fn doubtful(&self, refusal: &Self::Refusal) -> Vec<&Domains>;
     /// Says to whoever drives its domains that there is something to send, if there is.
     fn notify(&self);
-    /// What to wait for after a refusal; nothing if it is for good.
+    /// The event to wait for after a refusal; nothing if it is for good.
     fn next(&self, refusal: &Self::Refusal) -> Option<Next<'_>>;
     /// The error of a refusal.
     fn denied(&self, refusal: Self::Refusal, end: End) -> Self::Denied;
@@ -46,7 +46,7 @@ pub(crate) trait Request {
 #[derive(Debug)]
 pub(crate) enum Held {
     Nothing,
-    /// So many units of the lease of a domain.
+    /// This number of units of the lease of a domain.
     Paid(u32),
     /// Units of a gauge, and which part of a request that is.
     Permit(usize, gauge::Permit),

@@ -59,7 +59,7 @@ impl DeltaStream {
         self.is_urgent
     }
 
-    /// What is known of the clock at the other end.
+    /// The bounds on the clock at the other end, as far as they are known.
     #[must_use]
     pub fn clocks(&self) -> &Clocks {
         &self.clocks
