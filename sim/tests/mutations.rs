@@ -21,6 +21,7 @@ mod mutations {
     pub(crate) mod pollers;
     pub(crate) mod rests;
     pub(crate) mod safe;
+    pub(crate) mod uncovered;
     pub(crate) mod units;
     pub(crate) mod unwritten;
 }
@@ -32,7 +33,7 @@ use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, Ho
 use lessor_sim::swarm::{Options, run_one};
 use mutations::{
     claims, debt, earlier, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers, rests,
-    safe, units, unwritten,
+    safe, uncovered, units, unwritten,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -101,6 +102,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         GrantorMutation::KindForgotten => Both(200, kinds::a_gauge_that_was_a_rate),
         // 280: I6; 804: I23
         GrantorMutation::MarkOfOtherKind => Both(900, kinds::units_under_the_mark_of_a_rate),
+        GrantorMutation::UncoveredLease => Noticed::Story(uncovered::a_leaf_that_has_no_template),
         GrantorMutation::OldConfigGrants => Swarm(200), // 13: I26
         GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
         GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
@@ -171,8 +173,8 @@ fn no_rule_about_pollers_can_be_left_out() {
 
 #[test]
 fn no_rule_about_what_is_configured_can_be_left_out() {
-    use GrantorMutation::{KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants};
-    for mutation in [KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants] {
+    use GrantorMutation::{KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants, UncoveredLease};
+    for mutation in [KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants, UncoveredLease] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
 }

@@ -59,6 +59,8 @@ pub enum Mutation {
     KindForgotten,
     /// A mark that was written for one kind allows for as much of another.
     MarkOfOtherKind,
+    /// A node hands out its lease from above also where no template covers the resource any more.
+    UncoveredLease,
     /// A leader grants by an older configuration than was in force before.
     OldConfigGrants,
     /// A heartbeat renews what is out also while a cut is being carried out.
@@ -125,7 +127,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 52] = [
+    pub const ALL: [Mutation; 53] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -148,6 +150,7 @@ impl Mutation {
         Mutation::KindAtOnce,
         Mutation::KindForgotten,
         Mutation::MarkOfOtherKind,
+        Mutation::UncoveredLease,
         Mutation::OldConfigGrants,
         Mutation::RenewInDebt,
         Mutation::MarkLate,

@@ -184,9 +184,9 @@ impl Node {
         for id in self.resources.names() {
             let (template, floor_pair) = (self.template(&id), self.floor_pair(&id));
             self.resources.set_floor_pair(&id, floor_pair);
-            self.call(&id, |resource, _| {
+            self.call(&id, |resource, around| {
                 resource.advance(now);
-                resource.set_template(template);
+                resource.set_template(template, around.cx);
             });
             self.note_policies(now, &id);
             self.follow(now, &id);

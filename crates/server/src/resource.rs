@@ -124,7 +124,8 @@ impl Resource {
     pub(crate) fn new(now: Time, id: ResourceId, template: Arc<Template>, cx: CallContext<'_>) -> Resource {
         let drift = cx.config.drift;
         let leased = cx.config.parent.is_some() && template.policy.is_bounded();
-        let limit = if leased { Some(Amount::ZERO) } else { limit(&template) };
+        let limit =
+            template.policy.is_bounded().then(|| if leased { Amount::ZERO } else { template.shared() });
         let mut ledger = Ledger::new(limit, cx.config.rules);
         let record = cx.config.record.as_ref();
         let (mut learning, mut supply) = (learning(&template, record, drift), Supply::configured());
@@ -185,27 +186,29 @@ impl Resource {
         self.reshare();
     }
 
-    /// Changes the template; absent: the repository does not cover the resource any more.
-    pub(crate) fn set_template(&mut self, template: Option<Arc<Template>>) {
-        if let Some(template) = &template {
-            self.holders.configure(template);
-            if !self.is_leased() {
-                self.ledger.set_limit(limit(template));
-            }
-            let before = std::mem::replace(&mut self.terms, Arc::clone(template));
+    /// Changes the template; absent: the repository does not cover the resource any more. Below another node its lease is given
+    /// back then, as far as those below give theirs back.
+    pub(crate) fn set_template(&mut self, template: Option<Arc<Template>>, cx: CallContext<'_>) {
+        self.template = template;
+        if let Some(template) = self.template.clone() {
+            self.holders.configure(&template);
+            let before = std::mem::replace(&mut self.terms, template);
             self.change_domains(&before);
             self.change_kind(before.kind);
+            if self.terms.policy.is_bounded() {
+                self.ask_for_lease(cx);
+            }
         } else {
             self.holders.set_policy(SharePolicy::FairShare);
-            self.ledger.set_limit(Some(Amount::ZERO));
         }
-        self.template = template;
+        self.ledger.set_limit(self.limit());
         self.holders.share_part(&self.terms);
         self.reshare();
         for slot in self.pusher.listeners().slots() {
             self.rank(slot);
         }
         self.pusher.resume();
+        self.supply.note_wants();
     }
 
     /// No more than `limit` may be out from here on. Returns whether that is another limit.
@@ -505,10 +508,6 @@ impl Resource {
     pub(crate) fn is_learning(&self, now: Time) -> bool {
         now < self.learning.until() && self.holders.shares().policy().is_bounded()
     }
-}
-
-fn limit(template: &Template) -> Option<Amount> {
-    template.policy.is_bounded().then(|| template.shared())
 }
 
 fn exhausted(what: impl Fn() -> String, count: usize, limit: usize) -> Result<(), Refusal> {

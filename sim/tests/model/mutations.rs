@@ -16,7 +16,7 @@ use lessor_sim::mutation::GrantorMutation::{
     MarkLate, MarkOfOtherKind, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut,
     NoTokenCheck, NumberBehind, OldConfigGrants, OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt,
     ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, TrustAmount,
-    TrustOldRecord, UnitOnTop, UnknownBelow, UntoldIsNothing,
+    TrustOldRecord, UncoveredLease, UnitOnTop, UnknownBelow, UntoldIsNothing,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -58,7 +58,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 50] = [
+const NOT_NOTICED: [(Mutation, &str); 51] = [
     // There are no marks, and one succession in a row.
     (Grantor(ShortRest), "unary, a succession"),
     (Grantor(RestUnguarded), "unary, a succession"),
@@ -113,6 +113,7 @@ const NOT_NOTICED: [(Mutation, &str); 50] = [
     (Grantor(KindAtOnce), "unary"),
     (Grantor(KindForgotten), "unary, a succession"),
     // There is one configuration.
+    (Grantor(UncoveredLease), "a node between"),
     (Grantor(OldConfigGrants), "unary, a succession"),
     (Grantor(MarkOfOtherKind), "unary, a succession"),
     (Holder(DeadlineMoves), "unary"),

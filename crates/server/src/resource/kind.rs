@@ -8,8 +8,8 @@
 //! leader before it does the same with all that may be out from before; and before the first is granted of a kind, the mark
 //! has been written anew.
 
+use lessor_proto::ResourceId;
 use lessor_proto::message::{Ask, Grant, Refusal, Report};
-use lessor_proto::{Amount, ResourceId};
 
 use super::identity::holder;
 use super::slab::Slot;
@@ -119,10 +119,7 @@ impl Resource {
             self.counted.kind = self.terms.kind;
         }
         // The node above is told of the other kind, and its lease is of the one before.
-        self.supply.ask_anew();
-        if self.is_leased() {
-            self.ledger.set_limit(Some(Amount::ZERO));
-        }
+        self.supply.forgo();
         self.settle_kind();
     }
 

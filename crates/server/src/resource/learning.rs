@@ -36,6 +36,11 @@ impl Learning {
         self.is_told = false;
     }
 
+    /// What is out from before is known from `at` on.
+    pub(super) fn end_at(&mut self, at: Time) {
+        self.until = at;
+    }
+
     /// When those who listen are to be told that it is over, if they have not been.
     pub(super) fn untold(&self) -> Option<Time> {
         (!self.is_told).then_some(self.until)

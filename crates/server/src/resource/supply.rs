@@ -46,6 +46,8 @@ enum SupplySource {
     Leased {
         /// When the lease ends.
         until: Time,
+        /// The amount of it.
+        granted: Amount,
         /// When claims open.
         opens: Time,
         /// Until when the node above is not asked, unless most of the ghost is claimed before.
@@ -72,6 +74,7 @@ impl Supply {
         let opens = cx.opens();
         Supply::new(SupplySource::Leased {
             until: Time::ZERO,
+            granted: Amount::ZERO,
             opens,
             silent_until: opens + silence,
             unclaimed: Amount::from_micros(ledger.ghost().as_micros() / UNCLAIMED),
@@ -91,9 +94,12 @@ impl Supply {
         self.is_asked
     }
 
-    /// The node above is to be asked as if it had not been.
-    pub(super) fn ask_anew(&mut self) {
+    /// Nothing of the lease from above is handed out any more: the node above is asked as if it had not been.
+    pub(super) fn forgo(&mut self) {
         self.is_asked = false;
+        if let SupplySource::Leased { granted, .. } = &mut self.source {
+            *granted = Amount::ZERO;
+        }
     }
 
     /// Whether the leader of the node above is known to be the one that granted what leaders of this node had before.
@@ -185,15 +191,42 @@ impl Resource {
         if self.learning.set_above(learns) {
             self.owe_all();
         }
-        if let SupplySource::Leased { until, .. } = &mut self.supply.source {
+        if let SupplySource::Leased { until, granted, .. } = &mut self.supply.source {
             *until = allowance.until;
-            let limit = Some(allowance.capacity.unwrap_or(Amount::MAX));
+            *granted = allowance.capacity.unwrap_or(Amount::MAX);
+            let limit = self.limit();
             // Who was granted something is renewed with its next heartbeat; who was granted nothing waits for this.
             self.pusher.resume();
             let is_owed = self.pusher.listeners().is_anybody_owed();
             self.pusher.unsettle_if(self.ledger.limit() != limit || is_owed);
             self.ledger.set_limit(limit);
             self.divide();
+        }
+    }
+
+    /// The most that may be out: what the template says, or the lease from above. Where no template covers the resource it is
+    /// nothing, whatever the node above grants.
+    pub(super) fn limit(&self) -> Option<Amount> {
+        match self.supply.source {
+            _ if !self.hands_out() => Some(Amount::ZERO),
+            SupplySource::Leased { granted, .. } => Some(granted),
+            SupplySource::Configured => self.terms.policy.is_bounded().then(|| self.terms.shared()),
+        }
+    }
+
+    /// Whether a template covers the resource.
+    fn hands_out(&self) -> bool {
+        let is_leased = self.is_leased() && self.ledger.rules().lack(Mutation::UncoveredLease);
+        self.template.is_some() || is_leased
+    }
+
+    /// The template says from here on that the sum is limited: below another node the capacity is a lease.
+    pub(super) fn ask_for_lease(&mut self, cx: CallContext<'_>) {
+        if cx.config.parent.is_some() && !self.is_leased() {
+            self.supply = Supply::leased(cx, &self.ledger, self.terms.lease_length);
+            // The node above knows what is out.
+            self.learning.end_at(cx.since);
+            self.supply.forgo();
         }
     }
 
@@ -221,7 +254,7 @@ impl Resource {
     /// The wants of all below together, as the buckets of their demand curves.
     pub(crate) fn bands(&self) -> Bands {
         let mut bands = Bands::new();
-        for priority in self.holders.shares().priorities() {
+        for priority in self.holders.shares().priorities().filter(|_| self.hands_out()) {
             let curve = self.holders.shares().curve(priority);
             bands.extend(curve.demands(priority).map(|demand| Band {
                 priority,

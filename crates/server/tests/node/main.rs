@@ -28,5 +28,6 @@ mod stories;
 mod streams;
 mod strict;
 mod strict_laws;
+mod uncovered;
 mod unknown;
 mod village;

@@ -10,7 +10,7 @@ use lessor_client::session::{self, Action, Change, Failure, Session, SessionConf
 use lessor_proto::message::{Down, Up};
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, ParentConfig, Peer, Record};
-use lessor_server::repository::Template;
+use lessor_server::repository::{Repository, Template};
 
 use super::holders::{client, repository, resource};
 
@@ -152,6 +152,15 @@ impl Village {
             if let Some(node) = &mut self.places[index].node {
                 node.reload(now, repository);
             }
+        }
+        self.settle();
+    }
+
+    /// One place hears of another template, or of none.
+    pub(crate) fn configure_one(&mut self, index: usize, template: Option<Template>) {
+        let repository = template.map_or_else(Repository::default, repository);
+        if let Some(node) = &mut self.places[index].node {
+            node.reload(self.now, repository);
         }
         self.settle();
     }
