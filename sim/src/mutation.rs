@@ -24,6 +24,8 @@ pub enum DriverMutation {
     UseSaidBefore,
     /// A limiter or a gauge hears of less only when more is allowed again.
     LessIsNotTold,
+    /// The lease of a domain hears of less only when more is allowed again.
+    DomainIsNotTold,
     /// Time that a clock did not show is not looked for: clients, leaders and candidates alike.
     PausesUnseen,
 }
@@ -32,8 +34,12 @@ pub enum DriverMutation {
 
 impl DriverMutation {
     /// All of them.
-    pub const ALL: [DriverMutation; 3] =
-        [DriverMutation::UseSaidBefore, DriverMutation::LessIsNotTold, DriverMutation::PausesUnseen];
+    pub const ALL: [DriverMutation; 4] = [
+        DriverMutation::UseSaidBefore,
+        DriverMutation::LessIsNotTold,
+        DriverMutation::DomainIsNotTold,
+        DriverMutation::PausesUnseen,
+    ];
 }
 
 // === impl Mutation ===

@@ -8,6 +8,7 @@ mod authority;
 mod beliefs;
 mod books;
 mod calm;
+mod domains;
 mod edges;
 mod hits;
 mod kinds;
@@ -27,6 +28,7 @@ use crate::simulation::{Resource, Simulation};
 pub(crate) use self::beliefs::{Holding, Stance};
 use self::books::Seen;
 pub use self::calm::Target;
+use self::domains::Made;
 use self::hits::Flow;
 use self::kinds::Counted;
 
@@ -64,6 +66,8 @@ pub(crate) struct Oracle {
     limits: Vec<Limit>,
     flows: Vec<Flow>,
     kinds: Vec<Counted>,
+    /// The hits of domains that have leases.
+    made: Vec<Made>,
     /// The state of each task and resource when they were last seen.
     seen: Vec<Seen>,
     /// The grants in the message that is being taken in.
@@ -110,6 +114,7 @@ impl Oracle {
             limits: vec![Limit::default(); resources],
             flows: vec![Flow::default(); resources],
             kinds: Vec::new(),
+            made: vec![Made::default(); resources],
             seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
             delivery: Vec::new(),
             broken: None,

@@ -1,6 +1,7 @@
 //! What a simulation is like: its tree of sites, its clients, what there is to share, and what may go wrong.
 
 mod check;
+mod domain;
 mod memory;
 
 use std::time::Duration;
@@ -13,6 +14,8 @@ use lessor_server::node::Claims;
 use lessor_server::repository::{Kind, Legacy, Rotate, SharePolicy, SmallLeases};
 
 pub use self::check::BadPlan;
+pub use self::domain::DomainPlan;
+pub(crate) use self::domain::policies;
 pub use self::memory::{DiskPlan, Keeps, Memory};
 use crate::faults::FaultPlan;
 
@@ -174,6 +177,8 @@ pub struct ResourcePlan {
     /// The treatment of Doorman's clients. Where their leases count until they are heard of, they go on for as
     /// long.
     pub legacy: Legacy,
+    /// Whose domain it is the lease of, if it is that of a domain.
+    pub domain: Option<DomainPlan>,
 }
 
 /// The time that a message takes.
@@ -356,6 +361,7 @@ impl ResourcePlan {
             burst: None,
             small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
+            domain: None,
         }
     }
 }

@@ -8,13 +8,15 @@ use std::time::Duration;
 use lessor_client::allowance::Allowance;
 use lessor_client::gauge::{Gauge, Permit};
 use lessor_client::limiter::{Limiter, SentUnits, UnitWish};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::repository::Kind;
 
 use self::bucket::Bucket;
+use self::leasing::Leasing;
 use self::measured::{Measured, Said};
 
 pub(crate) mod bucket;
+pub(crate) mod leasing;
 pub(crate) mod measured;
 
 /// The enforcer of one holding, and what its program has taken of it.
@@ -37,6 +39,8 @@ pub(crate) struct Hits {
     allowance: Allowance,
     /// Absent where the program states what it wants.
     measured: Option<Measured>,
+    /// Absent where it has no domains.
+    leasing: Option<Leasing>,
 }
 
 /// Operations under permits of a gauge.
@@ -85,7 +89,7 @@ impl Program {
                 let limiter = Limiter::default();
                 let measured = measured_from.map(|now| Measured::new(now, &limiter));
                 let (due, sent, allowance) = (Bucket::default(), VecDeque::new(), Allowance::NOTHING);
-                Program::Hits(Box::new(Hits { limiter, due, sent, allowance, measured }))
+                Program::Hits(Box::new(Hits { limiter, due, sent, allowance, measured, leasing: None }))
             }
             Kind::Gauge => Program::Units(Units::default()),
         }
@@ -211,15 +215,33 @@ impl Program {
         let Program::Hits(hits) = self else { return Hit::Denied(None) };
         match hits.limiter.try_acquire(1, || local) {
             Err(denied) => Hit::Denied(denied.retry_after()),
-            Ok(()) => {
-                hits.bring(local);
-                hits.sent.retain(|&until| local < until);
-                if hits.sent.pop_front().is_some() {
-                    return Hit::Sent;
-                }
-                // Of a lease that brings less than a unit in the burst, units come when they are due: all together judge them.
-                if hits.due.take(1) || hits.is_small() { Hit::Granted } else { Hit::Unfounded }
-            }
+            Ok(()) => hits.judge(local),
+        }
+    }
+
+    /// One hit of a domain, if it is to be had.
+    pub(crate) fn ask(&mut self, domain: &str, local: Time) -> Hit {
+        let Program::Hits(hits) = self else { return Hit::Denied(None) };
+        let Some(leasing) = &hits.leasing else { return Hit::Denied(None) };
+        match leasing.request(&hits.limiter, domain, local) {
+            decision if decision.is_granted() => hits.judge(local),
+            decision => Hit::Denied(decision.retry_at.map(|at| at.since(local))),
+        }
+    }
+
+    /// The same program with the domains of the resource `of`, if it has any.
+    pub(crate) fn with_domains(mut self, of: Option<ResourceId>) -> Program {
+        if let Program::Hits(hits) = &mut self {
+            hits.leasing = of.map(Leasing::new);
+        }
+        self
+    }
+
+    /// The domains and their leases, if it has any.
+    pub(crate) fn leasing(&mut self) -> Option<&mut Leasing> {
+        match self {
+            Program::Hits(hits) => hits.leasing.as_mut(),
+            Program::Units(_) => None,
         }
     }
 }
@@ -232,6 +254,17 @@ impl Hits {
         let rate = self.rate();
         self.due.fill(now, self.allowance.until, rate);
         self.due.limit(self.most());
+    }
+
+    /// Looks whether what was let through was brought by the allowances, or sent.
+    fn judge(&mut self, local: Time) -> Hit {
+        self.bring(local);
+        self.sent.retain(|&until| local < until);
+        if self.sent.pop_front().is_some() {
+            return Hit::Sent;
+        }
+        // Of a lease that brings less than a unit in the burst, units come when they are due: all together judge them.
+        if self.due.take(1) || self.is_small() { Hit::Granted } else { Hit::Unfounded }
     }
 
     fn rate(&self) -> u64 {

@@ -7,6 +7,7 @@
 mod build;
 mod clocks;
 mod directory;
+mod domains;
 mod editions;
 mod election;
 mod etcd;
@@ -34,7 +35,7 @@ use crate::client::Client;
 use crate::event_queue::EventQueue;
 use crate::faults::{Fault, FaultPlan, Tally};
 use crate::oracle::{Holding, Oracle, Violation};
-use crate::plan::{Election, Memory, Scrutiny, Settings, SimulationPlan};
+use crate::plan::{DomainPlan, Election, Memory, Scrutiny, Settings, SimulationPlan};
 use crate::process::Actor;
 use crate::program::Program;
 use crate::rng::Rng;
@@ -118,6 +119,8 @@ pub(crate) struct Resource {
     pub(crate) burst: Option<Duration>,
     pub(crate) small_leases: SmallLeases,
     pub(crate) legacy: Legacy,
+    /// Whose domain it is the lease of, if it is that of a domain.
+    pub(crate) domain: Option<DomainPlan>,
 }
 
 /// The counts of what has been sent.

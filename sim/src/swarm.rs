@@ -163,6 +163,7 @@ pub fn live(sim: &mut Simulation, plan: &SimulationPlan, judged: bool) -> Result
         sim.pass(longest * 2)?;
         sim.judge_silence(&before)?;
     }
+    sim.judge_domains()?;
     for _ in 0..2 {
         sim.disturb();
         sim.pass(patience(sim, plan) / 2)?;

@@ -103,6 +103,7 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         // 280: I6; 804: I23
         GrantorMutation::MarkOfOtherKind => Both(900, kinds::units_under_the_mark_of_a_rate),
         GrantorMutation::UncoveredLease => Noticed::Story(uncovered::a_leaf_that_has_no_template),
+        GrantorMutation::PartsDivided => Swarm(100),    // 8: I28
         GrantorMutation::OldConfigGrants => Swarm(200), // 13: I26
         GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
         GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
@@ -145,9 +146,10 @@ fn election(mutation: ElectionMutation) -> Noticed {
 
 fn driver(mutation: DriverMutation) -> Noticed {
     match mutation {
-        DriverMutation::UseSaidBefore => Swarm(60), // 1, 3, 6: I9
-        DriverMutation::LessIsNotTold => Swarm(20), // 0, 2: I1; 1, 3: I9
-        DriverMutation::PausesUnseen => Swarm(90),  // 45, 84, 85: I13
+        DriverMutation::UseSaidBefore => Swarm(60),    // 1, 3, 6: I9
+        DriverMutation::LessIsNotTold => Swarm(20),    // 0, 2: I1; 1, 3: I9
+        DriverMutation::DomainIsNotTold => Swarm(100), // 8: I28
+        DriverMutation::PausesUnseen => Swarm(90),     // 45, 84, 85: I13
     }
 }
 
@@ -177,6 +179,12 @@ fn no_rule_about_what_is_configured_can_be_left_out() {
     for mutation in [KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants, UncoveredLease] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
+}
+
+#[test]
+fn no_rule_about_leases_of_domains_can_be_left_out() {
+    check(Mutation::Grantor(GrantorMutation::PartsDivided), &grantor(GrantorMutation::PartsDivided));
+    check(Mutation::Driver(DriverMutation::DomainIsNotTold), &driver(DriverMutation::DomainIsNotTold));
 }
 
 #[test]

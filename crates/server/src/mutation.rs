@@ -61,6 +61,8 @@ pub enum Mutation {
     MarkOfOtherKind,
     /// A node hands out its lease from above also where no template covers the resource any more.
     UncoveredLease,
+    /// A fraction of a part of a domain's lease is granted where that is due.
+    PartsDivided,
     /// A leader grants by an older configuration than was in force before.
     OldConfigGrants,
     /// A heartbeat renews what is out also while a cut is being carried out.
@@ -127,7 +129,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 53] = [
+    pub const ALL: [Mutation; 54] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -151,6 +153,7 @@ impl Mutation {
         Mutation::KindForgotten,
         Mutation::MarkOfOtherKind,
         Mutation::UncoveredLease,
+        Mutation::PartsDivided,
         Mutation::OldConfigGrants,
         Mutation::RenewInDebt,
         Mutation::MarkLate,

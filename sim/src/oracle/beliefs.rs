@@ -34,6 +34,8 @@ pub(crate) struct Holding {
     /// All units that are out, in millionths, whatever has become of their lease.
     pub(crate) in_use: u64,
     pub(crate) stance: Stance,
+    /// The amount that the domain whose lease it is was told last, in millionths.
+    pub(crate) told: u64,
     /// The part of it that is in the sums.
     pub(crate) counted: u64,
     /// When the next look at its end is due.
@@ -72,6 +74,7 @@ impl Holding {
             used: Vec::new(),
             in_use: 0,
             stance: Stance::Kept,
+            told: 0,
             counted: 0,
             lapse: Time::MAX,
             order: None,
@@ -86,6 +89,7 @@ impl Holding {
         self.used = Vec::new();
         self.in_use = 0;
         self.stance = Stance::Kept;
+        self.told = 0;
         self.reopens = false;
         self.order = None;
         self.promised = None;
@@ -93,7 +97,7 @@ impl Holding {
 
     /// It was dropped: whatever is adopted after that begins anew.
     pub(crate) fn begin_anew(&mut self) {
-        (self.order, self.promised) = (None, None);
+        (self.order, self.promised, self.told) = (None, None, 0);
     }
 
     /// It has a lease of nothing, and uses units beyond that by leave of whoever granted it.

@@ -87,7 +87,11 @@ impl Simulation {
 
     /// The longest time that a turn and the hand-over at its end take, on all levels together.
     fn longest_turn(&self, resource: u16) -> Duration {
-        let quantum = self.resources[usize::from(resource)].quantum;
+        self.turn_of(self.resources[usize::from(resource)].quantum)
+    }
+
+    /// The same for turns of that length; absent: as long as it takes to ask again.
+    pub(super) fn turn_of(&self, quantum: Option<Duration>) -> Duration {
         let of = |site: &crate::site::Site| {
             let refresh = site.terms.refresh_interval;
             quantum.unwrap_or(refresh) + refresh * 2 + Duration::from_secs(1)

@@ -55,6 +55,10 @@ impl SimulationPlan {
             }
             self.check_site(site, &resources)?;
         }
+        for (resource, domain) in self.resources.iter().filter_map(|found| Some((found, found.domain?))) {
+            let lenders = self.resources.iter().take_while(|found| found.domain.is_none()).count();
+            reference(&resource.name, "resource", domain.of.into(), lenders)?;
+        }
         for client in &self.clients {
             reference(&client.name, "site", client.site as usize, self.sites.len())?;
             for hold in &client.holds {

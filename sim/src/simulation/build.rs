@@ -17,7 +17,9 @@ use crate::clock::{Clock, PERFECT};
 use crate::event_queue::EventQueue;
 use crate::faults::{Fault, Tally};
 use crate::oracle::{Holding, Oracle};
-use crate::plan::{ClientPlan, Election, Hold, Keeps, Link, PREFIX, SimulationPlan, SitePlan, Terms};
+use crate::plan::{
+    ClientPlan, Election, Hold, Keeps, Link, PREFIX, SimulationPlan, SitePlan, Terms, policies,
+};
 use crate::process::Process;
 use crate::registry::Registry;
 use crate::rng::Rng;
@@ -113,7 +115,13 @@ pub(crate) fn repository(
     learning: Duration,
     fallback: Fallback,
 ) -> Result<Repository, BadTemplates> {
-    let covered = resources.iter().filter(|resource| resource.covered && !resource.id.is_floor());
+    let is_own = |resource: &Resource| !resource.id.is_floor() && resource.domain.is_none();
+    let covered = resources.iter().enumerate().filter(|(_, resource)| resource.covered && is_own(resource));
+    let domains = |lender: usize| {
+        let of = |found: &'_ Resource| found.domain.filter(|domain| usize::from(domain.of) == lender);
+        let named = resources.iter().filter_map(|found| Some((found.id.as_str(), of(found)?)));
+        policies(named.filter_map(|(id, domain)| Some((id.rsplit_once("|d:")?.1, domain))))
+    };
     let floor = |resource: &Resource| {
         let floor = resources.iter().find(|other| other.id == resource.id.floor());
         floor.map_or(Amount::ZERO, |floor| floor.capacity)
@@ -122,7 +130,8 @@ pub(crate) fn repository(
         let whole = resource.capacity.saturating_add(floor(resource)).as_f64().max(1e-6);
         Fraction::check(Field::SafeFraction, floor(resource).as_f64() / whole).expect("a part of the whole")
     };
-    let template = |resource: &Resource| Template {
+    let template = |(index, resource): (usize, &Resource)| Template {
+        domains: domains(index),
         safe_fraction: reserved(resource),
         safe_lease: Some(terms.lease_length * FLOOR_LEASES),
         safe_capacity: match fallback {
@@ -162,6 +171,7 @@ impl Resource {
             burst: plan.burst,
             small_leases: plan.small_leases,
             legacy: plan.legacy,
+            domain: plan.domain,
         }
     }
 }

@@ -168,7 +168,8 @@ impl Simulation {
         if frozen || self.clients[client as usize].mind.session().is_none() {
             return false;
         }
-        holds.for_each(|hold| self.give_up(hold, now));
+        let own = holds.filter(|&hold| !self.is_sublease(hold));
+        own.collect::<Vec<_>>().into_iter().for_each(|hold| self.give_up(hold, now));
         self.drive_client(client);
         // Those who wait for the answer, and those who do not.
         let stays = self.rng.time(Duration::ZERO, Duration::from_secs(2));
@@ -184,7 +185,7 @@ impl Simulation {
         let (frozen, life) = (process.frozen.is_some(), process.life);
         let holds = self.clients[client as usize].holds.clone();
         let hold = holds.start + self.rng.index(holds.len()) as u32;
-        if frozen || self.clients[client as usize].mind.session().is_none() {
+        if frozen || self.is_sublease(hold) || self.clients[client as usize].mind.session().is_none() {
             return false;
         }
         self.give_up(hold, now);

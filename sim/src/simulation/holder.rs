@@ -35,7 +35,8 @@ impl Simulation {
         let found = &self.clients[client as usize];
         let servers = self.addresses_of(found.site);
         let now = clock.at(self.now);
-        let holds = found.holds.clone().map(|hold| &self.holdings[hold as usize]);
+        let stated = found.holds.clone().filter(|&hold| !self.is_sublease(hold));
+        let holds = stated.map(|hold| &self.holdings[hold as usize]);
         let mind = if found.way == Way::Legacy {
             let mut legacy = Legacy::new(now, found.id.clone(), servers, rules.settings.timeout);
             for hold in holds {
@@ -120,6 +121,7 @@ impl Simulation {
         self.look_at_use(client, now);
         self.exchange_units(client, now);
         self.look_at_demands(client, now);
+        self.look_at_domains(client, now);
         let mut actions = 0;
         while let Some(action) = self.clients[client as usize].mind.poll(now) {
             actions += 1;
@@ -129,15 +131,17 @@ impl Simulation {
                 action => self.act(Actor::Client(client), action),
             }
             self.exchange_units(client, now);
+            self.look_at_domains(client, now);
         }
+        let domains = self.next_domain(client);
         let found = &self.clients[client as usize];
-        let deadline = found.mind.deadline().min(found.next_look).min(self.next_demand(client));
+        let deadline = found.mind.deadline().min(found.next_look).min(self.next_demand(client)).min(domains);
         self.wake_at(Actor::Client(client), deadline);
     }
 
     /// The client wants so much of what it holds there, from when it runs next on.
     pub(super) fn want(&mut self, hold: u32, wants: f64) {
-        if self.is_measured_now(hold) {
+        if self.is_measured_now(hold) || self.is_sublease(hold) {
             return;
         }
         let stated = self.programs[hold as usize].as_mut().and_then(|program| program.state(wants));
@@ -175,6 +179,7 @@ impl Simulation {
             let allowance = session.allowance(now, &self.resources[usize::from(holding.resource)].id);
             self.holdings[hold as usize].stance = Stance::Kept;
             self.allow(hold, now, allowance);
+            self.follow_policies(hold);
             self.say_in_use(hold);
             self.drive_client(client);
         }
@@ -188,6 +193,9 @@ impl Simulation {
             self.resources[usize::from(resource)].id == change.resource
         };
         let hold = holds.find(of).expect("a resource that the client asks for");
+        if self.is_sublease(hold) {
+            return self.believe_of_domain(hold, change);
+        }
         let amount = change.allowance.capacity.unwrap_or(Amount::MAX);
         if change.rung == Rung::Waiting {
             self.holdings[hold as usize].begin_anew();
@@ -198,6 +206,7 @@ impl Simulation {
         }
         self.take_before(hold, now);
         self.put_into_force(hold, now, change.allowance);
+        self.follow_policies(hold);
         match change.rung {
             Rung::Safe | Rung::Optimistic => self.fall_back(hold, amount, change.allowance.until),
             Rung::Waiting | Rung::Leased | Rung::Pessimistic => {

@@ -27,7 +27,11 @@ impl Simulation {
         // Only rates have floors, and what Doorman's clients go on with is of a rate.
         let floor = resource.id.floor();
         let has_floor = self.resources.iter().any(|other| other.id == floor);
-        if resource.id.is_floor() || has_floor || matches!(resource.legacy, Legacy::Sticky { .. }) {
+        if self.has_domains(index)
+            || resource.id.is_floor()
+            || has_floor
+            || matches!(resource.legacy, Legacy::Sticky { .. })
+        {
             return false;
         }
         let resource = &mut self.resources[index];

@@ -7,7 +7,7 @@ use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
 use super::holder::bands;
-use super::{Event, Simulation};
+use super::{Event, Resource, Simulation};
 use crate::oracle::Stance;
 use crate::plan::{Scrutiny, Way};
 use crate::process::Actor;
@@ -40,11 +40,18 @@ impl Simulation {
         let legacy = self.clients[holding.client as usize].way == Way::Legacy;
         let watched = self.rules.watch == Scrutiny::Close && !(legacy && kind == Kind::Gauge);
         let from = holding.is_measured.then(|| self.local(Actor::Client(holding.client)));
-        self.programs[hold as usize] = watched.then(|| Program::new(kind, from));
+        let resource = usize::from(holding.resource);
+        let domains =
+            (watched && !legacy && self.has_domains(resource)).then(|| self.resources[resource].id.clone());
+        let watched = watched && !self.is_sublease(hold);
+        self.programs[hold as usize] = watched.then(|| Program::new(kind, from).with_domains(domains));
     }
 
     /// A program does something: it ends operations and begins others, or tries some hits.
     pub(super) fn use_some(&mut self, hold: u32) {
+        if self.is_sublease(hold) {
+            return self.use_domain(hold);
+        }
         let actor = Actor::Client(self.holdings[hold as usize].client);
         if !self.faulty() {
             if let Some(program) = &mut self.programs[hold as usize] {
@@ -221,6 +228,7 @@ impl Simulation {
         holding.stance = Stance::Leaving;
         let until = holding.until;
         self.allow(hold, now, Allowance { until, ..Allowance::NOTHING });
+        self.leave_domains(hold, now);
         self.clients[self.holdings[hold as usize].client as usize].next_look = now;
     }
 
@@ -259,7 +267,10 @@ impl Simulation {
         let Some(session) = found.mind.session() else { return };
         for hold in found.holds.clone() {
             let holding = &mut self.holdings[hold as usize];
-            let id = &self.resources[usize::from(holding.resource)].id;
+            let Resource { id, domain, .. } = &self.resources[usize::from(holding.resource)];
+            if domain.is_some() {
+                continue;
+            }
             let program = self.programs[hold as usize].as_ref();
             let in_use = program.map_or(Amount::ZERO, Program::in_use);
             if holding.stance == Stance::Leaving {
@@ -333,6 +344,13 @@ impl Simulation {
         self.lacks(crate::mutation::DriverMutation::PausesUnseen)
     }
 
+    /// Whether a domain hears what it may use from here on.
+    pub(super) fn tells_domain(&self, hold: u32, allowance: Allowance) -> bool {
+        let before = self.holdings[hold as usize].told;
+        let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
+        !(is_less && self.lacks(crate::mutation::DriverMutation::DomainIsNotTold))
+    }
+
     fn tells_of(&self, hold: u32, allowance: Allowance) -> bool {
         let before = self.holdings[hold as usize].amount;
         let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
@@ -349,6 +367,10 @@ impl Simulation {
 
     pub(super) const fn overlooks_pauses(&self) -> bool {
         false
+    }
+
+    pub(super) const fn tells_domain(&self, _: u32, _: Allowance) -> bool {
+        true
     }
 
     const fn tells_of(&self, _: u32, _: Allowance) -> bool {

@@ -1,6 +1,7 @@
 //! What the simulation of a seed is like.
 
 mod clocks;
+mod domains;
 mod kinds;
 mod memory;
 
@@ -112,6 +113,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
     memory::remember(seed, options, &mut plan);
     clocks::pause(seed, options, &mut plan);
     kinds::change(seed, options, &mut plan);
+    domains::lease(seed, &mut plan);
     plan
 }
 
@@ -146,6 +148,7 @@ fn resources(rng: &mut Rng) -> Vec<ResourcePlan> {
             burst: None,
             small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
+            domain: None,
         }
     };
     (0..count).map(one).collect()

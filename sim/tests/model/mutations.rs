@@ -14,9 +14,9 @@ use lessor_sim::mutation::GrantorMutation::{
     EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, KindForgotten,
     LeaderFreesOld, LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays,
     MarkLate, MarkOfOtherKind, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut,
-    NoTokenCheck, NumberBehind, OldConfigGrants, OutIsFree, PeakTakesShare, RecallBelowPart, RenewInDebt,
-    ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, TrustAmount,
-    TrustOldRecord, UncoveredLease, UnitOnTop, UnknownBelow, UntoldIsNothing,
+    NoTokenCheck, NumberBehind, OldConfigGrants, OutIsFree, PartsDivided, PeakTakesShare, RecallBelowPart,
+    RenewInDebt, ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit,
+    TrustAmount, TrustOldRecord, UncoveredLease, UnitOnTop, UnknownBelow, UntoldIsNothing,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -58,7 +58,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 51] = [
+const NOT_NOTICED: [(Mutation, &str); 52] = [
     // There are no marks, and one succession in a row.
     (Grantor(ShortRest), "unary, a succession"),
     (Grantor(RestUnguarded), "unary, a succession"),
@@ -112,6 +112,8 @@ const NOT_NOTICED: [(Mutation, &str); 51] = [
     (Holder(UseReadBefore), "unary"),
     (Grantor(KindAtOnce), "unary"),
     (Grantor(KindForgotten), "unary, a succession"),
+    // No domain has a lease.
+    (Grantor(PartsDivided), "unary"),
     // There is one configuration.
     (Grantor(UncoveredLease), "a node between"),
     (Grantor(OldConfigGrants), "unary, a succession"),

@@ -76,7 +76,7 @@ impl Resource {
         let out_before = self.earlier.out(slot).filter(|&(_, until)| now < until);
         let out_before = out_before.map(|(amount, until)| Before { amount, remaining: until.since(now) });
         let earlier = self.tell_earlier(now, slot, cx);
-        let grain = self.terms.grain();
+        let grain = self.grain();
         let child = self.holders.at_mut(slot);
         let (seq, incarnated) = (child.take_seq()?, child.incarnated);
         let counted = if incarnated { length } else { self.terms.legacy.counted(length) };
@@ -215,11 +215,21 @@ impl Resource {
         if self.is_learning(now) {
             return child.account().charge().min(Amount::from_f64(child.demands().wants()));
         }
-        let share = match self.terms.is_whole() {
+        let share = match self.terms.is_whole() && !self.divides_parts() {
             true => self.whole_units(slot),
             false => Amount::from_f64(self.share(child.demands())),
         };
         share.max(self.kept(slot))
+    }
+
+    /// Nothing is granted in fractions of this.
+    fn grain(&self) -> Amount {
+        if self.divides_parts() { Amount::from_micros(1) } else { self.terms.grain() }
+    }
+
+    /// Whether parts of a domain's lease are divided: a rule taken out.
+    fn divides_parts(&self) -> bool {
+        self.terms.part.is_some() && self.ledger.rules().lack(Mutation::PartsDivided)
     }
 
     /// The last grant of the child on its stream if that is as good as `target`, and else `target`: nobody has to

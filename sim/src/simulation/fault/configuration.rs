@@ -15,6 +15,9 @@ impl Simulation {
         let index = self.rng.index(self.resources.len());
         let factor = self.rng.between(200, 1_800);
         let first = self.oracle.first_capacity(index);
+        if self.resources[index].domain.is_some() {
+            return false;
+        }
         let resource = &mut self.resources[index];
         let mut capacity = first / 1_000 * factor;
         if resource.kind == Kind::Gauge {
@@ -43,6 +46,9 @@ impl Simulation {
     pub(super) fn change_policy(&mut self) -> bool {
         let index = self.rng.index(self.resources.len());
         let resource = &mut self.resources[index];
+        if resource.domain.is_some() {
+            return false;
+        }
         resource.policy = match resource.policy {
             SharePolicy::FairShare => SharePolicy::ProportionalShare,
             _ => SharePolicy::FairShare,
@@ -55,7 +61,8 @@ impl Simulation {
 
     pub(super) fn remove_template(&mut self) -> bool {
         let resource = self.rng.index(self.resources.len()) as u16;
-        if !self.resources[usize::from(resource)].covered {
+        let found = &self.resources[usize::from(resource)];
+        if !found.covered || found.domain.is_some() {
             return false;
         }
         self.cover(resource, false);
