@@ -51,7 +51,7 @@ use Noticed::{Both, Swarm};
 // The first seeds that notice each, and what they notice, stand behind it.
 fn holder(mutation: HolderMutation) -> Noticed {
     match mutation {
-        HolderMutation::NoOrder => Swarm(2_000),       // 530: I8
+        HolderMutation::NoOrder => Swarm(10_000),      // 1814: I9
         HolderMutation::FromReceipt => Swarm(20),      // 0: I11; 1, 2: I7
         HolderMutation::RenewAnyway => Swarm(10_000),  // 495, 1151: I4
         HolderMutation::KeepAfterPromise => Swarm(20), // 0, 1, 2: I9

@@ -11,6 +11,7 @@ use crate::faults::Fault;
 use crate::plan::{Election, Way};
 use crate::process::Actor;
 use crate::simulation::Simulation;
+use crate::site::Site;
 
 /// The kind of a resource, and what is used of it as which.
 #[derive(Clone, Copy, Debug)]
@@ -21,13 +22,15 @@ pub(super) struct Counted {
     until: Time,
     /// The amounts that clients use that say what they take it for, in millionths: as a rate, and as a gauge.
     used: [u128; 2],
+    /// Somebody leads who does not know which kind was out, or did, and some of it has been in use ever since.
+    blurred: bool,
 }
 
 // === impl Counted ===
 
 impl Counted {
     pub(super) fn new(kind: Kind) -> Counted {
-        Counted { now: kind, until: Time::ZERO, used: [0; 2] }
+        Counted { now: kind, until: Time::ZERO, used: [0; 2], blurred: false }
     }
 
     /// Whether units may be out, of this kind or of the one before.
@@ -86,13 +89,23 @@ impl Simulation {
         shows || !self.changes_kinds()
     }
 
-    /// Judges what is used as which kind, where all remember: nodes that are about to change show to a leader who
-    /// does not what they have from before as what it will be. Clients of Doorman's do not say what they take a
-    /// resource for, and count as neither.
+    /// Whether the root or a node above others is led by one who may still be shown what was out before, and does not know of which
+    /// kind. Of a leaf that remembers nothing the node above knows it.
+    fn learns_above(&self) -> bool {
+        let learns = |site: &Site| self.now < site.learns_until;
+        let is_above = |site: &&Site| site.parent.is_none() || !site.children.is_empty();
+        self.sites.iter().filter(is_above).any(learns)
+    }
+
+    /// Judges what is used as which kind. From a succession without memory on both kinds may be in use: nodes below
+    /// that are about to change show to such a leader what they have from before as what it will be. That is over when the
+    /// leader has learnt all that may be out, and nothing is left of the kind that is not in force. Clients of Doorman's do not
+    /// say what they take a resource for, and count as neither.
     pub(super) fn check_kinds(&mut self) {
         if !self.changes_kinds() {
             return;
         }
+        let learns = self.learns_above();
         let mut used = vec![[0_u128; 2]; self.resources.len()];
         for holding in &self.holdings {
             if self.clients[holding.client as usize].way != Way::Legacy {
@@ -107,10 +120,11 @@ impl Simulation {
                 // Units in use are kept as long as their lease is renewed; nothing is granted meanwhile.
                 counted.until = counted.until.max(self.now + LINGERS);
             }
-            let [rate, units] = used;
-            if !self.remembers() {
+            counted.blurred = learns || counted.blurred && left > 0;
+            if counted.blurred {
                 continue;
             }
+            let [rate, units] = used;
             if rate > 0 && units > 0 {
                 self.oracle.fail(27, || {
                     format!("{rate} millionths of r{index} are used a second, and {units} as units")
