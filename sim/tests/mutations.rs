@@ -53,7 +53,7 @@ fn holder(mutation: HolderMutation) -> Noticed {
     match mutation {
         HolderMutation::NoOrder => Swarm(10_000),      // 1814: I9
         HolderMutation::FromReceipt => Swarm(20),      // 0: I11; 1, 2: I7
-        HolderMutation::RenewAnyway => Swarm(10_000),  // 495, 1151: I4
+        HolderMutation::RenewAnyway => Swarm(10_000),  // 1218, 1226: I4
         HolderMutation::KeepAfterPromise => Swarm(20), // 0, 1, 2: I9
         // Simulations notice it about once in a thousand seeds (1946: I1; 2467: I4).
         HolderMutation::NoFence => Noticed::Story(fence::back_to_the_deposed),
