@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use lessor_client::domain::{Decision, DomainOptions, Domains, Lender, Policies, Sublessee};
+use lessor_client::domain::{Decision, DomainOptions, Domains, Lender, Policies};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{Change, Session};
+use lessor_client::sublessee::Sublessee;
 use lessor_proto::{ResourceId, Time};
 
 /// The interval at which a driver looks at what domains want.
@@ -25,7 +26,7 @@ pub(crate) struct Leasing {
 
 impl Leasing {
     pub(crate) fn new(resource: ResourceId) -> Leasing {
-        let lender = Lender { resource: resource.clone(), bell: Waker::noop().clone() };
+        let lender = Lender { resource: resource.clone(), notifier: Waker::noop().clone() };
         Leasing {
             resource,
             domains: Domains::new(DomainOptions::default()).with_lender(lender),
