@@ -19,6 +19,7 @@ mod status;
 mod subscriber;
 mod sync;
 mod uplink;
+mod walks;
 
 pub use self::status::{DomainStatus, DomainsStatus};
 pub use self::sync::{DomainEvent, DomainOutput, DomainSync};

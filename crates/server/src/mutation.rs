@@ -123,13 +123,25 @@ pub enum Mutation {
     LoanIsFree,
     /// A loan is not recalled for those who are short.
     LoanStays,
+    /// A client or node that says what domains did is not told which of its reports was heard last.
+    NoDomainAck,
+    /// Hits of a domain that are said anew are added to those that were said before.
+    AnewIsAdded,
+    /// Hits of a domain are told to everybody, and to those who made them.
+    OwnToldBack,
+    /// Hits of a domain that were told are told again with the next news.
+    ToldAgain,
+    /// A node says nothing anew when its stream to the node above has begun.
+    NotSaidAnew,
+    /// A node tells those below nothing of the hits that the node above tells.
+    NotToldBelow,
 }
 
 // === impl Mutation ===
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 54] = [
+    pub const ALL: [Mutation; 60] = [
         Mutation::AckWithoutSeq,
         Mutation::ShortCharge,
         Mutation::NoDriftMargin,
@@ -184,6 +196,12 @@ impl Mutation {
         Mutation::LendWhatIsWanted,
         Mutation::LoanIsFree,
         Mutation::LoanStays,
+        Mutation::NoDomainAck,
+        Mutation::AnewIsAdded,
+        Mutation::OwnToldBack,
+        Mutation::ToldAgain,
+        Mutation::NotSaidAnew,
+        Mutation::NotToldBelow,
     ];
 }
 

@@ -33,7 +33,8 @@ pub(super) struct Rounds {
 #[derive(Clone, Debug, Default)]
 struct Round {
     sums: BTreeMap<Place, Sum>,
-    said: BTreeMap<DeltaOrigin, BTreeMap<Place, u32>>,
+    /// The hits of each that said something; of few places, in no order.
+    said: BTreeMap<DeltaOrigin, Vec<(Place, u32)>>,
     /// When each tier was entered, at the earliest, by two of those that said so.
     entered: BTreeMap<(u32, u32), Entered>,
 }
@@ -109,9 +110,9 @@ impl Rounds {
         from < self.first || self.since(from).any(|round| !round.is_only_of(origin))
     }
 
-    /// The hits that others than `origin` said in the closed rounds from number `from` on; nothing where that is
+    /// The hits that others than `origin` said in the closed rounds from number `from` on, or all of them; nothing where that is
     /// not known any more, or too much.
-    pub(super) fn news(&self, from: u64, origin: &DeltaOrigin) -> Option<Vec<DomainEntry>> {
+    pub(super) fn news(&self, from: u64, origin: Option<&DeltaOrigin>) -> Option<Vec<DomainEntry>> {
         if from < self.first || self.is_broken {
             return None;
         }
@@ -153,8 +154,10 @@ impl Round {
         let place = (entry.policy, entry.tier, entry.at.as_nanos() / GRAIN);
         let sum = self.sums.entry(place).or_insert(Sum { at: entry.at, hits: 0 });
         (sum.at, sum.hits) = (sum.at.min(entry.at), sum.hits.saturating_add(entry.hits));
-        let own = said.entry(place).or_default();
-        *own = own.saturating_add(entry.hits);
+        match said.iter_mut().find(|(own, _)| *own == place) {
+            Some((_, own)) => *own = own.saturating_add(entry.hits),
+            None => said.push((place, entry.hits)),
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -166,16 +169,16 @@ impl Round {
     }
 
     /// Adds what others than `origin` said to `entries`.
-    fn tell(&self, origin: &DeltaOrigin, entries: &mut Vec<DomainEntry>) {
+    fn tell(&self, origin: Option<&DeltaOrigin>, entries: &mut Vec<DomainEntry>) {
         for (&(policy, tier), entered) in &self.entered {
             if let Some(at) = entered.by_others_than(origin) {
                 entries.push(DomainEntry { policy, tier, at, hits: 0, is_entered: true });
             }
         }
-        let own = self.said.get(origin);
+        let own = origin.and_then(|origin| self.said.get(origin));
         for (place @ &(policy, tier, _), sum) in &self.sums {
-            let own = own.and_then(|own| own.get(place)).copied().unwrap_or(0);
-            let hits = sum.hits.saturating_sub(own);
+            let own = own.and_then(|own| own.iter().find(|(own, _)| own == place));
+            let hits = sum.hits.saturating_sub(own.map_or(0, |&(_, hits)| hits));
             if hits > 0 {
                 entries.push(DomainEntry { policy, tier, at: sum.at, hits, is_entered: false });
             }
@@ -201,8 +204,8 @@ impl Entered {
         }
     }
 
-    fn by_others_than(&self, origin: &DeltaOrigin) -> Option<Time> {
-        match self.first.1 == *origin {
+    fn by_others_than(&self, origin: Option<&DeltaOrigin>) -> Option<Time> {
+        match origin == Some(&self.first.1) {
             true => self.second.as_ref().map(|second| second.0),
             false => Some(self.first.0),
         }
@@ -231,16 +234,16 @@ mod tests {
         assert!(!rounds.close());
         rounds.add(&a, &[hit(1, 2), hit(70, 1)]);
         rounds.add(&b, &[hit(3, 1)]);
-        assert_eq!(rounds.news(0, &c), Some(vec![]), "the round is open");
+        assert_eq!(rounds.news(0, Some(&c)), Some(vec![]), "the round is open");
         assert!(rounds.close());
-        assert_eq!(rounds.news(0, &c), Some(vec![hit(1, 3), hit(70, 1)]));
-        assert_eq!(rounds.news(0, &a), Some(vec![hit(1, 1)]));
-        assert_eq!(rounds.news(0, &b), Some(vec![hit(1, 2), hit(70, 1)]));
+        assert_eq!(rounds.news(0, Some(&c)), Some(vec![hit(1, 3), hit(70, 1)]));
+        assert_eq!(rounds.news(0, Some(&a)), Some(vec![hit(1, 1)]));
+        assert_eq!(rounds.news(0, Some(&b)), Some(vec![hit(1, 2), hit(70, 1)]));
         rounds.add(&a, &[hit(80, 1)]);
         rounds.close();
         assert_eq!((rounds.has_news(1, &a), rounds.has_news(1, &b)), (false, true));
-        assert_eq!(rounds.news(1, &b), Some(vec![hit(80, 1)]));
-        assert_eq!(rounds.news(rounds.next(), &b), Some(vec![]));
+        assert_eq!(rounds.news(1, Some(&b)), Some(vec![hit(80, 1)]));
+        assert_eq!(rounds.news(rounds.next(), Some(&b)), Some(vec![]));
     }
 
     #[test]
@@ -252,7 +255,7 @@ mod tests {
         rounds.add(&b, &[entered(3)]);
         rounds.add(&c, &[entered(9)]);
         rounds.close();
-        let told = |origin| rounds.news(0, origin).unwrap();
+        let told = |origin| rounds.news(0, Some(origin)).unwrap();
         assert_eq!([told(&a), told(&b), told(&c)], [[entered(3)], [entered(5)], [entered(3)]]);
     }
 
@@ -264,15 +267,15 @@ mod tests {
             rounds.add(&a, &[hit(round * 50, 1)]);
             rounds.close();
         }
-        assert_eq!((rounds.news(0, &b), rounds.has_news(0, &b)), (None, true));
-        assert_eq!(rounds.news(1, &b).map(|entries| entries.len()), Some(MOST_ROUNDS));
+        assert_eq!((rounds.news(0, Some(&b)), rounds.has_news(0, &b)), (None, true));
+        assert_eq!(rounds.news(1, Some(&b)).map(|entries| entries.len()), Some(MOST_ROUNDS));
         rounds.clear();
         let next = rounds.next();
         assert!(rounds.close() && rounds.next() > next);
-        assert_eq!((rounds.news(next, &b), rounds.news(rounds.next(), &b)), (None, Some(vec![])));
+        assert_eq!((rounds.news(next, Some(&b)), rounds.news(rounds.next(), Some(&b))), (None, Some(vec![])));
         (0..=MOST_SUMS as u64).for_each(|n| rounds.add(&a, &[hit(n * 20, 1)]));
         let next = rounds.next();
         rounds.close();
-        assert_eq!((rounds.news(next, &b), rounds.news(rounds.next(), &b)), (None, Some(vec![])));
+        assert_eq!((rounds.news(next, Some(&b)), rounds.news(rounds.next(), Some(&b))), (None, Some(vec![])));
     }
 }

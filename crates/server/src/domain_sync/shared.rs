@@ -1,7 +1,6 @@
 //! The domains of one resource that clients share.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,17 +12,19 @@ use lessor_proto::message::{
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::heat::Heat;
-use super::state::DomainState;
+use super::state::{DomainState, Marking};
 use super::subscriber::{PendingUpdate, Subscriber};
 use super::uplink::Uplink;
+use super::walks::{SWEEP, Walks};
+use crate::mutation::{Mutation, Rules};
 use crate::streams::Peer;
 
 /// The most domains of a resource that are told of; more are left to each client alone.
 const MOST_TOLD: usize = 100_000;
 /// The most of them that may be hot.
-const MOST_HOT: usize = 10_000;
+pub(super) const MOST_HOT: usize = 10_000;
 /// The time for which news waits for other news to go along with it.
-const PACE: Duration = Duration::from_millis(50);
+pub(super) const PACE: Duration = Duration::from_millis(50);
 /// As long for each subscriber waits what all of them are told.
 const PER_MEMBER: Duration = Duration::from_micros(100);
 /// With so many that use a domain, news that cannot wait do so for as long as it takes to tell all.
@@ -32,12 +33,6 @@ const CROWD: usize = 64;
 const PER_USER: Duration = Duration::from_micros(20);
 /// The interval at which those who serve a hot domain hear something, so that they know that somebody is there.
 const TICK: Duration = Duration::from_millis(250);
-/// The interval at which domains that have cooled down are looked for.
-const SWEEP: Duration = Duration::from_secs(1);
-/// Those that use domains, of all that are looked at in one go.
-const SWEPT: usize = 128;
-/// The time after which that goes on where there are more.
-const GO_ON: Duration = Duration::from_millis(30);
 
 const _: () = assert!(TICK.as_nanos() * 4 <= UNREACHABLE_AFTER.as_nanos());
 
@@ -61,18 +56,16 @@ pub(crate) struct SharedDomains {
     pub(super) below: Census,
     pub(super) domains: BTreeMap<Arc<str>, DomainState>,
     pub(super) hot: BTreeSet<Arc<str>>,
-    heat: Heat,
+    pub(super) heat: Heat,
     pub(super) members: BTreeMap<Peer, Subscriber>,
-    by_origin: BTreeMap<DeltaOrigin, Peer>,
+    pub(super) by_origin: BTreeMap<DeltaOrigin, Peer>,
     /// The peers that are to be told something, by the time for it.
     due: BTreeSet<(Time, Peer)>,
     /// Of which domains those that use them are to be told when.
-    rounds: BTreeSet<(Time, Arc<str>)>,
-    /// When it is looked next at what has cooled down.
-    next_look: Time,
-    next_sweep: Time,
-    /// Where the next sweep goes on.
-    swept: Option<(Arc<str>, Option<DeltaOrigin>)>,
+    pub(super) rounds: BTreeSet<(Time, Arc<str>)>,
+    /// The walks through many that go on, or are due.
+    pub(super) walks: Walks,
+    pub(super) rules: Rules,
     /// Reports that were passed over because there were too many domains.
     pub(super) passed_over: u64,
 }
@@ -80,7 +73,12 @@ pub(crate) struct SharedDomains {
 // === impl SharedDomains ===
 
 impl SharedDomains {
-    pub(crate) fn new(now: Time, resource: ResourceId, policies: Arc<Policies>) -> SharedDomains {
+    pub(crate) fn new(
+        now: Time,
+        resource: ResourceId,
+        policies: Arc<Policies>,
+        rules: Rules,
+    ) -> SharedDomains {
         SharedDomains {
             resource,
             policies,
@@ -93,9 +91,8 @@ impl SharedDomains {
             by_origin: BTreeMap::new(),
             due: BTreeSet::new(),
             rounds: BTreeSet::new(),
-            next_look: now + SWEEP,
-            next_sweep: now + SWEEP,
-            swept: None,
+            walks: Walks::from(now + SWEEP),
+            rules,
             passed_over: 0,
         }
     }
@@ -163,40 +160,11 @@ impl SharedDomains {
 
     /// When there is something to tell or to look at.
     pub(crate) fn wake(&self) -> Option<Time> {
-        let sweep = (!self.domains.is_empty() || !self.members.is_empty())
-            .then_some(self.next_sweep.min(self.next_look));
+        let is_any = !self.domains.is_empty() || !self.members.is_empty();
+        let walk = if is_any { Some(self.walks.due()) } else { None };
         let due = self.due.first().map(|&(at, _)| at);
         let round = self.rounds.first().map(|&(at, _)| at);
-        due.into_iter().chain(sweep).chain(round).chain(self.heat.due()).chain(self.uplink.due()).min()
-    }
-
-    /// Lets cool down what has, and forgets what is over.
-    pub(crate) fn advance(&mut self, now: Time) {
-        if self.heat.is_due(now) {
-            let behind =
-                |(&peer, member): (&Peer, &Subscriber)| (!self.heat.is_known(member)).then_some(peer);
-            let behind: Vec<Peer> = self.members.iter().filter_map(behind).collect();
-            behind.into_iter().for_each(|peer| self.schedule(peer, now));
-        }
-        while let Some((at, name)) = self.rounds.first().filter(|(at, _)| *at <= now).cloned() {
-            self.rounds.remove(&(at, Arc::clone(&name)));
-            self.end_round(now, &name);
-        }
-        if now >= self.next_sweep {
-            self.sweep(now);
-        }
-        if now < self.next_look {
-            return;
-        }
-        self.next_look = now + SWEEP;
-        let domains = &mut self.domains;
-        let above = &self.uplink.hot;
-        let mut is_calm = |name: &Arc<str>| {
-            !above.contains(name) && domains.get_mut(name).is_none_or(|state| state.is_calm(now))
-        };
-        let calm: Vec<Arc<str>> = self.hot.iter().filter(|&name| is_calm(name)).cloned().collect();
-        calm.iter().for_each(|name| self.set_heat(now, name, false));
-        self.look_after_members(now);
+        due.into_iter().chain(walk).chain(round).chain(self.heat.due()).chain(self.uplink.due()).min()
     }
 
     /// The next one who is to be told something; the caller either tells it or puts it off.
@@ -232,7 +200,7 @@ impl SharedDomains {
             resource: self.resource.clone(),
             version: self.policies.version(),
             now,
-            heard: member.heard,
+            heard: if self.rules.lack(Mutation::NoDomainAck) { 0 } else { member.heard },
             heard_at: member.heard_at,
             members: count,
             nodes: all.nodes,
@@ -242,10 +210,19 @@ impl SharedDomains {
             domains: Vec::new(),
         };
         member.told_members = count;
+        if news.begins {
+            member.serves.retain(|name| self.hot.contains(name));
+        }
         while news.hot.len() + news.calm.len() < MOST_DOMAINS
             && let Some((name, is_hot)) = member.heat.pop_first()
         {
-            if is_hot { news.hot.push(name) } else { news.calm.push(name) }
+            match is_hot {
+                true => news.hot.push(name),
+                false => {
+                    member.serves.remove(&name);
+                    news.calm.push(name);
+                }
+            }
         }
         let mut entries = 0;
         while entries < MOST_ENTRIES / 2
@@ -286,7 +263,7 @@ impl SharedDomains {
                 self.passed_over += 1;
                 return;
             }
-            self.domains.insert(Arc::clone(&name), DomainState::new(now, contract));
+            self.domains.insert(Arc::clone(&name), DomainState::new(now, contract, self.rules));
         }
         let is_hot = self.hot.contains(&name);
         let state = self.domains.get_mut(&name).expect("it has just been made");
@@ -313,43 +290,6 @@ impl SharedDomains {
         }
     }
 
-    /// Those that use a domain are to be told at that time, if not before.
-    fn expect(&mut self, name: &Arc<str>, at: Time) {
-        let Some(state) = self.domains.get_mut(name) else { return };
-        if state.due.is_some_and(|due| due <= at) {
-            return;
-        }
-        if let Some(due) = state.due.replace(at) {
-            self.rounds.remove(&(due, Arc::clone(name)));
-        }
-        self.rounds.insert((at, Arc::clone(name)));
-    }
-
-    /// Closes the round of a domain: the hits that were said meanwhile go to those that use it.
-    fn end_round(&mut self, now: Time, name: &Arc<str>) {
-        let Some(state) = self.domains.get_mut(name) else { return };
-        (state.due, state.told_at) = (None, now);
-        if !self.hot.contains(name) {
-            if state.is_warm(now) && self.hot.len() < MOST_HOT {
-                self.set_heat(now, name, true);
-            }
-            return;
-        }
-        state.rounds.close();
-        if self.uplink.hot.contains(name) && (state.has_news(&DeltaOrigin::Above) || !state.is_known_above())
-        {
-            self.uplink.owe(name, PendingUpdate::Rest);
-        }
-        let told = state.origins().filter(|origin| state.has_news(origin));
-        let peers: Vec<Peer> = told.filter_map(|origin| self.by_origin.get(origin).copied()).collect();
-        for peer in peers {
-            if let Some(member) = self.members.get_mut(&peer) {
-                member.owe(name);
-            }
-            self.schedule(peer, now);
-        }
-    }
-
     /// A domain is hot above.
     pub(super) fn make_hot(&mut self, now: Time, name: &Arc<str>) {
         if self.hot.len() < MOST_HOT {
@@ -359,7 +299,7 @@ impl SharedDomains {
 
     /// Those who tell each other, here or in all of the tree as far as that is known. Rather too many: who knows of fewer than
     /// there are keeps too much to itself.
-    fn all(&self) -> Census {
+    pub(super) fn all(&self) -> Census {
         let above = self.uplink.census;
         let clients = self.below.clients.max(above.clients).max(1).next_power_of_two();
         Census { clients, nodes: self.below.nodes.max(above.nodes) }
@@ -379,7 +319,7 @@ impl SharedDomains {
     }
 
     /// `peer` serves a hot domain, and is told at once what the others did.
-    fn tell_all(&mut self, now: Time, peer: Peer, name: &Arc<str>) {
+    pub(super) fn tell_all(&mut self, now: Time, peer: Peer, name: &Arc<str>) {
         if let Some(member) = self.members.get_mut(&peer) {
             member.owe_all(name);
             self.schedule(peer, now);
@@ -387,7 +327,7 @@ impl SharedDomains {
     }
 
     /// A domain is hot from here on, or not any more: all are told, and those who serve it what the others did.
-    fn set_heat(&mut self, now: Time, name: &Arc<str>, is_hot: bool) {
+    pub(super) fn set_heat(&mut self, now: Time, name: &Arc<str>, is_hot: bool) {
         match is_hot {
             true => self.hot.insert(Arc::clone(name)),
             false => self.hot.remove(name),
@@ -395,80 +335,18 @@ impl SharedDomains {
         // Telling all of many takes long, and of many each keeps so little to itself that it is not urgent.
         let members = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         self.heat.note(name, is_hot, now + PACE.max(PER_MEMBER * members));
-        let serving = match self.domains.get_mut(name) {
-            Some(state) => {
-                state.rounds.clear();
-                state.rounds.close();
-                state.origins().filter_map(|origin| self.by_origin.get(origin).copied()).collect()
-            }
-            None => self.members.keys().copied().collect::<Vec<Peer>>(),
-        };
-        for peer in serving {
-            match is_hot {
-                true => self.tell_all(now, peer, name),
-                false => {
-                    if let Some(member) = self.members.get_mut(&peer) {
-                        member.serves.remove(name);
-                    }
-                }
-            }
+        if let Some(state) = self.domains.get_mut(name) {
+            state.rounds.clear();
+            state.rounds.close();
+            state.marking = is_hot.then_some(Marking { is_all: true, after: None });
         }
-    }
-
-    /// Some of the domains, in their order: whoever has not used them for long enough is forgotten.
-    fn sweep(&mut self, now: Time) {
-        let swept = self.swept.take();
-        let from = swept.as_ref().map_or(Bound::Unbounded, |(name, _)| Bound::Included(Arc::clone(name)));
-        let (mut idle, mut left) = (Vec::new(), SWEPT);
-        for (name, state) in self.domains.range_mut((from, Bound::Unbounded)) {
-            if left == 0 {
-                self.swept = Some((Arc::clone(name), None));
-                break;
-            }
-            let begun = swept.as_ref().filter(|(begun, _)| begun == name).and_then(|(_, last)| last.as_ref());
-            // Who serves a hot one is to go on hearing of it.
-            let is_hot = self.hot.contains(name);
-            let above = &self.uplink.hot;
-            let is_kept = |origin: &DeltaOrigin| match origin {
-                DeltaOrigin::Above => above.contains(name),
-                DeltaOrigin::Below(..) => is_hot && self.by_origin.contains_key(origin),
-            };
-            let (looked_at, last) = state.rest(now, begun, left, is_kept);
-            if state.is_idle() {
-                idle.push(Arc::clone(name));
-            }
-            if last.is_some() {
-                self.swept = Some((Arc::clone(name), last));
-                break;
-            }
-            left = left.saturating_sub(looked_at.max(1));
+        if is_hot {
+            self.begin_walk(now, name);
         }
-        self.next_sweep = now + if self.swept.is_some() { GO_ON } else { SWEEP };
-        for name in idle {
-            self.domains.remove(&name);
-            if self.hot.contains(&name) {
-                self.set_heat(now, &name, false);
-            }
-        }
-    }
-
-    /// Lets those who serve a hot domain hear something now and then, and all members how many they are when that
-    /// has changed much.
-    fn look_after_members(&mut self, now: Time) {
-        self.say_census();
-        let all = self.all();
-        let is_owed = |member: &Subscriber| {
-            let count = count_for(member, all);
-            let is_news = count > member.told_members || member.told_members > count * 4;
-            member.due.is_none() && (!member.serves.is_empty() || is_news)
-        };
-        let due: Vec<Peer> =
-            self.members.iter().filter(|(_, member)| is_owed(member)).map(|(&peer, _)| peer).collect();
-        due.into_iter().for_each(|peer| self.schedule(peer, now + PACE));
     }
 
     /// `peer` is told something at that time, if not before.
-    fn schedule(&mut self, peer: Peer, at: Time) {
+    pub(super) fn schedule(&mut self, peer: Peer, at: Time) {
         let Some(member) = self.members.get_mut(&peer) else { return };
         if member.due.is_some_and(|due| due <= at) {
             return;
@@ -489,7 +367,7 @@ impl SharedDomains {
 
 /// The number of those that tell each other, as `member` is told: twice as many where nodes keep something to
 /// themselves as well.
-fn count_for(member: &Subscriber, all: Census) -> u32 {
+pub(super) fn count_for(member: &Subscriber, all: Census) -> u32 {
     let is_shared = all.nodes > 0 && !member.is_node();
     all.clients.saturating_mul(if is_shared { 2 } else { 1 })
 }

@@ -12,6 +12,8 @@ use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 use super::rounds::Rounds;
 use super::shared::DeltaOrigin;
 use super::subscriber::PendingUpdate;
+use crate::mutation::{Mutation, Rules};
+use crate::node::Peer;
 
 /// The most entries about one domain.
 const MOST_ENTRIES: usize = 512;
@@ -32,12 +34,37 @@ pub(super) struct DomainState {
     pub(super) rounds: Rounds,
     /// When those that use it are to be told.
     pub(super) due: Option<Time>,
+    /// The walk through them, while it goes on.
+    pub(super) marking: Option<Marking>,
+    /// When they are to be told of the hits that are said during the walk.
+    pub(super) due_after: Option<Time>,
     /// When they were told last.
     pub(super) told_at: Time,
     /// Hits that were made below and not told above.
     pub(super) untold: u32,
     /// The number of those who use it elsewhere, as the node above says.
     pub(super) others_above: usize,
+    rules: Rules,
+}
+
+/// A walk through those that use a domain and are to be told something: in slices, as there may be many.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marking {
+    /// Everything is told, as the domain has become hot, and not only what was not told yet.
+    pub(super) is_all: bool,
+    /// The last that was looked at.
+    pub(super) after: Option<DeltaOrigin>,
+}
+
+/// A slice of the walk.
+#[derive(Clone, Debug)]
+pub(super) struct Marked {
+    /// Those that are to be told something.
+    pub(super) peers: Vec<Peer>,
+    /// The number that was looked at.
+    pub(super) looked_at: usize,
+    /// The last of them, if there may be more.
+    pub(super) last: Option<DeltaOrigin>,
 }
 
 /// The hits of one of those that use a domain.
@@ -64,7 +91,7 @@ pub(super) struct Taken {
 // === impl DomainState ===
 
 impl DomainState {
-    pub(super) fn new(now: Time, contract: Arc<Contract>) -> DomainState {
+    pub(super) fn new(now: Time, contract: Arc<Contract>, rules: Rules) -> DomainState {
         DomainState {
             contract,
             parts: BTreeMap::new(),
@@ -73,9 +100,12 @@ impl DomainState {
             whole: None,
             rounds: Rounds::default(),
             due: None,
+            marking: None,
+            due_after: None,
             told_at: now,
             untold: 0,
             others_above: 0,
+            rules,
         }
     }
 
@@ -108,6 +138,7 @@ impl DomainState {
         let known: Vec<DomainEntry> =
             entries.iter().map(|entry| DomainEntry { at: entry.at.min(now), ..*entry }).collect();
         let is_new = !self.parts.contains_key(origin);
+        let all = all && !self.rules.lack(Mutation::AnewIsAdded);
         let is_replaced = all && !is_new;
         let part = self.parts.entry(origin.clone()).or_default();
         if all {
@@ -134,8 +165,22 @@ impl DomainState {
         Taken { is_replaced, is_entered: known.iter().any(|entry| entry.is_entered), is_new }
     }
 
-    pub(super) fn origins(&self) -> impl Iterator<Item = &DeltaOrigin> {
-        self.parts.keys()
+    /// The next slice of the walk, of at most `most` of those that use it; `peer_of` says on which stream each listens.
+    pub(super) fn mark(
+        &self,
+        marking: &Marking,
+        most: usize,
+        peer_of: impl Fn(&DeltaOrigin) -> Option<Peer>,
+    ) -> Marked {
+        let from = marking.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut peers, mut looked_at, mut last) = (Vec::new(), 0, None);
+        for (origin, part) in self.parts.range((from, Bound::Unbounded)).take(most) {
+            (looked_at, last) = (looked_at + 1, Some(origin));
+            if marking.is_all || part.is_misled || self.rounds.has_news(part.cursor, origin) {
+                peers.extend(peer_of(origin));
+            }
+        }
+        Marked { peers, looked_at, last: last.filter(|_| looked_at == most).cloned() }
     }
 
     /// The number of those who use it, as far as is known.
@@ -250,7 +295,8 @@ impl DomainState {
     ) -> Option<DomainHits> {
         let &Part { cursor, is_misled, .. } = self.parts.get(origin)?;
         let is_all = pending == PendingUpdate::All || is_misled;
-        let rest = if is_all { None } else { self.rounds.news(cursor, origin) };
+        let own = (!self.rules.lack(Mutation::OwnToldBack)).then_some(origin);
+        let rest = if is_all { None } else { self.rounds.news(cursor, own) };
         if rest.as_ref().is_some_and(Vec::is_empty) {
             return None;
         }
@@ -258,7 +304,10 @@ impl DomainState {
         let entries = rest.unwrap_or_else(|| self.all_but(now, origin));
         let next = self.rounds.next();
         let part = self.parts.get_mut(origin)?;
-        (part.cursor, part.is_misled) = (next, false);
+        if !self.rules.lack(Mutation::ToldAgain) {
+            part.cursor = next;
+        }
+        part.is_misled = false;
         let others = u32::try_from(self.users().saturating_sub(1)).unwrap_or(u32::MAX);
         Some(DomainHits { domain: name, all, others, entries })
     }
@@ -269,7 +318,9 @@ impl DomainState {
         self.rounds.close();
         self.refresh(now);
         let nanos = now.as_nanos();
-        let own = self.parts.get(origin).map(|part| part.history.export(&self.contract, nanos));
+        let is_own = !self.rules.lack(Mutation::OwnToldBack);
+        let own = self.parts.get(origin).filter(|_| is_own);
+        let own = own.map(|part| part.history.export(&self.contract, nanos));
         let (contract, total) = (&self.contract, &self.total);
         let whole =
             self.whole.get_or_insert_with(|| coarsened(sorted(total.export(contract, nanos)), MOST_ENTRIES));

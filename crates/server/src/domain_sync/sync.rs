@@ -9,6 +9,8 @@ use lessor_proto::{ResourceId, Time};
 
 use super::shared::SharedDomains;
 use super::status::DomainsStatus;
+use super::walks::SLICE;
+use crate::mutation::Rules;
 use crate::node::NodeStatus;
 use crate::streams::Peer;
 
@@ -21,6 +23,7 @@ pub struct DomainSync {
     streams: BTreeMap<Peer, Stream>,
     /// When resources have something to say.
     timeline: BTreeSet<(Time, ResourceId)>,
+    rules: Rules,
 }
 
 /// A resource whose domains are shared.
@@ -109,6 +112,12 @@ pub enum DomainOutput {
 // === impl DomainSync ===
 
 impl DomainSync {
+    /// The same with other rules.
+    #[must_use]
+    pub fn with_rules(rules: Rules) -> DomainSync {
+        DomainSync { rules, ..DomainSync::default() }
+    }
+
     /// Something has happened.
     pub fn handle(&mut self, now: Time, event: DomainEvent) {
         match event {
@@ -155,19 +164,22 @@ impl DomainSync {
         }
     }
 
-    /// The next thing to be said at `now`; nothing if all is said until [`DomainSync::deadline`]. `takes` says whether a stream
-    /// takes something: what is for one that does not is kept until [`DomainSync::ready`].
+    /// The next thing to be said at `now`; nothing if all is said until [`DomainSync::deadline`], which has come already where
+    /// more is to be done than in one turn. `takes` says whether a stream takes something: what is for one that does not is kept
+    /// until [`DomainSync::ready`].
     pub fn poll(&mut self, now: Time, mut takes: impl FnMut(Peer) -> bool) -> Option<DomainOutput> {
-        loop {
+        let mut left = SLICE;
+        while left > 0 {
             let id = self.timeline.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone())?;
             let output = self.with(&id, |domains| {
-                domains.advance(now);
+                domains.advance(now, &mut left);
                 if let Some(report) = domains.report(now) {
                     return Some(DomainOutput::Report(report));
                 }
                 let peer = domains.next_due(now)?;
                 if !takes(peer) {
                     domains.put_off(peer);
+                    left = left.saturating_sub(1);
                     return None;
                 }
                 let news = Box::new(domains.news(now, peer)?);
@@ -177,6 +189,7 @@ impl DomainSync {
                 return Some(output);
             }
         }
+        None
     }
 
     /// When to poll again, if nothing else happens.
@@ -213,7 +226,8 @@ impl DomainSync {
         let Some(shared) = self.resources.get_mut(&report.resource) else { return };
         let (id, policies) = (report.resource.clone(), &shared.policies);
         resources.insert(id.clone());
-        let fresh = || Box::new(SharedDomains::new(now, id.clone(), Arc::clone(policies)));
+        let rules = self.rules;
+        let fresh = || Box::new(SharedDomains::new(now, id.clone(), Arc::clone(policies), rules));
         let domains = shared.domains.get_or_insert_with(fresh);
         domains.attend(shared.stream);
         domains.hear(now, peer, hello, report);

@@ -19,6 +19,7 @@ use lessor_proto::message::{
 
 use super::shared::{DeltaOrigin, SharedDomains};
 use super::subscriber::PendingUpdate;
+use crate::mutation::Mutation;
 
 /// The least time between two reports of what is not urgent.
 const PACE: Duration = Duration::from_millis(50);
@@ -102,6 +103,7 @@ impl SharedDomains {
     pub(crate) fn attend(&mut self, stream: Option<u64>) {
         if self.uplink.stream.id() != stream {
             self.uplink = Uplink { stream: DeltaStream::on(stream), ..Uplink::default() };
+            self.walks.end_anew();
         }
     }
 
@@ -141,8 +143,9 @@ impl SharedDomains {
         if news.begins {
             uplink.hot.clear();
         }
-        if news.begins || is_ours && uplink.version != news.version {
-            self.say_all_anew(now);
+        let is_anew = news.begins || is_ours && uplink.version != news.version;
+        if is_anew && !self.rules.lack(Mutation::NotSaidAnew) {
+            self.walks.begin_anew(now);
         }
         self.uplink.version = news.version;
         for name in &news.hot {
@@ -157,16 +160,6 @@ impl SharedDomains {
         }
         if is_ours {
             news.domains.iter().for_each(|hits| self.learn_of(now, hits));
-        }
-    }
-
-    /// A stream has begun: of whatever is worth it everything is said.
-    fn say_all_anew(&mut self, now: Time) {
-        let nodes = self.uplink.census.nodes.saturating_mul(2);
-        for (name, state) in &mut self.domains {
-            if self.uplink.hot.contains(name) || state.has_share(now, nodes) {
-                self.uplink.owe(name, PendingUpdate::All);
-            }
         }
     }
 
@@ -198,6 +191,9 @@ impl SharedDomains {
         let entries: Vec<DomainEntry> = hits.entries.iter().filter_map(here).collect();
         let (name, all, others) = (Arc::clone(&hits.domain), hits.all, hits.others);
         let hits = DomainHits { domain: Arc::clone(&name), all, others, entries };
+        if self.rules.lack(Mutation::NotToldBelow) {
+            return;
+        }
         self.take(now, None, &DeltaOrigin::Above, hits);
         if let Some(state) = self.domains.get_mut(&name) {
             state.others_above = others as usize;

@@ -9,10 +9,11 @@ use lessor_proto::{ResourceId, Time};
 use super::parent::Above;
 use super::{Node, NodeStatus, Peer};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
+use crate::mutation::Rules;
 use crate::resource::Resource;
 
 /// The part of a node that has to do with shared domains.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sharing {
     place: Place,
     /// The resources whose domains are shared, and the version of the policies.
@@ -30,15 +31,14 @@ enum Place {
     Outside(VecDeque<DomainEvent>),
 }
 
-impl Default for Place {
-    fn default() -> Place {
-        Place::Inside(DomainSync::default())
-    }
-}
-
 // === impl Sharing ===
 
 impl Sharing {
+    pub(super) fn new(rules: Rules) -> Sharing {
+        let place = Place::Inside(DomainSync::with_rules(rules));
+        Sharing { place, served: BTreeMap::new(), above: BTreeMap::new() }
+    }
+
     pub(super) fn note(&mut self, now: Time, event: DomainEvent) {
         match &mut self.place {
             Place::Inside(sync) => sync.handle(now, event),
@@ -135,6 +135,18 @@ impl Node {
     pub(super) fn note_all_streams(&mut self, now: Time) {
         let ids: Vec<ResourceId> = self.sharing.above.keys().cloned().collect();
         self.note_streams(now, &ids);
+    }
+
+    /// The version of the policies by which the domains of a resource are shared, if they are.
+    #[must_use]
+    pub fn domain_version(&self, id: &ResourceId) -> Option<u32> {
+        self.sharing.served.get(id).copied()
+    }
+
+    /// The stream on which the node above is told what the domains of a resource did, if there is one.
+    #[must_use]
+    pub fn domain_stream(&self, id: &ResourceId) -> Option<u64> {
+        self.sharing.above.get(id).copied()
     }
 
     /// The node above tells what domains did elsewhere.

@@ -24,6 +24,8 @@ struct Tree {
     nodes: Vec<DomainSync>,
     /// The life of each leaf.
     lives: [u64; 3],
+    /// The line of succession in which each leads, if it does in one.
+    lines: [Option<u64>; 3],
     /// The number of the last report of each client, by its leaf and its number.
     reports: BTreeMap<(usize, u64), u64>,
     /// The reports of leaves to the root.
@@ -34,12 +36,17 @@ struct Tree {
 
 impl Tree {
     fn of(limit: u32) -> Tree {
+        Tree::in_lines(limit, [None; 3])
+    }
+
+    fn in_lines(limit: u32, lines: [Option<u64>; 3]) -> Tree {
         let policies = policies(limit);
         let mut tree = Tree {
             now: Time::ZERO + Duration::from_secs(1),
             version: policies.version(),
             nodes: vec![DomainSync::default(); 3],
             lives: [0; 3],
+            lines,
             reports: BTreeMap::new(),
             said: Vec::new(),
             told: Vec::new(),
@@ -62,7 +69,8 @@ impl Tree {
     fn join_leaf(&mut self, leaf: usize) {
         self.lives[leaf] += 1;
         let (number, life) = (self.stream(leaf), self.lives[leaf]);
-        let hello = hello(HolderKind::Node, &format!("leaf-{leaf}"), life);
+        let hello =
+            Hello { line: self.lines[leaf], ..hello(HolderKind::Node, &format!("leaf-{leaf}"), life) };
         self.nodes[0].handle(self.now, DomainEvent::Opened { peer: Peer::from(number), hello });
         self.nodes[leaf]
             .handle(self.now, DomainEvent::Attended { resource: resource(), stream: Some(number) });
@@ -73,11 +81,23 @@ impl Tree {
     fn replace_leaf(&mut self, leaf: usize) {
         let peer = Peer::from(self.stream(leaf));
         self.nodes[0].handle(self.now, DomainEvent::Closed { peer });
+        self.succeed_leaf(leaf);
+    }
+
+    /// The same, and the root has not heard that the stream of the one before has ended.
+    fn succeed_leaf(&mut self, leaf: usize) {
         self.nodes[leaf] = DomainSync::default();
         let policies = Some(policies(10));
         self.nodes[leaf].handle(self.now, DomainEvent::Serves { resource: resource(), policies });
         self.reports.retain(|&(of, _), _| of != leaf);
         self.join_leaf(leaf);
+    }
+
+    /// Other policies are in force at a node.
+    fn configure(&mut self, node: usize, limit: u32) {
+        let policies = Some(policies(limit));
+        self.nodes[node].handle(self.now, DomainEvent::Serves { resource: resource(), policies });
+        self.pump();
     }
 
     /// A client of a leaf says what it did of a domain; all of it, or what is new.
@@ -171,7 +191,10 @@ fn hello(kind: HolderKind, name: &str, incarnation: u64) -> Hello {
 
 /// Two clients below different leaves that have made four and three of ten hits.
 fn heated() -> Tree {
-    let mut tree = Tree::of(10);
+    heat(Tree::of(10))
+}
+
+fn heat(mut tree: Tree) -> Tree {
     tree.hit(1, 0, true, 4);
     tree.hit(2, 0, true, 3);
     tree.later(Duration::from_millis(500));
@@ -229,4 +252,35 @@ fn a_leaf_without_a_root_goes_on_with_what_it_knows() {
     tree.nodes[1].handle(tree.now, DomainEvent::Attended { resource: resource(), stream });
     tree.later(Duration::from_millis(500));
     assert_eq!(tree.counted(), [8, 8, 8], "it says everything anew");
+}
+
+/// Both are of one line: what the next one says takes the place of what the one before had said, also while that seems to be
+/// there.
+#[test]
+fn a_leaf_that_fails_over_in_its_line_is_counted_once_while_its_last_stream_is_still_there() {
+    let mut tree = heat(Tree::in_lines(10, [None, None, Some(5)]));
+    tree.succeed_leaf(2);
+    tree.hit(2, 0, true, 3);
+    tree.later(Duration::from_millis(500));
+    assert_eq!(tree.counted(), [7, 7, 7]);
+    tree.hit(2, 0, false, 2);
+    tree.later(Duration::from_millis(500));
+    assert_eq!(tree.counted(), [9, 9, 9]);
+}
+
+#[test]
+fn a_leaf_with_other_policies_is_passed_over_until_they_agree_and_then_says_everything() {
+    let mut tree = heated();
+    tree.configure(1, 20);
+    tree.version = policies(20).version();
+    tree.hit(1, 0, false, 2);
+    tree.later(Duration::from_secs(1));
+    assert_eq!(tree.counted(), [7, 9, 7], "hits that are counted by other tiers are not taken up");
+    tree.configure(0, 20);
+    tree.configure(2, 20);
+    tree.later(Duration::from_secs(1));
+    assert_eq!(tree.counted(), [9, 9, 9]);
+    tree.hit(2, 0, false, 1);
+    tree.later(Duration::from_millis(500));
+    assert_eq!(tree.counted(), [10, 10, 10]);
 }
