@@ -103,6 +103,8 @@ pub enum Fault {
     Pause,
     /// A rate becomes a gauge, or a gauge a rate.
     Kind,
+    /// Another limit is configured for a domain.
+    Domain,
 }
 
 /// The number of times that each fault happened.
@@ -132,7 +134,7 @@ pub struct Tally {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 35] = [
+    pub const ALL: [Fault; 36] = [
         Fault::Break,
         Fault::Silence,
         Fault::Stall,
@@ -168,6 +170,7 @@ impl Fault {
         Fault::Move,
         Fault::Pause,
         Fault::Kind,
+        Fault::Domain,
     ];
     /// The first of them that only some simulations can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Fault::LosePower as usize;
@@ -211,6 +214,7 @@ impl Fault {
             Fault::Move => "way to remember changed",
             Fault::Pause => "machine stood still with its clock",
             Fault::Kind => "kind changed",
+            Fault::Domain => "limit of a domain changed",
         }
     }
 }

@@ -12,6 +12,7 @@ mod domains;
 mod edges;
 mod hits;
 mod kinds;
+mod shared;
 mod units;
 
 use std::any::Any;
@@ -31,6 +32,7 @@ pub use self::calm::Target;
 use self::domains::Made;
 use self::hits::Flow;
 use self::kinds::Counted;
+pub(crate) use self::shared::DomainJudge;
 
 /// A rule is broken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

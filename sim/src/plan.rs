@@ -3,6 +3,7 @@
 mod check;
 mod domain;
 mod memory;
+mod shared;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ pub use self::check::BadPlan;
 pub use self::domain::DomainPlan;
 pub(crate) use self::domain::policies;
 pub use self::memory::{DiskPlan, Keeps, Memory};
+pub use self::shared::SharedDomainPlan;
 use crate::faults::FaultPlan;
 
 /// With what all keys at etcd begin.
@@ -55,6 +57,8 @@ pub struct SimulationPlan {
     pub fallback: Fallback,
     /// Whether each task has a copy of the configuration, which may be an older one than others have.
     pub editions: bool,
+    /// The domain that clients share, if they do.
+    pub domain: Option<SharedDomainPlan>,
     /// When the first clients begin.
     pub clients_from: Duration,
     /// A rule of a mind that is broken on purpose.
@@ -264,6 +268,7 @@ impl SimulationPlan {
             memory: Memory::default(),
             fallback: Fallback::Pessimistic,
             editions: false,
+            domain: None,
             clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]
             mutation: None,

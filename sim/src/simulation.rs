@@ -18,6 +18,7 @@ mod kinds;
 mod leadership;
 mod node;
 mod running;
+mod shared;
 mod using;
 mod view;
 mod wire;
@@ -26,6 +27,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::domain::Policies;
 use lessor_client::holding::Fallback;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::node::Claims;
@@ -47,6 +49,7 @@ pub(crate) use self::build::repository;
 pub(crate) use self::directory::{Directory, Journal};
 pub(crate) use self::editions::Edition;
 pub(crate) use self::event::{Event, ToHolder, ToNode};
+pub(crate) use self::shared::SharedDomain;
 
 /// A simulation as it stands.
 #[derive(Debug)]
@@ -68,6 +71,8 @@ pub struct Simulation {
     pub(crate) resources: Vec<Resource>,
     /// All editions of the configuration, where tasks have copies of their own.
     pub(crate) editions: Vec<Edition>,
+    /// The domain that clients share, if they do.
+    pub(crate) domain: Option<Box<SharedDomain>>,
     addresses: HashMap<Arc<str>, u32>,
     pub(crate) oracle: Oracle,
     pub(crate) trace: Trace,
@@ -121,6 +126,8 @@ pub(crate) struct Resource {
     pub(crate) legacy: Legacy,
     /// Whose domain it is the lease of, if it is that of a domain.
     pub(crate) domain: Option<DomainPlan>,
+    /// The policies of its domains, as long as it is a rate.
+    pub(crate) domains: Option<Arc<Policies>>,
 }
 
 /// The counts of what has been sent.
@@ -146,6 +153,12 @@ pub struct Counts {
     pub hits: u64,
     /// Operations that programs began under permits.
     pub operations: u64,
+    /// Hits of a shared domain that clients granted.
+    pub domain_hits: u64,
+    /// Those beside which half of the limit was to be known at least.
+    pub domain_hits_known: u64,
+    /// Hits of a shared domain that clients refused.
+    pub domain_refusals: u64,
 }
 
 /// A client believes something else from here on.
@@ -206,6 +219,7 @@ impl Simulation {
                 self.oracle.fail(21, || format!("{event:?} comes again and again at one moment"));
             }
             self.happen(event);
+            self.watch_links();
             self.tell_news(observer);
             self.look()?;
         }
@@ -286,6 +300,7 @@ impl Simulation {
             Event::Lapse(hold) => self.lapse(hold),
             Event::Use(hold) => self.use_some(hold),
             Event::Hit(hold) => self.hit_again(hold),
+            Event::Request(client) => self.request_domain(client),
             Event::Take(hold, life) => self.take(hold, life),
             Event::Reopen(hold, life) => self.reopen(hold, life),
             Event::Thaw(actor) => self.thaw(actor),

@@ -44,6 +44,8 @@ pub struct Options {
     pub faulty: Duration,
     /// The fault that never happens.
     pub without: Vec<Fault>,
+    /// Whether clients share domains in one simulation of eight, and are judged by what they tell each other.
+    pub domains: bool,
     /// Whether everybody must have its share when the faults are over; else a simulation ends with them.
     pub judged: bool,
     /// The number of lines that a violation shows of what happened before it.
@@ -100,6 +102,7 @@ impl Default for Options {
             polling: false,
             faulty: Duration::from_secs(60),
             without: Vec::new(),
+            domains: false,
             judged: true,
             lines: crate::trace::KEPT,
             #[cfg(feature = "mutations")]
@@ -151,6 +154,7 @@ pub fn live(sim: &mut Simulation, plan: &SimulationPlan, judged: bool) -> Result
     }
     sim.end_twins();
     sim.pass(patience(sim, plan))?;
+    sim.judge_shared()?;
     sim.judge()?;
     // The last report that is due to what went before has been heard.
     let longest = plan.sites.iter().map(|site| site.terms.lease_length).max().unwrap_or_default();

@@ -129,6 +129,10 @@ pub(crate) enum Happening {
     Kind,
     /// resource, whether as a gauge
     Reopens,
+    /// hits granted, hits that count in the tier, on which ground
+    Serves,
+    /// limit of the domain
+    Limits,
 }
 
 /// The lines so far.
@@ -273,6 +277,8 @@ impl fmt::Display for EntryText<'_> {
             Happening::Policy => write!(f, "shares r{x} {}", if y == 1 { "fairly" } else { "in proportion" }),
             Happening::Kind => write!(f, "makes r{x} {}", KINDS[(y % 2) as usize]),
             Happening::Reopens => write!(f, "comes back to r{x} as {}", KINDS[(y % 2) as usize]),
+            Happening::Serves => write!(f, "grants {x} of the domain ({y} count, ground {z})"),
+            Happening::Limits => write!(f, "allows the domain {x}"),
             Happening::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             Happening::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             Happening::Opens if y == 0 => write!(f, "begins without a state directory"),

@@ -8,6 +8,7 @@
 mod mutations {
     pub(crate) mod claims;
     pub(crate) mod debt;
+    pub(crate) mod domains;
     pub(crate) mod earlier;
     pub(crate) mod fence;
     pub(crate) mod hall;
@@ -32,8 +33,8 @@ mod world;
 use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
 use mutations::{
-    claims, debt, earlier, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers, rests,
-    safe, uncovered, units, unwritten,
+    claims, debt, domains, earlier, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers,
+    rests, safe, uncovered, units, unwritten,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -130,6 +131,12 @@ fn grantor(mutation: GrantorMutation) -> Noticed {
         // Simulations that are judged notice both: 2: I20; 10: I22; 36: I19.
         GrantorMutation::LendWhatIsWanted => Noticed::Story(loans::recalled_for_a_share),
         GrantorMutation::LoanStays => Noticed::Story(loans::recalled_for_a_share),
+        GrantorMutation::NoDomainAck => Swarm(1_500), // 150, 156, 247: I29
+        GrantorMutation::AnewIsAdded => Swarm(800),   // 74, 127, 138: I30
+        GrantorMutation::OwnToldBack => Swarm(800),   // 74, 92, 127: I30
+        GrantorMutation::ToldAgain => Swarm(1_400),   // 138, 297, 312: I30
+        GrantorMutation::NotToldBelow => Swarm(1_600), // 156, 348: I29
+        GrantorMutation::NotSaidAnew => Noticed::Story(domains::cut_off_for_a_while),
     }
 }
 
@@ -188,6 +195,13 @@ fn no_rule_about_leases_of_domains_can_be_left_out() {
 }
 
 #[test]
+fn no_rule_about_domains_can_be_left_out() {
+    for mutation in OF_DOMAINS {
+        check(Mutation::Grantor(mutation), &grantor(mutation));
+    }
+}
+
+#[test]
 fn no_rule_of_an_election_can_be_left_out() {
     let all = [
         ElectionMutation::AuthorityOfTtl,
@@ -216,6 +230,16 @@ fn no_rule_of_a_grantor_can_be_left_out() {
     }
 }
 
+/// The rules of what clients that share a domain tell each other.
+const OF_DOMAINS: [GrantorMutation; 6] = [
+    GrantorMutation::NoDomainAck,
+    GrantorMutation::AnewIsAdded,
+    GrantorMutation::OwnToldBack,
+    GrantorMutation::ToldAgain,
+    GrantorMutation::NotToldBelow,
+    GrantorMutation::NotSaidAnew,
+];
+
 fn check(mutation: Mutation, noticed: &Noticed) {
     if let Swarm(seeds) | Both(seeds, _) = noticed {
         check_swarm(mutation, *seeds);
@@ -226,7 +250,8 @@ fn check(mutation: Mutation, noticed: &Noticed) {
 }
 
 fn check_swarm(mutation: Mutation, seeds: u64) {
-    let whole = Options { judged: false, ..Options::default() };
+    let domains = matches!(mutation, Mutation::Grantor(rule) if OF_DOMAINS.contains(&rule));
+    let whole = Options { judged: false, domains, ..Options::default() };
     let options = Options { mutation: Some(mutation), ..whole.clone() };
     let mut found = (0..seeds).filter_map(|seed| run_one(seed, &options).violation);
     let first = found.next().unwrap_or_else(|| panic!("{mutation:?}: nothing in {seeds} seeds"));

@@ -195,6 +195,7 @@ fn sim(workload: &Workload, mode: Mode) -> SimulationPlan {
         memory: Memory::default(),
         fallback: Fallback::Pessimistic,
         editions: false,
+        domain: None,
         sites: sites.collect(),
         clients: clients.collect(),
         resources: vec![ResourcePlan::rate("capacity", plan.capacity)],

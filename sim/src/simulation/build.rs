@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::domain::Policies;
 use lessor_client::holding::Fallback;
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 use lessor_server::repository::{
-    BadTemplates, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,
+    BadTemplates, Domains, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,
 };
 
 use super::etcd::Office;
@@ -66,6 +67,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
         streams: Streams::default(),
         resources: plan.resources.iter().map(Resource::new).collect(),
         editions: Vec::new(),
+        domain: None,
         addresses: HashMap::new(),
         oracle: Oracle::new(plan.resources.len(), &plan.sites),
         trace: Trace::new(),
@@ -75,6 +77,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
         at_once: 0,
         news: Vec::new(),
     };
+    sim.share_domain(plan);
     plan.sites.iter().for_each(|site| sim.settle(site));
     sim.publish();
     plan.clients.iter().for_each(|client| {
@@ -95,6 +98,9 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
     }
     for hold in 0..sim.holdings.len() as u32 {
         sim.use_from(hold);
+    }
+    for client in 0..sim.clients.len() as u32 {
+        sim.ask_from(client);
     }
     for kind in Fault::ALL {
         if let Some(every) = sim.rules.faults.every(kind) {
@@ -117,6 +123,9 @@ pub(crate) fn repository(
 ) -> Result<Repository, BadTemplates> {
     let is_own = |resource: &Resource| !resource.id.is_floor() && resource.domain.is_none();
     let covered = resources.iter().enumerate().filter(|(_, resource)| resource.covered && is_own(resource));
+    let shared = |resource: &Resource| {
+        resource.domains.clone().filter(|_| resource.kind == Kind::Rate).map(as_configured)
+    };
     let domains = |lender: usize| {
         let of = |found: &'_ Resource| found.domain.filter(|domain| usize::from(domain.of) == lender);
         let named = resources.iter().filter_map(|found| Some((found.id.as_str(), of(found)?)));
@@ -131,7 +140,6 @@ pub(crate) fn repository(
         Fraction::check(Field::SafeFraction, floor(resource).as_f64() / whole).expect("a part of the whole")
     };
     let template = |(index, resource): (usize, &Resource)| Template {
-        domains: domains(index),
         safe_fraction: reserved(resource),
         safe_lease: Some(terms.lease_length * FLOOR_LEASES),
         safe_capacity: match fallback {
@@ -144,6 +152,7 @@ pub(crate) fn repository(
         burst: resource.burst.filter(|_| resource.kind == Kind::Rate),
         small_leases: (resource.kind == Kind::Rate).then_some(resource.small_leases),
         legacy: resource.legacy,
+        domains: shared(resource).or_else(|| domains(index)),
         kind: resource.kind,
         policy: resource.policy,
         lease_length: terms.lease_length,
@@ -154,6 +163,10 @@ pub(crate) fn repository(
         )
     };
     Repository::new(covered.map(template).collect())
+}
+
+fn as_configured(policies: Arc<Policies>) -> Domains {
+    Domains { policies, changes: Vec::new() }
 }
 
 // === impl Resource ===
@@ -172,6 +185,7 @@ impl Resource {
             small_leases: plan.small_leases,
             legacy: plan.legacy,
             domain: plan.domain,
+            domains: None,
         }
     }
 }

@@ -33,6 +33,8 @@ pub(crate) enum Event {
     Use(u32),
     /// A hit that was denied is tried again.
     Hit(u32),
+    /// A request for the domain that clients share comes to one of them.
+    Request(u32),
     /// A life of a client takes up a resource that it dropped.
     Take(u32, u32),
     /// A program that was told of another kind comes back as that, in the same life of its client.

@@ -77,6 +77,7 @@ impl Simulation {
             Fault::Move => self.change_memory(),
             Fault::Pause => self.pause_some(),
             Fault::Kind => self.change_kind(),
+            Fault::Domain => self.change_domain(),
         }
     }
 
@@ -218,6 +219,7 @@ impl Simulation {
             Some(twin) => twin,
             None => {
                 let twin = self.admit(&plan, Some(client));
+                self.ask_from(twin);
                 self.clients[twin as usize].holds.clone().for_each(|hold| self.use_from(hold));
                 twin
             }

@@ -82,6 +82,7 @@ impl Simulation {
             self.holdings[hold as usize].reborn();
             self.begin_program(hold);
         }
+        self.begin_domain(client);
         self.note(Actor::Client(client).who(), Happening::Begins, [life.into(), incarnation, 0]);
         self.drive_client(client);
     }
@@ -102,6 +103,7 @@ impl Simulation {
         if let Some(stream) = found.process.stream.take() {
             self.abandon(stream, said);
         }
+        self.end_domain(client);
         for hold in self.clients[client as usize].holds.clone() {
             self.holdings[hold as usize].reborn();
             self.programs[hold as usize] = None;
@@ -122,18 +124,24 @@ impl Simulation {
         self.exchange_units(client, now);
         self.look_at_demands(client, now);
         self.look_at_domains(client, now);
+        self.tell_domain(client, now);
         let mut actions = 0;
         while let Some(action) = self.clients[client as usize].mind.poll(now) {
             actions += 1;
             assert!(actions < ENDLESS, "client {client} never comes to rest:\n{}", self.trace());
             match action {
-                Action::Change(change) => self.believe(client, &change),
+                Action::Change(change) => {
+                    self.follow_domain(client, &change);
+                    self.believe(client, &change);
+                    self.tell_domain(client, now);
+                }
+                Action::News(news) => self.learn_domain(client, now, &news),
                 action => self.act(Actor::Client(client), action),
             }
             self.exchange_units(client, now);
             self.look_at_domains(client, now);
         }
-        let domains = self.next_domain(client);
+        let domains = self.next_domain(client).min(self.next_tell(client));
         let found = &self.clients[client as usize];
         let deadline = found.mind.deadline().min(found.next_look).min(self.next_demand(client)).min(domains);
         self.wake_at(Actor::Client(client), deadline);

@@ -100,6 +100,11 @@ impl Simulation {
         delay
     }
 
+    /// Whether nothing gets through from an actor to a task, or back.
+    pub(crate) fn is_closed(&self, actor: Actor, task: u32) -> bool {
+        self.closed_up(actor, task) > self.now || self.closed_down(actor, task) > self.now
+    }
+
     fn closed_up(&self, actor: Actor, task: u32) -> Time {
         let site = self.tasks[task as usize].site;
         self.process(actor).cut_up.max(self.sites[site as usize].door_in)

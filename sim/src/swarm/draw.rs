@@ -4,6 +4,7 @@ mod clocks;
 mod domains;
 mod kinds;
 mod memory;
+mod shared;
 
 use std::time::Duration;
 
@@ -106,6 +107,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
         fallback,
         // In one simulation of four tasks have copies of their own.
         editions: Rng::new(seed ^ 0x0ed1_7105).chance(250),
+        domain: None,
         clients_from: Duration::ZERO,
         #[cfg(feature = "mutations")]
         mutation: options.mutation,
@@ -114,6 +116,9 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
     clocks::pause(seed, options, &mut plan);
     kinds::change(seed, options, &mut plan);
     domains::lease(seed, &mut plan);
+    if options.domains {
+        shared::share(seed, options, &mut plan);
+    }
     plan
 }
 

@@ -9,14 +9,15 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorMutation::{
-    AckWithoutSeq, ClaimAfterShown, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded, ClaimsUnlimited,
-    CreditAtDecision, EarlierUnconfirmed, EarlierUncounted, EchoRenews, EchoUncounted, EmptyIsNothing,
-    EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce, KindForgotten,
-    LeaderFreesOld, LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll, LoanIsFree, LoanStays,
-    MarkLate, MarkOfOtherKind, NamesakesAreOne, NoDriftMargin, NoGhost, NoNestedEnd, NoNodeGhost, NoPostCut,
-    NoTokenCheck, NumberBehind, OldConfigGrants, OutIsFree, PartsDivided, PeakTakesShare, RecallBelowPart,
-    RenewInDebt, ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit,
-    TrustAmount, TrustOldRecord, UncoveredLease, UnitOnTop, UnknownBelow, UntoldIsNothing,
+    AckWithoutSeq, AnewIsAdded, ClaimAfterShown, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded,
+    ClaimsUnlimited, CreditAtDecision, EarlierUnconfirmed, EarlierUncounted, EchoRenews, EchoUncounted,
+    EmptyIsNothing, EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce,
+    KindForgotten, LeaderFreesOld, LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll,
+    LoanIsFree, LoanStays, MarkLate, MarkOfOtherKind, NamesakesAreOne, NoDomainAck, NoDriftMargin, NoGhost,
+    NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NotSaidAnew, NotToldBelow, NumberBehind,
+    OldConfigGrants, OutIsFree, OwnToldBack, PartsDivided, PeakTakesShare, RecallBelowPart, RenewInDebt,
+    ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, ToldAgain, TrustAmount,
+    TrustOldRecord, UncoveredLease, UnitOnTop, UnknownBelow, UntoldIsNothing,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -58,7 +59,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 52] = [
+const NOT_NOTICED: [(Mutation, &str); 58] = [
     // There are no marks, and one succession in a row.
     (Grantor(ShortRest), "unary, a succession"),
     (Grantor(RestUnguarded), "unary, a succession"),
@@ -107,6 +108,13 @@ const NOT_NOTICED: [(Mutation, &str); 52] = [
     (Grantor(LendWhatIsWanted), "streams, other wants"),
     (Grantor(LoanIsFree), "streams, other wants"),
     (Grantor(LoanStays), "streams, other wants"),
+    // There are no domains.
+    (Grantor(NoDomainAck), "streams, other wants"),
+    (Grantor(AnewIsAdded), "streams, other wants"),
+    (Grantor(OwnToldBack), "streams, other wants"),
+    (Grantor(ToldAgain), "streams, other wants"),
+    (Grantor(NotSaidAnew), "streams, other wants"),
+    (Grantor(NotToldBelow), "streams, other wants"),
     // There are no gauges.
     (Holder(UnitsNotHeld), "unary"),
     (Holder(UseReadBefore), "unary"),

@@ -1,0 +1,147 @@
+//! A node that is cut off from the one above for a while: what its clients did meanwhile is said when it is back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_client::domain::{Policies, Rules, Scope};
+use lessor_proto::message::{DomainEntry, DomainHits, DomainReport, Hello, HolderKind};
+use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_server::domain_sync::{DomainEvent, DomainOutput, DomainSync};
+use lessor_server::node::Peer;
+use lessor_sim::mutation::Mutation;
+
+/// Outputs in one moment, at the most.
+const OUTPUTS: usize = 1_000;
+const DOMAIN: &str = "tenant";
+/// The stream of the client.
+const CLIENT: u64 = 7;
+
+/// A node, the one above, and the client below it.
+struct Pair {
+    now: Time,
+    version: u32,
+    above: DomainSync,
+    node: DomainSync,
+    /// The stream between them, if there is one.
+    stream: Option<u64>,
+    reports: u64,
+}
+
+// === impl Pair ===
+
+impl Pair {
+    fn new(without: Option<Mutation>) -> Pair {
+        let rules = without.map(Mutation::node).unwrap_or_default();
+        let (now, policies) = (Time::ZERO + Duration::from_secs(1), policies());
+        let (above, node) = (DomainSync::with_rules(rules), DomainSync::with_rules(rules));
+        let mut pair = Pair { now, version: policies.version(), above, node, stream: None, reports: 0 };
+        for sync in [&mut pair.above, &mut pair.node] {
+            let policies = Some(Arc::clone(&policies));
+            sync.handle(now, DomainEvent::Serves { resource: resource(), policies });
+        }
+        let opened = DomainEvent::Opened { peer: Peer::from(CLIENT), hello: hello(HolderKind::Client) };
+        pair.node.handle(now, opened);
+        pair
+    }
+
+    /// From here on the two speak on this stream, or on none.
+    fn speak_on(&mut self, stream: Option<u64>) {
+        if let Some(before) = std::mem::replace(&mut self.stream, stream) {
+            self.above.handle(self.now, DomainEvent::Closed { peer: Peer::from(before) });
+        }
+        if let Some(stream) = stream {
+            let opened = DomainEvent::Opened { peer: Peer::from(stream), hello: hello(HolderKind::Node) };
+            self.above.handle(self.now, opened);
+        }
+        self.node.handle(self.now, DomainEvent::Attended { resource: resource(), stream });
+        self.pass(Duration::from_secs(1));
+    }
+
+    /// The client has made so many hits.
+    fn hit(&mut self, hits: u32) {
+        self.reports += 1;
+        let is_first = self.reports == 1;
+        let entry = DomainEntry { policy: 0, tier: 1, at: self.now, hits, is_entered: is_first };
+        let hits = DomainHits { domain: DOMAIN.into(), all: is_first, others: 0, entries: vec![entry] };
+        let (resource, version, id) = (resource(), self.version, self.reports);
+        let report = DomainReport { resource, version, id, ask: false, below: None, domains: vec![hits] };
+        let (peer, report) = (Peer::from(CLIENT), Box::new(report));
+        self.node.handle(self.now, DomainEvent::Reported { peer, report });
+        self.pass(Duration::from_secs(1));
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        for _ in 0..OUTPUTS {
+            if self.exchange() {
+                continue;
+            }
+            let due = [&self.above, &self.node].into_iter().filter_map(DomainSync::deadline).min();
+            match due.filter(|due| *due <= end) {
+                Some(due) => self.now = self.now.max(due),
+                None => return self.now = end,
+            }
+        }
+        panic!("it does not come to an end");
+    }
+
+    /// Whether anything was said.
+    fn exchange(&mut self) -> bool {
+        match (self.node.poll(self.now, |_| true), self.stream) {
+            (Some(DomainOutput::Report(report)), Some(stream)) => {
+                let (peer, report) = (Peer::from(stream), Box::new(report));
+                self.above.handle(self.now, DomainEvent::Reported { peer, report });
+                return true;
+            }
+            (Some(_), _) => return true,
+            (None, _) => {}
+        }
+        if let Some(DomainOutput::News { news, .. }) = self.above.poll(self.now, |_| true) {
+            self.node.handle(self.now, DomainEvent::Told { news });
+            return true;
+        }
+        false
+    }
+
+    /// Hits that count at the node above.
+    fn counted(&self) -> u32 {
+        let status = self.above.status(self.now, resource().as_str(), 1);
+        status.and_then(|status| status.busiest.first().map(|row| row.hits_in_tier)).unwrap_or(0)
+    }
+}
+
+fn resource() -> ResourceId {
+    ResourceId::new("db", 256).expect("a name")
+}
+
+fn hello(kind: HolderKind) -> Hello {
+    Hello { kind, holder: ClientId::new("one", 256).expect("a name"), incarnation: 1, line: None }
+}
+
+/// Ten in a minute.
+fn policies() -> Arc<Policies> {
+    let (window, active) = (Duration::from_secs(60), Duration::from_secs(60));
+    let tier = Tier {
+        limit: 10,
+        window,
+        active,
+        cooldown: Duration::ZERO,
+        is_skippable: false,
+        kind: Window::Exact,
+    };
+    let contract = Contract::from(TierPolicy::new(vec![tier], None, None).expect("it holds together"));
+    let rules = Rules { scope: Scope::Shared, default: Some(contract), ..Rules::default() };
+    Arc::new(Policies::new(rules).expect("nothing stands twice"))
+}
+
+/// Of ten hits in a minute a client makes seven before its node hears of the one above, which is told of them when it is there.
+pub(crate) fn cut_off_for_a_while(without: Option<Mutation>) -> Option<String> {
+    let mut pair = Pair::new(without);
+    pair.speak_on(Some(1));
+    pair.speak_on(None);
+    pair.hit(7);
+    pair.speak_on(Some(2));
+    let counted = pair.counted();
+    (counted != 7).then(|| format!("{counted} hits of 7 are known above"))
+}
