@@ -1,4 +1,4 @@
-//! How much: an exact number of millionths.
+//! An amount: an exact number of millionths.
 //!
 //! Ledgers add and subtract for months, so their amounts are integers; floating point stays at the wire and in the
 //! algorithms. A millionth of a unit is the smallest amount there is, about 18 million million units the largest; up to

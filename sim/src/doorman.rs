@@ -1,8 +1,9 @@
 //! Doorman's own simulated system, as a system to compare with on the same workload.
 //!
-//! What is modelled is the simulation by which its authors judged it, not its Go server: masters that learn for a minute,
+//! The model follows the simulation by which its authors judged it, not its Go server: masters that learn for a minute,
 //! polling in lock step, a proportional share granted out of what nobody else has on record, and new masters that ask
-//! under a new name while the old one's lease still counts. Its clients can believe more than there is; that is the point.
+//! under a new name while the old one's lease still counts. Its clients can believe more than there is; that is the
+//! point.
 //!
 //! Time goes by whole seconds. A second begins with its faults, wants and samples; then whoever is due has a turn, one
 //! after the other in an order drawn from the seed, and again as long as anybody is due in the same second. No call takes

@@ -1,4 +1,4 @@
-//! What will happen, in the order in which it will.
+//! The queue of events to come, in the order in which they will happen.
 //!
 //! Events at one moment happen in the order in which they were put down. The near future is a wheel of short ticks, each
 //! with the events that fall into it in no order; a tick is ordered when it begins. So a large simulation pays for the few

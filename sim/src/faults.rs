@@ -1,4 +1,4 @@
-//! What goes wrong in a simulation, how often, and how often it did.
+//! The faults of a simulation: their kinds, how often each is to happen, and how often it did.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a run is judged by: how much of the capacity was used, by whom, and whether ever too much.
+//! The measures by which a run is judged: how much of the capacity was used, by whom, and whether ever too much.
 //!
 //! Everything is counted where it matters, in what *clients* believe they may use. A simulation tells a [`Recorder`] what
 //! happens; the [`Recording`] turns it into [`Figures`].

@@ -1,4 +1,4 @@
-//! Who knows everything, and looks after every event whether a rule is broken.
+//! The oracle: it knows everything, and looks after every event whether a rule is broken.
 //!
 //! The rules are the invariants of section 13 of the protocol, by their numbers. The first is the promise itself: what
 //! all clients together believe they may use never passes what there is. The others fail earlier, and closer to the

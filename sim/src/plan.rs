@@ -1,4 +1,4 @@
-//! What a simulation is like: its tree of sites, its clients, what there is to share, and what may go wrong.
+//! The plan of a simulation: its tree of sites, its clients, what there is to share, and what may go wrong.
 
 mod check;
 mod domain;

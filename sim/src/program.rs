@@ -1,6 +1,6 @@
-//! What a client's program does with what it may use: it takes hits from the real limiter, and keeps permits of the real
-//! gauge for as long as its operations last. What was let through is counted here by itself, and not as the enforcers
-//! count.
+//! A client's program, and its use of what it may use: it takes hits from the real limiter, and keeps permits of the
+//! real gauge for as long as its operations last. What was let through is counted here by itself, and not as the
+//! enforcers count.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a run leaves behind: a line for programs, a table of every second, a picture for people.
+//! The report of a run: a line for programs, a table of every second, a picture for people.
 
 mod line;
 mod plot;

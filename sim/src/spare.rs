@@ -1,4 +1,5 @@
-//! How much of what one limiter would grant is lost when many clients share it by leases, and nobody says what it wants.
+//! The loss through leases: how much of what one limiter would grant is lost when many clients share it by leases, and
+//! nobody says what it wants.
 //!
 //! The real nodes, sessions, estimators and limiters, with a network between them that takes its time: a message takes 10 to
 //! 15 ms, and one in a hundred is lost and comes 200 ms later, before all that was sent after it. With leaves between the

@@ -1,4 +1,5 @@
-//! How well several clients keep to the tiers of one domain that reaches all of them, beside one who knew everything.
+//! Runs of several clients that share the tiers of one domain: how well they keep to them, beside one who knew
+//! everything.
 //!
 //! The real server, sessions and domains of clients, with a network between them that takes its time, and a clock of its
 //! own for each client. One domain's requests reach the clients in a pattern; each is for one hit.

@@ -1,4 +1,5 @@
-//! What happened, as numbers: hashed as they come, the last ones kept for whoever has to read what led to a failure.
+//! The trace of a run: what happened, as numbers, hashed as they come; the last ones are kept for whoever has to read
+//! what led to a failure.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What is done to a tree of servers and its clients, second by second: who wants how much, and what goes wrong.
+//! A workload for a tree of servers and its clients, second by second: who wants how much, and what goes wrong.
 //!
 //! A workload knows nothing of whoever shares the capacity, so the same one can be given to several systems and they can
 //! be compared client by client. It is drawn from a seed or read from a trace; the rules are those of the seven scenarios

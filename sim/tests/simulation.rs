@@ -1,4 +1,5 @@
-//! What a tree of nodes does when nothing goes wrong, and that what goes wrong is the same each time.
+//! Simulations of a tree of nodes: what it does when nothing goes wrong, and that what goes wrong is the same each
+//! time.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -12,9 +12,9 @@
 //! Tokens can be *set aside*: taken out to be spent elsewhere, a little later. The bucket then fills up only to its
 //! capacity less what is aside, so that both together never exceed the capacity.
 //!
-//! What was spent already and not taken out can be *owed*: the bucket pays for it first, from what is in and then from all
-//! that comes in. So it holds nothing as long as it owes anything, and what it gave and what was spent besides are together
-//! never more than came in, and what it owes.
+//! An amount that was spent already and not taken out can be *owed*: the bucket pays for it first, from what is in and
+//! then from all that comes in. So it holds nothing as long as it owes anything, and what it gave and what was spent
+//! besides are together never more than came in, and what it owes.
 //!
 //! A bucket may *lapse*: instead of being full, it loses a whole unit when it would run over, and keeps the fraction. With a
 //! capacity of a unit and what comes in within a while, each unit is there for that while and then gone, and the moments at

@@ -1,4 +1,4 @@
-//! How to share a number, and how to spend one: numbers in, numbers out.
+//! The arithmetic of sharing a number and of spending one: numbers in, numbers out.
 //!
 //! A resource has a capacity, and clients want parts of it. [`Shares`] says how much of it each one gets, under one of
 //! four [policies](Policy), in time that hardly grows with the number of clients. In a tree of servers a node tells its

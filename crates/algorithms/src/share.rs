@@ -1,4 +1,4 @@
-//! Who gets how much of one resource: the policies, and the demands they divide a capacity among.
+//! The shares of one resource: the policies, and the demands that they divide a capacity among.
 //!
 //! A [`Shares`] holds every demand and computes one share at a time, on request. A change of one demand moves the share
 //! of everyone, so shares are never stored: each is read off the sums of the index when somebody asks.

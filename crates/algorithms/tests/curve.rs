@@ -1,4 +1,4 @@
-//! What holds for curves and levels, and for trees whose nodes know of their children only the curves.
+//! Laws of curves and levels, and of trees whose nodes know of their children only the curves.
 //!
 //! The oracle is one flat [`Shares`] of all clients, which `laws.rs` compares with something simpler.
 

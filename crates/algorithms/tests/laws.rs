@@ -1,4 +1,4 @@
-//! What holds for all demands, however many and however odd.
+//! Laws of shares that hold for all demands, however many and however odd.
 //!
 //! The shares are compared with an oracle that sorts everything anew each time and goes through it once.
 

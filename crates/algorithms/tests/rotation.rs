@@ -1,4 +1,4 @@
-//! What holds for turns, against a model that counts them.
+//! Laws of turns, against a model that counts them.
 
 use std::collections::BTreeMap;
 

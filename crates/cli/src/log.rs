@@ -1,4 +1,4 @@
-//! What is written to standard error while a command runs.
+//! The log that a command writes to standard error while it runs.
 
 use std::io::IsTerminal;
 

@@ -1,4 +1,4 @@
-//! What a request of a domain costs: tiers and lease together, beside governor's keyed limiter in the same run.
+//! The cost of a request of a domain: tiers and lease together, beside governor's keyed limiter in the same run.
 //!
 //! Domains are `tenant-0` to `tenant-999999`, asked in an order that jumps, but their names lie in that order, as if each had
 //! just been read: what is measured is not the search for a name. Ours: two tiers (5 a second, or 50 in five

@@ -1,4 +1,4 @@
-//! What a permit costs: ours beside governor's direct limiter, in one run, on one thread and on two.
+//! The cost of a permit: ours beside governor's direct limiter, in one run, on one thread and on two.
 //!
 //! Groups:
 //!

@@ -1,4 +1,4 @@
-//! What a request of several things costs, beside the same things one by one, which is not all or nothing.
+//! The cost of a request of several things, beside the same things one by one, which is not all or nothing.
 //!
 //! A worker, and a hit of each of two resources for the same domain, with the tiers of the bench `domain`, which are never
 //! full. The worker comes back at once. `threads=2`: both do the whole number of iterations; the figure is the time until the

@@ -1,4 +1,5 @@
-//! What may be spent, and until when: all that a limiter or a gauge needs to know of a lease.
+//! An allowance: the amount that may be spent, and until when. It is all that a limiter or a gauge needs to know of a
+//! lease.
 
 use std::time::Duration;
 

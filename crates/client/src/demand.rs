@@ -1,4 +1,4 @@
-//! What to ask for next, learned from what was attempted.
+//! An estimate of demand: the amount to ask for next, learned from what was attempted.
 //!
 //! Time is cut into windows. What was attempted in a window, granted or not, together with what waits at its end, is
 //! what the window wanted; the demand follows the greatest want of the last few windows, so a rise counts at once and a

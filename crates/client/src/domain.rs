@@ -4,8 +4,8 @@
 //! what it grants itself and on what it was told that others did ([`Scope`]). Policies are those of
 //! [`lessor_algorithms::tiers`].
 //!
-//! Who asks for a domain is granted the largest number that all limits allow: the tiers of all its policies, the hard and
-//! the global limit, and the lease. If that is less than is of use nothing is granted, and nothing has changed.
+//! A request of a domain is granted the largest number that all limits allow: the tiers of all its policies, the hard
+//! and the global limit, and the lease. If that is less than is of use nothing is granted, and nothing has changed.
 //!
 //! ```
 //! use lessor_client::domain::{Bound, Domains, DomainOptions, Override, Policies, Rules};

@@ -1,4 +1,4 @@
-//! What can go wrong between a session and its servers, as values.
+//! Failures and faults between a session and its servers, as values.
 
 use lessor_proto::message::Order;
 

@@ -1,4 +1,4 @@
-//! How to ask for a lease, hold it and spend it.
+//! The client's side of a lease: asking for it, holding it and spending it.
 //!
 //! A client asks a server for leases of capacity, enforces them on its own machine, and renews them in the background: what
 //! a permit costs is an atomic operation, never a message. When no server answers, a lease ends to the millisecond, and the

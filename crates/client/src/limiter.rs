@@ -45,8 +45,8 @@
 //!
 //! # Costs that are known afterwards
 //!
-//! What turns out to have cost more than was granted is [charged](Limiter::charge): the bucket owes it, so that over any
-//! longer time no more is spent than came in, though it was spent too early.
+//! A request that turns out to have cost more than it was granted is [charged](Limiter::charge): the bucket owes it, so
+//! that over any longer time no more is spent than came in, though it was spent too early.
 //!
 //! # Waiting
 //!

@@ -1,4 +1,5 @@
-//! How a holder keeps its leases: which resources, from which server, when to report, to refresh and to back off.
+//! A session, by which a holder keeps its leases: which resources, from which server, when to report, to refresh and to
+//! back off.
 //!
 //! A session is a value without clock, network or dice. Whoever drives it reads the clock once, hands in what happened
 //! ([`Session::handle`]) and then takes actions out of [`Session::poll`] until there are none,

@@ -1,4 +1,4 @@
-//! What no sequence of answers, failures and wishes may break, against a grantor that only counts.
+//! Laws of a session that no sequence of answers, failures and wishes may break, against a grantor that only counts.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

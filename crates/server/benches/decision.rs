@@ -1,5 +1,5 @@
-//! What one decision costs in process: a holder that is known acknowledges its last grant, wants something else, and is
-//! answered, at 100 to 1,000,000 leases of one resource.
+//! The cost of one decision in process: a holder that is known acknowledges its last grant, wants something else, and
+//! is answered, at 100 to 1,000,000 leases of one resource.
 //!
 //! `cargo bench -p lessor-server --bench decision`
 

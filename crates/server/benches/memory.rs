@@ -1,5 +1,5 @@
-//! What a lease costs in memory: the growth of the resident set over a million leases, and what is left of it when they
-//! have ended. Allocators keep some of what they are given back; the second filling shows that it is used again.
+//! The memory that a lease costs: the growth of the resident set over a million leases, and what is left of it when
+//! they have ended. Allocators keep some of what they are given back; the second filling shows that it is used again.
 //!
 //! `cargo bench -p lessor-server --bench memory`
 

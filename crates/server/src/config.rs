@@ -1,4 +1,4 @@
-//! What a node is told at its start.
+//! The configuration of a node at its start.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

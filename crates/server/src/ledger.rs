@@ -8,12 +8,12 @@
 //! When the limit is cut below what is out the ledger is in *debt*: until the sum fits again nobody grows, and the grants
 //! made since the cut must fit the limit by themselves, or renewals at the old amounts would never let it fit.
 //!
-//! So it is when a holder shows a grantor that learns more than there is room for: the limit was cut while nobody granted.
-//! What it shows is in use until it says otherwise, and counts in full; what others were granted goes on counting as
-//! granted since the cut, so that nobody takes it from them by what he shows.
+//! So it is when a holder shows a grantor that learns more than there is room for: the limit was cut while nobody
+//! granted. The amount that it shows is in use until it says otherwise, and counts in full; what others were granted
+//! goes on counting as granted since the cut, so that nobody takes it from them by what he shows.
 //!
-//! What may be out under earlier leaders is a *ghost*: a charge without a holder. It counts until the last of those
-//! leases has certainly ended, and holders who show what they have claim their part of it.
+//! Capacity that may be out under earlier leaders is a *ghost*: a charge without a holder. It counts until the last of
+//! those leases has certainly ended, and holders who show what they have claim their part of it.
 //!
 //! Where there are marks the sum stays within the *ceiling* as well: what a successor would find written down. So does what of
 //! it outlasts the moment by which the record says that a part of the ghost is over. It does not

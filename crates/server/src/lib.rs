@@ -1,4 +1,4 @@
-//! How to keep the ledger and answer: a node, its resources, and what is charged to whom.
+//! The server's side of a lease: a node, its resources, and what is charged to whom.
 //!
 //! The mind of a server is [`node::Node`]: reports in, grants out, with the time as an argument and nothing but values
 //! as results. Which task of a node leads is decided by [`election::Candidate`], in the same way. Around them, behind the

@@ -10,10 +10,10 @@
 //! successor could not hand out before it has waited for all that may be. Whatever is due at about the same time is written
 //! together.
 //!
-//! What is left of a ghost is over sooner than what the leader grants itself, so beside a mark stands how much of it is *left
-//! from before*, and in the header when that is over. Both are written once holders have had time to claim, and when that
-//! is over for how long is written anew every ten seconds. Whatever outlasts it stays within the rest of the mark: a claim
-//! that does not waits until the record says so.
+//! The remainder of a ghost is over sooner than what the leader grants itself, so beside a mark stands how much of it
+//! is *left from before*, and in the header when that is over. Both are written once holders have had time to claim,
+//! and when that is over for how long is written anew every ten seconds. Whatever outlasts it stays within the rest of
+//! the mark: a claim that does not waits until the record says so.
 //!
 //! With the marks goes a header: how long leases may last, and how long their leader may act unseen. It too is written
 //! before it counts, so a leader grants nothing before its first write.

@@ -1,4 +1,4 @@
-//! What is configured: templates in their order, and which of them a resource follows.
+//! The repository: templates in their order, and which of them a resource follows.
 //!
 //! A resource follows the template whose glob *is* its name, or else the first whose glob matches it. A resource
 //! without a template is not known here; what becomes of it is for the node to say.

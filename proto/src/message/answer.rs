@@ -1,4 +1,4 @@
-//! What a grantor answers to a holder: grants, and who leads.
+//! An answer of a grantor to a holder: grants, and who leads.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a holder says to a grantor: reports, and releases.
+//! The messages of a holder to a grantor: reports, and releases.
 
 mod bands;
 pub(super) mod report;

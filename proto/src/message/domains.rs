@@ -1,7 +1,7 @@
 //! Domains: their policies as they travel, and what clients tell each other of hits.
 //!
-//! What policies mean is for holders to say, who apply them; what travels has a version, by which both ends know whether
-//! they speak of the same.
+//! The meaning of policies is for holders to say, who apply them; what travels has a version, by which both ends know
+//! whether they speak of the same.
 
 mod hits;
 mod news;

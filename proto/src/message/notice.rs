@@ -1,4 +1,4 @@
-//! What a node is told of its place in the tree: the names above it, and whether its own name is another's too.
+//! A notice to a node of its place in the tree: the names above it, and whether its own name is another's too.
 
 use super::refusal::Malformed;
 use crate::wire;

@@ -1,4 +1,4 @@
-//! What is wrong with a message, said so that its sender can mend it.
+//! Refusals: faults of a message, said so that its sender can mend them.
 
 use std::fmt::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! What travels on a stream: a session's reports up, and a grantor's grants down, in order.
+//! The messages on a stream: a session's reports up, and a grantor's grants down, in order.
 //!
 //! A stream begins with [`Up::Hello`] and is answered by [`Down::Welcome`]. After that either side speaks when it has
 //! something to say. Nothing on it answers one particular message, except that a release is confirmed and a report can be

@@ -1,5 +1,5 @@
-//! What clients and servers do when it is their turn. Each turn returns the seconds until the next one of the same
-//! thread, 0 for another in the same second.
+//! Turns of clients and servers. Each turn returns the seconds until the next one of the same thread, 0 for another in
+//! the same second.
 
 use super::lease::{DoormanLease, RETRY_SECONDS};
 use super::server::ChildId;

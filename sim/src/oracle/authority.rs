@@ -1,4 +1,4 @@
-//! Who may act, and what is written for successors: the rules of elections and records.
+//! The rules of elections and records: who may act, and what is written for successors.
 
 use std::time::Duration;
 

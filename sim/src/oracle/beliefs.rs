@@ -1,4 +1,4 @@
-//! What clients believe, counted in real time whatever their clocks show, and the rules for holders.
+//! The beliefs of clients, counted in real time whatever their clocks show, and the rules for holders.
 
 use lessor_proto::message::{Down, Grant, Order, Report};
 use lessor_proto::{Amount, Time};

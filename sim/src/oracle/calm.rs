@@ -1,4 +1,4 @@
-//! What must be so once nothing goes wrong any more: everybody has its share, and nobody has anything to say.
+//! The rules of calm, once faults have stopped: everybody has its share, and nobody has anything to say.
 
 use lessor_algorithms::{Demand, SharePolicy, Shares};
 use lessor_proto::Amount;

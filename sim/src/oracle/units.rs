@@ -1,4 +1,4 @@
-//! Who must have which units of a gauge once nothing goes wrong any more, and who must have one in turn.
+//! The rules for units of a gauge once faults have stopped: who must have which, and who must have one in turn.
 
 use std::time::Duration;
 

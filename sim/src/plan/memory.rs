@@ -1,4 +1,4 @@
-//! What servers write down that are not elected, and how their operators change that.
+//! The memory of servers that are not elected: what they write down, and how their operators change that.
 
 use super::{EtcdPlan, Link};
 

@@ -1,4 +1,4 @@
-//! How a simulation is built from its plan.
+//! The building of a simulation from its plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;

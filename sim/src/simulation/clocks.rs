@@ -1,4 +1,4 @@
-//! What the clocks of leaders show: asked by the tasks that stand by, as in the body of a server.
+//! Questions about the clocks of leaders: asked by the tasks that stand by, as in the body of a server.
 
 use std::time::Duration;
 

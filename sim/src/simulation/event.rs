@@ -1,4 +1,4 @@
-//! What can happen, and what is under way.
+//! The events of a simulation, and the messages that are under way.
 
 use lessor_client::session::{self, Failure};
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};

@@ -1,4 +1,4 @@
-//! What goes wrong at one moment, and whom it hits.
+//! Faults at one moment, and whom they hit.
 
 mod configuration;
 mod leaders;

@@ -1,4 +1,4 @@
-//! How processes run: woken at their deadlines, frozen, and set going again.
+//! The running of processes: woken at their deadlines, frozen, and set going again.
 
 use std::collections::VecDeque;
 use std::time::Duration;

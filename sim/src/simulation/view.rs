@@ -1,4 +1,4 @@
-//! What one may ask a simulation.
+//! The questions that one may ask a simulation.
 
 use std::sync::Arc;
 use std::time::Duration;

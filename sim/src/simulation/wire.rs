@@ -1,4 +1,5 @@
-//! How messages travel: requests that may be lost, late or doubled, and streams that keep the order until they break.
+//! The travel of messages: requests that may be lost, late or doubled, and streams that keep the order until they
+//! break.
 
 use std::time::Duration;
 

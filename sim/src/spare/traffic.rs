@@ -1,4 +1,4 @@
-//! When requests come to which client.
+//! Patterns of traffic: the times at which requests come, and to which client.
 
 use std::fmt;
 use std::time::Duration;

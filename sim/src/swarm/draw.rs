@@ -1,4 +1,4 @@
-//! What the simulation of a seed is like.
+//! The drawing of a simulation's plan from a seed.
 
 mod clocks;
 mod domains;

@@ -1,4 +1,4 @@
-//! How a run went, in numbers that can be added up.
+//! The report of a run of tenants, in numbers that can be added up.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What clients know of each other, and the policy by which ways are compared.
+//! The ways in which clients know of each other, and the policy by which they are compared.
 
 use std::fmt;
 use std::time::Duration;

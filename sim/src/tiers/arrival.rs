@@ -1,4 +1,4 @@
-//! When requests come: patterns, and the requests that they make.
+//! Arrivals of requests: patterns, and the requests that they make.
 
 use std::time::Duration;
 

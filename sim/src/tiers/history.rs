@@ -1,4 +1,4 @@
-//! What a domain did: every request with its answer, and what each tier did meanwhile.
+//! The history of a domain: every request with its answer, and what each tier did meanwhile.
 
 use lessor_algorithms::tiers::{Ask, Bound, Contract, Decision, Domain, Global, Status, Tier, TierState};
 

@@ -1,4 +1,4 @@
-//! What arrives, or is lost: messages at either end, the ends of streams, and the ends of leaders.
+//! Arrivals and losses: messages at either end, the ends of streams, and the ends of leaders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

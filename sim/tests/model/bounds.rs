@@ -1,4 +1,4 @@
-//! What a run of the model may do, and how often: every bound is a number here.
+//! The bounds of a run of the model: what it may do, and how often. Every bound is a number here.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What can happen in a state, and the model that a checker explores.
+//! The steps that can follow a state, and the model that a checker explores.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

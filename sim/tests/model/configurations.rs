@@ -1,4 +1,4 @@
-//! What is explored: each configuration has a small size, which is exhausted in seconds, and a large one.
+//! The configurations that are explored: each has a small size, which is exhausted in seconds, and a large one.
 
 use lessor_client::session::Transport::{Poll, Stream};
 

@@ -1,4 +1,4 @@
-//! What a state of the model is made of: processes, and what is on its way between them.
+//! The parts of a state of the model: processes, and what is on its way between them.
 //!
 //! Parts are shared between states until one of them changes, and each remembers its fingerprint: a hash of what its
 //! `Debug` shows. That names every field of the real machines, times included, and nothing is left out but counters which

@@ -1,4 +1,4 @@
-//! What holders show of an earlier epoch, and how much of it a successor believes.
+//! Claims: what holders show of an earlier epoch, and how much of it a successor believes.
 
 use lessor_proto::Time;
 use lessor_proto::message::HolderKind::{self, Client, Node as Below};

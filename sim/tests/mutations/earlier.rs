@@ -1,4 +1,4 @@
-//! What a new leader of a node is told by the one above: when all is over that leaders before it had.
+//! The end of earlier leaders' leases, as the node above tells a new leader: when all is over that they had.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a new leader of a node shows a successor of the node above: what those below had when it began.
+//! Inherited capacity: what a new leader shows a successor of the node above of what those below had when it began.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What nobody wants, and what is lent of it: a claim on it takes from no share, and a recall leaves everybody the part that it
-//! would be given again.
+//! Loans of what nobody wants: a claim on it takes from no share, and a recall leaves everybody the part that it would
+//! be given again.
 
 use std::time::Duration;
 

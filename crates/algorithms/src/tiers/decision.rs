@@ -1,4 +1,4 @@
-//! What is asked, and what is answered.
+//! The question that tiers are asked, and the decision that they answer with.
 
 /// A request for a number of hits, and the least number of them that is of use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

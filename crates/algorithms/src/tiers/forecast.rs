@@ -1,4 +1,4 @@
-//! When a refused request would be granted, if nobody asked for anything until then.
+//! The forecast of a refusal: the time at which the request would be granted, if nobody asked for anything until then.
 //!
 //! That is not when the first hit leaves a window: the current tier may end before, a cooldown may, and falling back into
 //! a lower tier can bring room or take it. So the time goes from one such event to the next until there is room.

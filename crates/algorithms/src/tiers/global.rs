@@ -1,4 +1,4 @@
-//! What all domains of a resource did in the last second.
+//! The hits of all domains of a resource in the last second.
 
 use super::pool::Pool;
 use super::window::Measure;

@@ -1,4 +1,4 @@
-//! What other clients did with the same domain.
+//! The merging of a domain's history with what other clients did with the same domain.
 //!
 //! Where a domain's requests reach several clients, each runs the rules on its own hits and on those that it is told of.
 //! It is told two things: that a tier was entered, and that hits were made in one. Each client says the same of its own,

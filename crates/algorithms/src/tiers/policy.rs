@@ -1,4 +1,4 @@
-//! What is allowed: tiers, policies and contracts, checked once.
+//! Tiers, policies and contracts: the limits of a domain, checked once.
 
 use std::fmt;
 use std::time::Duration;

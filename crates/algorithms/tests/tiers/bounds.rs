@@ -1,4 +1,4 @@
-//! How far each kind of window is from the exact log, and what it lets through at most.
+//! The distance of each kind of window from the exact log, and the most that it lets through.
 
 use std::time::Duration;
 

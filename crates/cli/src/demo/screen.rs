@@ -1,4 +1,4 @@
-//! Where it is shown: a live picture in a terminal, else a line a second.
+//! The screen of the demonstration: a live picture in a terminal, else a line a second.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

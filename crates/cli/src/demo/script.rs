@@ -1,4 +1,4 @@
-//! What happens in the demonstration, and when: four acts, each told in a sentence.
+//! The script of the demonstration: four acts, each told in a sentence.
 
 use std::f64::consts::TAU;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How everything looked when it was last looked at: what is drawn, and nothing else.
+//! A snapshot of everything that the demonstration draws, and of nothing else.
 
 use super::target::Judge;
 

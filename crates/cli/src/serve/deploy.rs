@@ -1,4 +1,4 @@
-//! What stands in `deploy/`: every command line in it is one that the binary takes, and every file that it names is there.
+//! Tests of `deploy/`: every command line in it is one that the binary takes, and every file that it names is there.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! How several tasks of one node find their leader, and what the next one believes.
+//! The options of a server that is one of several tasks: how they find their leader, and what the next one believes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What can be simulated, by its name on the command line.
+//! The simulations that there are, by their names on the command line.
 
 use std::fmt;
 use std::str::FromStr;

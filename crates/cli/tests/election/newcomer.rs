@@ -1,4 +1,4 @@
-//! Whoever comes and has nothing.
+//! A newcomer: a client that comes to an elected server and has nothing.
 
 use lessor_client::limiter::Limiter;
 use lessor_client::shell::{Builder, clock};

@@ -1,4 +1,4 @@
-//! What all clients believed at every instant, from what they wrote down.
+//! The diaries of clients: what all of them believed at every instant, from what they wrote down.
 
 use std::collections::BTreeMap;
 use std::fs::File;

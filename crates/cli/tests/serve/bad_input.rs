@@ -1,4 +1,4 @@
-//! What a request must not hold is refused by name, and nobody else notices.
+//! Malformed requests: each is refused by the name of its field, and nobody else notices.
 
 use std::time::Duration;
 

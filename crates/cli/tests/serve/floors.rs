@@ -1,4 +1,4 @@
-//! What is reserved, as one sees it who reaches no server: `lessor get --hold` under a server that is killed.
+//! Floors, as one sees them who reaches no server: `lessor get --hold` under a server that is killed.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! What an operator's tools see, and how a server ends.
+//! The pages that an operator's tools read, and the end of a server.
 
 use lessor_client::Client;
 use rustix::process::Signal;

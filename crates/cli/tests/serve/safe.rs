@@ -1,4 +1,5 @@
-//! What a client uses that reaches no server, by default and where a template asks for more; and when the server comes back.
+//! The safe capacity of a client that reaches no server, by default and where a template asks for more; and the return
+//! of the server.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a leader shows of what it has written down, and of what its predecessor has left.
+//! The figures that a leader shows of what it has written down, and of what its predecessor has left.
 
 use std::collections::BTreeSet;
 

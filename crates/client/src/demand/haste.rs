@@ -1,4 +1,4 @@
-//! When a client speaks of its demand before its next look: at the first refusal, and when it has fallen quiet.
+//! Knocks: reports of demand before the next look, at the first refusal and when a client has fallen quiet.
 //!
 //! A *knock* says what is certain so far, `sure = (N - 2 sqrt N) / w` of the N attempts in the last w: a
 //! Poisson process of that mean shows as many one time in forty. One knock is under way at a time, and one that

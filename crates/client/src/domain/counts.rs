@@ -1,4 +1,4 @@
-//! What domains have asked for, and what became of it, in numbers.
+//! Counts of the requests of domains, and of what became of them.
 
 use super::decision::{Bound, Decision, Ground};
 

@@ -1,4 +1,4 @@
-//! What a domain is answered.
+//! The decision that a request of a domain is answered with.
 
 use lessor_algorithms::tiers;
 use lessor_proto::Time;

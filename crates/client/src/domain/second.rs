@@ -1,4 +1,5 @@
-//! What all domains did in the last second: exactly and under a lock where it is limited, else by words that anybody adds to.
+//! The hits of all domains in the last second: exactly and under a lock where they are limited, else by words that
+//! anybody adds to.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};

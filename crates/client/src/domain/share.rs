@@ -1,4 +1,4 @@
-//! How much of a domain's limit can be leased, so that all clients together never pass it.
+//! The share of a domain's limit that can be leased, so that all clients together never pass the limit.
 //!
 //! A client that holds a rate may have saved some of it up, and another one too. In any window `w`, whatever moves between
 //! clients meanwhile, all of them together make at most `rate * w + saved` hits, with `saved` the most that all may have

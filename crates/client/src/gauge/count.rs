@@ -1,4 +1,4 @@
-//! How many are out of how many that may be, in one word.
+//! The count of units in use and the limit on it, in one word.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

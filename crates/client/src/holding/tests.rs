@@ -1,4 +1,4 @@
-//! What a successor of the grantor is shown, and with which token.
+//! Tests of what a successor of the grantor is shown, and with which token.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What comes out of a session: actions, changes and counts.
+//! The output of a session: actions, changes and counts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How a session is set up.
+//! The configuration of a session.
 
 use std::sync::Arc;
 use std::time::Duration;

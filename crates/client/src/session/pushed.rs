@@ -1,4 +1,4 @@
-//! What comes down a stream: grants, renewals, and answers to what went up.
+//! The messages that come down a stream: grants, renewals, and answers to what went up.
 //!
 //! A renewal is one number for everything held: the grantor extends, in its books, the last grant that it sent of each
 //! resource on this stream. So we extend a lease only if it is that very grant. The count of grants shows that none is

@@ -1,4 +1,4 @@
-//! What goes up a stream: reports of what is news, heartbeats, and releases.
+//! The messages that go up a stream: reports of what is news, heartbeats, and releases.
 //!
 //! Each resource is due when there is something to say of it, and not otherwise. A heartbeat speaks for all that is as
 //! it was, and takes along what has changed a little.

@@ -1,4 +1,5 @@
-//! Whom to ask: the configured servers in turn, or the leader that one of them names; and how long to wait after trouble.
+//! The route to a grantor: the configured servers in turn, or the leader that one of them names; and how long to wait
+//! after trouble.
 
 use std::sync::Arc;
 use std::time::Duration;

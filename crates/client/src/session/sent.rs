@@ -1,4 +1,4 @@
-//! When reports were sent, for as long as a grant may count from them.
+//! The times at which reports were sent, kept for as long as a grant may count from them.
 //!
 //! Polling, a grant answers the last report, or one of the few before. Over a stream reports go out many to the second,
 //! and a grant pushed much later may still count from any that the grantor has taken up since the one it counted from

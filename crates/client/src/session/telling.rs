@@ -1,4 +1,5 @@
-//! What domains do, up the stream and down: it is passed on, in order, and has nothing to do with leases.
+//! Reports and news of domains, up the stream and down: they are passed on, in order, and have nothing to do with
+//! leases.
 
 use lessor_proto::ResourceId;
 use lessor_proto::message::{DomainReport, Up};

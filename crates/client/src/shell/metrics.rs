@@ -1,4 +1,4 @@
-//! What a program can export about its client.
+//! The metrics that a program can export about its client.
 
 use lessor_proto::{Amount, ResourceId};
 

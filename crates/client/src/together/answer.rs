@@ -1,4 +1,4 @@
-//! What a request of several resources is answered.
+//! The answer to a request of several resources.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Who waits, in which order, and for how many units.
+//! The queue of those who wait: in which order, and for how many units.
 
 use std::collections::VecDeque;
 use std::task::Waker;

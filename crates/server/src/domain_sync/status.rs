@@ -1,4 +1,4 @@
-//! What an operator sees of domains that are told of.
+//! The status of shared domains, for operators.
 
 use lessor_algorithms::tiers::Standing;
 use lessor_proto::Time;

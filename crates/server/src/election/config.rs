@@ -1,4 +1,4 @@
-//! How a candidate is set up.
+//! The configuration of a candidate.
 
 use std::time::Duration;
 

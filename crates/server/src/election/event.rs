@@ -1,4 +1,4 @@
-//! What becomes of a candidate.
+//! The events of a candidate: its election, the end of its authority, and the writing of its record.
 
 use super::record::RecordRead;
 

@@ -1,7 +1,7 @@
 //! Standing by: somebody else leads, and is watched.
 //!
-//! What is seen on a watch is believed at once. What is not seen is not: the key is read every now and then, so that a
-//! watch that has died in silence holds nothing up for ever.
+//! A change that is seen on a watch is believed at once. The absence of one is not: the key is read every now and then,
+//! so that a watch that has died in silence holds nothing up for ever.
 
 use lessor_proto::Time;
 

@@ -1,4 +1,4 @@
-//! What is to leave a candidate: actions, which are numbered here, and events.
+//! The outbox of a candidate: actions, which are numbered here, and events.
 
 use std::collections::VecDeque;
 use std::time::Duration;

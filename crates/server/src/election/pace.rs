@@ -1,4 +1,4 @@
-//! How long to wait before another try: longer each time, and at another moment than others do.
+//! The pause before another try: longer each time, and of another length than that of others.
 //!
 //! Spread without dice: a hash of who tries and which attempt it is, which replays exactly.
 

@@ -1,4 +1,4 @@
-//! What a leader leaves to the next: keys and values of the record.
+//! The record that a leader leaves to the next one: its keys and values.
 //!
 //! ```text
 //! <prefix>/<node>/leader           1 nonce 00000000000000a1 address 10.0.0.7:5101

@@ -1,4 +1,4 @@
-//! What one holder may still believe it has of one resource.
+//! The account of one holder: all that it may still believe it has of one resource.
 
 use lessor_proto::{Amount, Time};
 use smallvec::SmallVec;

@@ -1,10 +1,11 @@
-//! What may be out under earlier leaders, and is not known to whom: a charge without a holder, in two parts.
+//! A ghost: what may be out under earlier leaders, and is not known to whom. It is a charge without a holder, in two
+//! parts.
 //!
-//! What the last leader granted itself may last as long as its leases. What it had left of *its* ghost, the *rest*, ends
-//! sooner. What a holder shows that the last leader granted to it comes out of the first part, as that leader charged it. Of
-//! anything else it is not known which part it is in, and it comes out of the rest as far as that goes: whatever ends at some
-//! moment, the parts that end later have then lost no more than what was shown of them. Taken from the part that ends last,
-//! that would be freed with the rest while another holder uses it.
+//! The grants of the last leader itself may last as long as its leases. The remainder of *its* ghost, the *rest*, ends
+//! sooner. What a holder shows that the last leader granted to it comes out of the first part, as that leader charged
+//! it. Of anything else it is not known which part it is in, and it comes out of the rest as far as that goes: whatever
+//! ends at some moment, the parts that end later have then lost no more than what was shown of them. Taken from the
+//! part that ends last, that would be freed with the rest while another holder uses it.
 
 use lessor_proto::{Amount, Time};
 

@@ -1,4 +1,5 @@
-//! What stands beside the marks: how long leases last, who may act for how long, and how long something is left from before.
+//! The header that stands beside the marks: how long leases last, who may act for how long, and how long something is
+//! left from before.
 
 use std::time::Duration;
 

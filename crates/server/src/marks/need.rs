@@ -1,4 +1,4 @@
-//! What a mark has to allow for, and what is written for it.
+//! The need of a mark: the amount that it has to allow for, and what is written for it.
 
 use lessor_proto::{Amount, ResourceId, Time};
 

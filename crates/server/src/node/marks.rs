@@ -1,4 +1,5 @@
-//! What a node wants written so that a successor knows the most that may be out, and what it may do once it is.
+//! The marks of a node: what is to be written so that a successor knows the most that may be out, and what the node may
+//! do once it is.
 
 use lessor_client::holding::Proof;
 use lessor_proto::message::Report;

@@ -1,4 +1,4 @@
-//! What an operator sees of a node.
+//! The status of a node, for operators.
 
 use lessor_proto::{Amount, ResourceId, Time};
 

@@ -1,4 +1,4 @@
-//! What a template says about domains: policies, and what was made of them when they were read.
+//! The domains of a template: their policies, and what was made of them when they were read.
 
 use std::fmt;
 use std::sync::Arc;

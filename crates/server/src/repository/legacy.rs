@@ -1,4 +1,4 @@
-//! What becomes of holders that draw no incarnation: Doorman's clients and servers.
+//! The treatment of holders that draw no incarnation: Doorman's clients and servers.
 //!
 //! Doorman's Go client never lets its lease end while it reaches no server: it goes on with what it had. How that is met
 //! is for the operator to say, resource by resource.

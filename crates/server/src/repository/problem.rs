@@ -1,4 +1,4 @@
-//! What can be wrong with a template, and which field to look at.
+//! A problem of a template, and the field to look at.
 
 use std::fmt;
 use std::time::Duration;

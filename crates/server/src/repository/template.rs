@@ -1,4 +1,4 @@
-//! What is configured for the resources whose names match a glob, and what numbers it may hold.
+//! A template: the configuration of the resources whose names match a glob, and the numbers that it may hold.
 
 use std::time::Duration;
 

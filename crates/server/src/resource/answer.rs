@@ -1,4 +1,4 @@
-//! What a report is answered with: the share due, as far as the ledger has room, and what goes with it.
+//! The answer to a report: the share due, as far as the ledger has room, and what goes with it.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! When each child needs attention: when its next grant ends, or when it should have been heard of.
+//! The calendar of the moments at which each child needs attention: its next grant ends, or it should have been heard
+//! of.
 //!
 //! Time is cut into ticks of 67 ms, and a child stands on the list of one tick. It is looked at when the tick has begun,
 //! so never too early and at most a tick late, which errs on the side of counting a charge too long. Who is renewed stays

@@ -1,4 +1,4 @@
-//! What was answered with the lease that it showed, and goes on being used for longer than that lasts: what is sticky.
+//! Echoed leases: those that a sticky holder showed and was answered with, and goes on using for longer than they last.
 //!
 //! Such a holder goes on from when it was last answered, whatever the lease says. A successor that echoes or reseals a
 //! lease charges nothing for it, as it is a part of the ghost; but the ghost counts from the election. So what was

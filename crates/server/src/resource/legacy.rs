@@ -1,7 +1,7 @@
 //! Holders that draw no incarnation, as Doorman's clients and servers: who may hold, for how long it counts, and how much
 //! all of them together may have.
 //!
-//! What they are charged for is summed up in passing, by [`Holders::charge`]. Where they may have a part of the capacity
+//! Their charges are summed up in passing, by [`Holders::charge`]. Where they may have a part of the capacity
 //! only, that part is shared among them as the whole is among all; each gets the lesser of its two shares, and none of it
 //! before others have given theirs back.
 //!

@@ -1,5 +1,5 @@
-//! What is told to those who listen without their asking: smaller grants to those who hold more than their share, larger
-//! ones to those who can have more as soon as there is room.
+//! Grants that are pushed to those who listen, without their asking: smaller ones to those who hold more than their
+//! share, larger ones to those who can have more as soon as there is room.
 //!
 //! Whatever moves a share or frees capacity leaves the resource *unsettled*. It is settled at the next look at it, which
 //! comes at once, but not sooner after the last one than that one was worth: a resource with many listeners is looked at

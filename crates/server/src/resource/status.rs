@@ -1,4 +1,4 @@
-//! What an operator sees of a resource: who has what, wants what, until when.
+//! The status of a resource, for operators: who has what, wants what, until when.
 
 use std::cmp::{Ordering, Reverse};
 

@@ -1,9 +1,9 @@
-//! Where the capacity of a resource comes from: the configuration at a root, a lease from the node above elsewhere.
+//! The supply of a resource: its capacity, from the configuration at a root, by a lease from the node above elsewhere.
 //!
-//! What a node hands out ends before its own lease does. It asks for the demand curve of all below it and reports as held
+//! A grant of a node ends before its own lease does. It asks for the demand curve of all below it and reports as held
 //! what it has out. A leader that succeeds another does not ask before its predecessor is certainly silent. Nor before
-//! those who hold from that one have claimed what they have, or some time has passed: the node above still counts the demand
-//! of its predecessor, and would take away what seems not to be wanted any more.
+//! those who hold from that one have claimed what they have, or some time has passed: the node above still counts the
+//! demand of its predecessor, and would take away what seems not to be wanted any more.
 
 use std::time::Duration;
 

@@ -5,13 +5,13 @@
 //! and flow together into one bucket here, the *pool*, out of which units are sent to those who ask. Whoever has been sent the
 //! least for its lease comes first.
 //!
-//! What can be spent in one instant is what is saved up: the depths of the buckets of others, what is in the pool, and units
-//! that are *out*, sent to those who do not wait, which they may use a little later. Together those are no more whole units
-//! than the limit brings in the burst, or one where that is less: a depth counts as long as the lease it is for, until giving
-//! that up is acknowledged, and a unit that is out until it is said to be used or lost, or until it is too late to use it. So
-//! in one instant all of them together take at most `limit * burst`, or one, and in any window `w` less than one unit more
-//! than that and `limit * w`: while a unit is out a fraction of the next flows in all the same, as otherwise a pool that holds
-//! one unit would lose what comes in meanwhile.
+//! The amount that can be spent in one instant is what is saved up: the depths of the buckets of others, what is in the
+//! pool, and units that are *out*, sent to those who do not wait, which they may use a little later. Together those are
+//! no more whole units than the limit brings in the burst, or one where that is less: a depth counts as long as the
+//! lease it is for, until giving that up is acknowledged, and a unit that is out until it is said to be used or lost,
+//! or until it is too late to use it. So in one instant all of them together take at most `limit * burst`, or one, and
+//! in any window `w` less than one unit more than that and `limit * w`: while a unit is out a fraction of the next
+//! flows in all the same, as otherwise a pool that holds one unit would lose what comes in meanwhile.
 //!
 //! Those who reach no server, and those who poll, cannot ask. They are told when a unit is *due*, each at its own moment, one
 //! behind the other; what they could take in one instant is what is due to them in the burst.

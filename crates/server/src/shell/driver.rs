@@ -1,6 +1,6 @@
 //! Clock and lock around the node: each call reads the clock once for the mind, takes the lock once, and calls it once.
 //!
-//! What comes out of the node then goes into the mailboxes of streams, which have room for it: the node gives out one
+//! The output of the node then goes into the mailboxes of streams, which have room for it: the node gives out one
 //! message a stream, and the next when that has been taken. So nobody waits under the lock, and whoever reads slowly
 //! makes nothing grow.
 //!

@@ -1,4 +1,4 @@
-//! What people and monitors read: `/healthz`, `/readyz`, `/metrics` and `/status`.
+//! The pages for people and monitors: `/healthz`, `/readyz`, `/metrics` and `/status`.
 
 use std::sync::Arc;
 

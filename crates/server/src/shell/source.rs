@@ -1,4 +1,4 @@
-//! Where a repository comes from: a YAML file, Doorman's or ours, read again whenever it changes.
+//! The source of a repository: a YAML file, Doorman's or ours, read again whenever it changes.
 //!
 //! ```yaml
 //! version: 7                         # of this file; a leader with an earlier one than was in force grants nothing

@@ -6,9 +6,9 @@
 //! DIR/token.key  with what tokens are sealed, where no other key is given
 //! ```
 //!
-//! Who holds the lock knows that nobody who held it before acts any more. If the clock has gone on since the record was
-//! written, what its holders show is the whole truth at once. After another start of the machine, or where the directory
-//! was brought from another machine, that is not certain, and all of it is waited for.
+//! The holder of the lock knows that nobody who held it before acts any more. If the clock has gone on since the record
+//! was written, what its holders show is the whole truth at once. After another start of the machine, or where the
+//! directory was brought from another machine, that is not certain, and all of it is waited for.
 //!
 //! A record that cannot be used is said to be so, and the server begins as one that has none. It never leaves a record
 //! behind that it does not keep up: a later start would believe that.

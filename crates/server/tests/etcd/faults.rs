@@ -1,4 +1,4 @@
-//! What becomes of an election when etcd fails.
+//! Faults of etcd, and what becomes of an election under them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who leads after whom, where nothing goes wrong with etcd.
+//! Successions of leaders where nothing goes wrong with etcd.
 
 use std::time::Duration;
 

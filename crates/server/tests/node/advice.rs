@@ -1,4 +1,5 @@
-//! What clients are told to fall back to for which nothing is reserved, and that a server does not know yet what is out.
+//! Advice to clients for which nothing is reserved: the safe capacity to fall back to, and that a server does not know
+//! yet what is out.
 
 use std::time::Duration;
 

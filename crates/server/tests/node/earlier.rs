@@ -1,4 +1,4 @@
-//! What a new leader of a node below is told of those before it: when all is over that they had.
+//! The end of earlier leaders' leases, as a new leader of a node below is told of it: when all is over that they had.
 
 use std::time::Duration;
 

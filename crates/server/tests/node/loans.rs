@@ -1,4 +1,4 @@
-//! What nobody wants, lent to clients that state a peak: to whom, how much, and when it is recalled.
+//! Loans of what nobody wants to clients that state a peak: to whom, how much, and when they are recalled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

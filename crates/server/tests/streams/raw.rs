@@ -1,4 +1,4 @@
-//! What a server does with what comes up a stream, said message by message.
+//! Tests of the server's side of a stream, message by message.
 
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::session_down::Message as Down;

@@ -1,4 +1,4 @@
-//! What a report says of one resource, to and from the wire.
+//! The report of one resource, to and from the wire.
 
 use std::time::Duration;
 

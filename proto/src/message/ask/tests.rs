@@ -1,4 +1,4 @@
-//! What is refused, and what survives the wire.
+//! Tests of asks: which are refused, and which survive the wire.
 
 use smallvec::smallvec;
 

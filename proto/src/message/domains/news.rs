@@ -1,4 +1,4 @@
-//! What a grantor tells of what domains did at other clients.
+//! News of domains: what a grantor tells of what they did at other clients.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a client tells of its domains.
+//! A client's report of its domains.
 
 use super::hits::{self, DomainHits};
 use crate::message::{Limits, Refusal, field};

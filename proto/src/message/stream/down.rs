@@ -1,4 +1,4 @@
-//! What a grantor says on a stream, to and from the wire.
+//! The messages of a grantor on a stream, to and from the wire.
 
 use std::time::Duration;
 

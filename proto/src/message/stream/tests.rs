@@ -1,4 +1,5 @@
-//! What is refused on a stream, and that everything else comes out at the other end as it went in.
+//! Tests of the messages on a stream: which are refused, and that everything else comes out at the other end as it went
+//! in.
 
 mod domains;
 

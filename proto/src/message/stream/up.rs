@@ -1,4 +1,4 @@
-//! What a holder says on a stream, to and from the wire.
+//! The messages of a holder on a stream, to and from the wire.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What operators change, and what clients want.
+//! Changes of the configuration by operators, and of what clients want.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What goes wrong with leaders, with sites, and with the ways between them.
+//! Faults of leaders, of sites, and of the ways between them.
 
 use crate::process::Actor;
 use crate::simulation::{Event, Simulation};

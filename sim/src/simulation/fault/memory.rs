@@ -1,4 +1,4 @@
-//! What befalls state directories, and the ways in which sites remember.
+//! Faults of state directories, and changes of the ways in which sites remember.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! How servers remember what is out, and what goes wrong with that: from rng of their own, so that all else is as it would
-//! be without.
+//! The drawing of how servers remember what is out, and of what goes wrong with that: from an rng of its own, so that
+//! all else is as it would be without.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What was granted and what was refused, as bars.
+//! The chart of granted and refused requests, as bars.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! that hits are owed. What it is about is its *tag*, a byte, so that a queue is found by one look at a few bytes. The facts
 //! of a queue lie in order, oldest first; those that are not used lie behind all others.
 //!
-//! What does not fit is not taken: then the history has to become a longer one.
+//! A hit that does not fit is not taken: then the history has to become a longer one.
 
 use super::tags::{Places, alike, gathered};
 use super::{NEVER, Run};

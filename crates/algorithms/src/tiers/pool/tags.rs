@@ -1,4 +1,4 @@
-//! Where a byte is among eight, by a few operations on one word and without a branch that could be guessed wrong.
+//! The search for a byte among eight, by a few operations on one word and without a branch that could be guessed wrong.
 
 /// A bit for each place in which something is.
 pub(super) type Places = u16;

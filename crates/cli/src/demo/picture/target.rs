@@ -1,4 +1,4 @@
-//! What the target has seen over time, against its limit.
+//! The chart of the load that the target has seen over time, against its limit.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};

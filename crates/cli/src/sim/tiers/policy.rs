@@ -1,4 +1,4 @@
-//! What the simulated domain follows: tiers from the command line, or what a file says of a domain.
+//! The contract of the simulated domain: tiers from the command line, or what a file says of a domain.
 
 use std::path::{Path, PathBuf};
 

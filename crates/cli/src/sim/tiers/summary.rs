@@ -1,4 +1,4 @@
-//! What a run of tiers comes to, as a table for people.
+//! The summary of a run of tiers, as a table for people.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,9 @@
 //! Two clocks that agree about nothing: when was here what happened there?
 //!
-//! What comes from a grantor was said before it came, and what it heard of us came there after we had said it. So its clock
-//! is ahead of ours by no less than one message shows, and by no more than the other. Both bounds are kept, and the one is
-//! used that makes a hit *earlier*: it then ceases to count rather too early than too late, at most by a round trip, and
-//! nobody is refused because of the way that a message took.
+//! A message of a grantor was sent before it came, and what the grantor heard of us came there after we had said it. So
+//! its clock is ahead of ours by no less than one message shows, and by no more than the other. Both bounds are kept,
+//! and the one is used that makes a hit *earlier*: it then ceases to count rather too early than too late, at most by a
+//! round trip, and nobody is refused because of the way that a message took.
 
 use lessor_proto::Time;
 

@@ -1,4 +1,4 @@
-//! Who waits for several things at once.
+//! Tests of waiting for several things at once.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};

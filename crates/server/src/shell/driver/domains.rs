@@ -1,7 +1,7 @@
 //! The synchronisation of domains behind a lock of its own: no lease waits for it.
 //!
-//! What the node says of streams and policies comes through a queue, in order. Reports of domains are taken up by whoever reads
-//! them; what comes of them is sent by a task that holds the lock for a few messages at a time.
+//! The word of the node on streams and policies comes through a queue, in order. Reports of domains are taken up by
+//! whoever reads them; what comes of them is sent by a task that holds the lock for a few messages at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What stands behind the lock: the node, and the mailboxes of those who are connected to it.
+//! The state behind the lock: the node, and the mailboxes of those who are connected to it.
 
 use std::fmt;
 use std::sync::Arc;

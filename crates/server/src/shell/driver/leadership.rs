@@ -1,4 +1,4 @@
-//! How a task comes to lead its node, and how that ends.
+//! The taking over and the giving up of leadership by a task.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;

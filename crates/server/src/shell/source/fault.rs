@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where, as a person wants to read it.
+//! Faults of a configuration, and where they are, as a person wants to read them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a single value in the file says: a number, a text, one of several words; and what was meant if it is none.
+//! A scalar of the file: a number, a text, one of several words; and what was meant if it is none.
 
 use std::time::Duration;
 

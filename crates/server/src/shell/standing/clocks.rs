@@ -1,5 +1,5 @@
-//! What the clocks of leaders show, and which epochs theirs are: asked by a task that stands by, with the same question by which
-//! clients find them.
+//! The clocks of leaders, and the epochs that they belong to: asked by a task that stands by, with the same question by
+//! which clients find them.
 
 use std::pin::Pin;
 use std::time::Duration;

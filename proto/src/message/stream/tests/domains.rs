@@ -1,4 +1,4 @@
-//! What is told of domains: what is refused of it, and any of it.
+//! Tests of the messages about domains: which are refused, and that any other survives the wire.
 
 use std::sync::Arc;
 
