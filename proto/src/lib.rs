@@ -20,7 +20,7 @@
 //! | priority band | all demands of one priority; greater numbers are served first, strictly |
 //! | learning | the time after a start in which a server hands out only what was out before |
 //! | safe capacity | what a client falls back to when its lease has ended and no server answers |
-//! | epoch | the number of a leader's epoch |
+//! | epoch | the number of a leadership of a node: greater than that of any before |
 //! | incarnation, session | which life of a client id: drawn by our clients, counted by the server for Doorman's |
 //!
 //! # Example

@@ -1,5 +1,6 @@
-//! The repository itself: what its pages name is there, and its files begin with what they are.
+//! The repository itself: its pages name what is there, its files begin with their nouns, a name is one type's.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -75,6 +76,132 @@ fn every_file_begins_with_what_it_is() {
     let is_bare = |path: &&PathBuf| !read(path).starts_with("//! ");
     let bare: Vec<PathBuf> = workspace().iter().filter(is_bare).cloned().collect();
     assert!(bare.is_empty(), "these do not begin with //!: {bare:#?}");
+}
+
+/// Words that a file does not begin with, beside those of [`HEADLESS`].
+const HEADLESS_FILE: [&str; 4] = ["When ", "Where ", "That ", "So "];
+
+#[test]
+fn a_file_begins_with_its_noun() {
+    let mut found = Vec::new();
+    for path in workspace() {
+        let text = read(&path);
+        let line = text.lines().next().unwrap_or_default();
+        let head = line.strip_prefix("//! ").unwrap_or_default();
+        if HEADLESS.iter().chain(&HEADLESS_FILE).any(|word| head.starts_with(word)) {
+            found.push(format!("{}: {line}", path.display()));
+        }
+    }
+    assert!(found.is_empty(), "{} files do not begin with a noun:\n{}", found.len(), found.join("\n"));
+}
+
+/// The name of the type that `line` defines, if others than its file can see it.
+fn visible_type(line: &str) -> Option<&str> {
+    let after = line.trim_start().strip_prefix("pub")?;
+    let after = match after.strip_prefix('(') {
+        Some(scope) => scope.split_once(')')?.1,
+        None => after,
+    };
+    let after = after.strip_prefix(' ')?;
+    let after = after.strip_prefix("unsafe ").unwrap_or(after);
+    let keywords = ["struct ", "enum ", "trait ", "type ", "union "];
+    let rest = keywords.iter().find_map(|keyword| after.strip_prefix(keyword))?;
+    let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    Some(&rest[..end.unwrap_or(rest.len())]).filter(|name| !name.is_empty())
+}
+
+#[test]
+fn types_are_found_by_their_visibility() {
+    assert_eq!(visible_type("pub struct Node {"), Some("Node"));
+    assert_eq!(visible_type("    pub(super) enum Kept<T> {"), Some("Kept"));
+    assert_eq!(visible_type("pub(in crate::node) type Books = u8;"), Some("Books"));
+    assert_eq!(visible_type("pub trait Observer: Send {"), Some("Observer"));
+    for line in ["struct Node;", "pub fn node()", "/// pub struct Node", "published struct Node"] {
+        assert_eq!(visible_type(line), None, "{line}");
+    }
+}
+
+#[test]
+fn the_name_of_a_visible_type_stands_once_in_a_crate() {
+    let crates = ["proto", "crates/algorithms", "crates/client", "crates/server", "crates/cli", "sim"];
+    let mut found = Vec::new();
+    for folder in crates {
+        let mut places = BTreeMap::<String, Vec<String>>::new();
+        for path in sources(&root().join(folder).join("src")) {
+            for (number, line) in read(&path).lines().enumerate() {
+                if let Some(name) = visible_type(line) {
+                    let place = format!("{}:{}", path.display(), number + 1);
+                    places.entry(name.to_owned()).or_default().push(place);
+                }
+            }
+        }
+        assert!(places.len() > 5, "{folder}: {} types", places.len());
+        let twice = places.iter().filter(|(_, places)| places.len() > 1);
+        found.extend(twice.map(|(name, places)| format!("{folder}: {name}: {}", places.join(", "))));
+    }
+    assert!(found.is_empty(), "{} names stand for several types:\n{}", found.len(), found.join("\n"));
+}
+
+/// The glossary of the README, and the README without it.
+fn glossary() -> (String, String) {
+    let page = read(&root().join("README.md"));
+    let (before, after) = page.split_once("\n## Words\n").expect("the README has a section Words");
+    let (words, rest) = after.split_once("\n## ").expect("a section after Words");
+    (words.to_owned(), format!("{before}\n{rest}"))
+}
+
+/// The terms of a table: its first column, which may hold several.
+fn terms(table: &str) -> Vec<String> {
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")).skip(2);
+    let cells = rows.filter_map(|row| row.split_once(" |"));
+    cells.flat_map(|(cell, _)| cell.split(", ")).map(str::to_owned).collect()
+}
+
+/// Whether `term` is a word of `text`, which is in lower case, or words of it; with or without an s behind.
+fn uses(text: &str, term: &str) -> bool {
+    let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    text.match_indices(term).any(|(at, _)| {
+        let after = &text[at + term.len()..];
+        let after = after.strip_prefix('s').unwrap_or(after);
+        !is_letter(text[..at].chars().next_back()) && !is_letter(after.chars().next())
+    })
+}
+
+#[test]
+fn a_term_is_used_as_a_word() {
+    assert!(uses("two ghosts, and set_ceiling", "ghost") && uses("two ghosts, and set_ceiling", "ceiling"));
+    assert!(!uses("a release", "lease") && !uses("a holder", "hold") && !uses("", "tier"));
+}
+
+#[test]
+fn words_of_the_glossary_are_used() {
+    let (words, rest) = glossary();
+    let mut text = rest.to_lowercase();
+    for page in ["ARCHITECTURE.md", "docs/leases.md", "docs/operations.md", "docs/domains.md"] {
+        text.push_str(&read(&root().join(page)).to_lowercase());
+    }
+    let tests = root().join("crates/cli/tests");
+    for path in workspace().iter().filter(|path| !path.starts_with(&tests)) {
+        let source = read(path);
+        // The glossary of a crate is a glossary too.
+        source.lines().filter(|line| !line.starts_with("//! |")).for_each(|line| {
+            text.push_str(&line.to_lowercase());
+            text.push('\n');
+        });
+    }
+    let terms = terms(&words);
+    assert!(terms.len() > 25, "{terms:?}");
+    for term in &terms {
+        assert!(uses(&text, term), "the glossary has {term:?}, which nothing uses");
+    }
+}
+
+#[test]
+fn the_nouns_of_the_rules_are_in_the_glossary() {
+    let terms = terms(&glossary().0);
+    let nouns = "ghost mark ceiling claim floor ladder debt charge basis epoch domain tier hold lease grant";
+    let missing: Vec<&str> = nouns.split(' ').filter(|noun| !terms.iter().any(|term| term == noun)).collect();
+    assert!(missing.is_empty(), "the glossary of the README lacks {missing:?}");
 }
 
 /// Words that a doc does not begin with: the noun comes first.
