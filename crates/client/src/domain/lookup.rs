@@ -1,4 +1,4 @@
-//! What is found where a domain is looked up.
+//! The outcome of looking a domain up.
 
 use super::decision::Ground;
 use super::record::Record;

@@ -1,4 +1,4 @@
-//! Where the records of domains meet their [synchronisation](super::sync): for whoever drives a client.
+//! The meeting of the records of domains with their [synchronisation](super::sync), for whoever drives a client.
 
 use std::sync::Arc;
 

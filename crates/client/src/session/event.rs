@@ -1,4 +1,4 @@
-//! What reaches a session from its servers, by whatever way it came.
+//! The events that reach a session from its servers, by whatever way they came.
 
 use lessor_proto::message::{Answer, Down, Leader};
 

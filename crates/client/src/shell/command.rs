@@ -1,4 +1,4 @@
-//! What handles say to the driver.
+//! The commands of handles to the driver.
 
 use std::sync::Arc;
 

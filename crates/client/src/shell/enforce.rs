@@ -1,4 +1,4 @@
-//! What the driver needs of a limiter or a gauge.
+//! The face of a limiter or a gauge that the driver needs.
 
 use std::task::Waker;
 

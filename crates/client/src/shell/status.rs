@@ -1,4 +1,4 @@
-//! What the statuses of gRPC mean for a session.
+//! The meaning of the statuses of gRPC for a session.
 
 use std::error::Error as _;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What is sent when, and what an acknowledgement ends.
+//! The times at which deltas are sent, and the deltas that an acknowledgement ends.
 
 use lessor_algorithms::tiers::Domain;
 
