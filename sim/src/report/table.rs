@@ -61,7 +61,7 @@ mod tests {
         }
         recorder.fault(1, "restore", "root");
         let wanted = "\
-t,wants_root,has_root,capacity_root,wants_clients,has_clients,capacity_clients,b,allocation_error,fault
+t,wants_root,has_root,capacity_root,wants_clients,has_clients,capacity_clients,b,allocation_error,mishap
 0,0.000000,0.000000,0.000000,500.000000,250.000000,250.000000,0.500000,0.250000,lose root
 1,0.000000,0.000000,0.000000,500.000000,250.000000,250.000000,,,lose root;restore root
 ";

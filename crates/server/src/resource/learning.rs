@@ -36,7 +36,7 @@ impl Learning {
         self.is_told = false;
     }
 
-    /// What is out from before is known from `at` on.
+    /// The time from which it is known what is out from before is `at`.
     pub(super) fn end_at(&mut self, at: Time) {
         self.until = at;
     }

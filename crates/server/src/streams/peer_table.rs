@@ -3,7 +3,7 @@
 use super::peer::Peer;
 use crate::table::Table;
 
-/// What belongs to streams. A stream that has ended is not taken for the one that stands in its place.
+/// The values that belong to streams. A stream that has ended is not taken for the one that stands in its place.
 #[derive(Clone, Debug)]
 pub struct PeerTable<T>(Table<(Peer, T)>);
 
