@@ -271,6 +271,9 @@ impl Ledger {
     }
 
     /// The amount that would outlast the rest if `claimed` were claimed, where that would pass the ceiling; nothing where it fits.
+    ///
+    /// While a record is on its way that says more of the rest than the one before, and says it to be over later, the ceiling
+    /// allows for either: the ghost that one of them counts as the rest passes it by itself, and all of a claim is too much.
     #[must_use]
     pub fn lacks_room(&self, claimed: Amount, origin: GhostOrigin) -> Amount {
         let Some(ceiling) = self.ceiling.filter(|_| !self.rules.lack(Mutation::ClaimUnwritten)) else {
@@ -278,8 +281,11 @@ impl Ledger {
         };
         let ending = |ghost: &Ghost| ghost.ending_by(ceiling.rest_end);
         let moved = ending(&self.ghost).saturating_sub(ending(&self.ghost.without(claimed, origin)));
-        let fits = self.lasting().saturating_add(moved) <= ceiling.lasting;
-        if fits { Amount::ZERO } else { moved }
+        match self.lasting().saturating_add(moved) <= ceiling.lasting {
+            true => Amount::ZERO,
+            false if moved > Amount::ZERO => moved,
+            false => claimed.min(self.ghost()),
+        }
     }
 
     /// Forgets what was cut: the ceiling allows for it.

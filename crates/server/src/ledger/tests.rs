@@ -37,6 +37,27 @@ fn a_decrease_counts_when_it_is_acknowledged() {
 }
 
 #[test]
+fn a_claim_waits_where_a_record_on_its_way_counts_it_as_the_rest() {
+    let ghost = |rest, own| {
+        Ghost::new(Part { amount: units(own), end: at(60) }, Part { amount: units(rest), end: at(10) })
+    };
+    let lacks = |rest, own, lasting, rest_end| {
+        let mut ledger = Ledger::new(Some(units(200)), Rules::default());
+        ledger.haunt(ghost(rest, own));
+        ledger.set_ceiling(Some(Ceiling {
+            total: units(119),
+            lasting: units(lasting),
+            rest_end: at(rest_end),
+        }));
+        ledger.lacks_room(units(100), GhostOrigin::Last)
+    };
+    assert_eq!(lacks(5, 114, 114, 10), units(0), "the record says that only five are over by then");
+    assert_eq!(lacks(0, 114, 5, 60), units(100), "it says that all but five are over when they are");
+    // Before that has been written the one before it may stand, by which five were over at 10 s.
+    assert_eq!(lacks(0, 114, 5, 10), units(100), "whichever stands");
+}
+
+#[test]
 fn a_decrease_counts_when_the_larger_grant_has_ended() {
     let mut ledger = Ledger::new(Some(units(100)), Rules::default());
     let mut a = Account::default();
