@@ -26,7 +26,10 @@ pub(super) fn share(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     let is_rate = plan.resources[0].kind == Kind::Rate;
     // Below a server that forgets, and among those of one name, what was said before counts beside what is said anew.
     let is_elected = matches!(plan.election, Election::Etcd(_)) && plan.memory.etcd.is_none();
-    if !is_chosen || users < 2 || !is_rate || !is_elected || options.without.contains(&Fault::Domain) {
+    // A rate has domains of one scope.
+    let is_leased = plan.resources.iter().any(|resource| resource.domain.is_some());
+    let is_possible = users >= 2 && is_rate && is_elected && !is_leased;
+    if !is_chosen || !is_possible || options.without.contains(&Fault::Domain) {
         return;
     }
     // Together they ask for four times what the domain may do.
