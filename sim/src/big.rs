@@ -2,9 +2,9 @@
 //! leaders die at every level.
 //!
 //! ```
-//! use lessor_sim::big::BigTown;
+//! use lessor_sim::big::BigTree;
 //!
-//! let simulation = BigTown { clients: 60, fan_out: vec![2, 3], minutes: 1, ..BigTown::default() };
+//! let simulation = BigTree { clients: 60, fan_out: vec![2, 3], minutes: 1, ..BigTree::default() };
 //! let report = simulation.run(1).expect("no rule is broken");
 //! assert!(report.believed > 0.9 && report.believed <= 1.0, "{report:?}");
 //! ```

@@ -6,11 +6,11 @@
 //!
 //! ```
 //! use lessor_proto::Time;
-//! use lessor_sim::plan::TownPlan;
+//! use lessor_sim::plan::SimulationPlan;
 //! use lessor_sim::simulation::Simulation;
 //!
 //! // Two regions of three clients each, who want 50 of 200 each.
-//! let mut simulation = Simulation::new(7, &TownPlan::tree(&[2], 3, 200.0, 50.0));
+//! let mut simulation = Simulation::new(7, &SimulationPlan::tree(&[2], 3, 200.0, 50.0));
 //! simulation.run_until(Time::from_nanos(60_000_000_000)).expect("no rule is broken");
 //! assert!(simulation.total_believed(0) <= 200_000_000);
 //! ```

@@ -7,9 +7,9 @@
 //! demand every 250 ms and knock, as the client's driver does. Requests are for one unit, and nobody waits.
 //!
 //! ```
-//! use lessor_sim::spare::{Run, Traffic};
+//! use lessor_sim::spare::{SpareRun, SpareTraffic};
 //!
-//! let run = Run { clients: 1, traffic: Traffic::Poisson, seconds: 20, ..Run::default() };
+//! let run = SpareRun { clients: 1, traffic: SpareTraffic::Poisson, seconds: 20, ..SpareRun::default() };
 //! let report = run.play(1);
 //! assert!(report.asked > 30_000);
 //! assert!(report.lost() < 0.001, "{report:?}");

@@ -9,9 +9,9 @@
 //! and decides alone; what the clients grant more than it is *over-admitted*.
 //!
 //! ```
-//! use lessor_sim::tenants::{Ask, Run, Traffic, Way};
+//! use lessor_sim::tenants::{Ask, TenantsRun, TenantsTraffic, TenantsWay};
 //!
-//! let run = Run { clients: 4, traffic: Traffic::Uniform, way: Way::Shared(Ask::Confirmed), seconds: 60, ..Run::default() };
+//! let run = TenantsRun { clients: 4, traffic: TenantsTraffic::Uniform, way: TenantsWay::Shared(Ask::Confirmed), seconds: 60, ..TenantsRun::default() };
 //! let report = run.play(1);
 //! assert_eq!(report.incorrect, 0);
 //! assert!(report.over() < 0.05, "{}", report.over());

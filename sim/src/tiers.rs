@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use lessor_algorithms::tiers::Contract;
-//! use lessor_sim::tiers::{Figures, Pattern, Tiers, arrivals, run};
+//! use lessor_sim::tiers::{TiersFigures, Pattern, Tiers, arrivals, run};
 //!
 //! // The post's "Penalties": five a second; or fifty in five seconds, and then not again for fifteen.
 //! let policy = "5/1s, 50/5s:5s:15s".parse::<Tiers>()?.policy(None, None)?;
@@ -14,7 +14,7 @@
 //! let minute = 60_000_000_000;
 //! let asked = arrivals(&[pattern], 1, 1, minute, 1)?;
 //! let history = run(&Contract::from(policy), &asked, &[], minute);
-//! let burst = &Figures::new(&history).tiers[1];
+//! let burst = &TiersFigures::new(&history).tiers[1];
 //! assert_eq!((burst.entered, burst.hits, burst.active_s), (3, 150, 15.0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

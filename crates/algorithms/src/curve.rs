@@ -14,16 +14,16 @@
 //! trees it is below 0.2%).
 //!
 //! ```
-//! use lessor_algorithms::{Demand, Policy, Shares};
+//! use lessor_algorithms::{Demand, SharePolicy, Shares};
 //!
 //! let of = |wants: &[f64], capacity| {
-//!     let mut shares = Shares::new(Policy::FairShare, capacity);
+//!     let mut shares = Shares::new(SharePolicy::FairShare, capacity);
 //!     wants.iter().for_each(|&wants| shares.insert(&Demand { priority: 0, weight: 1, wants }));
 //!     shares
 //! };
 //! // One child has an elephant and three mice, the other two who want something in between.
 //! let (left, right) = (of(&[1000.0, 1.0, 1.0, 1.0], 0.0), of(&[50.0, 50.0], 0.0));
-//! let mut parent = Shares::new(Policy::FairShare, 123.0);
+//! let mut parent = Shares::new(SharePolicy::FairShare, 123.0);
 //! left.curve(0).demands(0).chain(right.curve(0).demands(0)).for_each(|demand| parent.insert(&demand));
 //!
 //! // As if all six were clients of the parent.
@@ -119,7 +119,7 @@ impl CurveBucket {
     /// The index of the bucket to which `wants` units of `weight` clients belong; `None` if that is nothing, or less per
     /// weight than where the grid begins.
     ///
-    /// Monotonic in the quotient of the two, and exact: the quotient lies in [`Bucket::bounds`].
+    /// Monotonic in the quotient of the two, and exact: the quotient lies in [`CurveBucket::bounds`].
     ///
     /// # Panics
     ///

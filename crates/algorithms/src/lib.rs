@@ -1,17 +1,17 @@
 //! The arithmetic of sharing a number and of spending one: numbers in, numbers out.
 //!
 //! A resource has a capacity, and clients want parts of it. [`Shares`] says how much of it each one gets, under one of
-//! four [policies](Policy), in time that hardly grows with the number of clients. In a tree of servers a node tells its
+//! four [policies](SharePolicy), in time that hardly grows with the number of clients. In a tree of servers a node tells its
 //! parent what all its clients want by a [`curve`]. Where units cannot be divided, clients take turns by a [`rotation`]. A
 //! client spends what it got through a token [`bucket`], and gives each of its tenants a part in time by burst [`tiers`].
 //!
 //! ```
-//! use lessor_algorithms::{Demand, Policy, Shares};
+//! use lessor_algorithms::{Demand, SharePolicy, Shares};
 //!
 //! let wants = |wants| Demand { priority: 0, weight: 1, wants };
 //! let (greedy, medium, modest) = (wants(1000.0), wants(50.0), wants(10.0));
 //!
-//! let mut shares = Shares::new(Policy::FairShare, 120.0);
+//! let mut shares = Shares::new(SharePolicy::FairShare, 120.0);
 //! shares.insert(&greedy);
 //! shares.insert(&medium);
 //! shares.insert(&modest);

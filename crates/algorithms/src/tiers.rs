@@ -15,11 +15,11 @@
 //! - A request for many hits is so many requests at the same time.
 //!
 //! Beside that there may be a hard limit, hits in any second by one domain, and a global limit, by all of them. Several
-//! [policies](Policy) on one domain are a [`Contract`]: each has its tiers, and all must hold.
+//! [policies](TierPolicy) on one domain are a [`Contract`]: each has its tiers, and all must hold.
 //!
 //! ```
 //! use std::time::Duration;
-//! use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Policy, Tier, Window};
+//! use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, TierPolicy, Tier, Window};
 //!
 //! let tier = |limit, window, active, cooldown| Tier {
 //!     limit,
@@ -30,7 +30,7 @@
 //!     kind: Window::Exact,
 //! };
 //! // Five a second; or fifty in five seconds, and then not again for fifteen.
-//! let contract = Contract::from(Policy::new(vec![tier(5, 1, 1, 0), tier(50, 5, 5, 15)], None, None)?);
+//! let contract = Contract::from(TierPolicy::new(vec![tier(5, 1, 1, 0), tier(50, 5, 5, 15)], None, None)?);
 //! let (mut tenant, mut all) = (Domain::new(), Global::default());
 //!
 //! let decision = tenant.request(&contract, &mut all, 0, Ask::up_to(100));

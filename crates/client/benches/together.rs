@@ -14,7 +14,7 @@ use lessor_client::domain::{DomainOptions, Domains, Policies, Rules};
 use lessor_client::gauge::Gauge;
 use lessor_client::limiter::{Allowance, Limiter};
 use lessor_client::shell::clock;
-use lessor_client::together::{Price, Together};
+use lessor_client::together::{Combination, Price};
 use lessor_proto::Time;
 
 const MUCH: Allowance = Allowance::new(None, Time::MAX);
@@ -61,7 +61,7 @@ fn job(c: &mut Criterion) {
     workers.allow(clock::now(), MUCH);
     let tenants = ["tenant-1", "tenant-2"];
     let together = tenants.map(|tenant| {
-        Together::once()
+        Combination::once()
             .gauge(&workers, Price::Once(1))
             .domain(&calls, &call_lease, tenant, Price::Each(1))
             .domain(&queries, &query_lease, tenant, Price::Each(1))

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use lessor_client::together::Price;
-use lessor_client::{Client, TogetherHandle};
+use lessor_client::{Client, Together};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queries = client.rate("search/queries").wants(1000.0).burst(Duration::from_millis(100)).open()?;
     let calls = client.rate("partners/calls").wants(100.0).open()?;
     for round in 0..12 {
-        let jobs = TogetherHandle::between(1, 5)
+        let jobs = Together::between(1, 5)
             .gauge(&workers, Price::Once(1))
             .domain(&queries, "tenant-42", Price::Each(10))
             .domain(&calls, "guest-1", Price::Each(1))

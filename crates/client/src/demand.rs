@@ -15,15 +15,15 @@
 //! Besides the mean, which shares are made of, it can say a [peak], which is a claim on what nobody wants.
 //!
 //! ```
-//! use lessor_client::demand::{Estimator, Options};
-//! use lessor_client::limiter::Usage;
+//! use lessor_client::demand::{Estimator, DemandOptions};
+//! use lessor_client::limiter::RateUsage;
 //! use lessor_proto::{Amount, Time};
 //!
 //! let second = |s: u64| Time::from_nanos(s * 1_000_000_000);
-//! let mut demand = Estimator::new(Options::default());
+//! let mut demand = Estimator::new(DemandOptions::default());
 //! assert_eq!(demand.wants(), Amount::from_units(1)); // the floor
-//! demand.observe_rate(second(0), Usage::default());
-//! let wants = demand.observe_rate(second(1), Usage { attempted: 200, granted: 1, waiting: 0 });
+//! demand.observe_rate(second(0), RateUsage::default());
+//! let wants = demand.observe_rate(second(1), RateUsage { attempted: 200, granted: 1, waiting: 0 });
 //! assert_eq!(wants, Amount::from_units(220));
 //! ```
 

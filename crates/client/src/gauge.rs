@@ -11,18 +11,18 @@
 //! of a permit that has expired and is still out are not free here: they are given again when the permit is dropped.
 //!
 //! ```
-//! use lessor_client::gauge::{Allowance, Denied, Gauge};
+//! use lessor_client::gauge::{Allowance, GaugeDenied, Gauge};
 //! use lessor_proto::{Amount, Time};
 //!
 //! let gauge = Gauge::default();
 //! gauge.allow(Time::ZERO, Allowance::forever(Amount::from_units(2)));
 //! let first = gauge.try_acquire(1, || Time::ZERO)?;
 //! let second = gauge.try_acquire(1, || Time::ZERO)?;
-//! assert_eq!(gauge.try_acquire(1, || Time::ZERO).unwrap_err(), Denied::Full { in_use: 2, limit: 2 });
+//! assert_eq!(gauge.try_acquire(1, || Time::ZERO).unwrap_err(), GaugeDenied::Full { in_use: 2, limit: 2 });
 //! drop(first);
 //! assert!(gauge.try_acquire(1, || Time::ZERO).is_ok());
 //! # drop(second);
-//! # Ok::<(), Denied>(())
+//! # Ok::<(), GaugeDenied>(())
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -26,7 +26,7 @@
 //!
 //! ```
 //! use lessor_client::holding::{HoldingConfig, Kind, Rung};
-//! use lessor_client::session::{Action, Session, SessionConfig, Transport};
+//! use lessor_client::session::{Action, Event, Session, SessionConfig, Transport};
 //! use lessor_proto::{ClientId, ResourceId, Time, message::Answer};
 //!
 //! let id = ClientId::new("web-1", 256)?;
@@ -36,7 +36,7 @@
 //! session.add(Time::ZERO, db.clone(), HoldingConfig::new(Kind::Rate, 100.0, 0));
 //! let Some(Action::Ask { id, to, ask }) = session.poll(Time::ZERO) else { panic!("it asks at once") };
 //! assert_eq!((&*to, ask.reports.len()), ("127.0.0.1:15000", 1));
-//! session.handle(Time::ZERO, session::Event::Answered { id, answer: Answer::default() });
+//! session.handle(Time::ZERO, Event::Answered { id, answer: Answer::default() });
 //! assert_eq!(session.rung(Time::ZERO, &db), Rung::Waiting);
 //! # Ok::<(), lessor_proto::name::BadName>(())
 //! ```
@@ -76,4 +76,4 @@ pub mod shell;
 
 pub use domain::Snapshot;
 #[cfg(feature = "shell")]
-pub use shell::{Client, Resource, TogetherHandle};
+pub use shell::{Client, Resource, Together};

@@ -28,4 +28,4 @@ pub use line::ParentLine;
 pub use metrics::{Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};
 pub use resource::{Closed, Resource};
-pub use together::TogetherHandle;
+pub use together::Together;

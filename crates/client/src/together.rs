@@ -7,7 +7,7 @@
 //! ```
 //! use lessor_client::gauge::Gauge;
 //! use lessor_client::limiter::{Allowance, Limiter};
-//! use lessor_client::together::{Price, Together};
+//! use lessor_client::together::{Price, Combination};
 //! use lessor_proto::{Amount, Time};
 //! use std::time::Duration;
 //!
@@ -17,7 +17,7 @@
 //! queries.allow(Time::ZERO, allow(10));
 //!
 //! // A worker for as many jobs as possible, up to four, at three queries each.
-//! let jobs = Together::between(1, 4).gauge(&workers, Price::Once(1)).rate(&queries, Price::Each(3));
+//! let jobs = Combination::between(1, 4).gauge(&workers, Price::Once(1)).rate(&queries, Price::Each(3));
 //! let second = Time::from_nanos(1_000_000_000);
 //! let permit = jobs.try_acquire(second)?;
 //! assert_eq!((permit.copies(), permit.bound_by(), workers.in_use()), (3, Some(1), 1));
@@ -27,7 +27,7 @@
 //! assert_eq!(workers.in_use(), 1, "the second worker is not kept");
 //! drop(permit);
 //! assert_eq!(workers.in_use(), 0);
-//! # Ok::<(), lessor_client::together::Denied>(())
+//! # Ok::<(), lessor_client::together::TogetherDenied>(())
 //! ```
 //!
 //! # One number for all parts
@@ -68,7 +68,7 @@ use crate::limiter::Limiter;
 /// A request of several resources. It can be made any number of times.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked without `try_acquire` or `acquire_by`"]
-pub struct Together<'a> {
+pub struct Combination<'a> {
     min: u32,
     copies: u32,
     parts: Vec<Part<'a>>,
@@ -97,22 +97,22 @@ enum Of<'a> {
     Rate(&'a Limiter),
 }
 
-// === impl Together ===
+// === impl Combination ===
 
-impl<'a> Together<'a> {
+impl<'a> Combination<'a> {
     /// One copy of everything that is named after this.
-    pub fn once() -> Together<'a> {
-        Together::between(1, 1)
+    pub fn once() -> Combination<'a> {
+        Combination::between(1, 1)
     }
 
     /// As many copies as possible, up to `copies`, and no fewer than `min`, which is taken for `copies` if it is more, and
     /// for 1 if it is 0. Of no copies nothing is taken.
-    pub fn between(min: u32, copies: u32) -> Together<'a> {
-        Together { min: min.max(1).min(copies), copies, parts: Vec::new() }
+    pub fn between(min: u32, copies: u32) -> Combination<'a> {
+        Combination { min: min.max(1).min(copies), copies, parts: Vec::new() }
     }
 
     /// Units of a gauge as well.
-    pub fn gauge(self, gauge: &'a Gauge, price: Price) -> Together<'a> {
+    pub fn gauge(self, gauge: &'a Gauge, price: Price) -> Combination<'a> {
         self.with(Of::Gauge(gauge), price)
     }
 
@@ -123,12 +123,12 @@ impl<'a> Together<'a> {
         lease: &'a Limiter,
         name: &'a str,
         price: Price,
-    ) -> Together<'a> {
+    ) -> Combination<'a> {
         self.with(Of::Domain { domains, lease, name }, price)
     }
 
     /// Units of a rate as well.
-    pub fn rate(self, rate: &'a Limiter, price: Price) -> Together<'a> {
+    pub fn rate(self, rate: &'a Limiter, price: Price) -> Combination<'a> {
         self.with(Of::Rate(rate), price)
     }
 
@@ -141,7 +141,7 @@ impl<'a> Together<'a> {
         Ok(self.attempt(Held::Nothing, now)?)
     }
 
-    fn with(mut self, of: Of<'a>, price: Price) -> Together<'a> {
+    fn with(mut self, of: Of<'a>, price: Price) -> Combination<'a> {
         self.parts.push(Part { of, price });
         self
     }

@@ -12,9 +12,9 @@ use crate::tiers::shown;
 pub struct TenantsLine {
     /// `domains`.
     pub scenario: &'static str,
-    /// The way in which the clients keep to the tiers, as [`TenantsWay`](super::Way) is written.
+    /// The way in which the clients keep to the tiers, as [`TenantsWay`](super::TenantsWay) is written.
     pub scope: String,
-    /// Which of them requests reach, as [`TenantsTraffic`](super::Traffic) is written.
+    /// Which of them requests reach, as [`TenantsTraffic`](super::TenantsTraffic) is written.
     pub traffic: String,
     /// The number of clients.
     pub clients: usize,

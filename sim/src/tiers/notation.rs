@@ -92,7 +92,7 @@ impl Tiers {
     /// The policy of these tiers, with at most `hard` hits a second by one domain and `global` by all.
     ///
     /// # Errors
-    /// As [`Policy::new`].
+    /// As [`TierPolicy::new`].
     pub fn policy(self, hard: Option<u32>, global: Option<u32>) -> Result<TierPolicy, Invalid> {
         TierPolicy::new(self.0, hard, global)
     }

@@ -59,7 +59,7 @@ pub enum Normalisation {
 ///
 /// ```
 /// use std::time::Duration;
-/// use lessor_algorithms::tiers::{Policy, Tier, Window, normalise};
+/// use lessor_algorithms::tiers::{TierPolicy, Tier, Window, normalise};
 ///
 /// let tier = Tier {
 ///     limit: 100,
@@ -69,7 +69,7 @@ pub enum Normalisation {
 ///     is_skippable: false,
 ///     kind: Window::Exact,
 /// };
-/// let (policy, changes) = normalise(&Policy::new(vec![tier], None, None)?);
+/// let (policy, changes) = normalise(&TierPolicy::new(vec![tier], None, None)?);
 /// assert_eq!(policy.tiers()[0].active, Duration::from_secs(20));
 /// assert_eq!(changes[0].to_string(), "tier 1: active time 25s is trimmed to whole windows, 20s");
 /// # Ok::<(), lessor_algorithms::tiers::Invalid>(())

@@ -55,7 +55,7 @@ pub enum Window {
 ///
 /// ```
 /// use std::time::Duration;
-/// use lessor_algorithms::tiers::{Policy, Tier, Window};
+/// use lessor_algorithms::tiers::{TierPolicy, Tier, Window};
 ///
 /// let tier = |limit, window, active, cooldown| Tier {
 ///     limit,
@@ -65,9 +65,9 @@ pub enum Window {
 ///     is_skippable: false,
 ///     kind: Window::Exact,
 /// };
-/// assert!(Policy::new(vec![tier(5, 1, 1, 0), tier(50, 5, 5, 15)], Some(20), None).is_ok());
+/// assert!(TierPolicy::new(vec![tier(5, 1, 1, 0), tier(50, 5, 5, 15)], Some(20), None).is_ok());
 ///
-/// let wrong = Policy::new(vec![tier(5, 1, 1, 0), tier(0, 5, 5, 15)], None, None);
+/// let wrong = TierPolicy::new(vec![tier(5, 1, 1, 0), tier(0, 5, 5, 15)], None, None);
 /// assert_eq!(wrong.unwrap_err().to_string(), "tier 2: limit 0 grants nothing, at least 1 is wanted");
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]

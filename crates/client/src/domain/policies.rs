@@ -50,7 +50,7 @@ impl Policies {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use lessor_algorithms::tiers::{Contract, Policy, Tier, Window};
+    /// use lessor_algorithms::tiers::{Contract, TierPolicy, Tier, Window};
     /// use lessor_client::domain::{Override, Policies, Rule, Rules};
     /// use lessor_proto::Glob;
     ///
@@ -58,7 +58,7 @@ impl Policies {
     /// let a_second = |limit| {
     ///     let (window, active, cooldown) = (second, second, Duration::ZERO);
     ///     let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
-    ///     Policy::new(vec![tier], None, None).map(Contract::from)
+    ///     TierPolicy::new(vec![tier], None, None).map(Contract::from)
     /// };
     /// let rules = Rules {
     ///     default: Some(a_second(5)?),

@@ -10,7 +10,7 @@
 //! fails. It comes round after 18 thousand million units, which is five hours at the highest rate that is metered.
 //!
 //! Rates, times and levels are such that all products fit 64 bits for what 18 thousand units take to come in. Then, at
-//! the end of the lease, and while the meter stands still, the answer is [`Answer::AskTheBucket`].
+//! the end of the lease, and while the meter stands still, the answer is [`MeterAnswer::AskTheBucket`].
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};

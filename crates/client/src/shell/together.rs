@@ -34,8 +34,8 @@ use crate::waiting::{Boot, Waiting};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked without `try_acquire` or `acquire`"]
-pub struct TogetherHandle<'a> {
-    request: together::Together<'a>,
+pub struct Together<'a> {
+    request: together::Combination<'a>,
     /// Of all parts, what the driver is to hear of.
     cores: Vec<Heeded<'a>>,
     max_wait: Duration,
@@ -51,50 +51,50 @@ enum Heeded<'a> {
     Nothing,
 }
 
-// === impl TogetherHandle ===
+// === impl Together ===
 
-impl<'a> TogetherHandle<'a> {
+impl<'a> Together<'a> {
     /// One copy of everything that is named after this.
-    pub fn once() -> TogetherHandle<'a> {
-        TogetherHandle::between(1, 1)
+    pub fn once() -> Together<'a> {
+        Together::between(1, 1)
     }
 
-    /// As many copies as possible, up to `copies`, and no fewer than `min`: see [`together::Together::between`].
-    pub fn between(min: u32, copies: u32) -> TogetherHandle<'a> {
-        let request = together::Together::between(min, copies);
-        TogetherHandle { request, cores: Vec::new(), max_wait: Waiting::DEFAULT.max_wait }
+    /// As many copies as possible, up to `copies`, and no fewer than `min`: see [`together::Combination::between`].
+    pub fn between(min: u32, copies: u32) -> Together<'a> {
+        let request = together::Combination::between(min, copies);
+        Together { request, cores: Vec::new(), max_wait: Waiting::DEFAULT.max_wait }
     }
 
     /// Units of a gauge as well, until the permit is dropped.
-    pub fn gauge(mut self, gauge: &'a Resource<Gauge>, price: Price) -> TogetherHandle<'a> {
+    pub fn gauge(mut self, gauge: &'a Resource<Gauge>, price: Price) -> Together<'a> {
         let core = gauge.core();
         self.cores.push(Heeded::Gauge(&core.tally));
-        TogetherHandle { request: self.request.gauge(&core.enforcer, price), ..self }
+        Together { request: self.request.gauge(&core.enforcer, price), ..self }
     }
 
     /// Hits of a domain of a rate, and as much of its lease, as well.
-    pub fn domain(mut self, rate: &'a Resource<Limiter>, name: &'a str, price: Price) -> TogetherHandle<'a> {
+    pub fn domain(mut self, rate: &'a Resource<Limiter>, name: &'a str, price: Price) -> Together<'a> {
         let core = rate.core();
         self.cores.push(Heeded::Domains(core));
-        TogetherHandle { request: self.request.domain(&core.domains, &core.enforcer, name, price), ..self }
+        Together { request: self.request.domain(&core.domains, &core.enforcer, name, price), ..self }
     }
 
     /// Units of a rate as well.
-    pub fn rate(mut self, rate: &'a Resource<Limiter>, price: Price) -> TogetherHandle<'a> {
+    pub fn rate(mut self, rate: &'a Resource<Limiter>, price: Price) -> Together<'a> {
         self.cores.push(Heeded::Nothing);
-        TogetherHandle { request: self.request.rate(&rate.core().enforcer, price), ..self }
+        Together { request: self.request.rate(&rate.core().enforcer, price), ..self }
     }
 
-    /// The longest that [`TogetherHandle::acquire`] waits; five seconds without it. What its resources were opened with does not
+    /// The longest that [`Together::acquire`] waits; five seconds without it. What its resources were opened with does not
     /// count here.
-    pub fn max_wait(self, max_wait: Duration) -> TogetherHandle<'a> {
-        TogetherHandle { max_wait, ..self }
+    pub fn max_wait(self, max_wait: Duration) -> Together<'a> {
+        Together { max_wait, ..self }
     }
 
     /// Takes what can be had of all parts, or nothing.
     ///
     /// # Errors
-    /// See [`together::Together::try_acquire`].
+    /// See [`together::Combination::try_acquire`].
     pub fn try_acquire(&self) -> Result<TogetherPermit, TogetherDenied> {
         let permit = self.request.try_acquire(clock::now());
         self.request.earlier().for_each(|part| self.call(part));
@@ -104,7 +104,7 @@ impl<'a> TogetherHandle<'a> {
     /// The same, and waits as long as nothing is granted. Nothing is held meanwhile.
     ///
     /// # Errors
-    /// See [`together::Together::acquire_by`].
+    /// See [`together::Combination::acquire_by`].
     pub async fn acquire(&self) -> Result<TogetherPermit, TogetherDenied> {
         self.count(self.request.acquire_by(&Boot, self.max_wait, |part| self.call(part)).await)
     }

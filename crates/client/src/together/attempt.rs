@@ -3,7 +3,7 @@
 use lessor_algorithms::tiers::Ask;
 use lessor_proto::Time;
 
-use super::{Of, Part, Refusal, Together, TogetherAnswer, TogetherPermit};
+use super::{Combination, Of, Part, Refusal, TogetherAnswer, TogetherPermit};
 use crate::domain::{Cut, Grant, Held, LockedDomain, Reservation};
 use crate::gauge;
 use crate::limiter::{self, Hold};
@@ -41,9 +41,9 @@ enum Stand<'a> {
     Domain(Reservation<'a>, Option<Found<'a>>),
 }
 
-// === impl Together ===
+// === impl Combination ===
 
-impl Together<'_> {
+impl Combination<'_> {
     /// Asks all parts, and takes what they agree on. What is `held` already is used, and given back if nothing is granted.
     pub(super) fn attempt(&self, held: Held, now: Time) -> Result<TogetherPermit, Refusal> {
         let copies = self.parts.iter().map(|part| part.price.copies(u32::MAX)).fold(self.copies, u32::min);

@@ -71,8 +71,8 @@ impl Kitchen {
     }
 
     /// A worker, and so much for each copy.
-    fn job<'a>(&'a self, tenant: &'a str, min: u32, copies: u32, prices: [u32; 3]) -> Together<'a> {
-        Together::between(min, copies)
+    fn job<'a>(&'a self, tenant: &'a str, min: u32, copies: u32, prices: [u32; 3]) -> Combination<'a> {
+        Combination::between(min, copies)
             .gauge(&self.workers, Price::Once(1))
             .domain(&self.calls.0, &self.calls.1, tenant, Price::Each(prices[0]))
             .domain(&self.queries.0, &self.queries.1, tenant, Price::Each(prices[1]))
@@ -183,7 +183,7 @@ fn a_refusal_by_the_first_part_leaves_everything_as_it_was() {
 #[test]
 fn units_of_a_gauge_can_be_for_each_copy_and_what_is_too_much_goes_back() {
     let (slots, rate) = (gauge(9), lease(4));
-    let request = Together::between(1, 5).gauge(&slots, Price::Each(2)).rate(&rate, Price::Each(1));
+    let request = Combination::between(1, 5).gauge(&slots, Price::Each(2)).rate(&rate, Price::Each(1));
     let permit = request.try_acquire(at(0.5)).unwrap();
     assert_eq!((permit.copies(), permit.bound_by(), slots.in_use()), (2, Some(1), 4));
     let other = request.try_acquire(at(1.0)).unwrap();
@@ -197,7 +197,7 @@ fn units_of_a_gauge_can_be_for_each_copy_and_what_is_too_much_goes_back() {
 #[test]
 fn the_same_resource_twice_is_refused_with_its_places() {
     let (kitchen, other) = (Kitchen::new(), lease(1));
-    let twice = |request: Together<'_>| request.try_acquire(at(1.0)).unwrap_err();
+    let twice = |request: Combination<'_>| request.try_acquire(at(1.0)).unwrap_err();
     let job = || kitchen.job("a", 1, 1, [1, 1, 1]);
     let workers = kitchen.workers.clone();
     assert_eq!(twice(job().gauge(&workers, Price::Once(1))), TogetherDenied::Twice { first: 0, second: 4 });
@@ -218,7 +218,7 @@ fn the_same_resource_twice_is_refused_with_its_places() {
 fn a_price_that_cannot_be_counted_is_refused_or_lowers_the_copies() {
     let unlimited = Limiter::default();
     unlimited.allow(Time::ZERO, Allowance::new(None, Time::MAX));
-    let request = |min| Together::between(min, 9).rate(&unlimited, Price::Each(u32::MAX / 2));
+    let request = |min| Combination::between(min, 9).rate(&unlimited, Price::Each(u32::MAX / 2));
     assert_eq!(outcome(request(1).try_acquire(at(1.0))), Ok((2, None)));
     let told = "part 0 costs 2147483647 for each of 3 copies; wanted at most 4294967295 in all";
     assert_eq!(outcome(request(3).try_acquire(at(1.0))), Err(told.into()));
@@ -227,7 +227,7 @@ fn a_price_that_cannot_be_counted_is_refused_or_lowers_the_copies() {
 #[test]
 fn of_several_times_the_latest_is_named() {
     let (slow, fast) = ((domains(1, 10), lease(20)), (domains(1, 2), lease(20)));
-    let request = Together::once().domain(&slow.0, &slow.1, "a", Price::Each(1)).domain(
+    let request = Combination::once().domain(&slow.0, &slow.1, "a", Price::Each(1)).domain(
         &fast.0,
         &fast.1,
         "a",
@@ -245,7 +245,7 @@ fn of_several_times_the_latest_is_named() {
 fn a_part_answers_as_it_would_alone() {
     let (calls, queries) = ((domains(2, 10), lease(20)), (domains(9, 10), lease(20)));
     let job = |copies| {
-        Together::once().domain(&calls.0, &calls.1, "a", Price::Each(copies)).domain(
+        Combination::once().domain(&calls.0, &calls.1, "a", Price::Each(copies)).domain(
             &queries.0,
             &queries.1,
             "a",
@@ -275,7 +275,7 @@ fn without_a_lease_the_least_is_granted_where_that_was_chosen() {
     let request = |degraded| {
         let options = DomainOptions { degraded, most: 0, ..DomainOptions::default() };
         let (domains, workers) = (domains_with(options, policy(9, 10)), gauge(5));
-        let request = Together::between(2, 4)
+        let request = Combination::between(2, 4)
             .domain(&domains, &none, "a", Price::Each(2))
             .gauge(&workers, Price::Each(1));
         outcome(request.try_acquire(at(1.0)))
@@ -284,7 +284,7 @@ fn without_a_lease_the_least_is_granted_where_that_was_chosen() {
     assert_eq!(request(Degraded::Refuse), Err("part 0 refuses: bound by the lease".into()));
     let options = DomainOptions { degraded: Degraded::GrantLeast, ..DomainOptions::default() };
     let domains = domains_with(options, policy(9, 10));
-    let request = Together::between(2, 4).domain(&domains, &none, "a", Price::Each(2));
+    let request = Combination::between(2, 4).domain(&domains, &none, "a", Price::Each(2));
     let permit = request.try_acquire(at(1.0)).unwrap();
     let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     let found = (decision.granted, decision.ground, decision.bound, decision.hits_in_tier);
@@ -317,18 +317,18 @@ fn opposite_orders_hold_nobody_up() {
     );
     let (left, right) = (gauge(3), gauge(3));
     let now = at(1.0);
-    let forth = Together::between(1, 2)
+    let forth = Combination::between(1, 2)
         .gauge(&left, Price::Each(1))
         .gauge(&right, Price::Each(1))
         .domain(&one.0, &one.1, "a", Price::Each(1))
         .domain(&other.0, &other.1, "a", Price::Each(2));
-    let back = Together::between(1, 2)
+    let back = Combination::between(1, 2)
         .domain(&other.0, &other.1, "a", Price::Each(2))
         .domain(&one.0, &one.1, "a", Price::Each(1))
         .gauge(&right, Price::Each(1))
         .gauge(&left, Price::Each(1));
     let (copies, singles) = (AtomicU64::new(0), AtomicU64::new(0));
-    let ask = |request: &Together<'_>| {
+    let ask = |request: &Combination<'_>| {
         for _ in 0..3_000 {
             if let Ok(permit) = request.try_acquire(now) {
                 copies.fetch_add(permit.copies().into(), Ordering::SeqCst);

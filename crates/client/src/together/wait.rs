@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use super::{Of, Refusal, Together, TogetherAnswer, TogetherDenied, TogetherPermit};
+use super::{Combination, Of, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 use crate::domain::{Bound, Domains, End, Held, Next, Request, until_granted};
 use crate::limiter;
 use crate::waiting::Clock;
@@ -12,13 +12,13 @@ use crate::waiting::Clock;
 /// A request that waits, and whom to tell that the domains of a part have something to send.
 #[derive(Clone, Copy)]
 struct Waiting<'a, F> {
-    request: &'a Together<'a>,
+    request: &'a Combination<'a>,
     notify: F,
 }
 
-// === impl Together ===
+// === impl Combination ===
 
-impl Together<'_> {
+impl Combination<'_> {
     /// Asks, and again when there is reason to, until something is granted, `max_wait` at most.
     ///
     /// While a part names a time nothing is asked before it. Where a gauge refuses and no part names a time, it waits in the

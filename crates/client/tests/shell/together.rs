@@ -8,7 +8,7 @@ use lessor_client::gauge;
 use lessor_client::holding::Rung;
 use lessor_client::session::Transport;
 use lessor_client::together::{Price, TogetherAnswer, TogetherDenied};
-use lessor_client::{Client, TogetherHandle};
+use lessor_client::{Client, Together};
 
 use crate::town::{Town, answer, grant, soon, until};
 
@@ -48,7 +48,7 @@ async fn a_worker_and_the_calls_and_queries_of_a_tenant_come_together_or_not_at_
     until(&mut calls, |lease| lease.rung == Rung::Leased).await;
 
     let jobs = |tenant| {
-        TogetherHandle::between(3, 10)
+        Together::between(3, 10)
             .gauge(&workers, Price::Once(1))
             .domain(&calls, tenant, Price::Each(1))
             .rate(&queries, Price::Each(2))

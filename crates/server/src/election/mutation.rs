@@ -1,6 +1,6 @@
 //! Rules of the election taken out one at a time, to show that a simulation would notice.
 //!
-//! Without the feature `mutations` no rule can be taken out: every question to [`Rules`] is answered no.
+//! Without the feature `mutations` no rule can be taken out: every question to [`ElectionRules`] is answered no.
 
 /// The rules of the election, perhaps with one of them taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

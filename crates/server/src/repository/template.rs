@@ -20,7 +20,7 @@ use super::problem::{Field, Problem};
 pub struct Template {
     /// Which resources.
     pub glob: Glob,
-    /// The amount there is of each such resource, for all clients together; with [`Policy::Static`] for each of
+    /// The amount there is of each such resource, for all clients together; with [`SharePolicy::Static`] for each of
     /// them.
     pub capacity: Amount,
     /// The amount that a client falls back to for which nothing is reserved; of ours, only one that is told an

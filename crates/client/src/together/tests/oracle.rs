@@ -158,7 +158,7 @@ impl Real {
         (min, copies): (u32, u32),
         now: u64,
     ) -> Result<TogetherPermit, TogetherDenied> {
-        let request = wants.iter().fold(Together::between(min, copies), |request, want| match want.of {
+        let request = wants.iter().fold(Combination::between(min, copies), |request, want| match want.of {
             of @ (0 | 1) => request.gauge(&self.gauges[of], want.price),
             of @ (2 | 3) => {
                 request.domain(&self.domains[of - 2], &self.leases[of - 2], TENANTS[tenant], want.price)

@@ -47,7 +47,7 @@ fn before_a_refusal_by_what_others_did_the_server_is_asked_and_nothing_is_held_m
     let (domains, lease, workers, clock) = (shared(), lease(100), gauge(1), FakeClock::default());
     let calls = RefCell::new(Vec::new());
     let request = |hits| {
-        Together::once().gauge(&workers, Price::Once(1)).domain(&domains, &lease, "a", Price::Once(hits))
+        Combination::once().gauge(&workers, Price::Once(1)).domain(&domains, &lease, "a", Price::Once(hits))
     };
     let (two, one) = (request(2), request(1));
     let mut tasks = Tasks::new(&clock);
@@ -69,7 +69,7 @@ fn before_a_refusal_by_what_others_did_the_server_is_asked_and_nothing_is_held_m
 fn a_server_that_does_not_answer_is_not_waited_for_and_out_of_hearing_the_least_is_granted() {
     let (domains, lease, disk, clock) = (shared(), lease(100), lease(3), FakeClock::default());
     let request =
-        Together::between(2, 9).domain(&domains, &lease, "a", Price::Each(1)).rate(&disk, Price::Each(1));
+        Combination::between(2, 9).domain(&domains, &lease, "a", Price::Each(1)).rate(&disk, Price::Each(1));
     let mut tasks = Tasks::new(&clock);
     tasks.pass(Duration::from_secs(1));
     update(&domains, clock.now(), 4);
@@ -125,7 +125,7 @@ fn the_first_hit_of_a_hot_domain_is_sent_at_once() {
             domains: Vec::new(),
         },
     );
-    drop(Together::once().domain(&domains, &lease, "a", Price::Once(1)).try_acquire(at(2.0)).unwrap());
+    drop(Combination::once().domain(&domains, &lease, "a", Price::Once(1)).try_acquire(at(2.0)).unwrap());
     let sent = domains.next_message(at(2.0), &resource).expect("it is hot");
     assert_eq!(sent.domains.iter().map(|hits| &*hits.domain).collect::<Vec<_>>(), ["a"]);
 }

@@ -81,8 +81,8 @@ fn who_cannot_be_served_is_told_at_once_and_others_when_their_time_is_over() {
     let workers = Gauge::new(Waiting { max_waiters: 1, ..Waiting::DEFAULT });
     let second = Duration::from_secs(1);
     let (huge, idle) =
-        (Together::once().rate(&rate, Price::Once(8)), Together::once().rate(&none, Price::Once(1)));
-    let manned = Together::once().gauge(&workers, Price::Once(1));
+        (Combination::once().rate(&rate, Price::Once(8)), Combination::once().rate(&none, Price::Once(1)));
+    let manned = Combination::once().gauge(&workers, Price::Once(1));
     let mut tasks = Waiters::new(&clock);
     tasks.spawn(huge.acquire_by(&clock, second, |_| ()));
     tasks.spawn(idle.acquire_by(&clock, second * 4, |_| ()));
@@ -128,7 +128,7 @@ fn check_woken(min: u32, expected: Option<u32>) {
     let mut waiting = pin!(slots.acquire_by(&clock, 1));
     let mut context = Context::from_waker(&waker);
     assert!(waiting.as_mut().poll(&mut context).is_pending());
-    let request = Together::between(min, 3)
+    let request = Combination::between(min, 3)
         .gauge(&slots, Price::Each(1))
         .domain(&kitchen.calls.0, &kitchen.calls.1, "a", Price::Each(2))
         .rate(&kitchen.disk, Price::Each(2));
