@@ -424,7 +424,7 @@ impl Holding {
         self.held(now) < self.as_amount(self.wants())
     }
 
-    /// Makes the report at `now` to the leader of `reign`, or to whichever leads: the promise holds from here on.
+    /// Makes the report at `now` to the leader of `epoch`, or to whichever leads: the promise holds from here on.
     /// The surplus is given back before that ([`Holding::give_back_surplus`]), and what is in use is read in
     /// between. A successor of the one who granted the lease is shown what that one may count, and promised less.
     pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, epoch: Option<u64>) -> Report {
@@ -505,7 +505,7 @@ impl Holding {
         lease.outlived.or((lease.end <= now).then_some(lease.amount))
     }
 
-    /// The amount that a report to the leader of `reign` shows, when it promises `promise`, with the token for it;
+    /// The amount that a report to the leader of `epoch` shows, when it promises `promise`, with the token for it;
     /// nothing if that leader has granted the lease itself.
     ///
     /// A successor is shown what its predecessor counted at the least. That may be more than the lease gives, as a

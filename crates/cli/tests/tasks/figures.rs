@@ -60,7 +60,7 @@ async fn succeed(claims: &str, after_giving_up: impl Fn(f64) -> f64) {
     assert!(0.0 < authority && authority <= 0.5, "{authority}");
 
     let knows = async || (second.metric("lessor_epoch").await - epoch).abs() < 0.5;
-    eventually("the second one knows the reign of the first", knows).await;
+    eventually("the second one knows the epoch of the first", knows).await;
     let told = run(&["status", "--server", &second.address().to_string()]).await.out;
     assert!(told.ends_with(&format!("led by {}: ask there\n", first.address())), "{told}");
 

@@ -35,7 +35,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
     holding.adopt(Time::ZERO, grant, second(end)).unwrap();
 }
 
-/// The lease that the leader of `reign` is shown: its amount, its number, and its token.
+/// The lease that the leader of `epoch` is shown: its amount, its number, and its token.
 fn shown(holding: &mut Holding, now: u64, epoch: u64) -> (u64, u64, u8) {
     let has = holding.report(second(now), &resource(), Some(epoch)).has.unwrap();
     (has.capacity.floor_units(), has.order.unwrap().seq, has.token[0])

@@ -91,7 +91,7 @@ fn leadership(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Resu
     let whereabouts = driver.whereabouts();
     let leads = f64::from(u8::from(whereabouts.is_leader));
     gauge(encoder, "lessor_leads", "Whether this task leads its node and may act", leads)?;
-    gauge(encoder, "lessor_epoch", "The number of the reign", whereabouts.epoch.unwrap_or(0) as f64)?;
+    gauge(encoder, "lessor_epoch", "The number of the epoch", whereabouts.epoch.unwrap_or(0) as f64)?;
     if let Some(seconds) = driver.authority_seconds() {
         let help = "How long this task may go on leading without hearing more from etcd";
         gauge(encoder, "lessor_authority_seconds", help, seconds)?;
@@ -134,17 +134,17 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     counter(encoder, "lessor_asks_refused", "Requests for capacity that were refused", tally.refused)?;
     let help = "Records that holders have shown to be out of date";
     counter(encoder, "lessor_records_distrusted", help, tally.records_distrusted)?;
-    counter(encoder, "lessor_asks_misdirected", "Requests meant for another reign", tally.misdirected)?;
+    counter(encoder, "lessor_asks_misdirected", "Requests meant for another epoch", tally.misdirected)?;
     counter(encoder, "lessor_grants", "Leases given or renewed", tally.granted)?;
     counter(encoder, "lessor_releases", "Releases", tally.releases)?;
     counter(encoder, "lessor_reloads", "Repositories put in force since the start", tally.reloads)?;
     counter(encoder, "lessor_mark_writes", "Changes of the record for successors", tally.mark_writes)?;
     let claims = tally.claims;
-    counter(encoder, "lessor_claims_honoured", "Leases of earlier reigns taken over", claims.honoured)?;
+    counter(encoder, "lessor_claims_honoured", "Leases of earlier epochs taken over", claims.honoured)?;
     let refused = [
         ("lessor_claims_without_token", "Claims with no token behind them", claims.missing),
         ("lessor_claims_forged", "Claims whose token does not fit", claims.forged),
-        ("lessor_claims_not_earlier", "Claims with a token that is of no earlier reign", claims.not_earlier),
+        ("lessor_claims_not_earlier", "Claims with a token that is of no earlier epoch", claims.not_earlier),
         ("lessor_claims_too_large", "Claims of more than was granted", claims.too_large),
     ];
     for (name, help, count) in refused {
