@@ -47,12 +47,14 @@ pub mod codec;
 pub mod glob;
 pub mod message;
 pub mod name;
+pub mod number;
 pub mod time;
 
 pub use amount::Amount;
 pub use back_off::BackOff;
 pub use glob::Glob;
 pub use name::{ClientId, ResourceId};
+pub use number::{Epoch, Incarnation, ReportId};
 pub use time::{Drift, Time};
 
 /// The generated messages of `doorman.proto`, and with the feature `grpc` its client and server.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lessor_client::session::{self, Action, Session};
-use lessor_proto::{ClientId, Time};
+use lessor_proto::{ClientId, Epoch, Incarnation, Time};
 
 use crate::legacy::Legacy;
 use crate::plan::Way;
@@ -15,7 +15,7 @@ pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) site: u32,
     pub(crate) way: Way,
-    pub(crate) incarnation: u64,
+    pub(crate) incarnation: Incarnation,
     pub(crate) mind: Mind,
     pub(crate) process: Process,
     /// The range of its holdings in the list of all holdings.
@@ -23,7 +23,7 @@ pub(crate) struct Client {
     /// The client of the same id beside which it lives.
     pub(crate) twin_of: Option<u32>,
     /// The greatest epoch that it has put on a report.
-    pub(crate) fence: u64,
+    pub(crate) fence: Epoch,
     /// When its driver looks again at what is in use, by its clock.
     pub(crate) next_look: Time,
 }

@@ -9,7 +9,7 @@ use lessor_client::allowance::Allowance;
 use lessor_client::holding::Rung;
 use lessor_client::session::{Action, Change};
 use lessor_proto::message::{Answer, Ask, Band, Bands, Has, HolderKind, Report};
-use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_proto::{ClientId, ReportId, ResourceId, Time};
 use lessor_server::repository::Legacy as Counts;
 
 /// One life of such a client.
@@ -21,8 +21,8 @@ pub(crate) struct Legacy {
     leader: Option<Arc<str>>,
     timeout: Duration,
     leases: Vec<PolledLease>,
-    last_id: u64,
-    in_flight: Option<(u64, Time)>,
+    last_id: ReportId,
+    in_flight: Option<(ReportId, Time)>,
     due: Time,
     changes: VecDeque<Change>,
 }
@@ -52,7 +52,7 @@ impl Legacy {
             leader: None,
             timeout,
             leases: Vec::new(),
-            last_id: 0,
+            last_id: ReportId::default(),
             in_flight: None,
             due: now,
             changes: VecDeque::new(),
@@ -92,7 +92,7 @@ impl Legacy {
         if self.in_flight.is_some() || now < self.due {
             return None;
         }
-        self.last_id += 1;
+        self.last_id = self.last_id.next();
         self.in_flight = Some((self.last_id, now));
         let ask = Ask {
             kind: HolderKind::Client,
@@ -107,7 +107,7 @@ impl Legacy {
         Some(Action::Ask { id: self.last_id, to, ask })
     }
 
-    pub(crate) fn on_answer(&mut self, now: Time, id: u64, answer: Answer) {
+    pub(crate) fn on_answer(&mut self, now: Time, id: ReportId, answer: Answer) {
         let Some((_, sent)) = self.in_flight.take_if(|(asked, _)| *asked == id) else { return };
         if let Some(leader) = answer.redirect {
             self.leader = leader.address.map(Into::into);
@@ -128,7 +128,7 @@ impl Legacy {
         self.due = sent + wait.max(PAUSE);
     }
 
-    pub(crate) fn on_failure(&mut self, now: Time, id: u64) {
+    pub(crate) fn on_failure(&mut self, now: Time, id: ReportId) {
         if self.in_flight.take_if(|(asked, _)| *asked == id).is_some() {
             self.leader = None;
             self.turn = (self.turn + 1) % self.servers.len();

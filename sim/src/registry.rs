@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 use lessor_server::election::call::{Answer, Call, Failure, Txn};
 use lessor_server::election::record::RecordKeys;
 use lessor_server::node::{Record, RestOver};
@@ -28,11 +28,11 @@ struct Part {
     keys: RecordKeys,
     record: Record,
     /// The amounts that marks say are left from before a leader, each with the number of that leader's epoch.
-    left: BTreeMap<ResourceId, (Amount, u64)>,
+    left: BTreeMap<ResourceId, (Amount, Epoch)>,
     /// Epochs whose keys were deleted by hand, and when.
     forced: Vec<(u64, Time)>,
     /// Numbers of epochs, and the revisions at which their keys were made.
-    epochs: BTreeMap<u64, u64>,
+    epochs: BTreeMap<Epoch, u64>,
     /// When it was begun.
     since: Time,
 }
@@ -88,13 +88,13 @@ impl Registry {
 
     /// The revision of the key of an epoch.
     #[must_use]
-    pub fn key_of(&self, site: u32, epoch: u64) -> Option<u64> {
+    pub fn key_of(&self, site: u32, epoch: Epoch) -> Option<u64> {
         self.parts[site as usize].epochs.get(&epoch).copied()
     }
 
     /// An epoch has this number, and its key was made at `revision`.
-    pub fn learn(&mut self, site: u32, epoch: u64, revision: u64) {
-        if epoch > 0 {
+    pub fn learn(&mut self, site: u32, epoch: Epoch, revision: u64) {
+        if epoch > Epoch::default() {
             self.parts[site as usize].epochs.insert(epoch, revision);
         }
     }
@@ -136,7 +136,7 @@ impl Registry {
         let by = match (call, &result) {
             (Call::Write(txn), Ok(Answer::Written { .. })) => {
                 let by = part.take_over(txn);
-                Some(by.map(|epoch| part.epochs.get(&epoch).copied().unwrap_or(epoch)))
+                Some(by.map(|epoch| part.epochs.get(&epoch).copied().unwrap_or(epoch.0)))
             }
             _ => None,
         };
@@ -205,7 +205,7 @@ impl Registry {
 
 impl Part {
     /// Takes over what a transaction has put, and gives back which epoch says that it did so.
-    fn take_over(&mut self, txn: &Txn) -> Option<u64> {
+    fn take_over(&mut self, txn: &Txn) -> Option<Epoch> {
         let (mut by, mut rest_over) = (None, None);
         for (key, value) in &txn.puts {
             let words: Vec<&str> = value.split(' ').collect();
@@ -213,7 +213,7 @@ impl Part {
             let number = |name: &str| after(name).and_then(|word| word.parse::<u64>().ok());
             let length = |name: &str| number(name).map(Duration::from_nanos).unwrap_or_default();
             if *key == self.keys.epoch {
-                by = number("epoch");
+                by = number("epoch").map(Epoch);
                 self.record.longest_lease = length("longest_lease_ns");
                 self.record.longest_safe_lease = length("longest_safe_lease_ns");
                 self.record.authority = length("authority_ns");
@@ -225,7 +225,7 @@ impl Part {
             } else if let Some(id) = self.resource(key) {
                 let mark = Amount::from_micros(number("millionths").unwrap_or(0));
                 self.left.remove(&id);
-                let rest = number("rest").map(Amount::from_micros).zip(number("in_epoch"));
+                let rest = number("rest").map(Amount::from_micros).zip(number("in_epoch").map(Epoch));
                 self.left.extend(rest.map(|rest| (id.clone(), rest)));
                 self.record.marks.insert(id, mark);
             }
@@ -235,7 +235,7 @@ impl Part {
             self.left.remove(&id);
         }
         // It counts beside a header of the same leader that says for how long.
-        let of_it = |(_, (_, epoch)): &(&ResourceId, &(Amount, u64))| *epoch == self.record.epoch;
+        let of_it = |(_, (_, epoch)): &(&ResourceId, &(Amount, Epoch))| *epoch == self.record.epoch;
         let left = self.left.iter().filter(|_| rest_over.is_some()).filter(of_it);
         self.record.rests = left.map(|(id, &(amount, _))| (id.clone(), amount)).collect();
         let (lease, safe_lease) = rest_over.unwrap_or_default();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lessor_client::session::Transport;
 use lessor_proto::message;
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{Epoch, ResourceId, Time};
 use lessor_server::election::lag::Lag;
 use lessor_server::election::{Candidate, ClockBounds, Ticket};
 use lessor_server::node::{Node, PeerTable, Record};
@@ -36,7 +36,7 @@ pub(crate) struct Site {
     /// record says.
     pub(crate) head: Option<u32>,
     /// The greatest epoch in which a task was told to lead.
-    pub(crate) epoch: u64,
+    pub(crate) epoch: Epoch,
     /// The time for which a leader goes on unseen.
     pub(crate) authority: Duration,
     /// Until when something may be out of which no record of it tells: of before the first epoch that went by that.
@@ -92,7 +92,7 @@ pub(crate) struct Task {
 #[derive(Debug)]
 pub(crate) struct Leadership {
     pub(crate) node: Node,
-    pub(crate) epoch: u64,
+    pub(crate) epoch: Epoch,
     pub(crate) peers: PeerTable<StreamRef>,
     /// The record that it found written.
     pub(crate) read: Record,
@@ -160,7 +160,7 @@ impl Task {
             && self.candidate.as_deref().is_none_or(may)
     }
 
-    pub(crate) fn epoch(&self) -> Option<u64> {
+    pub(crate) fn epoch(&self) -> Option<Epoch> {
         self.leadership.as_ref().map(|leadership| leadership.epoch)
     }
 

@@ -1,6 +1,6 @@
 //! Streams: what is sent on one arrives in order, up to a moment after which nothing does.
 
-use lessor_proto::Time;
+use lessor_proto::{Epoch, Time};
 use lessor_server::node::Peer;
 
 use crate::process::Sender;
@@ -28,7 +28,7 @@ pub(crate) struct Stream {
     pub(crate) id: u64,
     pub(crate) task: u32,
     /// The epoch of the task that it is connected to, and how that calls it.
-    pub(crate) peer: Option<(u64, Peer)>,
+    pub(crate) peer: Option<(Epoch, Peer)>,
     /// Nothing arrives at the node before what was sent before it.
     pub(crate) up_clear: Time,
     pub(crate) down_clear: Time,

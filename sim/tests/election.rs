@@ -340,7 +340,7 @@ impl World {
                 }
                 let wait = self.config.drift.stretch(record.authority);
                 let floor = (mark, self.tasks[task].clock.at(now) + wait);
-                self.tasks[task].books = Some(Books { epoch, mark, writing: None, floor });
+                self.tasks[task].books = Some(Books { epoch: epoch.0, mark, writing: None, floor });
             }
             Event::Lapsed => self.counts.lapsed += 1,
             Event::Resumed => self.counts.resumed += 1,

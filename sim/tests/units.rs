@@ -4,6 +4,7 @@ mod units {
     pub(crate) mod world;
 }
 
+use lessor_proto::Epoch;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const SAVED: f64 = 0.05 * CAPACITY as f64;
 
 /// A thousand clients that have had their leases for a while.
 fn world() -> World {
-    let mut world = World::new(CLIENTS, NodeConfig::new("root", 1));
+    let mut world = World::new(CLIENTS, NodeConfig::new("root", Epoch(1)));
     world.pass(Duration::from_secs(20));
     let leased = world.leased();
     assert!((99.0..=100.000_001).contains(&leased), "{leased} of {CAPACITY} are leased");
@@ -100,7 +101,7 @@ fn who_does_not_wait_has_a_unit_at_the_second_attempt() {
 /// Two clients that never wait come again when they are told, a little late, for ten seconds: units a second.
 fn polled(capacity: u64, delay: Duration, clients: usize) -> f64 {
     let wants = vec![capacity as f64; clients];
-    let mut world = World::at(capacity, delay, &wants, NodeConfig::new("root", 1));
+    let mut world = World::at(capacity, delay, &wants, NodeConfig::new("root", Epoch(1)));
     world.pass(Duration::from_secs(20));
     let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(2);
     let (begin, seconds) = (world.now(), 10);
@@ -139,8 +140,12 @@ fn who_comes_again_when_told_has_what_its_lease_brings() {
 /// The part that is granted of the requests of `clients` clients that come at random, together `load` times a
 /// second, and drop what is denied.
 fn granted_at_random(clients: usize, load: u32) -> f64 {
-    let mut world =
-        World::at(CAPACITY, Duration::from_millis(1), &vec![100.0; clients], NodeConfig::new("root", 1));
+    let mut world = World::at(
+        CAPACITY,
+        Duration::from_millis(1),
+        &vec![100.0; clients],
+        NodeConfig::new("root", Epoch(1)),
+    );
     world.pass(Duration::from_secs(20));
     let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(3);
     let mut tried = 0;
@@ -170,7 +175,7 @@ fn who_drops_what_is_denied_has_only_what_can_be_kept_for_the_next_time() {
 #[test]
 fn what_a_large_lease_saves_up_is_not_there_for_the_small_ones() {
     let wants: Vec<f64> = std::iter::once(60.0).chain((0..99).map(|_| 0.4)).collect();
-    let mut world = World::of(&wants, NodeConfig::new("root", 1));
+    let mut world = World::of(&wants, NodeConfig::new("root", Epoch(1)));
     world.pass(Duration::from_secs(20));
     assert!(world.leased() > 99.5, "{}", world.leased());
     (1..100).for_each(|client| world.acquire(client));

@@ -12,7 +12,7 @@ use clap::{ArgGroup, Args};
 use hyper::http::uri::Authority;
 use lessor_client::session::Transport;
 use lessor_client::shell::clock;
-use lessor_proto::{Amount, ClientId};
+use lessor_proto::{Amount, ClientId, Epoch};
 use lessor_server::election::record::next_epoch;
 use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, SafeCapacity, Template};
@@ -232,9 +232,12 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// A server alone and without memory has nobody to ask which epochs there have been: it goes by the date, as those that are
 /// elected or remember do in their first. Below the millisecond it is drawn: two of one name that are started together are two.
-fn epoch() -> u64 {
-    let date = next_epoch(0, u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX));
-    date | (secret() & 0xffff)
+fn epoch() -> Epoch {
+    let date = next_epoch(
+        Epoch::default(),
+        u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX),
+    );
+    Epoch(date.0 | (secret() & 0xffff))
 }
 
 /// A number that clients cannot know: the standard library draws one for each hasher.

@@ -1,6 +1,7 @@
 //! Failures and faults between a session and its servers, as values.
 
 use lessor_proto::message::Order;
+use lessor_proto::{Epoch, ReportId};
 
 /// Why a request got no answer, as the body saw it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -54,11 +55,11 @@ pub enum Fault {
         /// The order of the grant.
         found: Order,
         /// The highest epoch heard of.
-        fence: u64,
+        fence: Epoch,
     },
     /// The grant counts from a report that we did not send, or have forgotten.
     #[error("the grant counts from report {0}, which is not known")]
-    UnknownBasis(u64),
+    UnknownBasis(ReportId),
     /// The grant had ended when it arrived.
     #[error("the grant had ended when it arrived")]
     Ended,

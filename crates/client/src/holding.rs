@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Band, Bands, Grant, Has, Lasts, Order, Report};
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use crate::allowance::Allowance;
 use crate::fault::Fault;
@@ -386,7 +386,7 @@ impl Holding {
     }
 
     /// The epoch under which something is held, or counted, that has not ended.
-    pub(crate) fn epoch(&self, now: Time) -> Option<u64> {
+    pub(crate) fn epoch(&self, now: Time) -> Option<Epoch> {
         let lives = |cover: &Cover| now < cover.end && cover.amount > Amount::ZERO;
         self.cover.iter().any(lives).then(|| self.order())?.map(|order| order.epoch)
     }
@@ -427,7 +427,7 @@ impl Holding {
     /// Makes the report at `now` to the leader of `epoch`, or to whichever leads: the promise holds from here on.
     /// The surplus is given back before that ([`Holding::give_back_surplus`]), and what is in use is read in
     /// between. A successor of the one who granted the lease is shown what that one may count, and promised less.
-    pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, epoch: Option<u64>) -> Report {
+    pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, epoch: Option<Epoch>) -> Report {
         let held = self.held(now);
         let lasts = self.lasts(now);
         let counted = self.counted_before(now, held.max(self.in_use), epoch);
@@ -515,7 +515,7 @@ impl Holding {
         &mut self,
         now: Time,
         promise: Amount,
-        epoch: Option<u64>,
+        epoch: Option<Epoch>,
     ) -> Option<(Amount, Arc<[u8]>)> {
         let order = self.lease.as_ref().and_then(|lease| lease.order);
         let succeeded = order.is_some_and(|order| epoch > Some(order.epoch));

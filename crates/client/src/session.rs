@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Bands, HolderKind, Leader};
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ReportId, ResourceId, Time};
 
 use crate::allowance::Allowance;
 use crate::domain::Policies;
@@ -65,11 +65,11 @@ pub struct Session {
     in_flight: Option<Exchange>,
     streams: Streams,
     /// The last number given to a request or a stream: the report id of asks.
-    last_id: u64,
+    last_id: ReportId,
     last_ask: Option<Time>,
     sent: SentRequests,
     /// The highest epoch heard of: nothing of an earlier one is adopted any more.
-    fence: Option<u64>,
+    fence: Option<Epoch>,
     changes: VecDeque<Change>,
     /// A request that waits for the program to hear the changes it promises.
     outbox: Option<Action>,
@@ -80,7 +80,7 @@ pub struct Session {
 
 #[derive(Clone, Copy, Debug)]
 struct Exchange {
-    id: u64,
+    id: ReportId,
     sent: Time,
     deadline: Time,
     timeout: Duration,
@@ -111,7 +111,7 @@ impl Session {
             config,
             entries: Vec::new(),
             in_flight: None,
-            last_id: 0,
+            last_id: ReportId::default(),
             last_ask: None,
             sent: SentRequests::default(),
             fence: None,
@@ -340,7 +340,7 @@ impl Session {
     }
 
     /// Ask or release `id` got no usable answer.
-    fn on_failure(&mut self, now: Time, id: u64, failure: Failure) {
+    fn on_failure(&mut self, now: Time, id: ReportId, failure: Failure) {
         let Some(exchange) = self.in_flight.take_if(|exchange| exchange.id == id) else { return };
         self.counts.failures += 1;
         match (exchange.kind, failure) {
@@ -388,8 +388,8 @@ impl Session {
         self.entries.binary_search_by(|entry| entry.resource.cmp(resource))
     }
 
-    fn next_id(&mut self) -> u64 {
-        self.last_id += 1;
+    fn next_id(&mut self) -> ReportId {
+        self.last_id = self.last_id.next();
         self.last_id
     }
 
@@ -435,11 +435,11 @@ impl Session {
         self.release(now).or_else(|| self.ask(now))
     }
 
-    fn start(&mut self, now: Time, id: u64, kind: ExchangeKind, timeout: Duration) {
+    fn start(&mut self, now: Time, id: ReportId, kind: ExchangeKind, timeout: Duration) {
         self.in_flight = Some(Exchange { id, sent: now, deadline: now + timeout, timeout, kind });
     }
 
-    fn take_exchange(&mut self, id: u64, kind: ExchangeKind) -> Option<Exchange> {
+    fn take_exchange(&mut self, id: ReportId, kind: ExchangeKind) -> Option<Exchange> {
         self.in_flight.take_if(|exchange| exchange.id == id && exchange.kind == kind)
     }
 

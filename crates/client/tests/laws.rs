@@ -15,7 +15,7 @@ use std::time::Duration;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind, Rung};
 use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Answer, Ask, Grant, Leader, Order};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 use proptest::prelude::*;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -52,7 +52,7 @@ enum Event {
 struct Counter {
     seq: u64,
     charges: BTreeMap<ResourceId, Vec<Charge>>,
-    sent: BTreeMap<u64, Time>,
+    sent: BTreeMap<ReportId, Time>,
 }
 
 struct Charge {
@@ -86,7 +86,7 @@ impl Counter {
         }
     }
 
-    fn grant(&mut self, resource: &ResourceId, amount: u16, length: Duration, basis: u64) -> Grant {
+    fn grant(&mut self, resource: &ResourceId, amount: u16, length: Duration, basis: ReportId) -> Grant {
         self.seq += 1;
         let amount = Amount::from_units(amount.into());
         let end = self.sent[&basis] + length;
@@ -96,7 +96,7 @@ impl Counter {
             capacity: amount,
             length,
             refresh_interval: Duration::from_secs(2),
-            order: Some(Order { epoch: 1, seq: self.seq }),
+            order: Some(Order { epoch: Epoch(1), seq: self.seq }),
             basis: Some(basis),
             token: Vec::new(),
             ack_wanted: false,
@@ -126,7 +126,8 @@ impl Town {
         let holder = ClientId::new("c", 256).unwrap();
         let servers = vec!["a".into(), "b".into()];
         let transport = Transport::Poll;
-        let session = Session::new(SessionConfig { transport, ..SessionConfig::new(holder, 1, servers) });
+        let session =
+            Session::new(SessionConfig { transport, ..SessionConfig::new(holder, Incarnation(1), servers) });
         let mut town = Town {
             now: Time::ZERO,
             session,
@@ -156,7 +157,7 @@ impl Town {
                 Action::Release { id, release, .. } => {
                     // The grantor hears at once, and stops counting.
                     release.resources.iter().for_each(|resource| drop(self.counter.charges.remove(resource)));
-                    self.released = Some((id, release.resources));
+                    self.released = Some((id.0, release.resources));
                 }
             }
             self.check();
@@ -223,7 +224,7 @@ impl Town {
         let Event::Grant { amount, length, missing, ack, basis, repeat } = *event else { unreachable!() };
         let Some(ask) = self.asked.clone() else { return };
         let id = ask.report_id.unwrap();
-        let basis = basis.map_or(id, |basis| 1 + basis % id);
+        let basis = basis.map_or(id, |basis| ReportId(1 + basis % id.0));
         let basis = if self.counter.sent.contains_key(&basis) { basis } else { id };
         let mut answer = Answer::default();
         for (_, report) in ask.reports.iter().enumerate().filter(|&(index, _)| index != missing) {
@@ -243,13 +244,16 @@ impl Town {
         if let Some(ask) = self.asked.take() {
             self.session.handle(self.now, session::Event::Answered { id: ask.report_id.unwrap(), answer });
         } else if let Some((id, _)) = self.released.take() {
-            self.session.handle(self.now, session::Event::Released { id, redirect: answer.redirect.clone() });
+            self.session.handle(
+                self.now,
+                session::Event::Released { id: ReportId(id), redirect: answer.redirect.clone() },
+            );
         }
     }
 
     fn fail(&mut self, failure: &Failure) {
         let asked = self.asked.take().and_then(|ask| ask.report_id);
-        let id = asked.or_else(|| self.released.take().map(|(id, _)| id));
+        let id = asked.or_else(|| self.released.take().map(|(id, _)| id).map(ReportId));
         if let Some(id) = id {
             self.session.handle(self.now, session::Event::Failed { id, failure: failure.clone() });
         }

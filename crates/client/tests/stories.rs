@@ -15,7 +15,7 @@ use lessor_client::allowance::Allowance;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
 use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Leader, Order, Report, Up, Welcome};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 
 #[test]
 fn stories_are_told_as_written() {
@@ -61,7 +61,7 @@ impl Story {
             servers.push("a".into());
         }
         let holder = ClientId::new("web-1", 256).unwrap();
-        let config = SessionConfig { transport, kind, ..SessionConfig::new(holder, 7, servers) };
+        let config = SessionConfig { transport, kind, ..SessionConfig::new(holder, Incarnation(7), servers) };
         Story { session: Session::new(config), now: Time::ZERO, id: 0, stream: 0, said: String::new() }
     }
 
@@ -99,12 +99,12 @@ impl Story {
                 }
                 Action::News(_) => panic!("nobody tells of domains"),
                 Action::Ask { id, to, ask } => {
-                    self.id = id;
+                    self.id = id.0;
                     writeln!(self.said, "{now} ask {id} to {to}: {}", text_of_ask(&ask)).unwrap();
                 }
                 Action::Connect { id, to, hello } => {
                     self.stream = id;
-                    assert_eq!((hello.holder.as_str(), hello.incarnation), ("web-1", 7));
+                    assert_eq!((hello.holder.as_str(), hello.incarnation), ("web-1", Incarnation(7)));
                     writeln!(self.said, "{now} connect {id} to {to}").unwrap();
                 }
                 Action::Send { id, up } => {
@@ -113,7 +113,7 @@ impl Story {
                 }
                 Action::Disconnect { id } => writeln!(self.said, "{now} disconnect {id}").unwrap(),
                 Action::Release { id, to, release } => {
-                    self.id = id;
+                    self.id = id.0;
                     writeln!(self.said, "{now} release {id} to {to}: {:?}", release.resources).unwrap();
                 }
             }
@@ -131,19 +131,27 @@ impl Story {
             "remove" => session.remove(now, &words.resource()),
             "close" => session.remove_all(now),
             "loses" => session.lose_time(now, words.duration()),
-            "grant" => session.handle(now, session::Event::Answered { id, answer: words.answer() }),
+            "grant" => {
+                session.handle(now, session::Event::Answered { id: ReportId(id), answer: words.answer() });
+            }
             "late" => {
                 let id = words.next().parse().unwrap();
                 session.handle(now, session::Event::Answered { id, answer: words.answer() });
             }
             "redirect" => {
                 let leader = Leader { address: words.after("to").map(str::to_owned) };
-                session.handle(now, session::Event::Answered { id, answer: Answer::redirect(leader) });
+                session.handle(
+                    now,
+                    session::Event::Answered { id: ReportId(id), answer: Answer::redirect(leader) },
+                );
             }
-            "released" => session.handle(now, session::Event::Released { id, redirect: None }),
+            "released" => session.handle(now, session::Event::Released { id: ReportId(id), redirect: None }),
             "fail" => session.handle(
                 now,
-                session::Event::Failed { id, failure: Failure::Unreachable("connection refused".into()) },
+                session::Event::Failed {
+                    id: ReportId(id),
+                    failure: Failure::Unreachable("connection refused".into()),
+                },
             ),
             "down" => {
                 let stream = words.after("of").map_or(self.stream, |stream| stream.parse().unwrap());
@@ -161,7 +169,10 @@ impl Story {
             "streamless" => session
                 .handle(now, session::Event::Closed { id: self.stream, failure: Failure::Unimplemented }),
             "refuse" => {
-                session.handle(now, session::Event::Failed { id, failure: Failure::Refused(words.rest()) });
+                session.handle(
+                    now,
+                    session::Event::Failed { id: ReportId(id), failure: Failure::Refused(words.rest()) },
+                );
             }
             other => panic!("what is {other:?}?"),
         }
@@ -246,7 +257,7 @@ impl<'a> Words<'a> {
                 refresh_interval: self.after("refresh").map_or(Duration::from_secs(5), duration),
                 order: self
                     .after("seq")
-                    .map(|seq| Order { epoch: epoch.unwrap_or(1), seq: seq.parse().unwrap() }),
+                    .map(|seq| Order { epoch: epoch.unwrap_or(Epoch(1)), seq: seq.parse().unwrap() }),
                 basis: self.after("basis").map(|basis| basis.parse().unwrap()),
                 token: Vec::new(),
                 safe_capacity: self.after("safe").map(|safe| safe.parse().unwrap()),
@@ -289,7 +300,7 @@ fn text_of_allowance(allowance: Allowance) -> String {
 }
 
 fn text_of_ask(ask: &Ask) -> String {
-    text_of_reports(&ask.reports, ask.target_epoch)
+    text_of_reports(&ask.reports, ask.target_epoch.map(u64::from))
 }
 
 fn text_of_up(up: &Up) -> String {
@@ -298,7 +309,7 @@ fn text_of_up(up: &Up) -> String {
         Up::Report(report) => {
             let kind = if report.renew_all { "heartbeat" } else { "report" };
             let colon = if report.reports.is_empty() { "" } else { ": " };
-            let reports = text_of_reports(&report.reports, report.target_epoch);
+            let reports = text_of_reports(&report.reports, report.target_epoch.map(u64::from));
             format!("{kind} {}{colon}{reports}", report.id)
         }
         Up::Release { id, resources } => format!("release {id}: {resources:?}"),

@@ -11,7 +11,7 @@ use lessor_client::gauge::{Gauge, Permit};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Order, Report, Up, Welcome};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 
 /// The times at which a driver reads the units in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,8 +51,8 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         capacity: Amount::from_units(units),
         length: Duration::from_secs(60),
         refresh_interval: Duration::from_secs(5),
-        order: Some(Order { epoch: 1, seq }),
-        basis: Some(basis),
+        order: Some(Order { epoch: Epoch(1), seq }),
+        basis: Some(ReportId(basis)),
         token: Vec::new(),
         ack_wanted: seq > 1,
         safe_leased: false,
@@ -74,7 +74,8 @@ impl Program {
     /// Holds ten units, of which none is in use, and has said so.
     fn new(transport: Transport, reading: Reading, steps_left: usize) -> Program {
         let holder = ClientId::new("web", 256).unwrap();
-        let config = SessionConfig { transport, ..SessionConfig::new(holder, 1, vec!["a".into()]) };
+        let config =
+            SessionConfig { transport, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
         let mut program = Program {
             session: Session::new(config),
             gauge: Gauge::default(),
@@ -134,18 +135,18 @@ impl Program {
                         self.session.set_in_use(self.now, &change.resource, in_use);
                     }
                 }
-                Action::Ask { id, ask: Ask { reports, .. }, .. } => self.promise(id, &reports),
+                Action::Ask { id, ask: Ask { reports, .. }, .. } => self.promise(id.0, &reports),
                 Action::Connect { id, .. } => {
                     self.stream = id;
                     let welcome = Welcome {
-                        epoch: 1,
+                        epoch: Epoch(1),
                         claims_open: true,
                         claims_open_in: None,
                         heartbeat: Duration::from_secs(100),
                     };
                     self.session.handle(self.now, session::Event::Down { id, down: Down::Welcome(welcome) });
                 }
-                Action::Send { up: Up::Report(report), .. } => self.promise(report.id, &report.reports),
+                Action::Send { up: Up::Report(report), .. } => self.promise(report.id.0, &report.reports),
                 other => panic!("what for: {other:?}"),
             }
             self.step();
@@ -172,7 +173,7 @@ impl Program {
                 self.session.handle(
                     self.now,
                     session::Event::Answered {
-                        id: self.asked,
+                        id: ReportId(self.asked),
                         answer: Answer { grants: vec![grant], ..Answer::default() },
                     },
                 );
@@ -273,7 +274,10 @@ fn a_driver_that_does_not_read_after_a_change_promises_no_more_than_it_keeps() {
 #[test]
 fn a_node_says_itself_what_it_has_handed_out() {
     let holder = ClientId::new("paris", 256).unwrap();
-    let config = SessionConfig { kind: HolderKind::Node, ..SessionConfig::new(holder, 1, vec!["a".into()]) };
+    let config = SessionConfig {
+        kind: HolderKind::Node,
+        ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()])
+    };
     let mut session = Session::new(config);
     session.add(second(0), pool(), HoldingConfig::new(Kind::Gauge, 10.0, 0));
     let mut ids = Vec::new();
@@ -284,7 +288,7 @@ fn a_node_says_itself_what_it_has_handed_out() {
             if let Action::Ask { id, ask, .. } = action {
                 ids.push(id);
                 held = ask.reports[0].held;
-                let grants = vec![grant(units, seconds + 1, id)];
+                let grants = vec![grant(units, seconds + 1, id.0)];
                 session.handle(
                     now,
                     session::Event::Answered { id, answer: Answer { grants, ..Answer::default() } },

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use lessor_proto::Time;
 use lessor_proto::message::Has;
+use lessor_proto::{Incarnation, Time};
 use rand::RngExt;
 
 use population::{Population, Wants, ask};
@@ -28,7 +28,7 @@ fn decision(criterion: &mut Criterion) {
                 bencher.iter(|| {
                     let which = town.dice.random_range(0..leases);
                     request.holder = town.holders[which].clone();
-                    request.incarnation = Some(which as u64);
+                    request.incarnation = Some(Incarnation(which as u64));
                     let report = &mut request.reports[0];
                     report.bands[0].wants = wants.draw(&mut town.dice);
                     report.has = town.leases[which].map(|(capacity, order)| Has {

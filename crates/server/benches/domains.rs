@@ -9,7 +9,7 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules};
 use lessor_proto::message::{DomainEntry, DomainHits, DomainReport, Hello, HolderKind};
-use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_proto::{ClientId, Incarnation, ResourceId, Time};
 use lessor_server::domain_sync::{DomainEvent, DomainOutput, DomainSync};
 use lessor_server::node::Peer;
 use rustix::time::{ClockId, clock_gettime};
@@ -91,7 +91,7 @@ impl Square {
 
     fn join(&mut self, number: usize) {
         let holder = ClientId::new(format!("web-{number}"), 256).expect("a name");
-        let hello = Hello { kind: HolderKind::Client, holder, incarnation: 1, line: None };
+        let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None };
         let peer = Peer::from(number as u64);
         self.sync.handle(self.now, DomainEvent::Opened { peer, hello });
         self.clients.push((peer, 0));

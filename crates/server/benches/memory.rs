@@ -8,7 +8,7 @@ mod population;
 
 use std::time::Duration;
 
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -37,7 +37,7 @@ fn main() {
 
 fn measure(wants: Wants) {
     let capacity = Amount::from_units(10_000_000);
-    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(capacity));
+    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(capacity));
     let before = resident();
     let full = fill(&mut node, Time::ZERO, wants);
     println!("{:8} {:6.1} bytes a lease at {LEASES}", wants.name(), per_lease(full, before));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use lessor_client::shell::clock;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
-use lessor_proto::{Amount, wire};
+use lessor_proto::{Amount, Epoch, wire};
 use lessor_server::node::NodeConfig;
 use lessor_server::shell::{Server, ServerOptions};
 use tokio::net::TcpListener;
@@ -134,7 +134,7 @@ async fn echo() -> SocketAddr {
 async fn server() -> Server {
     let options = ServerOptions::new(([127, 0, 0, 1], 0).into());
     let capacity = Amount::from_units(1_000_000);
-    Server::start(options, NodeConfig::new("root", 1), repository(capacity)).await.expect("a port")
+    Server::start(options, NodeConfig::new("root", Epoch(1)), repository(capacity)).await.expect("a port")
 }
 
 /// A load generator with its own connections.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lessor_client::holding::Proof;
 use lessor_client::session::Transport;
 use lessor_proto::message::Limits;
-use lessor_proto::{Amount, Drift, ResourceId, Time};
+use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 
 use crate::ledger::{Ghost, Part};
 use crate::mutation::Rules;
@@ -20,7 +20,7 @@ pub struct NodeConfig {
     /// The name of the node in the tree.
     pub name: String,
     /// The number of this epoch: greater than that of any before.
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// The bound on the error of clocks.
     pub drift: Drift,
     /// Limits on one request.
@@ -88,7 +88,7 @@ pub struct Record {
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// For epochs of which that is known, when their leaders had certainly stopped, by their own clocks. What counted then
     /// is a part of what is out.
-    pub stops: BTreeMap<u64, Time>,
+    pub stops: BTreeMap<Epoch, Time>,
     /// The longest time that any of it may last, by the clock of its holder.
     pub longest_lease: Duration,
     /// The same of floors, if it is longer.
@@ -100,7 +100,7 @@ pub struct Record {
     /// It has resigned: it granted nothing after it wrote this, and nobody before it can.
     pub closed: bool,
     /// The number of the last leader's epoch; 0: not known.
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// Set when it is not known how much is out of anything: the record has been lost, or there has never been one.
     /// Marks say nothing; the times for which leases last and leaders act are no less than those given here.
     pub unknown: bool,
@@ -153,7 +153,7 @@ const CLAIMED_AFTER: Duration = Duration::from_secs(2);
 impl NodeConfig {
     /// A node of that name and epoch, with the default limits.
     #[must_use]
-    pub fn new(name: impl Into<String>, epoch: u64) -> NodeConfig {
+    pub fn new(name: impl Into<String>, epoch: Epoch) -> NodeConfig {
         NodeConfig {
             name: name.into(),
             epoch,

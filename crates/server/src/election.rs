@@ -73,7 +73,7 @@ mod writer;
 
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::{Epoch, Time};
 
 pub use self::bound::ClockBounds;
 pub use self::config::{BadConfig, ElectionConfig};
@@ -246,7 +246,7 @@ impl Candidate {
 
     /// The number of its epoch, if it leads.
     #[must_use]
-    pub fn epoch(&self) -> Option<u64> {
+    pub fn epoch(&self) -> Option<Epoch> {
         match &self.phase {
             Phase::Leading(leadership) => Some(leadership.epoch()),
             _ => None,

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lessor_client::holding::Proof;
-use lessor_proto::{Amount, Drift, ResourceId, Time};
+use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 
 use crate::config::{Longest, NodeConfig, Record, RestOver};
 use crate::ledger::Ceiling;
@@ -99,7 +99,7 @@ struct Mark {
     /// When it is to be lowered, or written again.
     falling: Option<Time>,
     /// The epoch of the lease whose proof stands beside it for certain.
-    epoch: Option<u64>,
+    epoch: Option<Epoch>,
     /// The kind of what may be out; absent: not known.
     kind: Option<Kind>,
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Answer, Ask, Grant, HolderKind, Order, Refusal, Release, Report, WallClock};
-use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
 
 pub use crate::config::{Claims, NodeConfig, ParentConfig, Record, RestOver};
 use crate::config::{Longest, learning};
@@ -55,13 +55,13 @@ pub struct Node {
     /// Resources of which somebody is to be told more when that is later.
     untold: BTreeSet<ResourceId>,
     /// The number of the last session begun by a client that draws no incarnation.
-    sessions: u64,
+    sessions: Incarnation,
     parent: Option<Above>,
     /// Absent where none are kept.
     marks: Option<Marks>,
     peers: Peers,
     names: Names,
-    by_holder: BTreeMap<(HolderKind, ClientId, u64), Peer>,
+    by_holder: BTreeMap<(HolderKind, ClientId, Incarnation), Peer>,
     /// The domains that clients share.
     sharing: Sharing,
     /// The interval at which streams should be heard of.
@@ -101,7 +101,7 @@ impl Node {
             since: now,
             led: Time::ZERO,
             untold: BTreeSet::new(),
-            sessions: 0,
+            sessions: Incarnation::default(),
             peers: Peers::default(),
             by_holder: BTreeMap::new(),
             date: Date::default(),
@@ -112,7 +112,7 @@ impl Node {
 
     /// The number of this epoch.
     #[must_use]
-    pub fn epoch(&self) -> u64 {
+    pub fn epoch(&self) -> Epoch {
         self.config.epoch
     }
 
@@ -269,7 +269,8 @@ impl Node {
         if self.config.rules.lack(Mutation::TrustOldRecord) {
             return false;
         }
-        let record = self.config.record.as_ref().filter(|record| !record.unknown && record.epoch > 0);
+        let record =
+            self.config.record.as_ref().filter(|record| !record.unknown && record.epoch > Epoch::default());
         let (Some(record), Some(has)) = (record, &report.has) else { return false };
         let between = |order: Order| order.epoch > record.epoch && order.epoch < self.config.epoch;
         let Some(incarnation) = ask.incarnation.filter(|_| has.order.is_some_and(between)) else {
@@ -303,7 +304,7 @@ impl Node {
 
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
         self.names.check(ask.kind, &ask.holder)?;
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions + 1);
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions.next());
         let mut fresh = 0;
         for (index, report) in ask.reports.iter().enumerate() {
             match self.resources.get_mut(&report.resource) {
@@ -334,7 +335,7 @@ impl Node {
     }
 
     fn answer(&mut self, now: Time, ask: &Ask) -> Answer {
-        self.sessions += 1;
+        self.sessions = self.sessions.next();
         let mut grants = Vec::with_capacity(ask.reports.len());
         let mut retry: Option<Duration> = None;
         let opens = self.opens();
@@ -408,7 +409,7 @@ fn call_context<'a>(
     config: &'a NodeConfig,
     marks: &Option<Marks>,
     times: [Time; 2],
-    session: u64,
+    session: Incarnation,
 ) -> CallContext<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);

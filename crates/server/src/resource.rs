@@ -44,7 +44,7 @@ use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Ask, Refusal, Report};
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Incarnation, ReportId, ResourceId, Time};
 
 use self::claims::GhostClaims;
 use self::earlier::EarlierLeaders;
@@ -113,7 +113,7 @@ pub(crate) struct CallContext<'a> {
     /// Whether a successor would find that more may be out than the marks say, if it found anything.
     pub(crate) says_unknown: bool,
     /// The number for a session that begins now, never used before in this epoch.
-    pub(crate) session: u64,
+    pub(crate) session: Incarnation,
     /// For those who go by it: they ask without a stream.
     pub(crate) date: Date,
 }
@@ -293,13 +293,15 @@ impl Resource {
     }
 
     /// The holder has promised to use nothing any more.
-    pub(crate) fn release(&mut self, holder: Holder<'_>, report_id: Option<u64>) {
+    pub(crate) fn release(&mut self, holder: Holder<'_>, report_id: Option<ReportId>) {
         let slot = match holder.life {
             Life::Incarnation(_) => self.holders.children().locate(holder),
             // Of a node, only its leader gives back.
-            Life::Leader { epoch, .. } => {
-                self.holders.children().locate(holder).filter(|&slot| self.holders.at(slot).session == epoch)
-            }
+            Life::Leader { incarnation, .. } => self
+                .holders
+                .children()
+                .locate(holder)
+                .filter(|&slot| self.holders.at(slot).session == incarnation),
             _ => self.holders.children().dispensable(holder),
         };
         // A release that comes after a later report is about a life of the holding that is over.
@@ -456,7 +458,7 @@ impl Resource {
     }
 
     /// The holder at `slot` said with heartbeat `id`, which came at `at`, that it keeps what it has.
-    pub(crate) fn beat(&mut self, at: Time, slot: Slot, id: u64) {
+    pub(crate) fn beat(&mut self, at: Time, slot: Slot, id: ReportId) {
         self.holders.touch(at);
         let child = self.holders.at_mut(slot);
         child.hear(at, Some(id), None);

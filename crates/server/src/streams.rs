@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use lessor_client::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind};
-use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_proto::{ClientId, ReportId, ResourceId, Time};
 use smallvec::SmallVec;
 
 pub use self::peer::Peer;
@@ -70,7 +70,7 @@ pub(crate) struct Stream {
     /// Resources to look at when it takes something again.
     noted: BTreeSet<ResourceId>,
     /// A heartbeat to be answered then: its number, and when it came.
-    heartbeat: Option<(u64, Time)>,
+    heartbeat: Option<(ReportId, Time)>,
     /// Grants given to it so far.
     grants: u64,
 }
@@ -183,7 +183,7 @@ impl Peers {
     }
 
     /// Everything granted on the stream lasts longer, counted from heartbeat `basis`.
-    pub(crate) fn renewed(&mut self, peer: Peer, basis: u64) {
+    pub(crate) fn renewed(&mut self, peer: Peer, basis: ReportId) {
         if let Some(grants) = self.peers.get(peer).map(|stream| stream.grants) {
             self.say(peer, Down::Renewed { basis, grants });
         }
@@ -224,7 +224,7 @@ impl Peers {
     }
 
     /// A heartbeat that cannot be answered now. An earlier one need not be answered any more.
-    pub(crate) fn note_heartbeat(&mut self, peer: Peer, id: u64, at: Time) {
+    pub(crate) fn note_heartbeat(&mut self, peer: Peer, id: ReportId, at: Time) {
         if let Some(stream) = self.peers.get_mut(peer) {
             stream.heartbeat = Some((id, at));
             stream.wait(&mut self.waiting);
@@ -307,5 +307,5 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub(crate) resources: BTreeSet<ResourceId>,
-    pub(crate) heartbeat: Option<(u64, Time)>,
+    pub(crate) heartbeat: Option<(ReportId, Time)>,
 }

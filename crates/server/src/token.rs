@@ -16,7 +16,7 @@ mod poller;
 use std::fmt;
 
 use lessor_proto::message::{HolderKind, Order};
-use lessor_proto::{Amount, ResourceId};
+use lessor_proto::{Amount, Epoch, Incarnation, ResourceId};
 
 pub use self::poller::{PolledLease, PollerLife};
 
@@ -43,7 +43,7 @@ pub struct Bearer<'a> {
     /// Its name.
     pub holder: &'a str,
     /// Which life of it; of no account for a node.
-    pub incarnation: u64,
+    pub incarnation: Incarnation,
     /// The resource that it holds.
     pub resource: &'a ResourceId,
 }
@@ -98,11 +98,11 @@ impl Key {
     fn seal_form(&self, form: u8, bearer: &Bearer<'_>, content: &[u8]) -> [u8; SEAL] {
         let (kind, incarnation) = match bearer.kind {
             HolderKind::Client => (0, bearer.incarnation),
-            HolderKind::Node => (1, 0),
+            HolderKind::Node => (1, Incarnation::default()),
         };
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(&[form, kind]);
-        hasher.update(&incarnation.to_le_bytes());
+        hasher.update(&incarnation.0.to_le_bytes());
         hasher.update(content);
         for name in [bearer.node, bearer.holder, bearer.resource.as_str()] {
             hasher.update(&(name.len() as u64).to_le_bytes());
@@ -166,7 +166,7 @@ impl TokenKeys {
 impl Content {
     fn to_bytes(self) -> [u8; CONTENT] {
         let mut bytes = [0; CONTENT];
-        let numbers = [self.order.epoch, self.order.seq, self.amount.as_micros()];
+        let numbers = [self.order.epoch.0, self.order.seq, self.amount.as_micros()];
         for (bytes, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             bytes.copy_from_slice(&number.to_le_bytes());
         }
@@ -177,7 +177,7 @@ impl Content {
         let mut numbers =
             bytes.chunks_exact(8).filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
         let mut next = || numbers.next().ok_or(Doubt::Forged);
-        let order = Order { epoch: next()?, seq: next()? };
+        let order = Order { epoch: Epoch(next()?), seq: next()? };
         Ok(Content { order, amount: Amount::from_micros(next()?) })
     }
 }
@@ -193,10 +193,17 @@ mod tests {
     }
 
     fn bearer(resource: &ResourceId) -> Bearer<'_> {
-        Bearer { node: "root", kind: HolderKind::Client, holder: "web-1", incarnation: 7, resource }
+        Bearer {
+            node: "root",
+            kind: HolderKind::Client,
+            holder: "web-1",
+            incarnation: Incarnation(7),
+            resource,
+        }
     }
 
-    const CONTENT: Content = Content { order: Order { epoch: 3, seq: 9 }, amount: Amount::from_units(40) };
+    const CONTENT: Content =
+        Content { order: Order { epoch: Epoch(3), seq: 9 }, amount: Amount::from_units(40) };
     const KEY: Key = Key::new([7; 32]);
 
     #[test]
@@ -217,7 +224,7 @@ mod tests {
             Bearer { node: "leaf", ..bearer(&db) },
             Bearer { kind: HolderKind::Node, ..bearer(&db) },
             Bearer { holder: "web-2", ..bearer(&db) },
-            Bearer { incarnation: 8, ..bearer(&db) },
+            Bearer { incarnation: Incarnation(8), ..bearer(&db) },
             Bearer { resource: &queue, ..bearer(&db) },
         ];
         for other in others {
@@ -241,7 +248,10 @@ mod tests {
         let db = resource("db");
         let leader = |incarnation| Bearer { kind: HolderKind::Node, incarnation, ..bearer(&db) };
         let keys = TokenKeys::new(KEY);
-        assert_eq!(keys.open(&leader(5), &keys.token(&leader(4), CONTENT)), Ok(CONTENT));
+        assert_eq!(
+            keys.open(&leader(Incarnation(5)), &keys.token(&leader(Incarnation(4)), CONTENT)),
+            Ok(CONTENT)
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::refusal::Malformed;
 use super::{Grant, NodeNotice, WallClock};
-use crate::{Time, wire};
+use crate::{Epoch, Time, wire};
 
 /// The leader of a node, as far as the one who says it knows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,7 +21,7 @@ pub struct Answer {
     /// Present: nothing was granted, ask there.
     pub redirect: Option<Leader>,
     /// The epoch of the one who answers.
-    pub epoch: Option<u64>,
+    pub epoch: Option<Epoch>,
     /// When to ask again if less was given than is due.
     pub retry: Option<Duration>,
     /// The notice to a node of its place in the tree.
@@ -36,7 +36,7 @@ pub struct Whereabouts {
     /// Whether it is the one who says so.
     pub is_leader: bool,
     /// Its epoch.
-    pub epoch: Option<u64>,
+    pub epoch: Option<Epoch>,
     /// The name of the node.
     pub node: Option<String>,
     /// The time that the clock of the leader showed when it had been asked.
@@ -62,7 +62,7 @@ impl Answer {
         Ok(Answer {
             grants: grants.collect::<Result<_, _>>()?,
             redirect: answer.mastership.map(Leader::from_wire),
-            epoch: answer.epoch,
+            epoch: answer.epoch.map(Epoch),
             retry: answer.retry_ms.map(|ms| Duration::from_millis(ms.into())),
             notice: None,
         })
@@ -81,7 +81,7 @@ impl Answer {
         Ok(Answer {
             grants: grants.collect::<Result<_, _>>()?,
             redirect: answer.mastership.map(Leader::from_wire),
-            epoch: answer.epoch,
+            epoch: answer.epoch.map(Epoch),
             retry: answer.retry_ms.map(|ms| Duration::from_millis(ms.into())),
             notice: answer.notice.map(NodeNotice::from_wire).transpose()?,
         })
@@ -93,7 +93,7 @@ impl Answer {
         wire::GetCapacityResponse {
             response: self.grants.iter().map(|grant| grant.to_client_wire(now)).collect(),
             mastership: self.redirect.as_ref().map(Leader::to_wire),
-            epoch: self.epoch,
+            epoch: self.epoch.map(u64::from),
             retry_ms: self.retry_ms(),
         }
     }
@@ -104,7 +104,7 @@ impl Answer {
         wire::GetServerCapacityResponse {
             response: self.grants.iter().map(|grant| grant.to_node_wire(now)).collect(),
             mastership: self.redirect.as_ref().map(Leader::to_wire),
-            epoch: self.epoch,
+            epoch: self.epoch.map(u64::from),
             retry_ms: self.retry_ms(),
             notice: self.notice.as_ref().map(NodeNotice::to_wire),
         }
@@ -142,7 +142,7 @@ impl Whereabouts {
         Whereabouts {
             leader: Leader::from_wire(answer.mastership),
             is_leader: answer.is_master,
-            epoch: answer.epoch,
+            epoch: answer.epoch.map(Epoch),
             node: answer.node,
             clock: answer.clock_nanos.map(Time::from_nanos),
         }
@@ -154,7 +154,7 @@ impl Whereabouts {
         wire::DiscoveryResponse {
             mastership: self.leader.to_wire(),
             is_master: self.is_leader,
-            epoch: self.epoch,
+            epoch: self.epoch.map(u64::from),
             node: self.node.clone(),
             clock_nanos: self.clock.map(Time::as_nanos),
         }
@@ -175,7 +175,7 @@ mod tests {
             capacity: Amount::from_f64(0.3),
             length: Duration::from_secs(60),
             refresh_interval: Duration::from_secs(5),
-            order: Some(Order { epoch: 4, seq: 2 }),
+            order: Some(Order { epoch: Epoch(4), seq: 2 }),
             basis: None,
             token: vec![7],
             ack_wanted: true,
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_grant_survives_the_wire() {
-        let answer = Answer { grants: vec![grant()], epoch: Some(4), ..Answer::default() };
+        let answer = Answer { grants: vec![grant()], epoch: Some(Epoch(4)), ..Answer::default() };
         assert_eq!(Answer::from_wire(answer.clone().into_client_wire(NOON), NOON), Ok(answer));
     }
 

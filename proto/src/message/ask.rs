@@ -13,7 +13,7 @@ use super::field;
 use super::refusal::{Limits, Refusal};
 use super::{Leader, Order};
 use crate::name::{ClientId, ResourceId};
-use crate::{Amount, wire};
+use crate::{Amount, Epoch, Incarnation, ReportId, wire};
 
 /// The kind of holder that asks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -32,11 +32,11 @@ pub struct Ask {
     /// The holder that asks.
     pub holder: ClientId,
     /// Which life of it; absent from Doorman's clients.
-    pub incarnation: Option<u64>,
+    pub incarnation: Option<Incarnation>,
     /// Grows with every request of one incarnation.
-    pub report_id: Option<u64>,
+    pub report_id: Option<ReportId>,
     /// The epoch it is meant for.
-    pub target_epoch: Option<u64>,
+    pub target_epoch: Option<Epoch>,
     /// Of a node, the line of succession in which its incarnation stands; absent: a life that nobody has preceded.
     pub line: Option<u64>,
     /// One report a resource, each resource at most once.
@@ -108,9 +108,9 @@ pub struct Release {
     /// The holder that promises.
     pub holder: ClientId,
     /// Which life of it.
-    pub incarnation: Option<u64>,
+    pub incarnation: Option<Incarnation>,
     /// Its place among the reports of that life: it is not about what is granted on later ones.
-    pub report_id: Option<u64>,
+    pub report_id: Option<ReportId>,
     /// The resources that it gives back.
     pub resources: Vec<ResourceId>,
 }
@@ -126,9 +126,9 @@ impl Ask {
         Ok(Ask {
             kind: HolderKind::Client,
             holder: field::holder("client_id", request.client_id, limits)?,
-            incarnation: request.incarnation,
-            report_id: request.report_id,
-            target_epoch: request.target_epoch,
+            incarnation: request.incarnation.map(Incarnation),
+            report_id: request.report_id.map(ReportId),
+            target_epoch: request.target_epoch.map(Epoch),
             line: None,
             reports: report::from_client("resource", request.resource, limits)?,
         })
@@ -142,9 +142,9 @@ impl Ask {
         Ok(Ask {
             kind: HolderKind::Node,
             holder: field::holder("server_id", request.server_id, limits)?,
-            incarnation: request.holder_epoch,
-            report_id: request.report_id,
-            target_epoch: request.target_epoch,
+            incarnation: request.holder_epoch.map(Incarnation),
+            report_id: request.report_id.map(ReportId),
+            target_epoch: request.target_epoch.map(Epoch),
             line: request.line,
             reports: report::from_node("resource", request.resource, limits)?,
         })
@@ -156,9 +156,9 @@ impl Ask {
         wire::GetCapacityRequest {
             client_id: Some(self.holder.to_string()),
             resource: self.reports.iter().map(Report::to_client_wire).collect(),
-            incarnation: self.incarnation,
-            report_id: self.report_id,
-            target_epoch: self.target_epoch,
+            incarnation: self.incarnation.map(u64::from),
+            report_id: self.report_id.map(u64::from),
+            target_epoch: self.target_epoch.map(u64::from),
         }
     }
 
@@ -168,9 +168,9 @@ impl Ask {
         wire::GetServerCapacityRequest {
             server_id: Some(self.holder.to_string()),
             resource: self.reports.iter().map(Report::to_node_wire).collect(),
-            holder_epoch: self.incarnation,
-            report_id: self.report_id,
-            target_epoch: self.target_epoch,
+            holder_epoch: self.incarnation.map(u64::from),
+            report_id: self.report_id.map(u64::from),
+            target_epoch: self.target_epoch.map(u64::from),
             line: self.line,
         }
     }
@@ -197,7 +197,8 @@ impl Release {
         for (index, id) in request.resource_id.into_iter().enumerate().filter(|(_, id)| !id.is_empty()) {
             resources.push(field::resource(|| format!("resource_id[{index}]"), Some(id), limits)?);
         }
-        let (incarnation, report_id) = (request.incarnation, request.report_id);
+        let (incarnation, report_id) =
+            (request.incarnation.map(Incarnation), request.report_id.map(ReportId));
         Ok(Release { holder, incarnation, report_id, resources })
     }
 
@@ -207,8 +208,8 @@ impl Release {
         wire::ReleaseCapacityRequest {
             client_id: Some(self.holder.to_string()),
             resource_id: self.resources.iter().map(ToString::to_string).collect(),
-            incarnation: self.incarnation,
-            report_id: self.report_id,
+            incarnation: self.incarnation.map(u64::from),
+            report_id: self.report_id.map(u64::from),
         }
     }
 

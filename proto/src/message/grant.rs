@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::refusal::Malformed;
 use crate::name::ResourceId;
-use crate::{Amount, wire};
+use crate::{Amount, Epoch, ReportId, wire};
 
 /// The date, which only Doorman's clients and servers need: they write the end of a lease as Unix time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -18,7 +18,7 @@ pub struct WallClock {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Order {
     /// The epoch of the leader that granted it.
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// Its number within the epoch, the holder and the resource.
     pub seq: u64,
 }
@@ -37,7 +37,7 @@ pub struct Grant {
     /// Which grant it is; absent from Doorman's servers, whose answers are taken as they come.
     pub order: Option<Order>,
     /// The report on which the end is counted; absent: the request that this answers.
-    pub basis: Option<u64>,
+    pub basis: Option<ReportId>,
     /// To be echoed; empty if there is none.
     pub token: Vec<u8>,
     /// Somebody waits for what this takes away: report at once.
@@ -180,8 +180,8 @@ impl Grant {
             capacity: Amount::from_f64(capacity),
             length,
             refresh_interval: Duration::from_secs(refresh_seconds),
-            order: lease.epoch.zip(lease.seq).map(|(epoch, seq)| Order { epoch, seq }),
-            basis: lease.basis,
+            order: lease.epoch.zip(lease.seq).map(|(epoch, seq)| Order { epoch: Epoch(epoch), seq }),
+            basis: lease.basis.map(ReportId),
             token: lease.token.unwrap_or_default(),
             ack_wanted: lease.ack_wanted.unwrap_or(false),
             safe_leased: lease.safe_leased.unwrap_or(false),
@@ -222,10 +222,10 @@ impl Grant {
             expiry_time: Some(now.expiry_seconds(self.length)),
             refresh_interval: Some(whole_seconds(self.refresh_interval).max(1)),
             capacity: Some(self.capacity.as_f64()),
-            epoch: self.order.map(|order| order.epoch),
+            epoch: self.order.map(|order| order.epoch.0),
             seq: self.order.map(|order| order.seq),
             duration_ms: Some(u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX)),
-            basis: self.basis,
+            basis: self.basis.map(u64::from),
             token: (!self.token.is_empty()).then(|| self.token.clone()),
             ack_wanted: self.ack_wanted.then_some(true),
             generation: self.generation,

@@ -10,6 +10,7 @@ mod down;
 mod tests;
 mod up;
 
+use crate::{Epoch, Incarnation, ReportId};
 use std::time::Duration;
 
 use super::{Ask, DomainNews, DomainReport, Grant, HolderKind, Leader, NodeNotice, Report};
@@ -25,7 +26,7 @@ pub enum Up {
     /// I use nothing of these any more, and adopt nothing of them before this is confirmed.
     Release {
         /// The number that the confirmation repeats.
-        id: u64,
+        id: ReportId,
         /// The resources that are given back.
         resources: Vec<ResourceId>,
     },
@@ -45,7 +46,7 @@ pub struct Hello {
     /// The id of the holder.
     pub holder: ClientId,
     /// Which life of it.
-    pub incarnation: u64,
+    pub incarnation: Incarnation,
     /// Of a node, the line of succession in which the incarnation stands; absent: a life that nobody has preceded.
     pub line: Option<u64>,
 }
@@ -69,9 +70,9 @@ pub struct UnitsAsked {
 #[derive(Clone, PartialEq, Debug)]
 pub struct StreamReport {
     /// Grows with every report of one incarnation, on whatever way it is sent.
-    pub id: u64,
+    pub id: ReportId,
     /// The epoch it is meant for.
-    pub target_epoch: Option<u64>,
+    pub target_epoch: Option<Epoch>,
     /// This is a heartbeat: renew everything that I hold on this stream.
     pub renew_all: bool,
     /// One report a resource, each resource at most once; a heartbeat may have none.
@@ -89,19 +90,19 @@ pub enum Down {
     /// report `basis`, unless that grant was not adopted.
     Renewed {
         /// The heartbeat.
-        basis: u64,
+        basis: ReportId,
         /// The number of grants that were sent on this stream before, by which the holder knows that it missed none.
         grants: u64,
     },
     /// Release `id` counts.
     Released {
         /// Its number.
-        id: u64,
+        id: ReportId,
     },
     /// Report `id` was refused, and nothing of it counts.
     Refused {
         /// Its number.
-        id: u64,
+        id: ReportId,
         /// Why.
         why: String,
     },
@@ -127,7 +128,7 @@ pub enum Down {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
     /// The epoch of the one who welcomes.
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// Whether leases of an earlier epoch may be shown to it.
     pub claims_open: bool,
     /// The time until they may, counted from when this was sent; absent: that is not known, or they may be shown

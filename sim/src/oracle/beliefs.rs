@@ -1,7 +1,7 @@
 //! The beliefs of clients, counted in real time whatever their clocks show, and the rules for holders.
 
 use lessor_proto::message::{Down, Grant, Order, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::repository::Kind;
 
 use super::Delivery;
@@ -300,7 +300,7 @@ impl Simulation {
     }
 
     /// Watches a report that a holder is about to send.
-    pub(crate) fn watch_report(&mut self, actor: Actor, epoch: Option<u64>, report: &Report) {
+    pub(crate) fn watch_report(&mut self, actor: Actor, epoch: Option<Epoch>, report: &Report) {
         let index = self.resources.iter().position(|resource| resource.id == report.resource);
         let Some(index) = index else { return };
         let promise = report.has.as_ref().map(|has| (has.order, report.held.unwrap_or(has.capacity)));
@@ -308,7 +308,7 @@ impl Simulation {
             Actor::Client(client) => {
                 let local = self.local(actor);
                 let found = &mut self.clients[client as usize];
-                found.fence = found.fence.max(epoch.unwrap_or(0));
+                found.fence = found.fence.max(epoch.unwrap_or_default());
                 let mut holds = found.holds.clone();
                 let of_it = |hold: &u32| usize::from(self.holdings[*hold as usize].resource) == index;
                 let Some(hold) = holds.find(of_it) else { return };

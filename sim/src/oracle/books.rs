@@ -2,7 +2,7 @@
 
 use lessor_client::holding::Rung;
 use lessor_proto::message::{HolderKind, Order};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Books, ChildBook, Claims};
 use lessor_server::repository::{Kind, Legacy};
 
@@ -16,7 +16,7 @@ use crate::simulation::Simulation;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     /// The epoch of it whose ghost was seen.
-    epoch: u64,
+    epoch: Epoch,
     ghost: u64,
     /// The children with their charges, while the books were in debt.
     debtors: Vec<ChildBook>,
@@ -71,7 +71,7 @@ impl Simulation {
     }
 
     /// The task of a site that leads, or believes so, in an epoch.
-    pub(super) fn task_of(&self, site: u32, epoch: u64) -> Option<u32> {
+    pub(super) fn task_of(&self, site: u32, epoch: Epoch) -> Option<u32> {
         let mut tasks = self.sites[site as usize].tasks.clone();
         tasks.find(|&task| self.tasks[task as usize].epoch() == Some(epoch))
     }
@@ -290,7 +290,7 @@ impl Simulation {
     fn check_ghost(&mut self, task: u32, resource: u16, books: &Books, acted: bool) -> u64 {
         let haunted = self.is_haunted(task) || self.is_echoed(task, resource, books);
         let index = self.oracle.at(task, resource);
-        let epoch = self.tasks[task as usize].epoch().unwrap_or(0);
+        let epoch = self.tasks[task as usize].epoch().unwrap_or_default();
         let seen = &mut self.oracle.seen[index];
         let ghost = books.ghost.as_micros();
         // What claimants give up may go back to it.

@@ -22,7 +22,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::{Epoch, Time};
 
 use crate::client::Mind;
 use crate::plan::SharedDomainPlan;
@@ -69,7 +69,7 @@ struct DomainLink {
     /// Something was late or lost on it.
     is_flawed: bool,
     /// Where it leads, and by which policies both ends go, while it is clear.
-    clear: Option<(u32, u64, u32)>,
+    clear: Option<(u32, Epoch, u32)>,
     /// Since when that is so.
     since: Time,
 }
@@ -184,7 +184,7 @@ impl Simulation {
     }
 
     /// Where the link of an actor leads, and by which policies both ends go, if they tell each other of domains on it.
-    fn leads(&self, actor: Actor) -> Option<(u32, u64, u32)> {
+    fn leads(&self, actor: Actor) -> Option<(u32, Epoch, u32)> {
         let found = self.streams.get(self.process(actor).stream?)?;
         let resource = &self.resources[0].id;
         let (granted, version) = match actor {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lessor_client::domain::Policies;
 use lessor_client::holding::Fallback;
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::repository::{
     BadTemplates, Domains, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,
 };
@@ -254,7 +254,7 @@ impl Simulation {
             longest_lease: self.longest_counted(plan.terms.lease_length),
             tasks: first..self.tasks.len() as u32,
             head: None,
-            epoch: 0,
+            epoch: Epoch::default(),
             learns_until: Time::ZERO,
             keeps: self.begins_with(),
             directory: Directory::default(),
@@ -277,12 +277,12 @@ impl Simulation {
             id: ClientId::new(plan.name.as_str(), 256).expect("the name of a client"),
             site: plan.site,
             way: plan.way,
-            incarnation: 0,
+            incarnation: Incarnation::default(),
             mind: Mind::Nobody,
             process: Process::new(Clock::REAL, plan.link),
             holds: first..self.holdings.len() as u32,
             twin_of,
-            fence: 0,
+            fence: Epoch::default(),
             next_look: Time::MAX,
         });
         index

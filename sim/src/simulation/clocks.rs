@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_proto::Time;
 use lessor_proto::message::WallClock;
+use lessor_proto::{Epoch, Time};
 use lessor_server::election::record::RecordRead;
 use lessor_server::node::Record;
 
@@ -20,7 +20,7 @@ pub(crate) enum ClockCall {
     /// The question of a task has come.
     Asked { by: u32, births: u32, asked: Time },
     /// The answer has.
-    Told { births: u32, asked: Time, epoch: u64, shown: Time },
+    Told { births: u32, asked: Time, epoch: Epoch, shown: Time },
 }
 
 /// The interval at which a leader is asked.

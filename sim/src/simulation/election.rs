@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use lessor_proto::Time;
 use lessor_proto::message::Leader;
+use lessor_proto::{Epoch, Time};
 use lessor_server::election::call::{Action, Call};
 use lessor_server::election::record::{RecordWrite, Terms, next_epoch};
 use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event as Outcome};
@@ -83,7 +83,7 @@ impl Simulation {
     }
 
     /// The number of an epoch that begins without a record.
-    pub(super) fn next_epoch(&self, site: u32) -> u64 {
+    pub(super) fn next_epoch(&self, site: u32) -> Epoch {
         next_epoch(self.sites[site as usize].epoch, self.date_millis())
     }
 
@@ -273,8 +273,8 @@ impl Simulation {
                 self.follow(task, Leader::default(), 0);
             }
             Outcome::Leader(leader) => {
-                let epoch = leader.as_ref().map_or(0, |leader| leader.revision);
-                self.follow(task, Leader { address: leader.map(|leader| leader.address) }, epoch);
+                let revision = leader.as_ref().map_or(0, |leader| leader.revision);
+                self.follow(task, Leader { address: leader.map(|leader| leader.address) }, revision);
                 let births = self.tasks[task as usize].births;
                 self.later(Duration::ZERO, Event::Clock(task, ClockCall::Seen { births }));
             }
@@ -296,8 +296,8 @@ impl Simulation {
     }
 
     /// Another leads, or nobody that is known.
-    fn follow(&mut self, task: u32, leader: Leader, epoch: u64) {
-        self.note(Actor::Task(task).who(), Happening::Follows, [epoch, 0, 0]);
+    fn follow(&mut self, task: u32, leader: Leader, revision: u64) {
+        self.note(Actor::Task(task).who(), Happening::Follows, [revision, 0, 0]);
         self.end_leadership(task, &Farewell::Redirect(leader.clone()));
         self.tasks[task as usize].knows = leader;
     }
@@ -329,7 +329,7 @@ impl Simulation {
 }
 
 /// The write that the node of an epoch wants for its record.
-pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
+pub(super) fn record_write(epoch: Epoch, write: MarkWrite) -> RecordWrite {
     let MarkWrite { ticket: _, puts, kinds, rests, proofs, deletes, header } = write;
     RecordWrite { epoch: Some(epoch), terms: header.map(terms), marks: puts, kinds, rests, proofs, deletes }
 }

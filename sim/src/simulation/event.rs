@@ -3,7 +3,7 @@
 use lessor_client::session::{self, Failure};
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
 
-use lessor_proto::Time;
+use lessor_proto::{ReportId, Time};
 use lessor_server::election::call::{Answer as FromEtcd, Call, Failure as NoAnswer, Watched};
 
 use super::clocks::ClockCall;
@@ -95,12 +95,12 @@ pub(crate) enum Event {
 pub(crate) enum ToNode {
     Ask {
         from: Sender,
-        id: u64,
+        id: ReportId,
         ask: Box<Ask>,
     },
     Release {
         from: Sender,
-        id: u64,
+        id: ReportId,
         release: Box<Release>,
     },
     Open {
@@ -125,9 +125,9 @@ pub(crate) enum ToNode {
 /// Something that arrives at a holder.
 #[derive(Clone, Debug)]
 pub(crate) enum ToHolder {
-    Answered { id: u64, answer: Box<Answer> },
-    Failed { id: u64, failure: Failure },
-    Released { id: u64, redirect: Option<Leader> },
+    Answered { id: ReportId, answer: Box<Answer> },
+    Failed { id: ReportId, failure: Failure },
+    Released { id: ReportId, redirect: Option<Leader> },
     Down { stream: StreamRef, down: Down },
     Closed { stream: StreamRef, failure: Failure, certain: bool },
 }
@@ -138,9 +138,11 @@ impl ToHolder {
     /// The same for a session, which knows it, or the stream that it came on, by this number.
     pub(crate) fn event(self, id: u64) -> session::Event {
         match self {
-            ToHolder::Answered { answer, .. } => session::Event::Answered { id, answer: *answer },
-            ToHolder::Failed { failure, .. } => session::Event::Failed { id, failure },
-            ToHolder::Released { redirect, .. } => session::Event::Released { id, redirect },
+            ToHolder::Answered { answer, .. } => {
+                session::Event::Answered { id: ReportId(id), answer: *answer }
+            }
+            ToHolder::Failed { failure, .. } => session::Event::Failed { id: ReportId(id), failure },
+            ToHolder::Released { redirect, .. } => session::Event::Released { id: ReportId(id), redirect },
             ToHolder::Down { down, .. } => session::Event::Down { id, down },
             ToHolder::Closed { failure, .. } => session::Event::Closed { id, failure },
         }

@@ -3,7 +3,7 @@
 use lessor_client::holding::{HoldingConfig, Kind as Counting, Rung, Surplus};
 use lessor_client::session::{Action, Change, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Band, Bands, Report, Up};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::repository::Kind;
 
 use super::{ENDLESS, Event, Simulation, ToHolder, ToNode};
@@ -24,7 +24,7 @@ impl Simulation {
             return;
         }
         let clock = self.client_clock();
-        let incarnation = self.rng.number();
+        let incarnation = Incarnation(self.rng.number());
         for hold in self.clients[client as usize].holds.clone() {
             let holding = &mut self.holdings[hold as usize];
             if holding.is_measured {
@@ -75,7 +75,7 @@ impl Simulation {
         found.process.clock = clock;
         found.mind = mind;
         found.incarnation = incarnation;
-        found.fence = 0;
+        found.fence = Epoch::default();
         let life = found.process.life;
         found.next_look = Time::MAX;
         for hold in found.holds.clone() {
@@ -83,7 +83,7 @@ impl Simulation {
             self.begin_program(hold);
         }
         self.begin_domain(client);
-        self.note(Actor::Client(client).who(), Happening::Begins, [life.into(), incarnation, 0]);
+        self.note(Actor::Client(client).who(), Happening::Begins, [life.into(), incarnation.0, 0]);
         self.drive_client(client);
     }
 
@@ -266,7 +266,7 @@ impl Simulation {
         match action {
             Action::Change(_) | Action::News(_) => {}
             Action::Ask { id, to, ask } => {
-                self.note(actor.who(), Happening::Asks, [id, ask.target_epoch.unwrap_or(0), 0]);
+                self.note(actor.who(), Happening::Asks, [id.0, ask.target_epoch.unwrap_or_default().0, 0]);
                 match actor {
                     Actor::Client(_) => self.counts.client_asks += 1,
                     Actor::Task(_) => self.counts.node_asks += 1,
@@ -277,7 +277,7 @@ impl Simulation {
                 }
             }
             Action::Release { id, to, release } => {
-                self.note(actor.who(), Happening::Releases, [id, 0, 0]);
+                self.note(actor.who(), Happening::Releases, [id.0, 0, 0]);
                 self.counts.releases += 1;
                 if let Some(to) = self.address(&to) {
                     self.post_up(from, to, ToNode::Release { from, id, release: Box::new(release) });
@@ -303,7 +303,7 @@ impl Simulation {
     fn send(&mut self, actor: Actor, id: u64, up: Up) {
         match &up {
             Up::Report(report) => {
-                self.note(actor.who(), Happening::Reports, [id, report.id, report.renew_all.into()]);
+                self.note(actor.who(), Happening::Reports, [id, report.id.0, report.renew_all.into()]);
                 self.watch_reports(actor, report.target_epoch, &report.reports);
             }
             _ => self.note(actor.who(), Happening::SendsOther, [id, 0, 0]),
@@ -316,10 +316,10 @@ impl Simulation {
         self.send_up(stream, to, ToNode::Up { stream, up });
     }
 
-    fn watch_reports(&mut self, actor: Actor, epoch: Option<u64>, reports: &[Report]) {
+    fn watch_reports(&mut self, actor: Actor, epoch: Option<Epoch>, reports: &[Report]) {
         for report in reports {
             if let Some(has) = &report.has {
-                let order = has.order.map_or(0, |order| order.epoch << 32 | order.seq);
+                let order = has.order.map_or(0, |order| order.epoch.0 << 32 | order.seq);
                 let held = report.held.unwrap_or(has.capacity);
                 let numbers = [order, has.capacity.as_micros(), held.as_micros()];
                 self.note(actor.who(), Happening::Holds, numbers);
@@ -344,9 +344,9 @@ impl Simulation {
             _ => {}
         }
         let heard = match &delivery {
-            ToHolder::Answered { id, .. } => Some((Happening::HearsAnswer, *id)),
-            ToHolder::Failed { id, .. } => Some((Happening::HearsFailure, *id)),
-            ToHolder::Released { id, .. } => Some((Happening::HearsReleased, *id)),
+            ToHolder::Answered { id, .. } => Some((Happening::HearsAnswer, id.0)),
+            ToHolder::Failed { id, .. } => Some((Happening::HearsFailure, id.0)),
+            ToHolder::Released { id, .. } => Some((Happening::HearsReleased, id.0)),
             ToHolder::Down { stream, .. } => {
                 self.open_for(holder, *stream).map(|id| (Happening::HearsDown, id))
             }
@@ -393,7 +393,7 @@ impl Simulation {
     }
 
     /// A call or a stream that a task cannot serve.
-    pub(super) fn fail(&mut self, task: u32, holder: Sender, id: u64, why: &str) {
+    pub(super) fn fail(&mut self, task: u32, holder: Sender, id: ReportId, why: &str) {
         let failure = Failure::Unreachable(why.to_owned());
         self.post_down(task, holder, ToHolder::Failed { id, failure });
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lessor_client::session::Failure;
-use lessor_proto::Time;
 use lessor_proto::message::{Down, Leader};
+use lessor_proto::{Epoch, Time};
 use lessor_server::election::record::RecordRead;
 use lessor_server::election::state::State;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable, Record};
@@ -48,9 +48,9 @@ impl Left {
     }
 
     /// The last epoch before.
-    fn epoch(&self) -> u64 {
+    fn epoch(&self) -> Epoch {
         match self {
-            Left::Nothing => 0,
+            Left::Nothing => Epoch::default(),
             Left::File { record, .. } => record.epoch,
             Left::Elected(read) => read.epoch,
         }
@@ -61,12 +61,12 @@ impl Left {
 
 impl Simulation {
     /// A task leads its site from here on, as far as it has heard. Those before it have `left` this.
-    pub(super) fn begin_leadership(&mut self, task: u32, epoch: u64, left: Left) {
+    pub(super) fn begin_leadership(&mut self, task: u32, epoch: Epoch, left: Left) {
         let actor = Actor::Task(task);
         let address = self.tasks[task as usize].address.to_string();
         self.end_leadership(task, &Farewell::Redirect(Leader { address: Some(address.clone()) }));
         let site = self.tasks[task as usize].site;
-        let is_succession = self.sites[site as usize].epoch > 0;
+        let is_succession = self.sites[site as usize].epoch > Epoch::default();
         let (keeps, before) = (left.keeps(), left.epoch());
         let (line, journal, record) = match left {
             Left::Nothing => (None, None, None),
@@ -99,7 +99,7 @@ impl Simulation {
         let rest_end = rest_end.map(|over| now + self.rules.drift.stretch(over));
         let node = Node::new(now, config, self.repository(task));
         let newest = read.config_version.max(node.repository().version());
-        self.note(actor.who(), Happening::Leads, [epoch, before, read.closed.into()]);
+        self.note(actor.who(), Happening::Leads, [epoch.0, before.0, read.closed.into()]);
         let peers = PeerTable::default();
         let found = &mut self.tasks[task as usize];
         found.leadership = Some(Box::new(Leadership {
@@ -129,7 +129,7 @@ impl Simulation {
     }
 
     /// The task is the head of its site, unless it was deposed by hand before it could be told that it leads.
-    fn succeed(&mut self, task: u32, epoch: u64) {
+    fn succeed(&mut self, task: u32, epoch: Epoch) {
         let site = self.tasks[task as usize].site;
         let found = &mut self.sites[site as usize];
         if epoch <= found.epoch {
@@ -141,7 +141,7 @@ impl Simulation {
         }
     }
 
-    fn node_config(&mut self, task: u32, epoch: u64, marks: bool, record: Option<Record>) -> NodeConfig {
+    fn node_config(&mut self, task: u32, epoch: Epoch, marks: bool, record: Option<Record>) -> NodeConfig {
         let hash_seed = self.rng.number();
         let site = self.tasks[task as usize].site;
         let found = &self.sites[site as usize];
@@ -180,7 +180,7 @@ impl Simulation {
             Farewell::Crash { .. } => 1,
             Farewell::Resigned => 2,
         };
-        self.note(Actor::Task(task).who(), Happening::Falls, [leadership.epoch, why, 0]);
+        self.note(Actor::Task(task).who(), Happening::Falls, [leadership.epoch.0, why, 0]);
         self.oracle.dethrone(task, clock);
         let head = &mut self.sites[site as usize].head;
         head.take_if(|head| *head == task);

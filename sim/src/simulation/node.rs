@@ -39,23 +39,23 @@ impl Simulation {
                     if ask.incarnation.is_some() && !answer.grants.is_empty() {
                         self.watch_edition(task);
                     }
-                    self.note(Actor::Task(task).who(), Happening::Answers, [from.actor.code(), id, 0]);
+                    self.note(Actor::Task(task).who(), Happening::Answers, [from.actor.code(), id.0, 0]);
                     for grant in &answer.grants {
-                        let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
+                        let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch.0, order.seq));
                         let numbers = [grant.capacity.as_micros(), epoch, seq];
                         self.note(Actor::Task(task).who(), Happening::Grants, numbers);
                     }
                     self.post_down(task, from, ToHolder::Answered { id, answer: Box::new(answer) });
                 }
                 Err(refusal) => {
-                    self.note(Actor::Task(task).who(), Happening::Refuses, [from.actor.code(), id, 0]);
+                    self.note(Actor::Task(task).who(), Happening::Refuses, [from.actor.code(), id.0, 0]);
                     let failure = Failure::Refused(refusal.to_string());
                     self.post_down(task, from, ToHolder::Failed { id, failure });
                 }
             },
             ToNode::Release { from, id, release } => {
                 self.node(task).release(now, &release);
-                self.note(Actor::Task(task).who(), Happening::Answers, [from.actor.code(), id, 1]);
+                self.note(Actor::Task(task).who(), Happening::Answers, [from.actor.code(), id.0, 1]);
                 self.post_down(task, from, ToHolder::Released { id, redirect: None });
             }
             ToNode::Open { stream, hello } => self.welcome(task, stream, *hello),
@@ -252,14 +252,14 @@ impl Simulation {
                     self.watch_edition(task);
                 }
                 for grant in grants {
-                    let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch, order.seq));
+                    let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch.0, order.seq));
                     let numbers = [grant.capacity.as_micros(), epoch, seq];
                     self.note(Actor::Task(task).who(), Happening::Grants, numbers);
                 }
             }
             Down::Welcome(welcome) => {
                 let beat = u64::try_from(welcome.heartbeat.as_nanos()).unwrap_or(u64::MAX);
-                self.note(Actor::Task(task).who(), Happening::Welcomes, [welcome.epoch, beat, 0]);
+                self.note(Actor::Task(task).who(), Happening::Welcomes, [welcome.epoch.0, beat, 0]);
             }
             // How long they are on the way is not the grantor's doing.
             Down::Units { resource, units, .. } => {
@@ -269,7 +269,7 @@ impl Simulation {
                 self.watch_hits(index, u64::from(*units));
             }
             Down::Renewed { basis, grants } => {
-                self.note(Actor::Task(task).who(), Happening::Renews, [*basis, *grants, 0]);
+                self.note(Actor::Task(task).who(), Happening::Renews, [basis.0, *grants, 0]);
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::message::Down;
-use lessor_proto::{Amount, ClientId, Time};
+use lessor_proto::{Amount, ClientId, Incarnation, Time};
 
 use super::{SpareRun, resource};
 use crate::rng::Rng;
@@ -47,7 +47,7 @@ impl Wake for KnockFlag {
 impl SpareClient {
     pub(super) fn new(run: &SpareRun, number: usize, rng: &mut Rng) -> SpareClient {
         let name = ClientId::new(format!("web-{number}"), 256).expect("a name");
-        let config = SessionConfig::new(name, rng.number(), vec![Arc::from("root:1")]);
+        let config = SessionConfig::new(name, Incarnation(rng.number()), vec![Arc::from("root:1")]);
         let mut session = Session::new(SessionConfig { transport: Transport::Stream, ..config });
         let demand = Estimator::new(DemandOptions::default()).with_claims(Some(run.burst));
         let (limiter, knocked) = (Limiter::new(run.burst), Arc::new(KnockFlag::default()));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lessor_client::session::{self, Action, Transport};
-use lessor_proto::Time;
 use lessor_proto::message::{Down, Up};
+use lessor_proto::{Epoch, Time};
 use lessor_server::config::ParentConfig;
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 
@@ -36,14 +36,14 @@ pub(super) enum SpareMessage {
 
 impl SpareNode {
     pub(super) fn root(run: &SpareRun) -> SpareNode {
-        SpareNode::new(NodeConfig::new("root", 1), run)
+        SpareNode::new(NodeConfig::new("root", Epoch(1)), run)
     }
 
     pub(super) fn leaf(run: &SpareRun, number: usize) -> SpareNode {
         let servers = vec![Arc::from("root:1")];
         let parent = ParentConfig { servers, transport: Transport::Stream, eager: false };
         SpareNode::new(
-            NodeConfig { parent: Some(parent), ..NodeConfig::new(format!("leaf-{number}"), 1) },
+            NodeConfig { parent: Some(parent), ..NodeConfig::new(format!("leaf-{number}"), Epoch(1)) },
             run,
         )
     }

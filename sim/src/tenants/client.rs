@@ -10,7 +10,7 @@ use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_client::sublessee::Sublessee;
-use lessor_proto::{ClientId, Time};
+use lessor_proto::{ClientId, Incarnation, ReportId, Time};
 
 use super::world::Received;
 use super::{DOMAIN, resource, unreachable_server};
@@ -61,7 +61,7 @@ pub(super) struct TenantHit {
 impl TenantsClient {
     pub(super) fn new(number: usize, transport: Transport, rng: &mut Rng) -> TenantsClient {
         let name = ClientId::new(format!("web-{number}"), 256).expect("a name");
-        let config = SessionConfig::new(name, rng.number(), vec![Arc::from("root:1")]);
+        let config = SessionConfig::new(name, Incarnation(rng.number()), vec![Arc::from("root:1")]);
         let mut session = Session::new(SessionConfig { transport, ..config });
         let ahead = rng.time(Duration::from_secs(1), Duration::from_secs(1_000_000));
         let wants = HoldingConfig::new(Kind::Rate, 1_000.0, 0);
@@ -147,11 +147,14 @@ impl TenantsClient {
         match down {
             Received::Stream(down) => self.session.handle(local, session::Event::Down { id, down: *down }),
             Received::Answer(answer) => {
-                self.session.handle(local, session::Event::Answered { id, answer: *answer });
+                self.session.handle(local, session::Event::Answered { id: ReportId(id), answer: *answer });
             }
             Received::Lost => {
                 self.session.handle(local, session::Event::Closed { id, failure: unreachable_server() });
-                self.session.handle(local, session::Event::Failed { id, failure: unreachable_server() });
+                self.session.handle(
+                    local,
+                    session::Event::Failed { id: ReportId(id), failure: unreachable_server() },
+                );
             }
         }
     }

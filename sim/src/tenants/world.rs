@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::session::{self, Action, Transport};
-use lessor_proto::Time;
 use lessor_proto::message::{Down, Up};
+use lessor_proto::{Epoch, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
 
 use super::client::{HitOutcome, TenantsClient};
@@ -58,7 +58,7 @@ pub(super) enum Received {
 /// A server, or the site of one that is lost.
 struct TenantsServer {
     node: Option<Node>,
-    epoch: u64,
+    epoch: Epoch,
     /// The one above.
     parent: Option<usize>,
     peers: BTreeMap<Peer, (Endpoint, u64)>,
@@ -99,7 +99,7 @@ impl TenantsWorld<'_> {
         let end = Time::ZERO + BEGIN + Duration::from_secs(run.seconds);
         let servers = run.parents().into_iter().map(|parent| TenantsServer {
             node: None,
-            epoch: 0,
+            epoch: Epoch::default(),
             parent,
             peers: BTreeMap::new(),
             due: None,
@@ -229,7 +229,7 @@ impl TenantsWorld<'_> {
                 self.send(from, id, TenantsMessage::Stream(Box::new(Up::Hello(hello))));
             }
             Action::Send { id, up } => self.send(from, id, TenantsMessage::Stream(Box::new(up))),
-            Action::Ask { id, ask, .. } => self.send(from, id, TenantsMessage::Ask(Box::new(ask))),
+            Action::Ask { id, ask, .. } => self.send(from, id.0, TenantsMessage::Ask(Box::new(ask))),
             Action::Disconnect { .. } | Action::Release { .. } => {}
             Action::Change(_) | Action::News(_) => unreachable!("who asks takes these itself"),
         }
@@ -308,10 +308,10 @@ impl TenantsWorld<'_> {
         let Some(node) = &mut self.servers[server].node else { return };
         let event = match down {
             Received::Stream(down) => session::Event::Down { id, down: *down },
-            Received::Answer(answer) => session::Event::Answered { id, answer: *answer },
+            Received::Answer(answer) => session::Event::Answered { id: ReportId(id), answer: *answer },
             Received::Lost => {
                 node.on_parent(self.now, session::Event::Closed { id, failure: unreachable_server() });
-                session::Event::Failed { id, failure: unreachable_server() }
+                session::Event::Failed { id: ReportId(id), failure: unreachable_server() }
             }
         };
         node.on_parent(self.now, event);
@@ -374,7 +374,7 @@ impl TenantsWorld<'_> {
 
     fn begin_server(&mut self, server: usize) {
         let site = &mut self.servers[server];
-        site.epoch += 1;
+        site.epoch = site.epoch.next();
         let mut config = NodeConfig::new(name(server), site.epoch);
         config.parent = site.parent.map(|parent| ParentConfig {
             servers: vec![format!("{}:1", name(parent)).into()],

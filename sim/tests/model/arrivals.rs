@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lessor_client::session::{self, Failure};
-use lessor_proto::Amount;
 use lessor_proto::message::{Down, HolderKind, Up};
+use lessor_proto::{Amount, Incarnation, ReportId};
 use lessor_server::node::Record;
 
 use super::bounds::{Bounds, LEASE};
@@ -13,7 +13,7 @@ use super::parts::{Actor, Delivery, Kept};
 use super::world::{World, grantor, resource};
 
 /// A holder as books know it: whether it is a node, its name, and which life of it.
-pub(crate) type Who = (bool, String, Option<u64>);
+pub(crate) type Who = (bool, String, Option<Incarnation>);
 
 /// The charges of a node.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -60,11 +60,11 @@ impl World {
                     Actor::Client(client) => {
                         Kept::change(&mut self.clients[client])
                             .session
-                            .handle(now, session::Event::Answered { id, answer });
+                            .handle(now, session::Event::Answered { id: ReportId(id), answer });
                     }
                     Actor::Node(site) => {
                         let node = &mut Kept::change(&mut self.sites[site]).node;
-                        node.on_parent(now, session::Event::Answered { id, answer });
+                        node.on_parent(now, session::Event::Answered { id: ReportId(id), answer });
                     }
                 }
                 self.pump(*to);
@@ -75,11 +75,11 @@ impl World {
                     Actor::Client(client) => {
                         Kept::change(&mut self.clients[client])
                             .session
-                            .handle(now, session::Event::Released { id, redirect: None });
+                            .handle(now, session::Event::Released { id: ReportId(id), redirect: None });
                     }
                     Actor::Node(site) => {
                         let node = &mut Kept::change(&mut self.sites[site]).node;
-                        node.on_parent(now, session::Event::Released { id, redirect: None });
+                        node.on_parent(now, session::Event::Released { id: ReportId(id), redirect: None });
                     }
                 }
                 self.pump(*to);

@@ -2,7 +2,7 @@
 //! the exploration to be worth something.
 
 use lessor_proto::message::{Ask, HolderKind, Order, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, Time};
 use lessor_server::node::Books;
 
 use super::arrivals::{Charges, Who};
@@ -85,7 +85,7 @@ impl World {
         }
         let client = &self.clients[number];
         let site = &self.sites[client.home];
-        if order.epoch != site.epoch {
+        if order.epoch != Epoch(site.epoch) {
             return;
         }
         let now = site.rate.at(self.real);
@@ -244,7 +244,7 @@ impl World {
         let client = &self.clients[number];
         let site = &self.sites[client.home];
         let used = client.uses(self.real);
-        if used == Amount::ZERO || client.order.is_none_or(|order| order.epoch != site.epoch) {
+        if used == Amount::ZERO || client.order.is_none_or(|order| order.epoch != Epoch(site.epoch)) {
             return;
         }
         let books = site.node.books(site.rate.at(self.real), &resource());
@@ -304,7 +304,7 @@ fn charged<'a>(books: &'a Books, client: &'a Client) -> impl Iterator<Item = (Am
     let its = books.children.iter().filter(|child| {
         child.kind == HolderKind::Client
             && child.holder == client.name
-            && child.incarnation == Some(client.incarnation)
+            && child.incarnation == Some(Incarnation(client.incarnation))
     });
     its.map(|child| (child.charge, child.ends))
 }

@@ -9,7 +9,7 @@ use lessor_client::allowance::Allowance;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
 use lessor_client::session::{Action, Change, Session, SessionConfig};
 use lessor_proto::message::{Grant, Up};
-use lessor_proto::{Amount, ClientId, Drift, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Drift, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 
@@ -141,7 +141,7 @@ impl World {
             transport: bounds.transport,
             #[cfg(feature = "mutations")]
             mutation: bounds.mutation.and_then(lessor_sim::mutation::Mutation::client),
-            ..SessionConfig::new(id, life, vec![address(home).into()])
+            ..SessionConfig::new(id, Incarnation(life), vec![address(home).into()])
         });
         let mut client = Client {
             session,
@@ -184,7 +184,7 @@ impl World {
             trust_claims: true,
             #[cfg(feature = "mutations")]
             rules: bounds.mutation.map(lessor_sim::mutation::Mutation::node).unwrap_or_default(),
-            ..NodeConfig::new(if site == 0 { "root" } else { "n" }, epoch)
+            ..NodeConfig::new(if site == 0 { "root" } else { "n" }, Epoch(epoch))
         };
         let units = if self.past.cut { CAPACITY / 2 } else { CAPACITY };
         let node = Node::new(rate.at(self.real), config, repository(units));
@@ -328,13 +328,13 @@ impl World {
             Action::Change(_) | Action::News(_) => {}
             Action::Ask { id, ask, .. } => {
                 self.watch_ask(actor, &ask);
-                if self.speaks(actor, id) {
-                    self.delivery.push(Kept::new(Delivery::Ask { from: actor, id, ask }));
+                if self.speaks(actor, id.0) {
+                    self.delivery.push(Kept::new(Delivery::Ask { from: actor, id: id.0, ask }));
                 }
             }
             Action::Release { id, release, .. } => {
-                if self.speaks(actor, id) {
-                    self.delivery.push(Kept::new(Delivery::Release { from: actor, id, release }));
+                if self.speaks(actor, id.0) {
+                    self.delivery.push(Kept::new(Delivery::Release { from: actor, id: id.0, release }));
                 }
             }
             Action::Connect { id, hello, .. } => {

@@ -13,7 +13,7 @@ use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::{Clock, Limiter, Refused, Waiting};
 use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, Hello, Up};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Glob, Repository, Template};
 
@@ -163,7 +163,7 @@ impl World {
         let rung = Arc::new(Mutex::new(BTreeSet::new()));
         let client = |index: usize| {
             let name = ClientId::new(format!("client-{index}"), 256).unwrap();
-            let config = SessionConfig::new(name, 1 + index as u64, vec!["here:1".into()]);
+            let config = SessionConfig::new(name, Incarnation(1 + index as u64), vec!["here:1".into()]);
             let mut session = Session::new(SessionConfig { transport: Transport::Stream, ..config });
             session.add(Time::ZERO, resource(), HoldingConfig::new(Kind::Rate, wants[index], 0));
             let waiting = Waiting { max_wait: PATIENCE, ..Waiting::DEFAULT };

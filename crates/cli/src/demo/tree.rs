@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_client::session::Transport;
 use lessor_client::shell::clock;
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{NodeConfig, NodeStatus, ParentConfig, ResourceRow, StatusQuery};
 use lessor_server::repository::{Domains, Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::{Server, ServerOptions};
@@ -26,7 +26,7 @@ pub(super) struct Tree {
     /// It is ending, and another one begins then.
     ending: Option<(JoinHandle<bool>, Time)>,
     leaves: Vec<Server>,
-    epoch: u64,
+    epoch: Epoch,
 }
 
 /// The name of the resource that is leased.
@@ -40,18 +40,18 @@ const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 impl Tree {
     pub(super) async fn start(capacity: f64, domains: Domains) -> anyhow::Result<Tree> {
         // Nothing is out from before: there is nothing to learn.
-        let root = root(ANY_PORT.into(), 1, repository(capacity, Duration::ZERO, &domains)?).await?;
+        let root = root(ANY_PORT.into(), Epoch(1), repository(capacity, Duration::ZERO, &domains)?).await?;
         let address = root.address();
         let mut leaves = Vec::new();
         for name in LEAVES {
-            let mut config = NodeConfig::new(name, 1);
+            let mut config = NodeConfig::new(name, Epoch(1));
             let servers = vec![address.to_string().into()];
             config.parent = Some(ParentConfig { servers, transport: Transport::Stream, eager: true });
             let options = ServerOptions::new(ANY_PORT.into());
             let repository = repository(capacity, Duration::ZERO, &domains)?;
             leaves.push(Server::start(options, config, repository).await?);
         }
-        Ok(Tree { capacity, domains, address, root: Some(root), ending: None, leaves, epoch: 1 })
+        Ok(Tree { capacity, domains, address, root: Some(root), ending: None, leaves, epoch: Epoch(1) })
     }
 
     /// Where the clients of each leaf ask.
@@ -75,8 +75,8 @@ impl Tree {
         }
         let repository = repository(self.capacity, LEASE, &self.domains)?;
         // Somebody may have taken the port: it is tried again.
-        if let Ok(server) = root(self.address, self.epoch + 1, repository).await {
-            self.epoch += 1;
+        if let Ok(server) = root(self.address, self.epoch.next(), repository).await {
+            self.epoch = self.epoch.next();
             (self.root, self.ending) = (Some(server), None);
         }
         Ok(())
@@ -88,7 +88,7 @@ impl Tree {
         match row(server) {
             Some(row) if row.resource.learning => view::Root::Learns(row.resource.learning_ends_in_seconds),
             // Nobody has come back yet.
-            None if self.epoch > 1 => view::Root::Learns(LEASE.as_secs_f64()),
+            None if self.epoch > Epoch(1) => view::Root::Learns(LEASE.as_secs_f64()),
             _ => view::Root::Serves,
         }
     }
@@ -128,7 +128,7 @@ impl Tree {
     }
 }
 
-async fn root(listen: SocketAddr, epoch: u64, repository: Repository) -> anyhow::Result<Server> {
+async fn root(listen: SocketAddr, epoch: Epoch, repository: Repository) -> anyhow::Result<Server> {
     Ok(Server::start(ServerOptions::new(listen), NodeConfig::new("root", epoch), repository).await?)
 }
 

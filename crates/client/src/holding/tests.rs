@@ -1,6 +1,7 @@
 //! Tests of what a successor of the grantor is shown, and with which token.
 
 use super::*;
+use lessor_proto::Epoch;
 
 fn second(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
@@ -17,7 +18,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         capacity: Amount::from_units(units),
         length: Duration::from_secs(60),
         refresh_interval: Duration::from_secs(5),
-        order: Some(Order { epoch: 1, seq: seq.into() }),
+        order: Some(Order { epoch: Epoch(1), seq: seq.into() }),
         basis: None,
         token: vec![seq],
         ack_wanted: false,
@@ -36,7 +37,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
 }
 
 /// The lease that the leader of `epoch` is shown: its amount, its number, and its token.
-fn shown(holding: &mut Holding, now: u64, epoch: u64) -> (u64, u64, u8) {
+fn shown(holding: &mut Holding, now: u64, epoch: Epoch) -> (u64, u64, u8) {
     let has = holding.report(second(now), &resource(), Some(epoch)).has.unwrap();
     (has.capacity.floor_units(), has.order.unwrap().seq, has.token[0])
 }
@@ -50,25 +51,25 @@ fn recalled() -> Holding {
 
 #[test]
 fn the_one_who_granted_it_is_shown_the_lease() {
-    assert_eq!(shown(&mut recalled(), 1, 1), (20, 2, 2));
+    assert_eq!(shown(&mut recalled(), 1, Epoch(1)), (20, 2, 2));
 }
 
 #[test]
 fn a_successor_is_shown_what_was_counted_with_the_token_of_that() {
-    assert_eq!(shown(&mut recalled(), 1, 2), (50, 2, 1));
+    assert_eq!(shown(&mut recalled(), 1, Epoch(2)), (50, 2, 1));
 }
 
 #[test]
 fn what_was_counted_ends_and_its_token_with_it() {
-    assert_eq!(shown(&mut recalled(), 60, 2), (20, 2, 2));
+    assert_eq!(shown(&mut recalled(), 60, Epoch(2)), (20, 2, 2));
 }
 
 #[test]
 fn what_a_successor_was_promised_is_all_that_the_next_one_is_shown() {
     let mut holding = recalled();
-    shown(&mut holding, 1, 2);
+    shown(&mut holding, 1, Epoch(2));
     // As much was counted for both; the token of the one that ends later stands behind it.
-    assert_eq!(shown(&mut holding, 2, 3), (20, 2, 2));
+    assert_eq!(shown(&mut holding, 2, Epoch(3)), (20, 2, 2));
 }
 
 #[test]
@@ -76,5 +77,5 @@ fn units_of_a_gauge_that_were_recalled_are_shown_as_long_as_the_lease_is_renewed
     let mut holding = Holding::new(HoldingConfig::new(Kind::Gauge, 100.0, 0));
     adopt(&mut holding, 50, 1, 60);
     adopt(&mut holding, 20, 2, 70);
-    assert_eq!(shown(&mut holding, 65, 2), (50, 2, 1));
+    assert_eq!(shown(&mut holding, 65, Epoch(2)), (50, 2, 1));
 }

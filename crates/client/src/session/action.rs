@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lessor_proto::ResourceId;
 use lessor_proto::message::{Ask, DomainNews, Hello, Release, Up};
+use lessor_proto::{ReportId, ResourceId};
 
 use super::Fault;
 use crate::allowance::Allowance;
@@ -20,7 +20,7 @@ pub enum Action {
     /// Send a request, and hand in the answer or the failure with its number.
     Ask {
         /// The number.
-        id: u64,
+        id: ReportId,
         /// `host:port`.
         to: Arc<str>,
         /// The request.
@@ -29,7 +29,7 @@ pub enum Action {
     /// Send a release, and hand in the answer or the failure with its number.
     Release {
         /// The number.
-        id: u64,
+        id: ReportId,
         /// `host:port`.
         to: Arc<str>,
         /// The release.

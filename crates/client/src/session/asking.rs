@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Answer, Ask, Grant};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, ReportId, Time};
 
 use super::entry::{Entry, Plan, SHORTEST_RETRY};
 use super::route::BACK_OFF;
@@ -17,7 +17,7 @@ const REMEMBERED: usize = 8;
 
 impl Session {
     /// The answer to ask `id`. Answers that come too late are passed over.
-    pub(super) fn on_answer(&mut self, now: Time, id: u64, answer: Answer) {
+    pub(super) fn on_answer(&mut self, now: Time, id: ReportId, answer: Answer) {
         let Some(exchange) = self.take_exchange(id, ExchangeKind::Ask) else { return };
         let epoch_is_news = answer.epoch > self.fence;
         self.fence = self.fence.max(answer.epoch);
@@ -33,7 +33,7 @@ impl Session {
             retry: answer.retry,
             eager: self.config.eager,
             spacing: self.config.spacing,
-            spread: self.spread.fraction(id),
+            spread: self.spread.fraction(id.0),
         };
         // A leader that we had not heard of may have to hear that we know it before it grants.
         let welcome = epoch_is_news && answer.grants.is_empty();
@@ -130,7 +130,7 @@ impl Session {
     }
 
     /// When `grant` ends: counted from the sending of its basis.
-    pub(super) fn end_of(&self, now: Time, grant: &Grant, basis: u64) -> Result<Time, Fault> {
+    pub(super) fn end_of(&self, now: Time, grant: &Grant, basis: ReportId) -> Result<Time, Fault> {
         if let (Some(found), Some(fence)) = (grant.order, self.fence)
             && self.is_fenced_from(found.epoch)
         {
@@ -146,7 +146,7 @@ impl Session {
         now: Time,
         place: usize,
         mut grant: Grant,
-        basis: u64,
+        basis: ReportId,
         end: Time,
     ) -> Result<(), Fault> {
         let due = grant.due.zip(self.sent.at(basis)).map(|(due, sent)| sent + due);
@@ -167,17 +167,17 @@ impl Session {
     }
 
     /// Somebody in the request spoiled it for all: each goes alone until an answer comes, the one refused alone waits.
-    pub(super) fn on_refused(&mut self, now: Time, id: u64, why: &str) {
+    pub(super) fn on_refused(&mut self, now: Time, id: ReportId, why: &str) {
         self.route.served();
         self.refuse(now, id, why, |entry| entry.exchange.take_if(|exchange| *exchange == id).is_some());
     }
 
     /// Report `id` was refused; `spoken` says of whom it spoke.
-    pub(super) fn refuse(&mut self, now: Time, id: u64, why: &str, spoken: impl Fn(&mut Entry) -> bool) {
+    pub(super) fn refuse(&mut self, now: Time, id: ReportId, why: &str, spoken: impl Fn(&mut Entry) -> bool) {
         let (alone, longest, spread) = (self.sent.was_alone(id), self.longest_back_off(), self.spread);
         for entry in &mut self.entries {
             if spoken(entry) {
-                let wait = alone.then(|| BACK_OFF.wait(entry.refusals, longest, spread.fraction(id)));
+                let wait = alone.then(|| BACK_OFF.wait(entry.refusals, longest, spread.fraction(id.0)));
                 entry.refused(now, wait, why);
             }
         }

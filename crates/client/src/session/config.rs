@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::HolderKind;
-use lessor_proto::{ClientId, Drift};
+use lessor_proto::{ClientId, Drift, Incarnation};
 
 use crate::mutation::Mutation;
 pub use crate::transport::Transport;
@@ -17,7 +17,7 @@ pub struct SessionConfig {
     /// The id of the one who asks.
     pub holder: ClientId,
     /// Which life of it: a random number drawn when the process starts, or the epoch of a node's leader.
-    pub incarnation: u64,
+    pub incarnation: Incarnation,
     /// Of a node, the line of succession in which the incarnation stands; absent: a life that nobody has preceded.
     pub line: Option<u64>,
     /// `host:port` of the servers of one node, asked in turn; at least one.
@@ -50,7 +50,7 @@ impl SessionConfig {
     /// A client of `servers`, with 5 s for an answer, 1 s between requests, 30 s of back-off and 500 resources in one
     /// request at most.
     #[must_use]
-    pub fn new(holder: ClientId, incarnation: u64, servers: Vec<Arc<str>>) -> SessionConfig {
+    pub fn new(holder: ClientId, incarnation: Incarnation, servers: Vec<Arc<str>>) -> SessionConfig {
         SessionConfig {
             kind: HolderKind::Client,
             holder,

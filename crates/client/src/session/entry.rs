@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Grant, HolderKind, Order, Report};
-use lessor_proto::{Amount, Drift, ResourceId, Time};
+use lessor_proto::{Amount, Drift, Epoch, ReportId, ResourceId, Time};
 
 use super::{Change, Failure, Fault, SessionConfig, Transport};
 use crate::allowance::Allowance;
@@ -26,7 +26,7 @@ pub(super) struct Entry {
     /// When to ask, or to release, next.
     pub(super) due: Time,
     /// The exchange in flight that speaks of it.
-    pub(super) exchange: Option<u64>,
+    pub(super) exchange: Option<ReportId>,
     /// A request with others was refused: ask for it alone until an answer comes.
     pub(super) alone: bool,
     /// The number of times in a row that it was refused when asked for alone.
@@ -59,9 +59,9 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Streamed {
     /// The last report that spoke of it.
-    pub(super) said: u64,
+    pub(super) said: ReportId,
     /// No grant of it counts from a report before this one; absent until something was reported.
-    pub(super) floor: Option<u64>,
+    pub(super) floor: Option<ReportId>,
     /// The last grant of it that came down this stream, adopted or not, and its length: what a renewal is about.
     pub(super) granted: Option<(Order, Duration)>,
     /// The wish of its limiter, where units are asked for.
@@ -167,7 +167,7 @@ impl Entry {
     }
 
     /// It is spoken of in report `id` on a stream, and again when there is something to say.
-    pub(super) fn told_up(&mut self, id: u64) {
+    pub(super) fn told_up(&mut self, id: ReportId) {
         self.known = true;
         self.due = Time::MAX;
         self.streamed.said = id;
@@ -175,7 +175,7 @@ impl Entry {
     }
 
     /// The grantor has taken up report `basis`, and will count from no older one.
-    pub(super) fn taken_up(&mut self, basis: u64) {
+    pub(super) fn taken_up(&mut self, basis: ReportId) {
         self.streamed.floor = self.streamed.floor.map(|floor| floor.max(basis));
         // A report that was refused is due again.
         if self.streamed.said <= basis && self.due == Time::MAX {
@@ -186,7 +186,7 @@ impl Entry {
 
     /// The grantor renews what it granted, counted from report `basis`. What it does not renew is to be reported in full,
     /// if it was reported before; unless there is nothing to be said of it.
-    pub(super) fn renewed_up(&mut self, now: Time, basis: u64, renewed: bool, spaced: Time) {
+    pub(super) fn renewed_up(&mut self, now: Time, basis: ReportId, renewed: bool, spaced: Time) {
         self.taken_up(basis);
         if renewed {
             self.fault.take_if(|_| self.refusals == 0);
@@ -222,7 +222,7 @@ impl Entry {
     }
 
     /// Makes the report to the grantor at `now`; the promise holds from here on.
-    pub(super) fn report(&mut self, now: Time, epoch: Option<u64>, config: &SessionConfig) -> Report {
+    pub(super) fn report(&mut self, now: Time, epoch: Option<Epoch>, config: &SessionConfig) -> Report {
         if config.breaks(Mutation::UseReadBefore) {
             self.holding.give_back_surplus(Transport::Poll);
         }
@@ -248,7 +248,7 @@ impl Entry {
     }
 
     /// It is spoken of in exchange `id`.
-    pub(super) fn exchanged(&mut self, now: Time, id: u64) {
+    pub(super) fn exchanged(&mut self, now: Time, id: ReportId) {
         self.hurried = self.holding.ack_is_due(now);
         self.known = true;
         self.exchange = Some(id);

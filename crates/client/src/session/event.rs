@@ -1,5 +1,6 @@
 //! The events that reach a session from its servers, by whatever way they came.
 
+use lessor_proto::ReportId;
 use lessor_proto::message::{Answer, Down, Leader};
 
 use super::Failure;
@@ -10,21 +11,21 @@ pub enum Event {
     /// The answer to ask `id`.
     Answered {
         /// Its number.
-        id: u64,
+        id: ReportId,
         /// The answer.
         answer: Answer,
     },
     /// Release `id` was answered.
     Released {
         /// Its number.
-        id: u64,
+        id: ReportId,
         /// The leader, if that is not the one asked.
         redirect: Option<Leader>,
     },
     /// Ask or release `id` got no usable answer.
     Failed {
         /// Its number.
-        id: u64,
+        id: ReportId,
         /// Why.
         failure: Failure,
     },

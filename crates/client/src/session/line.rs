@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{DomainNews, DomainReport};
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{Epoch, ReportId, ResourceId, Time};
 
 use super::Transport;
 use crate::limiter::SentUnits;
@@ -59,7 +59,7 @@ pub(super) enum LineState {
 pub(super) struct OpenStream {
     pub(super) id: u64,
     /// The epoch of the one who welcomed us.
-    pub(super) epoch: u64,
+    pub(super) epoch: Epoch,
     /// The heartbeat interval that the grantor asked for.
     pub(super) heartbeat: Duration,
     /// The interval at which we speak: that one, or a shorter one if a lease would end.
@@ -70,7 +70,7 @@ pub(super) struct OpenStream {
     pub(super) heard: Time,
     pub(super) next_beat: Time,
     /// The report that was the last heartbeat; 0 before the first.
-    pub(super) last_beat: u64,
+    pub(super) last_beat: ReportId,
     /// Single grants that have come.
     pub(super) grants: u64,
     /// When the releases sent must have been confirmed.

@@ -4,8 +4,8 @@
 //! resource on this stream. So we extend a lease only if it is that very grant. The count of grants shows that none is
 //! missing between us; a stream with a gap is given up.
 
-use lessor_proto::Time;
 use lessor_proto::message::{Down, Grant};
+use lessor_proto::{Epoch, ReportId, Time};
 
 use super::entry::Stage;
 use super::line::{LineState, OpenStream};
@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// One grant, adopted or not. It fails when it cannot have come down a stream of epoch `epoch`.
-    fn take_up(&mut self, now: Time, grant: Grant, epoch: u64) -> Result<(), String> {
+    fn take_up(&mut self, now: Time, grant: Grant, epoch: Epoch) -> Result<(), String> {
         let (Some(order), Some(basis)) = (grant.order, grant.basis) else {
             return Err("grant without an order or a basis".to_owned());
         };
@@ -102,7 +102,7 @@ impl Session {
         Ok(())
     }
 
-    fn on_renewed(&mut self, now: Time, basis: u64, grants: u64) {
+    fn on_renewed(&mut self, now: Time, basis: ReportId, grants: u64) {
         let LineState::Open(open) = self.streams.line else {
             return self.contradicted(now, "renewal before its welcome".to_owned());
         };
@@ -123,7 +123,7 @@ impl Session {
         self.forget_reports();
     }
 
-    fn on_released_up(&mut self, now: Time, id: u64) {
+    fn on_released_up(&mut self, now: Time, id: ReportId) {
         self.finish_releases(now, |entry| entry.exchange == Some(id));
         let waiting = self.entries.iter().any(|entry| !entry.is_open() && entry.exchange.is_some());
         if let LineState::Open(open) = &mut self.streams.line {
@@ -132,7 +132,7 @@ impl Session {
     }
 
     /// Report or release `id` was refused, and nothing of it counts. A heartbeat is said again without what spoiled it.
-    fn on_refused_up(&mut self, now: Time, id: u64, why: String) {
+    fn on_refused_up(&mut self, now: Time, id: ReportId, why: String) {
         if self.entries.iter().any(|entry| !entry.is_open() && entry.exchange == Some(id)) {
             return self.on_released_up(now, id);
         }

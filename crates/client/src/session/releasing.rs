@@ -1,7 +1,7 @@
 //! Giving leases back.
 
 use lessor_proto::message::{Leader, Release};
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{ReportId, ResourceId, Time};
 
 use super::entry::{Entry, Stage};
 use super::{Action, ExchangeKind, Session};
@@ -10,7 +10,7 @@ use super::{Action, ExchangeKind, Session};
 
 impl Session {
     /// The answer to release `id`: done, or the leader to send it to.
-    pub(super) fn on_released(&mut self, now: Time, id: u64, redirect: Option<&Leader>) {
+    pub(super) fn on_released(&mut self, now: Time, id: ReportId, redirect: Option<&Leader>) {
         let Some(exchange) = self.take_exchange(id, ExchangeKind::Release) else { return };
         match redirect {
             Some(leader) => self.on_redirect(now, exchange, leader),
@@ -23,7 +23,7 @@ impl Session {
     }
 
     pub(super) fn release(&mut self, now: Time) -> Option<Action> {
-        let id = self.last_id + 1;
+        let id = self.last_id.next();
         let leaving = self.entries.iter_mut().filter(|entry| !entry.is_open() && entry.due <= now);
         let resources: Vec<ResourceId> = leaving
             .take(self.config.batch)

@@ -4,7 +4,7 @@
 //! it was, and takes along what has changed a little.
 
 use lessor_proto::message::{StreamReport, Up};
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{Epoch, ResourceId, Time};
 
 use super::entry::Entry;
 use super::line::{LineState, OpenStream};
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// A report of everything that is due, or of one resource that must go alone.
-    pub(super) fn report_due(&mut self, now: Time, stream: u64, epoch: Option<u64>) -> Option<Action> {
+    pub(super) fn report_due(&mut self, now: Time, stream: u64, epoch: Option<Epoch>) -> Option<Action> {
         let due = self.entries.iter().filter(|entry| entry.is_open() && entry.due <= now);
         let scope = due.map(|entry| if entry.alone { Scope::Alone } else { Scope::Due });
         // What goes together goes first.
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// Nothing, if the program is to hear first of what the report gives back.
-    fn report_up(&mut self, now: Time, stream: u64, epoch: Option<u64>, scope: Scope) -> Option<Action> {
+    fn report_up(&mut self, now: Time, stream: u64, epoch: Option<Epoch>, scope: Scope) -> Option<Action> {
         let most = if scope == Scope::Alone { 1 } else { self.config.batch };
         let is_spoken_of = |entry: &Entry| {
             entry.is_open()
@@ -91,7 +91,7 @@ impl Session {
 
     /// A release of what is on its way out and was not released on this stream.
     pub(super) fn release_up(&mut self, now: Time, open: OpenStream) -> Option<Action> {
-        let id = self.last_id + 1;
+        let id = self.last_id.next();
         let leaving = self.entries.iter_mut().filter(|entry| !entry.is_open() && entry.exchange.is_none());
         let resources: Vec<ResourceId> = leaving
             .take(self.config.batch)

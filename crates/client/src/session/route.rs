@@ -120,14 +120,14 @@ pub(super) enum Astray {
 
 #[cfg(test)]
 mod tests {
-    use lessor_proto::ClientId;
+    use lessor_proto::{ClientId, Incarnation};
 
     use super::*;
 
     const LONGEST: Duration = Duration::from_secs(5);
 
     fn route(servers: &[&str]) -> Route {
-        let spread = Spread::new(&ClientId::new("c", 256).unwrap(), 1);
+        let spread = Spread::new(&ClientId::new("c", 256).unwrap(), Incarnation(1));
         Route::new(servers.iter().map(|&server| server.into()).collect(), spread)
     }
 

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::{ReportId, Time};
 
 /// The reports sent, in the order of their numbers.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct SentRequests(VecDeque<Sending>);
 
 #[derive(Clone, Copy, Debug)]
 struct Sending {
-    id: u64,
+    id: ReportId,
     at: Time,
     /// The number of resources that it spoke of.
     resources: u32,
@@ -26,7 +26,7 @@ struct Sending {
 
 impl SentRequests {
     /// Report `id`, above all before it, leaves at `at`. Of all reports at most `most` are remembered, the last.
-    pub(super) fn note(&mut self, id: u64, at: Time, resources: usize, most: usize) {
+    pub(super) fn note(&mut self, id: ReportId, at: Time, resources: usize, most: usize) {
         assert!(self.0.back().is_none_or(|last| last.id < id), "report numbers grow");
         while self.0.len() >= most {
             self.0.pop_front();
@@ -36,22 +36,22 @@ impl SentRequests {
     }
 
     /// When report `id` was sent, if that is remembered.
-    pub(super) fn at(&self, id: u64) -> Option<Time> {
+    pub(super) fn at(&self, id: ReportId) -> Option<Time> {
         self.find(id).map(|sending| sending.at)
     }
 
     /// Whether report `id` spoke of one resource only.
-    pub(super) fn was_alone(&self, id: u64) -> bool {
+    pub(super) fn was_alone(&self, id: ReportId) -> bool {
         self.find(id).is_some_and(|sending| sending.resources == 1)
     }
 
     /// Whether report `id` spoke of nothing.
-    pub(super) fn said_nothing(&self, id: u64) -> bool {
+    pub(super) fn said_nothing(&self, id: ReportId) -> bool {
         self.find(id).is_some_and(|sending| sending.resources == 0)
     }
 
     /// No grant counts from a report before `floor` any more.
-    pub(super) fn forget_before(&mut self, floor: u64) {
+    pub(super) fn forget_before(&mut self, floor: ReportId) {
         while self.0.front().is_some_and(|first| first.id < floor) {
             self.0.pop_front();
         }
@@ -67,7 +67,7 @@ impl SentRequests {
         });
     }
 
-    fn find(&self, id: u64) -> Option<&Sending> {
+    fn find(&self, id: ReportId) -> Option<&Sending> {
         self.0.binary_search_by_key(&id, |sending| sending.id).ok().map(|place| &self.0[place])
     }
 }
@@ -83,24 +83,30 @@ mod tests {
     #[test]
     fn what_no_grant_counts_from_is_forgotten() {
         let mut sent = SentRequests::default();
-        (1..=10).for_each(|id| sent.note(2 * id, second(id), 1, 100));
-        sent.forget_before(7);
-        assert_eq!((sent.at(6), sent.at(7), sent.at(8)), (None, None, Some(second(4))));
+        (1..=10).for_each(|id| sent.note(ReportId(2 * id), second(id), 1, 100));
+        sent.forget_before(ReportId(7));
+        assert_eq!(
+            (sent.at(ReportId(6)), sent.at(ReportId(7)), sent.at(ReportId(8))),
+            (None, None, Some(second(4)))
+        );
     }
 
     #[test]
     fn there_is_a_bound() {
         let mut sent = SentRequests::default();
-        (1..=1_000).for_each(|id| sent.note(id, second(id), 1, 8));
-        assert_eq!((sent.0.len(), sent.at(992), sent.at(993)), (8, None, Some(second(993))));
+        (1..=1_000).for_each(|id| sent.note(ReportId(id), second(id), 1, 8));
+        assert_eq!(
+            (sent.0.len(), sent.at(ReportId(992)), sent.at(ReportId(993))),
+            (8, None, Some(second(993)))
+        );
     }
 
     #[test]
     fn lost_time_makes_everything_older() {
         let mut sent = SentRequests::default();
-        sent.note(1, second(1), 1, 8);
-        sent.note(2, second(9), 1, 8);
+        sent.note(ReportId(1), second(1), 1, 8);
+        sent.note(ReportId(2), second(9), 1, 8);
         sent.lose_time(Duration::from_secs(5));
-        assert_eq!((sent.at(1), sent.at(2)), (None, Some(second(4))));
+        assert_eq!((sent.at(ReportId(1)), sent.at(ReportId(2))), (None, Some(second(4))));
     }
 }

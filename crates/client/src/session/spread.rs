@@ -3,7 +3,7 @@
 //! A thousand clients that lost their server in the same instant come back at a thousand different moments, and a run
 //! with the same ids replays exactly.
 
-use lessor_proto::ClientId;
+use lessor_proto::{ClientId, Incarnation};
 
 /// The identity of the one who spreads: the client id and its incarnation, hashed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,12 +13,12 @@ pub(super) struct Spread(u64);
 
 impl Spread {
     /// FNV-1a over the id, then the incarnation mixed in.
-    pub(super) fn new(holder: &ClientId, incarnation: u64) -> Spread {
+    pub(super) fn new(holder: &ClientId, incarnation: Incarnation) -> Spread {
         let bytes = holder.as_str().bytes();
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        Spread(mix(hash ^ mix(incarnation)))
+        Spread(mix(hash ^ mix(incarnation.0)))
     }
 
     /// From 0 up to but not including 1.
@@ -45,14 +45,14 @@ mod tests {
         let mut tenths = [0_u32; 10];
         for holder in 0..1_000 {
             let holder = ClientId::new(format!("web-{holder}"), 256).unwrap();
-            tenths[(Spread::new(&holder, 1).fraction(1) * 10.0) as usize] += 1;
+            tenths[(Spread::new(&holder, Incarnation(1)).fraction(1) * 10.0) as usize] += 1;
         }
         assert!(tenths.iter().all(|&count| (60..140).contains(&count)), "{tenths:?}");
     }
 
     #[test]
     fn attempts_of_one_holder_differ_and_replay() {
-        let spread = Spread::new(&ClientId::new("web-1", 256).unwrap(), 1);
+        let spread = Spread::new(&ClientId::new("web-1", 256).unwrap(), Incarnation(1));
         assert_ne!(spread.fraction(1).to_bits(), spread.fraction(2).to_bits());
         assert_eq!(spread.fraction(7).to_bits(), spread.fraction(7).to_bits());
     }

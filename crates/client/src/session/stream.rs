@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use lessor_proto::Time;
 use lessor_proto::message::{Hello, Leader, Up, Welcome};
+use lessor_proto::{Epoch, ReportId, Time};
 
 use super::entry::Entry;
 use super::line::{LineState, OpenStream, SHORTEST_HEARTBEAT};
@@ -78,7 +78,7 @@ impl Session {
     }
 
     fn connect(&mut self, now: Time) -> Action {
-        let id = self.next_id();
+        let id = self.next_id().0;
         self.streams.unsaid.clear();
         self.entries.iter_mut().for_each(|entry| entry.due = now);
         let shortest = self.entries.iter().filter_map(|entry| entry.holding.end(now)).min();
@@ -127,7 +127,7 @@ impl Session {
             since: now,
             heard: now,
             next_beat: now + heartbeat.mul_f64(0.5 + self.spread.fraction(id) / 2.0),
-            last_beat: 0,
+            last_beat: ReportId::default(),
             grants: 0,
             released_by: Time::MAX,
         });
@@ -231,11 +231,11 @@ impl Session {
     }
 
     /// Whether `epoch` is an epoch before one that we have heard of.
-    pub(super) fn is_fenced_from(&self, epoch: u64) -> bool {
+    pub(super) fn is_fenced_from(&self, epoch: Epoch) -> bool {
         self.fence > Some(epoch) && !self.config.breaks(Mutation::NoFence)
     }
 
-    fn raise_fence(&mut self, epoch: u64) {
+    fn raise_fence(&mut self, epoch: Epoch) {
         self.fence = self.fence.max(Some(epoch));
     }
 

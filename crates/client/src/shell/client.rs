@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::ClientId;
 use lessor_proto::name::BadName;
+use lessor_proto::{ClientId, Incarnation};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument, info_span};
@@ -165,8 +165,8 @@ impl Builder {
         for server in &self.servers {
             endpoint(server, self.timeout).map_err(BuildError::Address)?;
         }
-        let incarnation = draw();
-        let id = self.id.unwrap_or_else(|| format!("client-{}-{incarnation:016x}", std::process::id()));
+        let incarnation = Incarnation(draw());
+        let id = self.id.unwrap_or_else(|| format!("client-{}-{:016x}", std::process::id(), incarnation.0));
         let id = ClientId::new(id.as_str(), ID_BYTES).map_err(|fault| BuildError::Id { id, fault })?;
         let registry = Arc::new(Registry::default());
         registry.count(SessionCounts::default(), self.transport);

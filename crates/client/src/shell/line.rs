@@ -1,5 +1,6 @@
 //! The line to the servers of one node: carries out what a session says, and tells what came of it.
 
+use lessor_proto::ReportId;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub struct ParentLine {
 }
 
 struct Request {
-    id: u64,
+    id: ReportId,
     outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
 }
 
@@ -39,11 +40,11 @@ impl ParentLine {
         match action {
             Action::Change(_) | Action::News(_) => {}
             Action::Ask { id, to, ask } => {
-                debug!(id, %to, resources = ask.reports.len(), "asking");
+                debug!(id = id.0, %to, resources = ask.reports.len(), "asking");
                 self.request = Some(Request { id, outcome: Box::pin(self.link.ask(&to, &ask)) });
             }
             Action::Release { id, to, release } => {
-                debug!(id, %to, resources = release.resources.len(), "releasing");
+                debug!(id = id.0, %to, resources = release.resources.len(), "releasing");
                 self.request = Some(Request { id, outcome: Box::pin(self.link.release(&to, &release)) });
             }
             Action::Connect { id, to, hello } => {
@@ -84,15 +85,15 @@ async fn answer(request: &mut Option<Request>) -> Event {
     *request = None;
     match outcome {
         Outcome::Answered(answer) => {
-            debug!(id, grants = answer.grants.len(), redirect = ?answer.redirect, "answered");
+            debug!(id = id.0, grants = answer.grants.len(), redirect = ?answer.redirect, "answered");
             Event::Answered { id, answer }
         }
         Outcome::Released(redirect) => {
-            debug!(id, ?redirect, "released");
+            debug!(id = id.0, ?redirect, "released");
             Event::Released { id, redirect }
         }
         Outcome::Failed(failure) => {
-            debug!(id, %failure, "failed");
+            debug!(id = id.0, %failure, "failed");
             Event::Failed { id, failure }
         }
     }
@@ -124,8 +125,8 @@ impl std::fmt::Debug for Request {
 
 #[cfg(test)]
 mod tests {
-    use lessor_proto::ClientId;
     use lessor_proto::message::{Hello, HolderKind, Up};
+    use lessor_proto::{ClientId, Incarnation};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -135,7 +136,7 @@ mod tests {
         Action::Connect {
             id,
             to: to.into(),
-            hello: Hello { kind: HolderKind::Client, holder, incarnation: 1, line: None },
+            hello: Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None },
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use lessor_proto::message::{Down, Grant, Order, StreamReport, Up};
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ReportId, ResourceId, Time};
 
 /// The way in which a grantor decides.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl Books {
             let (order, held) = (has.order.unwrap(), report.held.expect("a report of a lease promises"));
             let charges = self.charges.entry(report.resource.clone()).or_default();
             // What is shown of an earlier epoch is counted as grant 0, once.
-            let seq = if order.epoch == self.epoch { order.seq } else { 0 };
+            let seq = if order.epoch == Epoch(self.epoch) { order.seq } else { 0 };
             if seq == 0 && charges.iter().all(|charge| charge.seq > 0) {
                 charges.push(Charge { seq, amount: held, end: now + Duration::from_secs(60) });
             }
@@ -69,7 +69,7 @@ impl Books {
             }
         }
         for resource in report.reports.iter().map(|report| &report.resource) {
-            self.basis.insert(resource.clone(), (report.id, now));
+            self.basis.insert(resource.clone(), (report.id.0, now));
         }
     }
 
@@ -91,8 +91,8 @@ impl Books {
             capacity: amount,
             length,
             refresh_interval: Duration::from_secs(2),
-            order: Some(Order { epoch: self.epoch, seq }),
-            basis: Some(basis),
+            order: Some(Order { epoch: Epoch(self.epoch), seq }),
+            basis: Some(ReportId(basis)),
             token: Vec::new(),
             ack_wanted,
             safe_leased: false,

@@ -7,7 +7,7 @@ use lessor_client::allowance::Allowance;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
 use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, HolderKind, Leader, Order, Up, Welcome};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 
 use super::grantor::{Books, Mood, Wire};
 use super::stream::Event;
@@ -48,7 +48,7 @@ impl Town {
             kind,
             transport: Transport::Stream,
             timeout: Duration::from_secs(1),
-            ..SessionConfig::new(holder, 1, servers)
+            ..SessionConfig::new(holder, Incarnation(1), servers)
         };
         change(&mut config);
         let epoch = |epoch| Books { epoch, ..Books::default() };
@@ -153,7 +153,7 @@ impl Town {
                 assert_eq!(used, Amount::ZERO, "{resource} was never granted");
                 continue;
             };
-            let books = &self.epochs[order.epoch as usize - 1];
+            let books = &self.epochs[order.epoch.0 as usize - 1];
             let counted = books.counted(self.there(), resource);
             assert!(used <= counted, "{resource}: {used} is used, {counted} counted at {}", self.now);
             for (about, held) in self.promises.get(resource).into_iter().flatten() {
@@ -240,13 +240,13 @@ impl Town {
                 books.stream = wire.id;
                 let claims_open = self.claims;
                 answers.push(Down::Welcome(Welcome {
-                    epoch: books.epoch,
+                    epoch: Epoch(books.epoch),
                     claims_open,
                     claims_open_in: None,
                     heartbeat: HEARTBEAT,
                 }));
             }
-            Up::Report(report) if report.target_epoch.is_some_and(|epoch| epoch != books.epoch) => {
+            Up::Report(report) if report.target_epoch.is_some_and(|epoch| epoch != Epoch(books.epoch)) => {
                 answers.push(Down::Redirect(Leader::default()));
             }
             Up::Report(report) if std::mem::take(&mut self.refuse) => {
@@ -261,7 +261,7 @@ impl Town {
                 });
                 let mut due: Vec<_> = astray.map(|said| said.resource.clone()).collect();
                 if report.renew_all {
-                    books.renew(there, report.id, wire);
+                    books.renew(there, report.id.0, wire);
                     if mood.full {
                         due = wire.last.keys().chain(&due).cloned().collect();
                         due.sort_unstable();

@@ -1,7 +1,7 @@
 //! A node with so many holders of one resource, which want one and a half times what there is.
 
 use lessor_proto::message::{Ask, Band, Bands, HolderKind, Order, Report};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::repository::{Glob, Repository, Template};
 use rand::{RngExt, SeedableRng};
@@ -58,7 +58,7 @@ impl Wants {
 impl Population {
     pub(crate) fn new(leases: usize, wants: Wants) -> Population {
         let capacity = Amount::from_f64(wants.mean() * leases as f64 / 1.5);
-        let node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(capacity));
+        let node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(capacity));
         let mut town =
             Population { node, holders: Vec::new(), leases: Vec::new(), dice: Pcg64::seed_from_u64(1) };
         for number in 0..leases {
@@ -76,7 +76,7 @@ pub(crate) fn ask(number: usize, wants: f64) -> Ask {
     Ask {
         kind: HolderKind::Client,
         holder: ClientId::new(format!("client-{number:07}"), 256).expect("a name"),
-        incarnation: Some(number as u64),
+        incarnation: Some(Incarnation(number as u64)),
         report_id: None,
         target_epoch: None,
         reports: vec![Report {

@@ -11,7 +11,7 @@ use futures_util::{Stream, StreamExt};
 use lessor_proto::codec::SizedCodec;
 use lessor_proto::wire::session_down::Message as Down;
 use lessor_proto::wire::session_up_request::Message as Up;
-use lessor_proto::{Amount, wire};
+use lessor_proto::{Amount, Epoch, wire};
 use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Glob, Repository, Template};
 use lessor_server::shell::{Server, ServerOptions};
@@ -137,7 +137,7 @@ pub(crate) async fn run(kind: Kind) {
             let capacity = Amount::from_f64(streams as f64 * crate::WANTS / 2.0);
             let template = Template::new(Glob::new("*").expect("a glob"), capacity);
             let repository = Repository::new(vec![template]).expect("one template");
-            let mut config = NodeConfig::new("root", 1);
+            let mut config = NodeConfig::new("root", Epoch(1));
             config.clients_per_resource = streams + 10;
             let server = Server::start(options, config, repository).await.expect("a port");
             println!("{}", server.address());

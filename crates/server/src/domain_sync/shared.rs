@@ -118,7 +118,8 @@ impl SharedDomains {
     /// A client that listens on `peer` says what its domains did.
     pub(crate) fn hear(&mut self, now: Time, peer: Peer, hello: &Hello, report: DomainReport) {
         let line = hello.line.filter(|_| hello.kind == HolderKind::Node);
-        let origin = DeltaOrigin::Below(hello.kind, hello.holder.clone(), line.unwrap_or(hello.incarnation));
+        let origin =
+            DeltaOrigin::Below(hello.kind, hello.holder.clone(), line.unwrap_or(hello.incarnation.0));
         let census = match (hello.kind, report.below) {
             (HolderKind::Client, _) => Census { clients: 1, nodes: 0 },
             (HolderKind::Node, below) => {

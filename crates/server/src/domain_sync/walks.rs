@@ -343,7 +343,7 @@ mod tests {
     use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
     use lessor_client::domain::Policies;
     use lessor_proto::message::{DomainEntry, DomainHits, DomainReport, Hello, HolderKind};
-    use lessor_proto::{ClientId, ResourceId};
+    use lessor_proto::{ClientId, Incarnation, ResourceId};
 
     use super::*;
     use crate::mutation::Rules;
@@ -368,7 +368,7 @@ mod tests {
 
     fn hit(domains: &mut SharedDomains, now: Time, user: u64, id: u64, hits: u32) {
         let holder = ClientId::new(format!("web-{user}"), 16).unwrap();
-        let hello = Hello { kind: HolderKind::Client, holder, incarnation: 1, line: None };
+        let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None };
         let entry = DomainEntry { policy: 0, tier: 1, at: now, hits, is_entered: id == 1 };
         let hits = DomainHits { domain: "tenant".into(), all: id == 1, others: 0, entries: vec![entry] };
         let (resource, version) = (domains.resource.clone(), domains.policies.version());

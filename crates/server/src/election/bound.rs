@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_proto::{Drift, Time};
+use lessor_proto::{Drift, Epoch, Time};
 
 /// The known bounds of the clocks of leaders, epoch by epoch: each epoch may be another process, with another
 /// clock.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClockBounds {
-    epochs: BTreeMap<u64, Reading>,
+    epochs: BTreeMap<Epoch, Reading>,
 }
 
 /// A clock showed this after that moment of one's own.
@@ -32,7 +32,7 @@ const EPOCHS: usize = 8;
 impl ClockBounds {
     /// The leader of the epoch `epoch` was asked at `asked`, by one's own clock read before the question left, and its clock
     /// showed `shown` after it had the question. The answer that bounds it best is kept.
-    pub fn note(&mut self, epoch: u64, asked: Time, shown: Time, drift: Drift) {
+    pub fn note(&mut self, epoch: Epoch, asked: Time, shown: Time, drift: Drift) {
         let reading = Reading { asked, shown };
         let known = self.epochs.entry(epoch).or_insert(reading);
         let both = asked.max(known.asked);
@@ -55,14 +55,14 @@ impl ClockBounds {
 
     /// The latest that the clock of the leader of `epoch` can show at `now`; absent if it never answered.
     #[must_use]
-    pub fn latest(&self, epoch: u64, now: Time, drift: Drift) -> Option<Time> {
+    pub fn latest(&self, epoch: Epoch, now: Time, drift: Drift) -> Option<Time> {
         self.epochs.get(&epoch).map(|reading| reading.latest(now, drift))
     }
 
     /// When the leader of `epoch` has certainly stopped, by its clock: at `gone`, by one's own, its key was known to have gone,
     /// and it acts no longer than for `authority` after it saw that it still had the key.
     #[must_use]
-    pub fn stop(&self, epoch: u64, gone: Time, authority: Duration, drift: Drift) -> Option<Time> {
+    pub fn stop(&self, epoch: Epoch, gone: Time, authority: Duration, drift: Drift) -> Option<Time> {
         self.latest(epoch, gone, drift).map(|latest| latest + authority)
     }
 }
@@ -108,11 +108,11 @@ mod tests {
             let mut last = 0;
             for (sent, took) in questions {
                 let read = sent + took;
-                bounds.note(7, clock(offsets.0, own, sent), clock(offsets.1, other, read), DRIFT);
+                bounds.note(Epoch(7), clock(offsets.0, own, sent), clock(offsets.1, other, read), DRIFT);
                 last = last.max(read);
             }
             let at = last + later;
-            let latest = bounds.latest(7, clock(offsets.0, own, at), DRIFT).unwrap();
+            let latest = bounds.latest(Epoch(7), clock(offsets.0, own, at), DRIFT).unwrap();
             prop_assert!(clock(offsets.1, other, at) <= latest);
         }
 
@@ -122,8 +122,8 @@ mod tests {
             let time = Time::from_nanos;
             let bounds = |questions: &[(u64, u64)]| {
                 let mut bounds = ClockBounds::default();
-                questions.iter().for_each(|&(asked, shown)| bounds.note(1, time(asked), time(shown), DRIFT));
-                bounds.latest(1, time(1 << 41), DRIFT).unwrap()
+                questions.iter().for_each(|&(asked, shown)| bounds.note(Epoch(1), time(asked), time(shown), DRIFT));
+                bounds.latest(Epoch(1), time(1 << 41), DRIFT).unwrap()
             };
             prop_assert!(bounds(&[first, second]) <= bounds(&[first]) + Duration::from_nanos(2));
             prop_assert!(bounds(&[first, second]) <= bounds(&[second]) + Duration::from_nanos(2));
@@ -134,30 +134,34 @@ mod tests {
     fn the_margin_is_for_two_clocks_and_counts_from_the_sending() {
         let second = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
         let mut bounds = ClockBounds::default();
-        bounds.note(3, second(10), second(500), DRIFT);
+        bounds.note(Epoch(3), second(10), second(500), DRIFT);
         // 101/99 of 99 s.
-        assert_eq!(bounds.latest(3, second(109), DRIFT), Some(second(601)));
-        assert_eq!(bounds.stop(3, second(109), Duration::from_secs(4), DRIFT), Some(second(605)));
+        assert_eq!(bounds.latest(Epoch(3), second(109), DRIFT), Some(second(601)));
+        assert_eq!(bounds.stop(Epoch(3), second(109), Duration::from_secs(4), DRIFT), Some(second(605)));
     }
 
     #[test]
     fn time_that_the_own_clock_did_not_show_has_passed_for_the_other() {
         let second = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
         let mut bounds = ClockBounds::default();
-        bounds.note(3, second(100), second(500), DRIFT);
+        bounds.note(Epoch(3), second(100), second(500), DRIFT);
         // Ten seconds by one's own clock, and 89 that it stood still.
         bounds.lose_time(Duration::from_secs(89));
-        assert_eq!(bounds.latest(3, second(110), DRIFT), Some(second(601)));
-        bounds.note(3, second(110), second(590), DRIFT);
-        assert!(bounds.latest(3, second(110), DRIFT) < Some(second(591)), "a later answer is a better one");
+        assert_eq!(bounds.latest(Epoch(3), second(110), DRIFT), Some(second(601)));
+        bounds.note(Epoch(3), second(110), second(590), DRIFT);
+        assert!(
+            bounds.latest(Epoch(3), second(110), DRIFT) < Some(second(591)),
+            "a later answer is a better one"
+        );
     }
 
     #[test]
     fn a_bound_is_of_one_epoch() {
         let mut bounds = ClockBounds::default();
-        (1..=20).for_each(|epoch| bounds.note(epoch, Time::from_nanos(5), Time::from_nanos(epoch), DRIFT));
-        assert_eq!(bounds.latest(21, Time::from_nanos(5), DRIFT), None);
-        assert_eq!(bounds.latest(12, Time::from_nanos(5), DRIFT), None, "long past");
-        assert_eq!(bounds.latest(20, Time::from_nanos(5), DRIFT), Some(Time::from_nanos(20)));
+        (1..=20)
+            .for_each(|epoch| bounds.note(Epoch(epoch), Time::from_nanos(5), Time::from_nanos(epoch), DRIFT));
+        assert_eq!(bounds.latest(Epoch(21), Time::from_nanos(5), DRIFT), None);
+        assert_eq!(bounds.latest(Epoch(12), Time::from_nanos(5), DRIFT), None, "long past");
+        assert_eq!(bounds.latest(Epoch(20), Time::from_nanos(5), DRIFT), Some(Time::from_nanos(20)));
     }
 }

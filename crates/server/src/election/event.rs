@@ -1,6 +1,7 @@
 //! The events of a candidate: its election, the end of its authority, and the writing of its record.
 
 use super::record::RecordRead;
+use lessor_proto::Epoch;
 
 /// The number of a write into the record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -13,7 +14,7 @@ pub enum Event {
     /// It leads, and may act while it has authority.
     Elected {
         /// The number of its epoch: greater than that of any before.
-        epoch: u64,
+        epoch: Epoch,
         /// The record that earlier leaders have left: it was read after the election was won.
         record: RecordRead,
     },

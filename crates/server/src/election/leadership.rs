@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::{Epoch, Time};
 
 use super::call::{Answer, Call, Failure, LeaseId};
 use super::config::ElectionConfig;
@@ -41,7 +41,7 @@ pub(super) struct Leadership {
     /// At which the key was created.
     revision: u64,
     /// The number of the epoch, once the record has been read.
-    epoch: u64,
+    epoch: Epoch,
     lease: Lease,
     keep: Leg,
     look: Leg,
@@ -99,7 +99,7 @@ impl Leadership {
     ) -> Leadership {
         Leadership {
             revision,
-            epoch: 0,
+            epoch: Epoch::default(),
             lease,
             keep: Leg::new(lease.basis, config),
             look: Leg::new(Some(seen), config),
@@ -139,7 +139,7 @@ impl Leadership {
     }
 
     /// Its number.
-    pub(super) fn epoch(&self) -> u64 {
+    pub(super) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
@@ -293,10 +293,10 @@ impl Leadership {
                     false => context.config.drift.grantor_end(self.since, record.authority),
                 };
                 let next = next_epoch(record.epoch, context.config.date);
-                self.epoch =
-                    if context.config.rules.lack(ElectionMutation::EpochOfRevision) { 0 } else { next };
-                // Without a date it is as good as any.
-                self.epoch = self.epoch.max(self.revision);
+                let goes_by_date = !context.config.rules.lack(ElectionMutation::EpochOfRevision);
+                // Without a date the revision is as good as any.
+                let least = Epoch(self.revision);
+                self.epoch = if goes_by_date { least.max(next) } else { least };
                 if record.line == 0 {
                     // Whoever led before is in no line that this one could go on with.
                     record.line = context.config.nonce;

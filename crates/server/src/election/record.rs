@@ -30,7 +30,7 @@ use std::str::SplitWhitespace;
 use std::time::Duration;
 
 use lessor_client::holding::Proof;
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 pub(super) use self::mark::{Mark, Rest};
 use super::call::Stored;
@@ -41,7 +41,7 @@ use crate::repository::Kind;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecordRead {
     /// The epoch of whoever wrote last; 0: nobody ever led.
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// No lease of any earlier leader is longer.
     pub longest_lease: Duration,
     /// The same of floors, if it is longer; 0 where there are none.
@@ -76,7 +76,7 @@ pub struct RecordRead {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecordWrite {
     /// The epoch whose books it is about: it is not written in any other. Absent: in whichever is on.
-    pub epoch: Option<u64>,
+    pub epoch: Option<Epoch>,
     /// The terms that hold from here on.
     pub terms: Option<Terms>,
     /// The most that is out of each of these.
@@ -136,7 +136,7 @@ pub struct RecordKeys {
 /// The value of the key `leadership`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RecordHeader {
-    pub(super) epoch: u64,
+    pub(super) epoch: Epoch,
     pub(super) write: u64,
     pub(super) closed: bool,
     pub(super) terms: Terms,
@@ -146,7 +146,7 @@ pub(super) struct RecordHeader {
 /// The value of the key `stop`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stop {
-    pub(super) epoch: u64,
+    pub(super) epoch: Epoch,
     pub(super) write: u64,
     pub(super) clock: Time,
 }
@@ -170,8 +170,8 @@ const HOLDER: &str = "1 nonce _ address _";
 /// or none, so the number goes by the date: it is above all before it, wherever they were written down, and above the last of
 /// this record also when the date was set back. The date decides who is listened to, and never how much is out.
 #[must_use]
-pub fn next_epoch(last: u64, date: u64) -> u64 {
-    last.saturating_add(1).max(date.saturating_mul(1 << 16))
+pub fn next_epoch(last: Epoch, date: u64) -> Epoch {
+    Epoch(last.0.saturating_add(1).max(date.saturating_mul(1 << 16)))
 }
 
 // === impl RecordKeys ===
@@ -204,7 +204,7 @@ impl RecordRead {
     /// Whether nobody ever led: nothing is out, as far as the record can tell.
     #[must_use]
     pub fn is_first(&self) -> bool {
-        self.epoch == 0
+        self.epoch == Epoch(0)
     }
 
     /// Of all keys of the node; also the header, and when it was written. The key of the leader and others that are not of the
@@ -298,7 +298,7 @@ impl RecordHeader {
             let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
             (words.next()? == "1").then_some(())?;
             let header = RecordHeader {
-                epoch: number(&mut words, "epoch")?,
+                epoch: Epoch(number(&mut words, "epoch")?),
                 write: number(&mut words, "write")?,
                 terms: Terms {
                     longest_lease: Duration::from_nanos(number(&mut words, "longest_lease_ns")?),
@@ -351,7 +351,7 @@ impl Stop {
         let read = || {
             let mut words = std::str::from_utf8(&stored.value).ok()?.split_whitespace();
             (words.next()? == "1").then_some(())?;
-            let (epoch, write) = (number(&mut words, "epoch")?, number(&mut words, "write")?);
+            let (epoch, write) = (Epoch(number(&mut words, "epoch")?), number(&mut words, "write")?);
             let clock = Time::from_nanos(number(&mut words, "clock_ns")?);
             words.next().is_none().then_some(Stop { epoch, write, clock })
         };
@@ -455,7 +455,7 @@ mod tests {
         let leader = stored(&keys.leader, "anything");
         assert_eq!(RecordRead::decode(&keys, &[leader]).unwrap(), (RecordRead::default(), 0));
         let (read, mod_revision) = RecordRead::decode(&keys, &[stored(&keys.epoch, HEADER)]).unwrap();
-        assert_eq!((read.epoch, read.config_version, mod_revision, read.is_first()), (7, 3, 5, false));
+        assert_eq!((read.epoch, read.config_version, mod_revision, read.is_first()), (Epoch(7), 3, 5, false));
         assert_eq!(read.longest_safe_lease, Duration::ZERO);
         let floors = HEADER.replace("60 auth", "60 longest_safe_lease_ns 900 auth");
         let (read, _) = RecordRead::decode(&keys, &[stored(&keys.epoch, &floors)]).unwrap();
@@ -500,7 +500,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            epoch: u64, write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
+            epoch in any::<u64>().prop_map(Epoch), write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
             unknown: bool, line: u64, rest_over: Option<(u64, u64)>, rest: Option<(u64, u64)>,
             kind in 0..3_u8, nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
@@ -519,7 +519,7 @@ mod tests {
             prop_assert_eq!(RecordHeader::decode(&stored("k", &header.encode())).unwrap(), header);
             let holder = KeyHolder { nonce, address };
             prop_assert_eq!(KeyHolder::decode(&stored("k", &holder.encode())).unwrap(), holder);
-            let rest = rest.map(|(amount, epoch)| Rest { amount: Amount::from_micros(amount), epoch });
+            let rest = rest.map(|(amount, epoch)| Rest { amount: Amount::from_micros(amount), epoch: Epoch(epoch) });
             let kind = [None, Some(Kind::Rate), Some(Kind::Gauge)][usize::from(kind)];
             let lone = Mark { amount: Amount::from_micros(micros), kind, rest, proof: None };
             prop_assert_eq!(Mark::decode(&stored("k", &lone.encode())).unwrap(), lone.clone());

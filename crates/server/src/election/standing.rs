@@ -185,12 +185,12 @@ impl Candidate {
         self.follow(now, by, revision)
     }
 
-    fn leadership(&mut self, now: Time, epoch: u64, lease: Lease, seen: Time) -> Phase {
+    fn leadership(&mut self, now: Time, revision: u64, lease: Lease, seen: Time) -> Phase {
         self.pace.succeeded();
         self.tell_leader(None);
         // Its own clock it has.
-        (self.last, self.heard) = (Some(epoch), Some(epoch));
-        Phase::Leading(Box::new(Leadership::new(now, epoch, lease, seen, &self.config)))
+        (self.last, self.heard) = (Some(revision), Some(revision));
+        Phase::Leading(Box::new(Leadership::new(now, revision, lease, seen, &self.config)))
     }
 
     /// Somebody else leads: also an earlier life of this task, or this one by a lease that was given up.

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::{Epoch, Time};
 
 use super::call::Stored;
 use super::record::{
@@ -76,7 +76,13 @@ impl State {
     pub fn begin(node: &str, line: u64, date: u64) -> State {
         let mut state = State {
             keys: RecordKeys::new(PREFIX, node),
-            header: RecordHeader { epoch: 0, write: 0, closed: false, terms: Terms::default(), line },
+            header: RecordHeader {
+                epoch: Epoch::default(),
+                write: 0,
+                closed: false,
+                terms: Terms::default(),
+                line,
+            },
             marks: BTreeMap::new(),
         };
         state.header.terms.unknown = true;
@@ -120,7 +126,7 @@ impl State {
 
     /// The number of its last epoch.
     #[must_use]
-    pub fn epoch(&self) -> u64 {
+    pub fn epoch(&self) -> Epoch {
         self.header.epoch
     }
 
@@ -253,7 +259,7 @@ mod tests {
 
     fn state() -> State {
         let mut state = State::begin("a/b", 99, DATE);
-        let proof = Proof { order: Order { epoch: 5, seq: 7 }, token: vec![5, 0xc1].into() };
+        let proof = Proof { order: Order { epoch: Epoch(5), seq: 7 }, token: vec![5, 0xc1].into() };
         state.apply(&RecordWrite {
             terms: Some(Terms { longest_lease: Duration::from_secs(60), ..Terms::default() }),
             marks: [
@@ -272,7 +278,7 @@ mod tests {
     fn what_is_written_is_read() {
         let (state, at) = (state(), clock("b1 4026531834", 77));
         let (read, written) = State::decode(&state.encode(&at), "a/b").unwrap();
-        assert_eq!((written, read.epoch(), read.line()), (at, DATE << 16, 99));
+        assert_eq!((written, read.epoch(), read.line()), (at, Epoch(DATE << 16), 99));
         let record = read.read().unwrap();
         assert_eq!(record, state.read().unwrap());
         assert_eq!(record.marks, [(resource("queries per second"), Amount::from_units(70))].into());
@@ -289,9 +295,9 @@ mod tests {
         state.close();
         assert!(state.read().unwrap().closed);
         state.succeed(DATE + 5);
-        assert_eq!((state.epoch(), state.read().unwrap().closed), ((DATE + 5) << 16, false));
+        assert_eq!((state.epoch(), state.read().unwrap().closed), (Epoch((DATE + 5) << 16), false));
         state.succeed(3);
-        assert_eq!(state.epoch(), ((DATE + 5) << 16) + 1, "the date was set back");
+        assert_eq!(state.epoch(), Epoch(((DATE + 5) << 16) + 1), "the date was set back");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{Epoch, ResourceId, Time};
 
 use super::call::{Answer, Call, Failure, Guard, Order, Stored, Txn};
 use super::config::ElectionConfig;
@@ -68,7 +68,7 @@ pub(super) enum Wrote {
 
 impl Writer {
     /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`, in the epoch `epoch` of `line`.
-    pub(super) fn new(revision: u64, (line, epoch): (u64, u64), terms: Terms, mod_revision: u64) -> Writer {
+    pub(super) fn new(revision: u64, (line, epoch): (u64, Epoch), terms: Terms, mod_revision: u64) -> Writer {
         let header = RecordHeader { epoch, write: 0, closed: false, terms, line };
         let (queue, batch, stopped) = (VecDeque::new(), None, None);
         let mut writer = Writer { queue, revision, header, mod_revision, batch, tickets: 0, stopped };
@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn batches_fit_into_a_transaction_and_a_ticket_is_done_with_its_last() {
         let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
-        let (mut writer, mut out) = (Writer::new(7, (0, 7), terms(), 0), Outbox::new(Duration::from_secs(1)));
+        let (mut writer, mut out) =
+            (Writer::new(7, (0, Epoch(7)), terms(), 0), Outbox::new(Duration::from_secs(1)));
         let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
         let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
         let ticket = writer.push(RecordWrite { marks, deletes, ..RecordWrite::default() });
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn of_two_marks_in_one_batch_the_later_counts() {
         let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
-        let mut writer = Writer::new(7, (0, 7), terms(), 0);
+        let mut writer = Writer::new(7, (0, Epoch(7)), terms(), 0);
         let one = |mark| RecordWrite {
             marks: [(resource(1), Amount::from_units(mark))].into(),
             ..RecordWrite::default()

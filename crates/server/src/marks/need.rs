@@ -1,6 +1,6 @@
 //! The need of a mark: the amount that it has to allow for, and what is written for it.
 
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use crate::repository::Kind;
 
@@ -27,7 +27,7 @@ pub(crate) struct Need {
     /// Whether somebody got less than its share because of the mark.
     pub(crate) is_felt: bool,
     /// The epoch of the node above under which that lease was granted.
-    pub(crate) epoch: Option<u64>,
+    pub(crate) epoch: Option<Epoch>,
     /// The kind of what is out; absent where that is not known.
     pub(crate) kind: Option<Kind>,
 }

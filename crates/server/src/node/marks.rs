@@ -105,7 +105,7 @@ impl Node {
 
     /// When claims open.
     pub(super) fn opens(&self) -> Time {
-        call_context(&self.config, &self.marks, [self.since, self.led], 0).opens()
+        call_context(&self.config, &self.marks, [self.since, self.led], self.sessions).opens()
     }
 
     /// The mark of a resource is another one, or may be.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lessor_proto::message::{Down, HolderKind, NodeNotice, Refusal};
-use lessor_proto::{ClientId, Time};
+use lessor_proto::{ClientId, Incarnation, Time};
 
 use super::{Node, Peer};
 
@@ -78,7 +78,7 @@ pub struct NamesStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NodeLife {
     Line(u64),
-    Alone(u64),
+    Alone(Incarnation),
 }
 
 /// The lives that were heard of lately under one name.
@@ -244,7 +244,13 @@ impl Node {
     }
 
     /// A node below has reported.
-    pub(super) fn hear_of_node(&mut self, now: Time, name: &ClientId, line: Option<u64>, incarnation: u64) {
+    pub(super) fn hear_of_node(
+        &mut self,
+        now: Time,
+        name: &ClientId,
+        line: Option<u64>,
+        incarnation: Incarnation,
+    ) {
         let life = line.map_or(NodeLife::Alone(incarnation), NodeLife::Line);
         let patience = self.patience();
         if self.names.hear(now, name, life, patience) {
@@ -377,7 +383,8 @@ mod tests {
     #[test]
     fn two_are_two_when_the_elder_goes_on() {
         let mut root = Names::new("root".to_owned());
-        let (paris, elder, younger) = (id("paris"), NodeLife::Alone(1), NodeLife::Alone(2));
+        let (paris, elder, younger) =
+            (id("paris"), NodeLife::Alone(Incarnation(1)), NodeLife::Alone(Incarnation(2)));
         let mut hear = |seconds, life| root.hear(at(seconds), &paris, life, PATIENCE);
         assert!(!hear(1, elder) && !hear(2, elder));
         assert!(!hear(3, younger) && !hear(4, younger), "the elder may be dead");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::holding::{Fallback, HoldingConfig, Inheritance, Kind, Surplus};
 use lessor_client::session::{Action, Change, Event, Failure, Session, SessionConfig};
 use lessor_proto::message::{DomainReport, Down, HolderKind};
-use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_proto::{ClientId, Epoch, ResourceId, Time};
 
 use super::{Node, NodeConfig, Record};
 use crate::repository;
@@ -34,7 +34,7 @@ impl Above {
             line: config.line,
             #[cfg(feature = "mutations")]
             mutation: config.rules.of_holder(),
-            ..SessionConfig::new(holder, config.epoch, parent.servers.clone())
+            ..SessionConfig::new(holder, config.epoch.into(), parent.servers.clone())
         });
         Some(Above { session })
     }
@@ -203,6 +203,6 @@ impl Node {
 }
 
 /// The epoch of the node above under which it granted what it did last.
-pub(super) fn epoch_above(parent: &Option<Above>, id: &ResourceId) -> Option<u64> {
+pub(super) fn epoch_above(parent: &Option<Above>, id: &ResourceId) -> Option<Epoch> {
     parent.as_ref()?.session().proof(id).map(|proof| proof.order.epoch)
 }

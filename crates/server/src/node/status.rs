@@ -1,6 +1,6 @@
 //! The status of a node, for operators.
 
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use super::{NamesStatus, Node};
 use crate::resource::{ClaimTally, Resource, ResourceStatus};
@@ -23,7 +23,8 @@ pub struct NodeStatus {
     /// Its name.
     pub node: String,
     /// The number of its epoch.
-    pub epoch: u64,
+    #[cfg_attr(feature = "shell", serde(serialize_with = "epoch_as_number"))]
+    pub epoch: Epoch,
     /// The time for which it has led, in seconds.
     pub leading_seconds: f64,
     /// Which edition of the configuration is in force; 0 if nobody counts them.
@@ -96,6 +97,11 @@ pub struct Tally {
 /// Nobody is kept waiting for a lease while more holders than that are ranked by what they have, or shown.
 const MOST_RANKED: usize = 10_000;
 const MOST_ROWS: usize = 10_000;
+
+#[cfg(feature = "shell")]
+fn epoch_as_number<S: serde::Serializer>(epoch: &Epoch, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(epoch.0)
+}
 
 // === impl StatusQuery ===
 
@@ -170,7 +176,7 @@ fn units(micros: u128) -> f64 {
 impl NodeStatus {
     /// The status as it is known to a task of a node that does not lead it.
     #[must_use]
-    pub fn of_nobody(node: &str, epoch: u64) -> NodeStatus {
+    pub fn of_nobody(node: &str, epoch: Epoch) -> NodeStatus {
         NodeStatus {
             node: node.to_owned(),
             epoch,

@@ -3,7 +3,7 @@
 use lessor_proto::message::{
     Ask, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{Incarnation, ReportId, ResourceId, Time};
 
 use super::Node;
 use super::parent::Above;
@@ -243,7 +243,7 @@ impl Node {
     /// The holder at the other end keeps what it has. Everything granted on the stream is renewed, either by one message
     /// for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
     /// be renewed now and has not ended; where there is one, all others are granted anew.
-    fn on_heartbeat(&mut self, now: Time, peer: Peer, id: u64, at: Time) {
+    fn on_heartbeat(&mut self, now: Time, peer: Peer, id: ReportId, at: Time) {
         let busy = self.peers.is_busy(peer);
         if busy {
             self.peers.note_heartbeat(peer, id, at);
@@ -293,7 +293,7 @@ impl Node {
         self.peers.say(peer, Down::Grants(Vec::new()));
     }
 
-    fn release_on(&mut self, now: Time, peer: Peer, report_id: Option<u64>, resources: Vec<ResourceId>) {
+    fn release_on(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
         self.waiting.forget(peer, Some(&resources));
         let event = DomainEvent::Released { peer, resources: resources.clone() };
         self.sharing.note(now, event);
@@ -343,8 +343,8 @@ impl Node {
         }
     }
 
-    fn incarnation(&self, peer: Peer) -> u64 {
-        self.peers.get(peer).map_or(0, |stream| stream.hello.incarnation)
+    fn incarnation(&self, peer: Peer) -> Incarnation {
+        self.peers.get(peer).map_or(Incarnation::default(), |stream| stream.hello.incarnation)
     }
 
     fn welcome(&self, now: Time) -> Welcome {

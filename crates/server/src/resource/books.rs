@@ -1,7 +1,7 @@
 //! The books of a resource, laid open for whoever checks them.
 
 use lessor_proto::message::HolderKind;
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Incarnation, Time};
 
 use super::holders::Child;
 use super::{Resource, Slot};
@@ -41,7 +41,7 @@ pub struct ChildBook {
     /// The holder.
     pub holder: String,
     /// Which life of it, if it says so.
-    pub incarnation: Option<u64>,
+    pub incarnation: Option<Incarnation>,
     /// The most that it may still use.
     pub charge: Amount,
     /// When the last of it ends.

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Has, HolderKind, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 
 use super::holders::{Child, Claimed};
 use super::identity::holder;
@@ -22,7 +22,7 @@ use crate::repository::{Kind, Legacy, Template};
 use crate::token::{Bearer, Doubt};
 
 /// Whether a report shows that the holder has something from an epoch before `epoch`.
-pub(crate) fn shows_earlier(report: &Report, epoch: u64) -> bool {
+pub(crate) fn shows_earlier(report: &Report, epoch: Epoch) -> bool {
     let earlier =
         |has: &Has| has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < epoch);
     report.has.as_ref().is_some_and(earlier)
@@ -78,8 +78,8 @@ fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amou
 }
 
 /// Whether the leader of the epoch `epoch`, which charged something, is the last one.
-pub(super) fn origin(epoch: u64, config: &NodeConfig) -> GhostOrigin {
-    let last = config.record.as_ref().map_or(0, |record| record.epoch);
+pub(super) fn origin(epoch: Epoch, config: &NodeConfig) -> GhostOrigin {
+    let last = config.record.as_ref().map_or(Epoch::default(), |record| record.epoch);
     if epoch == last { GhostOrigin::Last } else { GhostOrigin::Earlier }
 }
 

@@ -1,7 +1,7 @@
 //! Reports: who sends them, what they promise, and what becomes of those who are not heard of.
 
 use lessor_proto::message::{Ask, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 
 use super::holders::{Child, Claimed, Demands};
 use super::identity::{Holder, Life};
@@ -17,11 +17,11 @@ impl Resource {
     /// Whether the leader of a node that reports as the child at `slot` is the latest heard of. All of them share one
     /// charge.
     pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, cx: CallContext<'_>) -> bool {
-        let Life::Leader { epoch: number, .. } = life else { return true };
+        let Life::Leader { incarnation, .. } = life else { return true };
         let child = self.holders.at_mut(slot);
-        if number > child.session {
+        if incarnation > child.session {
             let out = child.account().last_end().map(|end| (child.account().charge(), end));
-            child.succeed(number);
+            child.succeed(incarnation);
             self.earlier.succeed(now, slot, out);
             self.pusher.give_up(slot);
             self.lending.forget(slot);
@@ -29,7 +29,7 @@ impl Resource {
                 self.charge(slot, Ledger::close);
             }
         }
-        number == self.holders.at(slot).session
+        incarnation == self.holders.at(slot).session
     }
 
     /// A report of a known child: credit what it promises, then take its wants.
@@ -88,8 +88,8 @@ impl Resource {
         let claimed = self.claimed_lease(now, ask, report, cx);
         let begun = PollerLife { epoch: cx.config.epoch, session: cx.session };
         let life = match holder.life {
-            Life::Incarnation(session) | Life::Leader { epoch: session, .. } => {
-                PollerLife { epoch: 0, session }
+            Life::Incarnation(session) | Life::Leader { incarnation: session, .. } => {
+                PollerLife { epoch: Epoch::default(), session }
             }
             // Of a server that learns a life is known again when an answer was lost.
             Life::Session(life) if self.is_learning(now) => life,
@@ -178,7 +178,7 @@ fn demands(report: &Report, cx: CallContext<'_>) -> Demands {
 }
 
 /// The promise of a report: a grant, and the most that is used under all grants up to that one.
-fn promise(report: &Report, child: &Child, epoch: u64) -> Option<(u64, Amount)> {
+fn promise(report: &Report, child: &Child, epoch: Epoch) -> Option<(u64, Amount)> {
     let has = report.has.as_ref()?;
     let held = report.held.unwrap_or(has.capacity);
     match has.order {

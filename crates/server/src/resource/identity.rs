@@ -1,5 +1,6 @@
 //! The identity of a holder: its kind, its name, and which life of that name speaks.
 
+use lessor_proto::Incarnation;
 use lessor_proto::message::{Ask, Has, HolderKind, Report};
 
 use crate::config::NodeConfig;
@@ -10,10 +11,10 @@ use crate::token::{PolledLease, PollerLife};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Life<'a> {
     /// The incarnation that our clients send, and nodes that nobody has preceded.
-    Incarnation(u64),
+    Incarnation(Incarnation),
     /// The leader of a node in its epoch of that number. All leaders of one line are one holder: the next one takes over
     /// what the one before had.
-    Leader { line: u64, epoch: u64 },
+    Leader { line: u64, incarnation: Incarnation },
     /// The life in the token that Doorman's clients echo without knowing.
     Session(PollerLife),
     /// A lease without a token of ours: the client forgets what it does not know, or comes from elsewhere.
@@ -46,10 +47,15 @@ pub(crate) fn holder<'a>(ask: &'a Ask, report: &'a Report, config: &NodeConfig) 
 
 /// Which life it is that has drawn an incarnation, or was elected. Where a node says no line, whatever else bears its name
 /// is somebody else.
-pub(crate) fn life<'a>(kind: HolderKind, line: Option<u64>, incarnation: u64, rules: Rules) -> Life<'a> {
+pub(crate) fn life<'a>(
+    kind: HolderKind,
+    line: Option<u64>,
+    incarnation: Incarnation,
+    rules: Rules,
+) -> Life<'a> {
     let line = line.or_else(|| rules.lack(Mutation::NamesakesAreOne).then_some(0));
     match (kind, line) {
-        (HolderKind::Node, Some(line)) => Life::Leader { line, epoch: incarnation },
+        (HolderKind::Node, Some(line)) => Life::Leader { line, incarnation },
         _ => Life::Incarnation(incarnation),
     }
 }

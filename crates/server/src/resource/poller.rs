@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Incarnation, Time};
 
 use super::answer::SOON;
 use super::claim::origin;
@@ -268,7 +268,13 @@ impl Resource {
     }
 
     fn poller<'a>(&'a self, kind: HolderKind, name: &'a str, config: &'a NodeConfig) -> Bearer<'a> {
-        Bearer { node: &config.name, kind, holder: name, incarnation: 0, resource: &self.id }
+        Bearer {
+            node: &config.name,
+            kind,
+            holder: name,
+            incarnation: Incarnation::default(),
+            resource: &self.id,
+        }
     }
 }
 

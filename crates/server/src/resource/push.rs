@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Has, HolderKind, Order};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 
 use super::feeding::{SLICE, Turn};
 use super::holders::Demands;
@@ -66,7 +66,7 @@ impl Resource {
 
     /// The holder at `slot` listens on `peer`, and shows the lease that it has. If that is not what it was told long ago it
     /// has not adopted that, and is told again.
-    pub(crate) fn attach(&mut self, now: Time, slot: Slot, peer: Peer, has: Option<&Has>, epoch: u64) {
+    pub(crate) fn attach(&mut self, now: Time, slot: Slot, peer: Peer, has: Option<&Has>, epoch: Epoch) {
         self.pusher.attach(slot, peer);
         if let Some(told) = self.pusher.listeners().told(slot)
             && now >= told.at + CROSSING

@@ -150,7 +150,7 @@ impl Resource {
                 HolderKind::Client => "client",
                 HolderKind::Node => "node",
             },
-            session: format!("{:x}", child.session),
+            session: format!("{:x}", child.session.0),
             has: child.account().charge().as_f64(),
             wants: child.demands().wants(),
             share,

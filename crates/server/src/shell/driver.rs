@@ -23,7 +23,7 @@ use lessor_client::shell::clock;
 use lessor_proto::message::{
     Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
 };
-use lessor_proto::{Drift, Time};
+use lessor_proto::{Drift, Epoch, Time};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
@@ -219,7 +219,7 @@ impl Driver {
             let leader_state = self.leader_state()?;
             match &leader_state.node {
                 Some(node) => node.status(clock::now(), query),
-                None => NodeStatus::of_nobody(&self.config.name, leader_state.epoch.unwrap_or(0)),
+                None => NodeStatus::of_nobody(&self.config.name, leader_state.epoch.unwrap_or_default()),
             }
         };
         self.domains.describe(&mut status, query.holders);
@@ -327,7 +327,7 @@ impl Driver {
     }
 
     /// Whether this task may act at `now` in the epoch `epoch`, to which it has been elected.
-    fn acts(&self, epoch: u64, now: Time) -> bool {
+    fn acts(&self, epoch: Epoch, now: Time) -> bool {
         let until = |authority: &Arc<Authority>| authority.until_in(epoch);
         self.authority.as_ref().is_none_or(|authority| until(authority).is_some_and(|until| now < until))
     }
@@ -365,7 +365,7 @@ impl Driver {
         });
         let connected = connected??;
         let stream = connected.0;
-        debug!(%stream, holder = %hello.holder, incarnation = hello.incarnation, "connected");
+        debug!(%stream, holder = %hello.holder, incarnation = hello.incarnation.0, "connected");
         Ok(connected)
     }
 
@@ -419,7 +419,7 @@ impl Driver {
     }
 
     /// Something came from the node above in answer to the leader of `epoch`.
-    pub(super) fn on_parent(&self, epoch: u64, event: session::Event) -> Result<(), Unanswered> {
+    pub(super) fn on_parent(&self, epoch: Epoch, event: session::Event) -> Result<(), Unanswered> {
         self.with_state(|leader_state, now| match &mut leader_state.node {
             Some(node) if leader_state.epoch == Some(epoch) => node.on_parent(now, event),
             _ => {}
@@ -438,7 +438,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use lessor_proto::message::{DomainReport, HolderKind, StreamReport};
-    use lessor_proto::{Amount, ClientId, ResourceId};
+    use lessor_proto::{Amount, ClientId, Incarnation, ReportId, ResourceId};
 
     use super::*;
     use crate::election::ClockBounds;
@@ -446,8 +446,8 @@ mod tests {
 
     fn driver() -> Driver {
         let authority = Arc::new(Authority::default());
-        authority.set(Some((3, Time::MAX)));
-        let config = NodeConfig::new("root", 0);
+        authority.set(Some((Epoch(3), Time::MAX)));
+        let config = NodeConfig::new("root", Epoch(0));
         Driver::standing(config, Repository::default(), "127.0.0.1:1".to_owned(), 10, authority)
     }
 
@@ -455,7 +455,7 @@ mod tests {
         Hello {
             kind: HolderKind::Client,
             holder: ClientId::new(holder, 256).unwrap(),
-            incarnation: 7,
+            incarnation: Incarnation(7),
             line: None,
         }
     }
@@ -467,11 +467,12 @@ mod tests {
         let orders = ResourceId::new("orders", 256).unwrap();
         let marks = BTreeMap::from([(orders, Amount::from_units(70))]);
         let longest_lease = Duration::from_secs(60);
-        let record = RecordRead { epoch: 2, longest_lease, marks: marks.clone(), ..RecordRead::default() };
-        driver.lead(3, record, &ClockBounds::default()).unwrap();
+        let record =
+            RecordRead { epoch: Epoch(2), longest_lease, marks: marks.clone(), ..RecordRead::default() };
+        driver.lead(Epoch(3), record, &ClockBounds::default()).unwrap();
         let (epoch, write) = driver.resign().unwrap().unwrap();
         // All of that may still be out: no lease of the epoch before has certainly ended.
-        assert_eq!((epoch, write.puts), (3, marks));
+        assert_eq!((epoch, write.puts), (Epoch(3), marks));
         driver.authority.as_ref().unwrap().set(None);
         assert_eq!(driver.resign(), Ok(None));
     }
@@ -483,30 +484,35 @@ mod tests {
         (key, mailbox)
     }
 
-    fn heartbeat(epoch: u64) -> Up {
-        Up::Report(StreamReport { id: 1, target_epoch: Some(epoch), renew_all: true, reports: Vec::new() })
+    fn heartbeat(epoch: Epoch) -> Up {
+        Up::Report(StreamReport {
+            id: ReportId(1),
+            target_epoch: Some(epoch),
+            renew_all: true,
+            reports: Vec::new(),
+        })
     }
 
-    fn set_authority(driver: &Driver, of: Option<u64>) {
+    fn set_authority(driver: &Driver, of: Option<Epoch>) {
         driver.authority.as_ref().unwrap().set(of.map(|epoch| (epoch, Time::MAX)));
     }
 
     #[test]
     fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
         let driver = driver();
-        driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(3), RecordRead::default(), &ClockBounds::default()).unwrap();
         let before = driver.connect(&hello("early")).unwrap().0;
         driver.follow(Leader::default(), None).unwrap();
-        set_authority(&driver, Some(9));
-        driver.lead(9, RecordRead::default(), &ClockBounds::default()).unwrap();
+        set_authority(&driver, Some(Epoch(9)));
+        driver.lead(Epoch(9), RecordRead::default(), &ClockBounds::default()).unwrap();
         // The node numbers its streams from the beginning again.
         let (now, mailbox) = connected(&driver, "late");
         assert_eq!(before.to_string(), now.to_string());
-        driver.receive(now, heartbeat(9)).unwrap();
+        driver.receive(now, heartbeat(Epoch(9))).unwrap();
         driver.ready(before).unwrap();
         driver.turn().unwrap();
         assert!(matches!(mailbox.take(), Letter::None), "the later stream has not taken its welcome");
-        assert!(matches!(driver.receive(before, heartbeat(9)), Err(Unanswered::NotLeading(_))));
+        assert!(matches!(driver.receive(before, heartbeat(Epoch(9))), Err(Unanswered::NotLeading(_))));
         driver.disconnect(before);
         assert_eq!(driver.streams(), 1);
         driver.ready(now).unwrap();
@@ -517,14 +523,14 @@ mod tests {
     #[test]
     fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
         let driver = driver();
-        driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(3), RecordRead::default(), &ClockBounds::default()).unwrap();
         let (key, mailbox) = connected(&driver, "reader");
-        driver.receive(key, heartbeat(3)).unwrap();
+        driver.receive(key, heartbeat(Epoch(3))).unwrap();
         set_authority(&driver, None);
         driver.ready(key).unwrap();
         assert_eq!(driver.turn(), Ok(false));
         assert!(matches!(mailbox.take(), Letter::None));
-        set_authority(&driver, Some(3));
+        set_authority(&driver, Some(Epoch(3)));
         driver.turn().unwrap();
         assert!(matches!(mailbox.take(), Letter::Down(_)), "the heartbeat is answered");
     }
@@ -532,11 +538,11 @@ mod tests {
     #[test]
     fn leases_and_domains_do_not_wait_for_each_other() {
         let driver = driver();
-        driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(3), RecordRead::default(), &ClockBounds::default()).unwrap();
         let (key, mailbox) = connected(&driver, "web");
         driver.ready(key).unwrap();
         let floor = driver.domains.floor();
-        driver.receive(key, heartbeat(3)).unwrap();
+        driver.receive(key, heartbeat(Epoch(3))).unwrap();
         assert!(
             matches!(mailbox.take(), Letter::Down(_)),
             "the heartbeat is answered while domains are looked at"
@@ -554,11 +560,11 @@ mod tests {
     #[test]
     fn the_authority_of_a_later_epoch_is_not_that_of_the_one_before() {
         let driver = driver();
-        driver.lead(3, RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(3), RecordRead::default(), &ClockBounds::default()).unwrap();
         let (key, _mailbox) = connected(&driver, "late");
         // The task was deposed and elected again, and has not been told either yet.
-        set_authority(&driver, Some(9));
-        assert!(matches!(driver.receive(key, heartbeat(3)), Err(Unanswered::NotLeading(_))));
+        set_authority(&driver, Some(Epoch(9)));
+        assert!(matches!(driver.receive(key, heartbeat(Epoch(3))), Err(Unanswered::NotLeading(_))));
         assert!(matches!(driver.connect(&hello("next")), Err(Unanswered::NotLeading(_))));
         assert!(!driver.whereabouts().is_leader);
     }

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lessor_client::shell::clock;
-use lessor_proto::Time;
+use lessor_proto::{Epoch, Time};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -76,7 +76,7 @@ pub struct Authority {
 #[derive(Clone, Copy, Debug, Default)]
 struct Acting {
     /// The epoch, and until when.
-    until: Option<(u64, Time)>,
+    until: Option<(Epoch, Time)>,
     /// When nobody else led yet for certain.
     led: Option<Time>,
     /// Set when the task has resigned: it gets no authority any more.
@@ -232,7 +232,7 @@ impl Authority {
     /// The same of the epoch `epoch` only. Whoever was deposed and is elected again may hear of that later than this changes;
     /// what it did in the epoch before must end with that.
     #[must_use]
-    pub fn until_in(&self, epoch: u64) -> Option<Time> {
+    pub fn until_in(&self, epoch: Epoch) -> Option<Time> {
         self.acting().until.filter(|&(acting_epoch, _)| acting_epoch == epoch).map(|(_, until)| until)
     }
 
@@ -248,7 +248,7 @@ impl Authority {
         self.electorate.store(electorate, Ordering::Relaxed);
     }
 
-    pub(super) fn set(&self, until: Option<(u64, Time)>) {
+    pub(super) fn set(&self, until: Option<(Epoch, Time)>) {
         let mut acting = self.acting();
         acting.until = until.filter(|_| !acting.resigned);
     }
@@ -258,7 +258,7 @@ impl Authority {
     }
 
     /// When nobody else led yet for certain, if this task leads in the epoch `epoch`.
-    pub(in crate::shell) fn led_in(&self, epoch: u64) -> Option<Time> {
+    pub(in crate::shell) fn led_in(&self, epoch: Epoch) -> Option<Time> {
         let acting = self.acting();
         acting.led.filter(|_| acting.until.is_some_and(|(of, _)| of == epoch))
     }
@@ -289,18 +289,21 @@ mod tests {
     fn whoever_has_resigned_gets_no_authority_any_more() {
         let authority = Authority::default();
         assert_eq!(authority.until(), None);
-        authority.set(Some((3, Time::from_nanos(7))));
+        authority.set(Some((Epoch(3), Time::from_nanos(7))));
         assert_eq!(authority.until(), Some(Time::from_nanos(7)));
         authority.resign();
-        authority.set(Some((3, Time::from_nanos(9))));
+        authority.set(Some((Epoch(3), Time::from_nanos(9))));
         assert_eq!(authority.until(), None);
     }
 
     #[test]
     fn authority_is_that_of_one_epoch() {
         let authority = Authority::default();
-        authority.set(Some((3, Time::from_nanos(7))));
-        assert_eq!((authority.until_in(3), authority.until_in(2)), (Some(Time::from_nanos(7)), None));
+        authority.set(Some((Epoch(3), Time::from_nanos(7))));
+        assert_eq!(
+            (authority.until_in(Epoch(3)), authority.until_in(Epoch(2))),
+            (Some(Time::from_nanos(7)), None)
+        );
     }
 
     #[test]

@@ -91,7 +91,12 @@ fn leadership(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Resu
     let whereabouts = driver.whereabouts();
     let leads = f64::from(u8::from(whereabouts.is_leader));
     gauge(encoder, "lessor_leads", "Whether this task leads its node and may act", leads)?;
-    gauge(encoder, "lessor_epoch", "The number of the epoch", whereabouts.epoch.unwrap_or(0) as f64)?;
+    gauge(
+        encoder,
+        "lessor_epoch",
+        "The number of the epoch",
+        whereabouts.epoch.unwrap_or_default().0 as f64,
+    )?;
     if let Some(seconds) = driver.authority_seconds() {
         let help = "How long this task may go on leading without hearing more from etcd";
         gauge(encoder, "lessor_authority_seconds", help, seconds)?;

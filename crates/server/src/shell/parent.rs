@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
     let Ok(mut actions) = driver.parent_actions() else { return };
     let (mut line, mut serves) = (ParentLine::new(TIMEOUT), None);
-    let mut current_epoch = driver.epoch().unwrap_or(0);
+    let mut current_epoch = driver.epoch().unwrap_or_default();
     loop {
         tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => return,

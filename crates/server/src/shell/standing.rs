@@ -3,6 +3,7 @@
 
 mod clocks;
 
+use lessor_proto::Epoch;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// A write of the record that has been asked for.
 struct Writing {
-    epoch: u64,
+    epoch: Epoch,
     ticket: u64,
     done: oneshot::Receiver<Result<(), NotWritten>>,
 }
@@ -137,7 +138,7 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
 }
 
 /// The write that the leader of an epoch wants: in no other epoch, of which the driver may not have heard yet.
-pub(super) fn record_write(epoch: u64, write: MarkWrite) -> RecordWrite {
+pub(super) fn record_write(epoch: Epoch, write: MarkWrite) -> RecordWrite {
     let MarkWrite { puts, kinds, rests, proofs, deletes, header, ticket: _ } = write;
     let terms = header.map(|header| Terms {
         longest_lease: header.longest_lease,

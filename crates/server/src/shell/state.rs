@@ -15,6 +15,7 @@
 
 mod disk;
 
+use lessor_proto::Epoch;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
@@ -139,7 +140,7 @@ impl StateDirectory {
     }
 
     /// The number of the epoch that began with this start.
-    pub(super) fn epoch(&self) -> u64 {
+    pub(super) fn epoch(&self) -> Epoch {
         self.state.epoch()
     }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 use futures_util::Stream;
 use lessor_client::shell::clock;
 use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up};
-use lessor_proto::wire;
 use lessor_proto::wire::session_up_request::Message;
+use lessor_proto::{ReportId, wire};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
@@ -240,7 +240,7 @@ impl Line {
                         Err(fault) => Some(unanswered(fault)),
                     },
                     (Err(refusal), Some(report)) => {
-                        debug!(stream = %key, report, %refusal, "refused");
+                        debug!(stream = %key, report = report.0, %refusal, "refused");
                         reader.refusal = Some(Box::new(refuse(report, refusal)));
                         return None;
                     }
@@ -292,17 +292,17 @@ fn count(driver: &Driver, down: wire::SessionDown) -> wire::SessionDown {
 }
 
 /// The number by which a report is refused; other messages cannot be.
-fn number(request: &wire::SessionUpRequest) -> Option<u64> {
+fn number(request: &wire::SessionUpRequest) -> Option<ReportId> {
     match &request.message {
-        Some(Message::Report(report)) => report.report_id,
+        Some(Message::Report(report)) => report.report_id.map(ReportId),
         _ => None,
     }
 }
 
-fn refuse(report: u64, refusal: Refusal) -> wire::SessionDown {
+fn refuse(report: ReportId, refusal: Refusal) -> wire::SessionDown {
     let status = refused(refusal);
     let refused = wire::Refused {
-        report_id: report,
+        report_id: report.0,
         code: Some(status.code().into()),
         reason: Some(status.message().to_owned()),
     };

@@ -5,7 +5,7 @@
 //! earlier leader counted still when that one stopped.
 
 use lessor_proto::message::Order;
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, Time};
 
 use super::{Bearer, Doubt, Key, SEAL, TokenKeys};
 
@@ -23,16 +23,16 @@ pub struct PolledLease {
     /// The Unix time, in seconds, at which it ends for its holder.
     pub expiry: u64,
     /// The epoch whose leader has charged it.
-    pub origin: u64,
+    pub origin: Epoch,
 }
 
 /// One life of a poller, under every leader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PollerLife {
     /// The epoch in which it was first granted something.
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// Its number within that epoch.
-    pub session: u64,
+    pub session: Incarnation,
 }
 
 /// Bytes of what such a token says, before its seal.
@@ -66,7 +66,7 @@ impl TokenKeys {
 impl Key {
     /// Which life it is stands in the content.
     fn poller_seal(&self, bearer: &Bearer<'_>, content: &[u8]) -> [u8; SEAL] {
-        self.seal_form(2, &Bearer { incarnation: 0, ..*bearer }, content)
+        self.seal_form(2, &Bearer { incarnation: Incarnation::default(), ..*bearer }, content)
     }
 }
 
@@ -95,26 +95,26 @@ impl PolledLease {
             .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
         let mut next = || numbers.next().ok_or(Doubt::Forged);
         Ok(PolledLease {
-            life: PollerLife { epoch: next()?, session: next()? },
-            order: Order { epoch: next()?, seq: next()? },
+            life: PollerLife { epoch: Epoch(next()?), session: Incarnation(next()?) },
+            order: Order { epoch: Epoch(next()?), seq: next()? },
             amount: Amount::from_micros(next()?),
             ends: Time::from_nanos(next()?),
             expiry: next()?,
-            origin: next()?,
+            origin: Epoch(next()?),
         })
     }
 
     fn to_bytes(self) -> [u8; CONTENT] {
         let PolledLease { life, order, amount, ends, expiry, origin } = self;
         let numbers = [
-            life.epoch,
-            life.session,
-            order.epoch,
+            life.epoch.0,
+            life.session.0,
+            order.epoch.0,
             order.seq,
             amount.as_micros(),
             ends.as_nanos(),
             expiry,
-            origin,
+            origin.0,
         ];
         let mut bytes = [0; CONTENT];
         for (bytes, number) in bytes.chunks_exact_mut(8).zip(numbers) {
@@ -135,12 +135,12 @@ mod tests {
 
     fn lease() -> PolledLease {
         PolledLease {
-            life: PollerLife { epoch: 2, session: 11 },
-            order: Order { epoch: 3, seq: 9 },
+            life: PollerLife { epoch: Epoch(2), session: Incarnation(11) },
+            order: Order { epoch: Epoch(3), seq: 9 },
             amount: Amount::from_units(40),
             ends: Time::from_nanos(5_000_000_007),
             expiry: 1_700_000_000,
-            origin: 3,
+            origin: Epoch(3),
         }
     }
 
@@ -149,7 +149,13 @@ mod tests {
     }
 
     fn bearer(resource: &ResourceId) -> Bearer<'_> {
-        Bearer { node: "root", kind: HolderKind::Client, holder: "web-1", incarnation: 0, resource }
+        Bearer {
+            node: "root",
+            kind: HolderKind::Client,
+            holder: "web-1",
+            incarnation: Incarnation(0),
+            resource,
+        }
     }
 
     #[test]

@@ -23,8 +23,8 @@ fn obey(candidate: &mut Candidate, now: Time, keeps_back: bool) -> Vec<(u64, Ans
                 let stored = candidate.epoch().map(|epoch| lessor_server::election::call::Stored {
                     key: key.into_bytes(),
                     value: Vec::new(),
-                    create_revision: epoch,
-                    mod_revision: epoch,
+                    create_revision: epoch.0,
+                    mod_revision: epoch.0,
                     lease: Some(LeaseId(5)),
                 });
                 Answer::Read { stored, revision: 9 }

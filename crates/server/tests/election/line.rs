@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::{Epoch, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
 use lessor_server::election::record::{RecordRead, next_epoch};
 use lessor_server::election::{Candidate, ElectionConfig, Event};
 
 /// A task is elected at `date` by an etcd at `revision` that holds `reign`. Gives back the number of the epoch, what it found,
 /// and what it wrote before it said so.
-fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (u64, RecordRead, String) {
+fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (Epoch, RecordRead, String) {
     let mut candidate =
         Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).expect("it can work");
     candidate.set_date(Duration::from_millis(date));
@@ -60,12 +60,12 @@ const TUESDAY: u64 = MONDAY + 86_400_000;
 #[test]
 fn epochs_of_one_record_rise_wherever_the_date_goes() {
     let (first, record, written) = elected(MONDAY, 2, None);
-    assert_eq!((first, record.is_first()), (next_epoch(0, MONDAY), true));
+    assert_eq!((first, record.is_first()), (next_epoch(Epoch(0), MONDAY), true));
     assert!(
         written.starts_with(&format!("1 epoch {first} ")) && written.ends_with("unknown yes line 7"),
         "{written}"
     );
-    for (date, wanted) in [(MONDAY - 1_000, first + 1), (TUESDAY, next_epoch(0, TUESDAY))] {
+    for (date, wanted) in [(MONDAY - 1_000, first.next()), (TUESDAY, next_epoch(Epoch(0), TUESDAY))] {
         let (next, record, _) = elected(date, 12, Some(&written));
         assert_eq!((next, record.epoch, record.unknown), (wanted, first, true));
     }
@@ -79,14 +79,14 @@ fn an_etcd_that_was_wiped_or_restored_goes_on_above_all_before() {
         assert!(after > before, "{found:?}");
     }
     // So does a server alone, before and after.
-    assert!(next_epoch(0, MONDAY - 1) < before && next_epoch(0, TUESDAY) > before);
+    assert!(next_epoch(Epoch(0), MONDAY - 1) < before && next_epoch(Epoch(0), TUESDAY) > before);
 }
 
 #[test]
 fn a_record_whose_epochs_are_revisions_is_followed_by_the_date() {
     let old = "1 epoch 7 write 2 longest_lease_ns 60 authority_ns 4 closed no config_version 3";
     let (epoch, record, written) = elected(MONDAY, 12, Some(old));
-    assert_eq!((epoch, record.epoch, record.unknown), (next_epoch(0, MONDAY), 7, false));
+    assert_eq!((epoch, record.epoch, record.unknown), (next_epoch(Epoch(0), MONDAY), Epoch(7), false));
     assert!(written.ends_with("config_version 3 line 7"), "{written}");
     let next = format!("{old} line 99");
     let (_, record, written) = elected(MONDAY, 12, Some(&next));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_client::shell::clock;
-use lessor_proto::Amount;
+use lessor_proto::{Amount, Epoch};
 use lessor_server::election::Event;
 
 use super::server::{Etcd, dead_url};
@@ -31,7 +31,7 @@ async fn the_first_leads_and_hands_over_when_it_resigns() {
     let (second, record) = b.elected().await;
     println!("handed over in {:?}", elapsed(resigned));
     assert!(second > first);
-    assert!(record.closed && record.epoch == first, "{record:?}");
+    assert!(record.closed && record.epoch == Epoch(first), "{record:?}");
     assert_eq!((record.longest_lease, record.authority), (Duration::from_secs(60), AUTHORITY));
     assert_eq!(record.config_version, 3);
     let expected =
@@ -70,7 +70,7 @@ async fn a_crash_is_followed_when_the_lease_has_ended_and_not_before() {
     let (second, record) = b.elected().await;
     println!("taken over in {:?} with a ttl of {TTL:?}", elapsed(crashed));
     assert!(clock::now() > until && second > first);
-    assert!(!record.closed && record.epoch == first, "{record:?}");
+    assert!(!record.closed && record.epoch == Epoch(first), "{record:?}");
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ impl Task {
     /// Waits for its election.
     pub(super) async fn elected(&mut self) -> (u64, RecordRead) {
         match self.until(|event| matches!(event, Event::Elected { .. })).await {
-            Event::Elected { epoch, record } => (epoch, record),
+            Event::Elected { epoch, record } => (epoch.0, record),
             other => panic!("{other:?} is no election"),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Answer, Ask, Before, Grant, Has, HolderKind, Lasts, Order, Report};
-use lessor_proto::{Amount, Drift, Time};
+use lessor_proto::{Amount, Drift, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Books, Node, NodeConfig, Output, ParentConfig, Record};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -19,7 +19,8 @@ fn at(seconds: u64) -> Time {
 /// A leader that begins with a record that its line has written under epoch 5, and writes whatever it wants to.
 fn leaf(unknown: bool) -> Node {
     let servers = vec!["above:1".into()];
-    let record = Record { epoch: 5, unknown, longest_lease: Duration::from_secs(60), ..Record::default() };
+    let record =
+        Record { epoch: Epoch(5), unknown, longest_lease: Duration::from_secs(60), ..Record::default() };
     let config = NodeConfig {
         drift: Drift::NONE,
         marks: true,
@@ -27,7 +28,7 @@ fn leaf(unknown: bool) -> Node {
         trust_claims: true,
         parent: Some(ParentConfig { servers, transport: Transport::Poll, eager: true }),
         record: Some(record),
-        ..NodeConfig::new("leaf", 7)
+        ..NodeConfig::new("leaf", Epoch(7))
     };
     let mut node = Node::new(at(0), config, repository(template(0.0)));
     write(&mut node, at(0));
@@ -52,7 +53,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
             capacity: Amount::from_units(4),
             length: Duration::from_secs(60),
             refresh_interval: Duration::from_secs(5),
-            order: Some(Order { epoch: 1, seq }),
+            order: Some(Order { epoch: Epoch(1), seq }),
             basis: ask.report_id,
             token: Vec::new(),
             ack_wanted: false,
@@ -67,7 +68,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
             burst: None,
             learning: false,
         };
-        let answer = Answer { grants: vec![grant], epoch: Some(1), ..Answer::default() };
+        let answer = Answer { grants: vec![grant], epoch: Some(Epoch(1)), ..Answer::default() };
         node.on_parent(now, session::Event::Answered { id, answer });
     }
     write(node, now);
@@ -77,7 +78,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
 fn ask(node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option<Amount> {
     let has = shown.map(|(units, epoch)| Has {
         capacity: Amount::from_units(units),
-        order: Some(Order { epoch, seq: 1 }),
+        order: Some(Order { epoch: Epoch(epoch), seq: 1 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: LEFT, remaining: LEFT, counts: LEFT }),
     });
@@ -93,8 +94,8 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option
     let ask = Ask {
         kind: HolderKind::Client,
         holder: client("a"),
-        incarnation: Some(1),
-        report_id: Some(id),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(id)),
         target_epoch: None,
         line: None,
         reports: vec![report],

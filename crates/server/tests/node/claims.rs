@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Answer, Ask, Has, HolderKind, Order, Report};
-use lessor_proto::{Amount, Drift, Time};
+use lessor_proto::{Amount, Drift, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Record};
 
 use super::holders::{client, repository, resource, template, wants};
 
 /// A leader after one that may go on for four seconds and may have 80 of 100 out.
 fn successor() -> Node {
-    let mut config = NodeConfig::new("root", 2);
+    let mut config = NodeConfig::new("root", Epoch(2));
     config.drift = Drift::NONE;
     config.trust_claims = true;
     config.record = Some(Record {
@@ -32,9 +32,9 @@ fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>
     let ask = Ask {
         kind: HolderKind::Client,
         holder: client(name),
-        incarnation: Some(1),
-        report_id: Some(millis),
-        target_epoch: Some(2),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(millis)),
+        target_epoch: Some(Epoch(2)),
         reports: vec![Report {
             resource: resource(),
             bands: wants(50.0).bands,
@@ -49,7 +49,7 @@ fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>
     node.ask(Time::ZERO + Duration::from_millis(millis), &ask).expect("a template covers it")
 }
 
-const EARLIER: Option<Order> = Some(Order { epoch: 1, seq: 3 });
+const EARLIER: Option<Order> = Some(Order { epoch: Epoch(1), seq: 3 });
 
 fn granted(answer: &Answer) -> u64 {
     answer.grants[0].capacity.floor_units()
@@ -59,7 +59,7 @@ fn granted(answer: &Answer) -> u64 {
 fn who_shows_an_earlier_lease_too_soon_is_told_when_to_come_back() {
     let mut node = successor();
     let answer = ask(&mut node, 1_000, "a", Some((50, EARLIER)));
-    assert_eq!((answer.grants.len(), answer.epoch), (0, Some(2)));
+    assert_eq!((answer.grants.len(), answer.epoch), (0, Some(Epoch(2))));
     assert_eq!(answer.retry, Some(Duration::from_secs(3)));
     // Nothing of it counts: not the demand either.
     assert!(node.books(Time::ZERO, &resource()).is_none());
@@ -85,7 +85,7 @@ fn who_has_nothing_need_not_wait() {
 
 #[test]
 fn without_keys_nobody_is_believed_unless_that_is_said() {
-    let mut config = NodeConfig::new("root", 2);
+    let mut config = NodeConfig::new("root", Epoch(2));
     config.record = Some(Record {
         marks: [(resource(), Amount::from_units(80))].into(),
         longest_lease: Duration::from_secs(60),
@@ -99,7 +99,7 @@ fn without_keys_nobody_is_believed_unless_that_is_said() {
 
 #[test]
 fn nothing_is_granted_with_an_earlier_configuration_than_was_in_force() {
-    let mut config = NodeConfig::new("root", 2);
+    let mut config = NodeConfig::new("root", Epoch(2));
     config.marks = true;
     config.record = Some(Record { config_version: 7, ..Record::default() });
     let mut node = Node::new(Time::ZERO, config, repository(template(100.0)).at_version(6));
@@ -125,7 +125,7 @@ fn nothing_is_granted_with_an_earlier_configuration_than_was_in_force() {
 
 #[test]
 fn polls_are_told_to_come_back_when_what_they_wait_for_is_written() {
-    let mut config = NodeConfig::new("root", 2);
+    let mut config = NodeConfig::new("root", Epoch(2));
     config.marks = true;
     let mut node = Node::new(Time::ZERO, config, repository(template(100.0)));
     let soon = Some(Duration::from_millis(100));

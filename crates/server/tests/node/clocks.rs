@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Down, Grant, HolderKind, Order, Report, Up, Welcome};
-use lessor_proto::{Amount, Drift, Time};
+use lessor_proto::{Amount, Drift, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -15,7 +15,7 @@ fn at(seconds: u64) -> Time {
 
 /// A leaf that has a lease of 10 for a minute from the moment of `at(0)` on.
 fn leaf() -> Node {
-    let mut config = NodeConfig::new("leaf", 1);
+    let mut config = NodeConfig::new("leaf", Epoch(1));
     config.drift = Drift::NONE;
     config.parent =
         Some(ParentConfig { servers: vec!["above:1".into()], transport: Transport::Stream, eager: true });
@@ -27,7 +27,7 @@ fn leaf() -> Node {
             Some(Output::Parent(Action::Connect { id, .. })) => {
                 stream = Some(id);
                 let heartbeat = Duration::from_secs(5);
-                let welcome = Welcome { epoch: 1, claims_open: true, claims_open_in: None, heartbeat };
+                let welcome = Welcome { epoch: Epoch(1), claims_open: true, claims_open_in: None, heartbeat };
                 node.on_parent(at(0), session::Event::Down { id, down: Down::Welcome(welcome) });
             }
             Some(Output::Parent(Action::Send { up: Up::Report(said), .. })) => report = Some(said.id),
@@ -40,7 +40,7 @@ fn leaf() -> Node {
         capacity: Amount::from_units(10),
         length: Duration::from_secs(60),
         refresh_interval: Duration::from_secs(5),
-        order: Some(Order { epoch: 1, seq: 1 }),
+        order: Some(Order { epoch: Epoch(1), seq: 1 }),
         basis: report,
         token: Vec::new(),
         ack_wanted: false,
@@ -75,8 +75,8 @@ fn ask(node: &mut Node, seconds: u64) -> Option<(Amount, Duration)> {
     let ask = Ask {
         kind: HolderKind::Client,
         holder: client("a"),
-        incarnation: Some(1),
-        report_id: Some(1 + seconds),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(1 + seconds)),
         target_epoch: None,
         line: None,
         reports: vec![report],

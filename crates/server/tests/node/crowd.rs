@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Band, Bands, Down, HolderKind};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Repository, Template};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ const CAPACITY: f64 = 100_000.0;
 
 /// All of them connected, each wanting `amount`, and settled.
 fn crowd(amount: f64) -> Hall {
-    let mut hall = Hall::new(template(CAPACITY), NodeConfig::new("root", 1));
+    let mut hall = Hall::new(template(CAPACITY), NodeConfig::new("root", Epoch(1)));
     for number in 0..CROWD {
         let name = format!("c{number}");
         hall.hello(&name, HolderKind::Client, None);
@@ -154,7 +154,7 @@ fn a_whale_does_not_hold_up_a_small_one_that_comes_after_it() {
 fn those_who_are_looked_at_one_by_one_are_all_told_and_not_all_at_one_instant() {
     const CLIENTS: u32 = 3_000;
     let of = |capacity| Template { policy: SharePolicy::ProportionalShare, ..template(capacity) };
-    let mut hall = Hall::new(of(10.0 * f64::from(CLIENTS)), NodeConfig::new("root", 1));
+    let mut hall = Hall::new(of(10.0 * f64::from(CLIENTS)), NodeConfig::new("root", Epoch(1)));
     for number in 0..CLIENTS {
         let name = format!("c{number}");
         hall.hello(&name, HolderKind::Client, None);
@@ -186,7 +186,7 @@ const HERD: u32 = 2_000;
 #[test]
 fn a_herd_is_served_together() {
     let capacity = 10.0 * f64::from(HERD);
-    let mut hall = Hall::new(template(capacity), NodeConfig::new("root", 1));
+    let mut hall = Hall::new(template(capacity), NodeConfig::new("root", Epoch(1)));
     let join = |hall: &mut Hall, name: &str| {
         hall.hello(name, HolderKind::Client, None);
         hall.report(name, Some(wants(20.0).bands), None, false);
@@ -247,7 +247,7 @@ proptest! {
     #[test]
     fn a_gain_costs_no_more_grants_than_it_is_worth(book in books(), who in any::<prop::sample::Index>(), part in 0.2..3.0_f64) {
         let capacity = 4.0 * book.len() as f64;
-        let mut hall = Hall::new(template(capacity), NodeConfig::new("root", 1));
+        let mut hall = Hall::new(template(capacity), NodeConfig::new("root", Epoch(1)));
         let band = |wants: f64, weight: u32| Bands::from_elem(Band { priority: 0, subclients: weight, wants }, 1);
         let name = |index: usize| format!("h{index}");
         for (index, &(wants, weight)) in book.iter().enumerate() {

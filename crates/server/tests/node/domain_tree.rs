@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_proto::message::{Census, DomainEntry, DomainHits, DomainNews, DomainReport, Hello, HolderKind};
-use lessor_proto::{ClientId, Time};
+use lessor_proto::{ClientId, Incarnation, Time};
 use lessor_server::domain_sync::{DomainEvent, DomainOutput, DomainSync};
 use lessor_server::node::Peer;
 
@@ -186,7 +186,12 @@ impl Tree {
 }
 
 fn hello(kind: HolderKind, name: &str, incarnation: u64) -> Hello {
-    Hello { kind, holder: ClientId::new(name, 256).expect("a name"), incarnation, line: None }
+    Hello {
+        kind,
+        holder: ClientId::new(name, 256).expect("a name"),
+        incarnation: Incarnation(incarnation),
+        line: None,
+    }
 }
 
 /// Two clients below different leaves that have made four and three of ten hits.

@@ -7,8 +7,8 @@ use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::session::{self, Action, Change, Session, SessionConfig, Transport};
-use lessor_proto::Time;
 use lessor_proto::message::{Ask, Bands, Down, HolderKind, Report};
+use lessor_proto::{Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Domains, Template};
 
@@ -49,10 +49,10 @@ struct Pair {
 
 impl Pair {
     fn new(transport: Transport, template: Template) -> Pair {
-        let config = SessionConfig::new(client("web"), 1, vec!["root:1".into()]);
+        let config = SessionConfig::new(client("web"), Incarnation(1), vec!["root:1".into()]);
         let mut session = Session::new(SessionConfig { transport, ..config });
         session.add(Time::ZERO, resource(), HoldingConfig::new(Kind::Rate, 10.0, 0));
-        let node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(template));
+        let node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template));
         let mut pair =
             Pair { now: Time::ZERO, node, session, stream: None, came: Vec::new(), changes: Vec::new() };
         pair.exchange();
@@ -169,7 +169,7 @@ fn a_stream_that_begins_anew_brings_only_what_is_not_there() {
     pair.came();
     for (template, expected) in [(with(Some(5)), None), (with(Some(7)), Some(policies(7).version()))] {
         // Another leader, who has heard of nobody.
-        let config = NodeConfig::new("root", pair.node.epoch() + 1);
+        let config = NodeConfig::new("root", pair.node.epoch().next());
         pair.node = Node::new(pair.now, config, repository(template));
         let (id, _) = pair.stream.expect("a stream");
         let gone = session::Failure::Unreachable("gone".into());
@@ -182,7 +182,7 @@ fn a_stream_that_begins_anew_brings_only_what_is_not_there() {
 
 #[test]
 fn an_answer_that_is_lost_is_made_good_by_the_next() {
-    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(with(Some(5))));
+    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(with(Some(5))));
     let version = policies(5).version();
     let mut ask = |report_id, shown| told(&mut node, HolderKind::Client, Some(1), report_id, shown);
     assert_eq!(ask(1, Some(0)), Some(version));
@@ -193,7 +193,7 @@ fn an_answer_that_is_lost_is_made_good_by_the_next() {
 
 #[test]
 fn who_does_not_know_of_domains_is_never_told() {
-    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(with(Some(5))));
+    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(with(Some(5))));
     for (kind, incarnation) in
         [(HolderKind::Client, None), (HolderKind::Client, Some(3)), (HolderKind::Node, Some(4))]
     {
@@ -206,7 +206,7 @@ fn who_does_not_know_of_domains_is_never_told() {
 
 #[test]
 fn where_there_are_no_policies_nothing_is_told() {
-    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(with(None)));
+    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(with(None)));
     assert_eq!(told(&mut node, HolderKind::Client, Some(1), 1, Some(0)), None);
     assert_eq!(told(&mut node, HolderKind::Client, Some(1), 2, Some(9)), Some(0), "that there are none");
 }
@@ -223,8 +223,8 @@ fn told(
     let ask = Ask {
         kind,
         holder: client("one"),
-        incarnation,
-        report_id: incarnation.map(|_| report_id),
+        incarnation: incarnation.map(Incarnation),
+        report_id: incarnation.map(|_| report_id).map(ReportId),
         target_epoch: None,
         reports: vec![Report {
             resource: resource(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Down, Grant, Hello, HolderKind, Report, StreamReport, Up};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -19,10 +19,10 @@ fn at(seconds: u64) -> Time {
 /// The leader above, after one under which `out` was out.
 fn above(out: u64) -> Node {
     let marks = [(resource(), Amount::from_units(out))].into();
-    let record = Record { marks, longest_lease: LEASE, epoch: 1, ..Record::default() };
+    let record = Record { marks, longest_lease: LEASE, epoch: Epoch(1), ..Record::default() };
     Node::new(
         at(0),
-        NodeConfig { record: Some(record), ..NodeConfig::new("root", 2) },
+        NodeConfig { record: Some(record), ..NodeConfig::new("root", Epoch(2)) },
         repository(template(100.0)),
     )
 }
@@ -43,8 +43,8 @@ fn ask(node: &mut Node, seconds: u64, who: (HolderKind, &str, u64), amount: f64)
     let ask = Ask {
         kind: who.0,
         holder: client(who.1),
-        incarnation: Some(who.2),
-        report_id: Some(1 + seconds),
+        incarnation: Some(Incarnation(who.2)),
+        report_id: Some(ReportId(1 + seconds)),
         target_epoch: None,
         line: (who.0 == HolderKind::Node).then_some(7),
         reports: vec![report(amount)],
@@ -58,7 +58,7 @@ fn leader(epoch: u64) -> (HolderKind, &'static str, u64) {
 
 /// A charge lasts so much longer than the lease.
 fn charged(lease: Duration) -> Duration {
-    NodeConfig::new("root", 1).drift.stretch(lease)
+    NodeConfig::new("root", Epoch(1)).drift.stretch(lease)
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn what_earlier_leaders_above_may_have_granted_counts_as_well() {
 fn nothing_is_told_by_one_who_does_not_know_what_was_out() {
     let record = Record { unknown: true, ..Record::default() };
     for record in [None, Some(record)] {
-        let config = NodeConfig { record, ..NodeConfig::new("root", 2) };
+        let config = NodeConfig { record, ..NodeConfig::new("root", Epoch(2)) };
         let mut above = Node::new(at(0), config, repository(template(100.0)));
         above.confirm(at(100), at(100));
         assert_eq!(ask(&mut above, 100, leader(1), 50.0).earlier, None);
@@ -101,9 +101,15 @@ fn nothing_is_told_by_one_who_does_not_know_what_was_out() {
 fn who_listens_is_told_as_soon_as_it_is_certain() {
     let mut above = above(0);
     ask(&mut above, 10, leader(1), 50.0);
-    let hello = Hello { kind: HolderKind::Node, holder: client(LEAF), incarnation: 2, line: Some(7) };
+    let hello =
+        Hello { kind: HolderKind::Node, holder: client(LEAF), incarnation: Incarnation(2), line: Some(7) };
     let peer = above.connect(at(20), hello);
-    let report = StreamReport { id: 1, target_epoch: Some(2), renew_all: false, reports: vec![report(50.0)] };
+    let report = StreamReport {
+        id: ReportId(1),
+        target_epoch: Some(Epoch(2)),
+        renew_all: false,
+        reports: vec![report(50.0)],
+    };
     above.receive(at(20), peer, Up::Report(report));
     let told = |above: &mut Node, now: Time| {
         let mut told = Vec::new();
@@ -132,18 +138,22 @@ fn what_is_left_out_below_ends_with_the_lease_from_above() {
     let mut above = above(0);
     let out = ask(&mut above, 0, leader(1), 100.0).capacity;
     let marks = [(resource(), out)].into();
-    let record = Record { marks, longest_lease: LEASE, epoch: 1, ..Record::default() };
+    let record = Record { marks, longest_lease: LEASE, epoch: Epoch(1), ..Record::default() };
     let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
-    let config =
-        NodeConfig { record: Some(record), parent: Some(parent), line: Some(7), ..NodeConfig::new(LEAF, 2) };
+    let config = NodeConfig {
+        record: Some(record),
+        parent: Some(parent),
+        line: Some(7),
+        ..NodeConfig::new(LEAF, Epoch(2))
+    };
     let mut leaf = Node::new(at(50), config, repository(template(100.0)));
     let (mut late, mut seconds) = (Amount::ZERO, 50);
     while late == Amount::ZERO {
         let ask_late = Ask {
             kind: HolderKind::Client,
             holder: client("late"),
-            incarnation: Some(1),
-            report_id: Some(seconds),
+            incarnation: Some(Incarnation(1)),
+            report_id: Some(ReportId(seconds)),
             target_epoch: None,
             line: None,
             reports: vec![report(100.0)],

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use datadriven::{TestCase, walk};
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Field, Fraction, Kind, Legacy, Rotate, Template};
 use proptest::prelude::*;
@@ -85,7 +85,7 @@ impl Pool {
         let capacity = terms.capacity.floor_units();
         let named = wanters.into_iter().enumerate().map(|(index, wanter)| (format!("w{index:02}"), wanter));
         Pool {
-            hall: Hall::new(terms, NodeConfig::new("root", 1)),
+            hall: Hall::new(terms, NodeConfig::new("root", Epoch(1))),
             wanters: named.collect(),
             pollers: BTreeMap::new(),
             beats: BTreeMap::new(),
@@ -154,8 +154,8 @@ impl Pool {
             let ask = Ask {
                 kind: kind(wanter),
                 holder: client(name),
-                incarnation: Some(1),
-                report_id: Some(poller.reports),
+                incarnation: Some(Incarnation(1)),
+                report_id: Some(ReportId(poller.reports)),
                 target_epoch: None,
                 reports: vec![Report {
                     resource: resource(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lessor_proto::message::{Answer, Ask, Band, Bands, Grant, Has, HolderKind, Refusal, Release, Report};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, StatusQuery};
 use lessor_server::repository::{Glob, Repository, Template};
 use lessor_server::resource::ResourceStatus;
@@ -74,7 +74,7 @@ pub(crate) fn resource() -> ResourceId {
 
 impl Town {
     pub(crate) fn new(template: Template, epoch: u64) -> Town {
-        let node = Node::new(Time::ZERO, NodeConfig::new("root", epoch), repository(template));
+        let node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(epoch)), repository(template));
         Town { now: Time::ZERO, node, holders: BTreeMap::new(), lives: 0 }
     }
 
@@ -90,7 +90,7 @@ impl Town {
         let ask = holder.ask(now, name, words);
         let answer = self.node.ask(now, &ask)?;
         let holder = self.holder(name);
-        holder.epoch = answer.epoch;
+        holder.epoch = answer.epoch.map(u64::from);
         if let Some(grant) = answer.grants.first().filter(|_| !words.lost) {
             holder.lease = Some((grant.clone(), now + grant.length));
         }
@@ -116,7 +116,7 @@ impl Town {
 
     /// The server is gone and another one begins to lead.
     pub(crate) fn epoch(&mut self, template: Template, epoch: u64) {
-        self.node = Node::new(self.now, NodeConfig::new("root", epoch), repository(template));
+        self.node = Node::new(self.now, NodeConfig::new("root", Epoch(epoch)), repository(template));
     }
 
     pub(crate) fn release(&mut self, name: &str) {
@@ -124,8 +124,12 @@ impl Town {
             (name.split('/').next().unwrap_or(name), name.split('/').next_back().unwrap_or(name));
         let Some(holder) = self.holders.remove(process) else { return };
         let incarnation = (holder.memory == Memory::Incarnated).then_some(holder.incarnation);
-        let release =
-            Release { holder: client(id), incarnation, report_id: None, resources: vec![resource()] };
+        let release = Release {
+            holder: client(id),
+            incarnation: incarnation.map(Incarnation),
+            report_id: None,
+            resources: vec![resource()],
+        };
         self.node.release(self.now, &release);
     }
 
@@ -159,9 +163,9 @@ impl Holder {
         Ask {
             kind: if words.node { HolderKind::Node } else { HolderKind::Client },
             holder: client(name.split('/').next().unwrap_or(name)),
-            incarnation: incarnated.then_some(self.incarnation),
-            report_id: incarnated.then_some(self.reports),
-            target_epoch: self.epoch.filter(|_| incarnated),
+            incarnation: incarnated.then_some(Incarnation(self.incarnation)),
+            report_id: incarnated.then_some(ReportId(self.reports)),
+            target_epoch: self.epoch.filter(|_| incarnated).map(Epoch),
             reports: vec![Report {
                 resource: resource(),
                 bands: words.bands.clone(),

@@ -6,7 +6,7 @@ use lessor_client::session::{self, Action, Failure, Transport};
 use lessor_proto::message::{
     Answer, Ask, Down, Grant, Has, Hello, HolderKind, Order, Report, StreamReport, Up,
 };
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
 use lessor_server::repository::{Kind, Template};
 
@@ -41,8 +41,8 @@ impl Holder {
         Ask {
             kind: HolderKind::Client,
             holder: client(self.name),
-            incarnation: Some(1),
-            report_id: Some(self.reports),
+            incarnation: Some(Incarnation(1)),
+            report_id: Some(ReportId(self.reports)),
             target_epoch: None,
             line: None,
             reports: vec![Report {
@@ -71,7 +71,7 @@ fn units(units: u64) -> Result<Amount, String> {
 }
 
 fn node(kind: Kind) -> Node {
-    Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(of_kind(kind)))
+    Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(of_kind(kind)))
 }
 
 fn of_kind(kind: Kind) -> Template {
@@ -128,7 +128,7 @@ fn what_nobody_gives_back_of_the_other_kind_ends_with_its_lease() {
 fn say(node: &mut Node, peer: Peer, holder: &mut Holder, now: Time, renew_all: bool) -> Option<Amount> {
     let said = holder.said(0.5);
     let reports = if renew_all { Vec::new() } else { said.reports };
-    let report = StreamReport { id: holder.reports, target_epoch: None, renew_all, reports };
+    let report = StreamReport { id: ReportId(holder.reports), target_epoch: None, renew_all, reports };
     node.receive(now, peer, Up::Report(report));
     let mut granted = None;
     while let Some(output) = node.poll(now) {
@@ -149,7 +149,8 @@ fn grants(down: Down) -> Vec<Grant> {
 #[test]
 fn less_than_a_unit_of_a_rate_is_taken_back_for_a_gauge() {
     let (mut node, mut little) = (node(Kind::Rate), Holder::new("little", Some(false)));
-    let hello = Hello { kind: HolderKind::Client, holder: client("little"), incarnation: 1, line: None };
+    let hello =
+        Hello { kind: HolderKind::Client, holder: client("little"), incarnation: Incarnation(1), line: None };
     let peer = node.connect(at(1), hello);
     assert_eq!(say(&mut node, peer, &mut little, at(1), false), Some(Amount::from_f64(0.5)));
     node.reload(at(2), repository(of_kind(Kind::Gauge)));
@@ -171,12 +172,12 @@ fn hear_above(leaf: &mut Node, seconds: u64, kind: Kind) {
         }
         let grant = Grant {
             capacity: Amount::from_units(4),
-            order: Some(Order { epoch: 1, seq: seconds }),
+            order: Some(Order { epoch: Epoch(1), seq: seconds }),
             basis: ask.report_id,
             generation: Some(if is_gauge { Grant::GAUGE } else { Grant::RATE }),
             ..granted()
         };
-        let answer = Answer { grants: vec![grant], epoch: Some(1), ..Answer::default() };
+        let answer = Answer { grants: vec![grant], epoch: Some(Epoch(1)), ..Answer::default() };
         leaf.on_parent(at(seconds), session::Event::Answered { id, answer });
     }
 }
@@ -193,7 +194,7 @@ fn a_lease_of_one_kind_is_not_handed_out_as_the_other() {
     for (before, after) in [(Kind::Rate, Kind::Gauge), (Kind::Gauge, Kind::Rate)] {
         let parent =
             ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
-        let config = NodeConfig { parent: Some(parent), ..NodeConfig::new("leaf", 7) };
+        let config = NodeConfig { parent: Some(parent), ..NodeConfig::new("leaf", Epoch(7)) };
         let mut leaf = Node::new(at(0), config, repository(of_kind(before)));
         let (mut first, mut second) = (
             Holder::new("first", Some(before == Kind::Gauge)),
@@ -219,7 +220,7 @@ fn numbers_of_grants_go_on_beyond_what_the_books_can_write() {
     let mut node = node(Kind::Rate);
     let mut holder = Holder::new("old", Some(false));
     let last = u64::from(u32::MAX) - 2;
-    let order = Some(Order { epoch: 1, seq: last });
+    let order = Some(Order { epoch: Epoch(1), seq: last });
     holder.has = Some(Has { capacity: Amount::ZERO, order, token: Vec::new(), lasts: None });
     let mut before = holder.order();
     let mut other = Holder::new("other", None);

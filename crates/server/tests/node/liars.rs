@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Grant, HolderKind, Order, Up};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, Time};
 use lessor_server::mutation::Rules;
 use lessor_server::node::{Claims, NodeConfig, Record};
 use lessor_server::token::{Bearer, Content, Key, TokenKeys};
@@ -27,8 +27,14 @@ struct Lie {
 /// A lease from the first leader, with a token that says so, or another amount.
 fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time) {
     let id = resource();
-    let bearer = Bearer { node: "root", kind: HolderKind::Client, holder: name, incarnation, resource: &id };
-    let order = Order { epoch: 1, seq: 1 };
+    let bearer = Bearer {
+        node: "root",
+        kind: HolderKind::Client,
+        holder: name,
+        incarnation: Incarnation(incarnation),
+        resource: &id,
+    };
+    let order = Order { epoch: Epoch(1), seq: 1 };
     let content = Content { order, amount: Amount::from_units(token) };
     let token = if token > 0 { keys().token(&bearer, content) } else { Vec::new() };
     let grant = Grant {
@@ -61,7 +67,7 @@ fn keys() -> TokenKeys {
 /// The liar claims, and leaves; then somebody comes who wants everything. What this one and the honest
 /// one, who has not been heard of, may use.
 fn honest_use(lie: Lie, claims: Claims, rules: Rules) -> u128 {
-    let mut config = NodeConfig::new("root", 2);
+    let mut config = NodeConfig::new("root", Epoch(2));
     config.record = Some(Record {
         marks: [(resource(), Amount::from_units(HONEST + LIAR))].into(),
         longest_lease: Duration::from_secs(60),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_client::session::Action;
 use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Lasts, Report, StreamReport, Up};
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{MarkHeader, MarkWrite, Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Repository, Template};
 
@@ -16,12 +16,12 @@ use super::holders::{client, repository, resource};
 pub(crate) struct Listener {
     peer: Peer,
     kind: HolderKind,
-    pub(crate) incarnation: u64,
-    pub(crate) reports: u64,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) reports: ReportId,
     pub(crate) lease: Option<(Grant, Time)>,
     /// The time for which it says that its lease counts, if it says that.
     pub(crate) counts: Option<Duration>,
-    sent: BTreeMap<u64, Time>,
+    sent: BTreeMap<ReportId, Time>,
     /// The wants that it stated last.
     wants: Bands,
     /// It reads nothing.
@@ -90,7 +90,7 @@ impl Hall {
 
     pub(crate) fn hello(&mut self, name: &str, kind: HolderKind, incarnation: Option<u64>) {
         self.lives += 1;
-        let incarnation = incarnation.unwrap_or(self.lives);
+        let incarnation = Incarnation(incarnation.unwrap_or(self.lives));
         // All leaders of a node stand in one line here.
         let line = (kind == HolderKind::Node).then_some(1);
         let holder = client(name.split('/').next().unwrap_or(name));
@@ -98,8 +98,9 @@ impl Hall {
         let peer = self.node.connect(self.now, hello);
         self.names.insert(peer, name.to_owned());
         let before = self.listeners.remove(name).filter(|before| before.incarnation == incarnation);
-        let (reports, lease, sent) =
-            before.map_or((0, None, BTreeMap::new()), |before| (before.reports, before.lease, before.sent));
+        let (reports, lease, sent) = before.map_or((ReportId(0), None, BTreeMap::new()), |before| {
+            (before.reports, before.lease, before.sent)
+        });
         let listener = Listener {
             peer,
             kind,
@@ -119,7 +120,7 @@ impl Hall {
     pub(crate) fn report(&mut self, name: &str, bands: Option<Bands>, held: Option<Amount>, beat: bool) {
         let now = self.now;
         let Some(listener) = self.listeners.get_mut(name) else { panic!("{name} has not said hello") };
-        listener.reports += 1;
+        listener.reports = listener.reports.next();
         listener.sent.insert(listener.reports, now);
         if let Some(bands) = &bands {
             listener.wants.clone_from(bands);
@@ -155,7 +156,7 @@ impl Hall {
     /// Reports what is said, whatever it was granted here.
     pub(crate) fn show(&mut self, name: &str, report: Report) {
         let listener = self.listeners.get_mut(name).expect("it has said hello");
-        listener.reports += 1;
+        listener.reports = listener.reports.next();
         listener.sent.insert(listener.reports, self.now);
         let (id, reports) = (listener.reports, vec![report]);
         let report = StreamReport { id, target_epoch: None, renew_all: false, reports };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::message::{
     Ask, Band, Bands, Down, Has, Hello, HolderKind, Order, Report, StreamReport, Up,
 };
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Fraction, Kind, Template};
 
@@ -38,12 +38,13 @@ struct Bank {
 
 impl Bank {
     fn new(template: Template) -> Bank {
-        let node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(template));
+        let node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template));
         Bank { now: Time::ZERO, node, borrowers: BTreeMap::new(), grants: 0, most: 0.0 }
     }
 
     fn says(&mut self, name: &'static str, wants: f64, peak: Option<f64>) {
-        let hello = Hello { kind: HolderKind::Client, holder: client(name), incarnation: 1, line: None };
+        let hello =
+            Hello { kind: HolderKind::Client, holder: client(name), incarnation: Incarnation(1), line: None };
         if !self.borrowers.contains_key(name) {
             let peer = self.node.connect(self.now, hello);
             self.borrowers.insert(name, Borrower { peer, wants, peak, reports: 0, has: None });
@@ -78,7 +79,7 @@ impl Bank {
             peak: borrower.peak,
         };
         let reports = if renew_all { Vec::new() } else { vec![report] };
-        let report = StreamReport { id: borrower.reports, target_epoch: None, renew_all, reports };
+        let report = StreamReport { id: ReportId(borrower.reports), target_epoch: None, renew_all, reports };
         let peer = borrower.peer;
         self.node.receive(self.now, peer, Up::Report(report));
     }
@@ -167,8 +168,8 @@ fn nothing_is_lent_while_another_kind_is_out() {
         let silent = Ask {
             kind: HolderKind::Client,
             holder: client("silent"),
-            incarnation: Some(2),
-            report_id: Some(1),
+            incarnation: Some(Incarnation(2)),
+            report_id: Some(ReportId(1)),
             target_epoch: None,
             line: None,
             reports: vec![Report {

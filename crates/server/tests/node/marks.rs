@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Has, HolderKind, Order, Report, Up};
-use lessor_proto::{Amount, Drift, Time};
+use lessor_proto::{Amount, Drift, Epoch, Time};
 use lessor_server::node::{NodeConfig, Record};
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ const CAPACITY: f64 = 100.0;
 const MOST_WRITES: usize = 19 + 1;
 
 fn hall(prompt: bool) -> Hall {
-    let mut config = NodeConfig::new("root", 1);
+    let mut config = NodeConfig::new("root", Epoch(1));
     config.marks = true;
     let mut hall = Hall::new(template(CAPACITY), config);
     hall.record.prompt = prompt;
@@ -49,7 +49,7 @@ fn pass(hall: &mut Hall, millis: u64) {
 #[test]
 fn a_look_at_what_is_left_does_not_put_off_what_is_due() {
     let record = Record {
-        epoch: 1,
+        epoch: Epoch(1),
         marks: [(resource(), Amount::from_f64(40.0))].into(),
         longest_lease: Duration::from_secs(60),
         authority: Duration::from_secs(4),
@@ -60,7 +60,7 @@ fn a_look_at_what_is_left_does_not_put_off_what_is_due() {
         record: Some(record),
         trust_claims: true,
         drift: Drift::NONE,
-        ..NodeConfig::new("root", 2)
+        ..NodeConfig::new("root", Epoch(2))
     };
     let mut hall = Hall::new(template(CAPACITY), config);
     hall.record.prompt = true;
@@ -68,7 +68,7 @@ fn a_look_at_what_is_left_does_not_put_off_what_is_due() {
     hall.hello("c0", HolderKind::Client, Some(1));
     let has = Has {
         capacity: Amount::from_f64(40.0),
-        order: Some(Order { epoch: 1, seq: 1 }),
+        order: Some(Order { epoch: Epoch(1), seq: 1 }),
         token: Vec::new(),
         lasts: None,
     };

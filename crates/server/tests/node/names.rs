@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Answer, Ask, Grant, Has, HolderKind, Lasts, NodeNotice, Order, Refusal, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{NameWarning, NamesStatus, Node, NodeConfig, Output, ParentConfig, StatusQuery};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -18,7 +18,7 @@ fn node(name: &str, transport: Transport) -> Node {
 }
 
 fn begin(name: &str, epoch: u64, transport: Transport) -> Node {
-    let mut config = NodeConfig::new(name, epoch);
+    let mut config = NodeConfig::new(name, Epoch(epoch));
     let servers = vec!["above:1".into()];
     config.parent = Some(ParentConfig { servers, transport, eager: true });
     Node::new(at(0), config, repository(template(100.0)))
@@ -48,8 +48,8 @@ fn ask_showing(
     let ask = Ask {
         kind,
         holder: client(name),
-        incarnation: Some(incarnation),
-        report_id: Some(1 + seconds),
+        incarnation: Some(Incarnation(incarnation)),
+        report_id: Some(ReportId(1 + seconds)),
         target_epoch: None,
         line: None,
         reports: vec![report],
@@ -67,7 +67,7 @@ fn asked_above(node: &mut Node, seconds: u64) -> Option<u64> {
             None => break,
         }
     }
-    asked
+    asked.map(u64::from)
 }
 
 fn answer(path: &[&str], seq: u64) -> Answer {
@@ -80,7 +80,7 @@ fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
         capacity: Amount::from_units(units),
         length: Duration::from_secs(60),
         refresh_interval: Duration::from_secs(5),
-        order: Some(Order { epoch: 1, seq }),
+        order: Some(Order { epoch: Epoch(1), seq }),
         basis: None,
         token: Vec::new(),
         ack_wanted: false,
@@ -97,7 +97,7 @@ fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
     };
     let path = path.iter().map(ToString::to_string).collect();
     let notice = Some(NodeNotice { path, name_taken: false });
-    Answer { grants: vec![grant], epoch: Some(1), notice, ..Answer::default() }
+    Answer { grants: vec![grant], epoch: Some(Epoch(1)), notice, ..Answer::default() }
 }
 
 fn names(node: &Node) -> NamesStatus {
@@ -111,14 +111,17 @@ fn a_node_that_polls_takes_nothing_from_below_itself() {
     assert_eq!(ask(&mut paris, 0, client, 4.0).unwrap().grants, []);
     let id = asked_above(&mut paris, 0).expect("it asks above");
     let answer_in_a_loop = answer(&["paris", "europe"], 1);
-    paris.on_parent(at(0), session::Event::Answered { id, answer: answer_in_a_loop });
+    paris.on_parent(at(0), session::Event::Answered { id: ReportId(id), answer: answer_in_a_loop });
     let why = "the nodes form a loop: paris -> europe -> paris";
     assert_eq!(names(&paris).circle.as_deref(), Some(why));
     assert_eq!(paris.next_name_warning(), Some(NameWarning::Loop { why: why.to_owned() }));
     assert_eq!(ask(&mut paris, 1, client, 4.0).unwrap().grants, [], "there is nothing to grant");
 
     let id = asked_above(&mut paris, 60).expect("it tries again");
-    paris.on_parent(at(60), session::Event::Answered { id, answer: answer(&["root", "europe"], 2) });
+    paris.on_parent(
+        at(60),
+        session::Event::Answered { id: ReportId(id), answer: answer(&["root", "europe"], 2) },
+    );
     asked_above(&mut paris, 60);
     assert_eq!((names(&paris).circle, names(&paris).path.join(" ")), (None, "root europe paris".to_owned()));
     let granted = ask(&mut paris, 61, client, 4.0).unwrap().grants;
@@ -132,7 +135,7 @@ fn a_node_that_polls_takes_nothing_from_below_itself() {
 
 #[test]
 fn two_that_poll_under_one_name_are_told() {
-    let mut root = Node::new(at(0), NodeConfig::new("root", 1), repository(template(10.0)));
+    let mut root = Node::new(at(0), NodeConfig::new("root", Epoch(1)), repository(template(10.0)));
     let mut ask = |seconds, life| {
         let answer = ask(&mut root, seconds, (HolderKind::Node, "paris", life), 8.0).unwrap();
         (answer.grants[0].capacity, answer.notice.unwrap().name_taken)
@@ -150,13 +153,13 @@ fn who_was_at_another_of_one_name_meanwhile_is_left_what_it_shows() {
     let (a, b) = ((HolderKind::Client, "a", 1), (HolderKind::Client, "b", 1));
     assert_eq!(ask(&mut paris, 0, a, 6.0).unwrap().grants, [], "there is nothing to grant");
     let id = asked_above(&mut paris, 0).expect("it asks above");
-    paris.on_parent(at(0), session::Event::Answered { id, answer: answer(&["root"], 1) });
+    paris.on_parent(at(0), session::Event::Answered { id: ReportId(id), answer: answer(&["root"], 1) });
     asked_above(&mut paris, 0);
     assert_eq!(ask(&mut paris, 1, b, 10.0).unwrap().grants[0].capacity, Amount::from_units(5));
     let seconds = Duration::from_secs;
     let has = |remaining| Has {
         capacity: Amount::from_units(6),
-        order: Some(Order { epoch: 1, seq: 1 }),
+        order: Some(Order { epoch: Epoch(1), seq: 1 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: seconds(60), remaining, counts: remaining }),
     };
@@ -176,7 +179,7 @@ fn who_is_granted_something_is_told_that_the_node_above_learns() {
     let mut told = |seconds, seq, units, learning| {
         let id = asked_above(&mut paris, seconds).expect("it asks above");
         let answer = answer_with(&["root"], seq, units, learning);
-        paris.on_parent(at(seconds), session::Event::Answered { id, answer });
+        paris.on_parent(at(seconds), session::Event::Answered { id: ReportId(id), answer });
         asked_above(&mut paris, seconds);
         let grants = ask(&mut paris, seconds + 1, client, 4.0).unwrap().grants;
         (grants[0].capacity, grants[0].learning)

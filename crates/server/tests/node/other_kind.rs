@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Has, HolderKind, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::election::record::RecordWrite;
 use lessor_server::election::state::{Clock, State};
 use lessor_server::node::{MarkWrite, Node, NodeConfig};
@@ -43,7 +43,7 @@ impl Line {
         let (_, mut record) = State::left(&self.record, "root", &clock()).expect("it was written by us");
         record.authority = Duration::ZERO;
         record.stops.clear();
-        let mut config = NodeConfig::new("root", self.epoch);
+        let mut config = NodeConfig::new("root", Epoch(self.epoch));
         (config.record, config.marks, config.trust_claims) = (Some(record), true, true);
         self.node = Some(Node::new(Time::ZERO, config, repository(of_kind(kind))));
     }
@@ -103,8 +103,8 @@ impl Holder {
         let ask = Ask {
             kind: HolderKind::Client,
             holder: client(self.name),
-            incarnation: Some(1),
-            report_id: Some(self.reports),
+            incarnation: Some(Incarnation(1)),
+            report_id: Some(ReportId(self.reports)),
             target_epoch: None,
             line: None,
             reports: vec![Report {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
-use lessor_proto::{Amount, Drift, Time};
+use lessor_proto::{Amount, Drift, Epoch, Incarnation, Time};
 use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
 use lessor_server::repository::{Legacy, Template};
 use lessor_server::token::{Key, TokenKeys};
@@ -47,7 +47,7 @@ fn config(epoch: u64, record: Record) -> NodeConfig {
         record: Some(record),
         keys: Some(TokenKeys::new(Key::new([9; 32]))),
         drift: Drift::NONE,
-        ..NodeConfig::new("root", epoch)
+        ..NodeConfig::new("root", Epoch(epoch))
     }
 }
 
@@ -60,7 +60,7 @@ fn terms() -> Template {
 fn left(stop: Option<u64>) -> Record {
     Record {
         marks: [(resource(), Amount::from_units(CAPACITY))].into(),
-        stops: stop.map(|stop| (1, second(stop))).into_iter().collect(),
+        stops: stop.map(|stop| (Epoch(1), second(stop))).into_iter().collect(),
         longest_lease: Duration::from_secs(LEASE),
         authority: Duration::from_secs(AUTHORITY),
         ..Record::default()
@@ -324,9 +324,9 @@ fn what_is_sticky_is_claimed_in_two_polls_too() {
         assert_eq!(lease.capacity, Amount::from_units(80), "at {now} s");
         (lease.order.expect("a number").epoch, books(node, now).ghost.floor_units())
     };
-    assert_eq!(ghost(&mut node, &mut poller, SUCCESSION + 1), (1, 300));
-    assert_eq!(ghost(&mut node, &mut poller, SUCCESSION + 6), (2, 300));
-    assert_eq!(ghost(&mut node, &mut poller, SUCCESSION + 11), (2, 220));
+    assert_eq!(ghost(&mut node, &mut poller, SUCCESSION + 1), (Epoch(1), 300));
+    assert_eq!(ghost(&mut node, &mut poller, SUCCESSION + 6), (Epoch(2), 300));
+    assert_eq!(ghost(&mut node, &mut poller, SUCCESSION + 11), (Epoch(2), 220));
     assert_eq!(poller.expiry, SUCCESSION + 11 + LEASE);
 }
 
@@ -340,15 +340,15 @@ fn what_is_sticky_is_refused_below_a_node_with_the_reason() {
         transport: lessor_client::session::Transport::Poll,
         eager: false,
     };
-    let config = NodeConfig { parent: Some(parent), ..NodeConfig::new("leaf", 1) };
+    let config = NodeConfig { parent: Some(parent), ..NodeConfig::new("leaf", Epoch(1)) };
     let mut leaf = Node::new(Time::ZERO, config, repository(sticky.clone()));
     let poller = Poller::new("doorman", 80.0, 0);
     let refusal = leaf.ask(Time::ZERO, &poller.ask(None)).unwrap_err().to_string();
     assert!(refusal.contains("\"*\" is legacy: sticky"), "{refusal}");
     assert!(refusal.contains("node \"leaf\""), "{refusal}");
     // Who draws an incarnation is not meant, and at the root nobody is refused.
-    let ours = Ask { incarnation: Some(7), ..poller.ask(None) };
+    let ours = Ask { incarnation: Some(Incarnation(7)), ..poller.ask(None) };
     assert!(leaf.ask(Time::ZERO, &ours).is_ok());
-    let mut root = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(sticky));
+    let mut root = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(sticky));
     assert!(root.ask(Time::ZERO, &poller.ask(None)).is_ok());
 }

@@ -1,5 +1,6 @@
 //! Scope `shared`: what clients say of their domains, and what the others are told of it.
 
+use lessor_proto::ReportId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -218,7 +219,7 @@ fn a_stream_that_takes_nothing_gets_one_message_when_it_does() {
 fn who_releases_or_is_gone_is_told_nothing_and_what_it_did_counts() {
     let mut square = Square::heated();
     let c = square.leave("c");
-    square.node.receive(square.now, c, Up::Release { id: 9, resources: vec![resource()] });
+    square.node.receive(square.now, c, Up::Release { id: ReportId(9), resources: vec![resource()] });
     assert_eq!(square.status(0).clients, 2);
     let b = square.leave("b");
     square.node.disconnect(square.now, b);

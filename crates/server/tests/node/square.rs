@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules};
-use lessor_proto::Time;
 use lessor_proto::message::{
     DomainEntry, DomainHits, DomainNews, DomainReport, Down, Hello, HolderKind, Report, StreamReport, Up,
 };
+use lessor_proto::{Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
 use lessor_server::repository::{Domains, Template};
 use lessor_server::resource::DomainsStatus;
@@ -80,7 +80,7 @@ impl Square {
         let policies = policies(limit);
         let mut square = Square {
             now: Time::ZERO,
-            node: Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(with(&policies))),
+            node: Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(with(&policies))),
             version: policies.version(),
             clients: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -94,7 +94,8 @@ impl Square {
 
     /// Opens a stream and asks for the resource, as who begins does; and for what there is of domains.
     pub(crate) fn join(&mut self, name: &'static str) {
-        let hello = Hello { kind: HolderKind::Client, holder: client(name), incarnation: 1, line: None };
+        let hello =
+            Hello { kind: HolderKind::Client, holder: client(name), incarnation: Incarnation(1), line: None };
         let peer = self.node.connect(self.now, hello);
         let reports = self.clients.get(name).map_or(0, |before| before.reports);
         self.clients.insert(name, Talker { peer, reports, id: 0 });
@@ -123,7 +124,7 @@ impl Square {
         let client = self.clients.get_mut(name).expect("it has joined");
         client.reports += 1;
         let renew_all = reports.is_empty();
-        let report = StreamReport { id: client.reports, target_epoch: None, renew_all, reports };
+        let report = StreamReport { id: ReportId(client.reports), target_epoch: None, renew_all, reports };
         self.node.receive(self.now, client.peer, Up::Report(report));
         self.drain();
     }

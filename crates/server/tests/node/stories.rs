@@ -17,7 +17,7 @@ use std::time::Duration;
 use datadriven::{TestCase, walk};
 use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Answer, Band, Bands, Refusal};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::repository::{Kind, SafeCapacity, Template};
 
 use super::holders::{Memory, Town, Words, repository, template, wants};
@@ -176,7 +176,7 @@ fn grant(answer: &Result<Answer, Refusal>) -> String {
         Err(refusal) => return format!("refused: {refusal}"),
     };
     let Some(grant) = answer.grants.first() else {
-        return format!("nothing but epoch {}", answer.epoch.unwrap_or(0));
+        return format!("nothing but epoch {}", answer.epoch.unwrap_or(Epoch(0)));
     };
     let mut said = format!("g{} for {}s", grant.capacity, grant.length.as_secs_f64());
     if grant.refresh_interval != Duration::from_secs(5) {

@@ -23,7 +23,7 @@ use datadriven::{TestCase, walk};
 use lessor_client::holding::Proof;
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, NodeNotice, Order, Up, Welcome};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{
     ClaimTally, Claims, MarkHeader, MarkWrite, NodeConfig, ParentConfig, Record, RestOver, StatusQuery,
 };
@@ -36,7 +36,7 @@ use super::listeners::{Hall, Heard, seconds};
 #[test]
 fn stream_stories() {
     walk("tests/node/streams", |file| {
-        let mut hall = Hall::new(template(0.0), NodeConfig::new("root", 1));
+        let mut hall = Hall::new(template(0.0), NodeConfig::new("root", Epoch(1)));
         file.run(|case| run(&mut hall, case));
     });
 }
@@ -90,7 +90,7 @@ fn keys() -> TokenKeys {
 }
 
 fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> NodeConfig {
-    let mut config = NodeConfig::new("root", number("epoch").unwrap_or(1.0) as u64);
+    let mut config = NodeConfig::new("root", Epoch(number("epoch").unwrap_or(1.0) as u64));
     config.record = number("out").map(|out| Record {
         marks: [(resource(), Amount::from_f64(out))].into(),
         longest_lease: seconds(number("longest").expect("out takes longest")),
@@ -99,7 +99,7 @@ fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> N
         proofs: number("proof").map(|epoch| (resource(), proof(epoch as u64))).into_iter().collect(),
         rests: number("left").map(|left| (resource(), Amount::from_f64(left))).into_iter().collect(),
         rest_over: RestOver { lease: seconds(number("over").unwrap_or(0.0)), safe_lease: Duration::ZERO },
-        epoch: config.epoch.saturating_sub(1),
+        epoch: Epoch(config.epoch.0.saturating_sub(1)),
         ..Record::default()
     });
     config.trust_claims = true;
@@ -116,7 +116,7 @@ fn config(number: &dyn Fn(&str) -> Option<f64>, has: &dyn Fn(&str) -> bool) -> N
 
 /// The proof that an earlier leader of a leaf has left to show its lease with.
 fn proof(epoch: u64) -> Proof {
-    Proof { order: Order { epoch, seq: 4 }, token: vec![9; 3].into() }
+    Proof { order: Order { epoch: Epoch(epoch), seq: 4 }, token: vec![9; 3].into() }
 }
 
 fn event(hall: &mut Hall, line: &str) -> String {
@@ -139,7 +139,7 @@ fn event(hall: &mut Hall, line: &str) -> String {
             hall.hello(name, kind, number("inc").map(|number| number as u64));
         }
         "beat" => hall.report(name, None, None, true),
-        "release" => hall.say(name, Up::Release { id: 9, resources: vec![resource()] }),
+        "release" => hall.say(name, Up::Release { id: ReportId(9), resources: vec![resource()] }),
         "bye" => hall.say(name, Up::Bye),
         "break" => hall.break_off(name),
         "stuck" => hall.listeners.get_mut(name).expect("a listener").stuck = true,
@@ -152,14 +152,14 @@ fn event(hall: &mut Hall, line: &str) -> String {
 fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> Option<f64>) {
     let listener = hall.listeners.get_mut(name).expect("a listener");
     if let Some(has) = number("has") {
-        let order = Order { epoch: number("reign").unwrap_or(0.0) as u64, seq: 7 };
+        let order = Order { epoch: Epoch(number("reign").unwrap_or(0.0) as u64), seq: 7 };
         let (kind, incarnation) =
             (if listener.is_node() { HolderKind::Node } else { HolderKind::Client }, listener.incarnation);
         let bearer = Bearer {
             node: "root",
             kind,
             holder: name.split('/').next().unwrap_or(name),
-            incarnation: number("for").map_or(incarnation, |life| life as u64),
+            incarnation: number("for").map_or(incarnation, |life| Incarnation(life as u64)),
             resource: &resource(),
         };
         let content = Content { order, amount: Amount::from_f64(number("token").unwrap_or(has)) };
@@ -203,8 +203,12 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
     let session = hall.node.parent_session().expect("a leaf");
     let (stream, received) = (session.counts().streams, session.counts().received);
     let epoch = number("reign").map_or(1, |epoch| epoch as u64);
-    let welcome =
-        Welcome { epoch, claims_open: true, claims_open_in: None, heartbeat: Duration::from_secs(5) };
+    let welcome = Welcome {
+        epoch: Epoch(epoch),
+        claims_open: true,
+        claims_open_in: None,
+        heartbeat: Duration::from_secs(5),
+    };
     let down = match number("lease") {
         None => Down::Welcome(welcome),
         Some(lease) => Down::Grants(vec![Grant {
@@ -212,8 +216,8 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             capacity: Amount::from_f64(lease),
             length: seconds(number("for").unwrap_or(60.0)),
             refresh_interval: Duration::from_secs(5),
-            order: Some(Order { epoch, seq: received }),
-            basis: number("basis").map(|basis| basis as u64),
+            order: Some(Order { epoch: Epoch(epoch), seq: received }),
+            basis: number("basis").map(|basis| ReportId(basis as u64)),
             token: Vec::new(),
             ack_wanted: number("ack").is_some(),
             safe_leased: false,
@@ -297,7 +301,7 @@ fn written(write: &MarkWrite) -> String {
 }
 
 fn grant(grant: &Grant) -> String {
-    let basis = grant.basis.unwrap_or(0);
+    let basis = grant.basis.unwrap_or(ReportId(0));
     let ack = if grant.ack_wanted { ", ack wanted" } else { "" };
     let seq = grant.order.map_or(0, |order| order.seq);
     let floor = if grant.safe_leased { ", with a floor" } else { "" };

@@ -10,7 +10,7 @@ use lessor_client::domain::{Override, Policies, Rules, Scope};
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
 use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::message::{Ask, Bands, HolderKind, Report};
-use lessor_proto::{Amount, Glob, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, Glob, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
 use lessor_server::repository::{Domains, Template};
 
@@ -75,7 +75,7 @@ struct Client {
 
 impl Town {
     fn new(template: Template, domain: &str) -> Town {
-        let node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(template));
+        let node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template));
         let (clients, peers) = (Vec::new(), BTreeMap::new());
         Town { now: Time::ZERO, node, resource: of(domain), clients, peers }
     }
@@ -85,7 +85,7 @@ impl Town {
         let name = format!("web-{}", self.clients.len());
         let mut session = Session::new(SessionConfig {
             transport: Transport::Stream,
-            ..SessionConfig::new(client(&name), 1, vec!["root:1".into()])
+            ..SessionConfig::new(client(&name), Incarnation(1), vec!["root:1".into()])
         });
         let config =
             HoldingConfig { fallback: Fallback::Pessimistic, ..HoldingConfig::new(Kind::Rate, wants, 0) };
@@ -246,7 +246,7 @@ fn a_lease_that_nothing_is_derived_for_any_more_ends() {
 fn what_no_domain_follows_is_refused_with_the_reason() {
     let check = |glob: &str, scope, name: &str, told: &str| {
         let template = Template { glob: Glob::new(glob).unwrap(), ..with(scope, 29) };
-        let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(template));
+        let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template));
         let refusal = ask(&mut node, ResourceId::new(name, 256).unwrap()).unwrap_err();
         assert_eq!(refusal, format!("resource[0].resource_id: no template matches {name:?}{told}"));
     };
@@ -262,7 +262,8 @@ fn what_no_domain_follows_is_refused_with_the_reason() {
 
 #[test]
 fn doormans_clients_may_lease_a_part_too() {
-    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(with(Scope::Strict, 29)));
+    let mut node =
+        Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(with(Scope::Strict, 29)));
     assert_eq!(
         ask(&mut node, of("tenant")),
         Ok((18.0, Duration::from_secs(20))),
@@ -272,7 +273,8 @@ fn doormans_clients_may_lease_a_part_too() {
 
 #[test]
 fn however_many_domains_have_leases_other_resources_are_shown_before_them() {
-    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository(with(Scope::Strict, 29)));
+    let mut node =
+        Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(with(Scope::Strict, 29)));
     let later = ResourceId::new("zoo", 256).unwrap();
     for id in [of("one"), of("two"), later] {
         ask(&mut node, id).unwrap();

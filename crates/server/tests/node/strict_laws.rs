@@ -12,7 +12,7 @@ use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_client::sublessee::Sublessee;
-use lessor_proto::{Glob, Time};
+use lessor_proto::{Epoch, Glob, Incarnation, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Domains, Template};
 use proptest::prelude::*;
@@ -102,7 +102,7 @@ impl Client {
     fn new(now: Time, index: usize, life: u64) -> Client {
         let mut session = Session::new(SessionConfig {
             transport: Transport::Stream,
-            ..SessionConfig::new(client(&format!("web-{index}")), life, vec!["root:1".into()])
+            ..SessionConfig::new(client(&format!("web-{index}")), Incarnation(life), vec!["root:1".into()])
         });
         session.add(now, resource(), HoldingConfig::new(Kind::Rate, 200.0, 0));
         let lender = Lender { resource: resource(), notifier: Waker::noop().clone() };
@@ -140,7 +140,7 @@ impl Client {
 impl Town {
     fn new() -> Town {
         let now = Time::ZERO + Duration::from_secs(1_000);
-        let node = Node::new(now, NodeConfig::new("root", 1), repository(with_domains()));
+        let node = Node::new(now, NodeConfig::new("root", Epoch(1)), repository(with_domains()));
         let clients = (0..CLIENTS).map(|index| Client::new(now, index, index as u64 + 1)).collect();
         let (peers, hits, lives) = (BTreeMap::new(), [const { Vec::new() }; DOMAINS.len()], CLIENTS as u64);
         let mut town = Town { now, steps: 0, node, clients, peers, hits, lives };

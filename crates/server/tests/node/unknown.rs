@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{NodeConfig, Record};
 use lessor_server::repository::{Repository, Template};
 
@@ -25,7 +25,7 @@ fn none() -> Repository {
 
 fn config() -> NodeConfig {
     let record = Some(Record { unknown: true, ..Record::default() });
-    NodeConfig { record, marks: true, trust_claims: true, ..NodeConfig::new("root", 2) }
+    NodeConfig { record, marks: true, trust_claims: true, ..NodeConfig::new("root", Epoch(2)) }
 }
 
 /// A root that begins with an empty record, of which everything is written at once.
@@ -54,7 +54,7 @@ fn shows(epoch: u64) -> Report {
     let wish = Band { priority: 0, subclients: 1, wants: 40.0 };
     let has = Has {
         capacity: Amount::from_f64(40.0),
-        order: Some(Order { epoch, seq: 1 }),
+        order: Some(Order { epoch: Epoch(epoch), seq: 1 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: LONG, remaining: LONG, counts: LONG }),
     };
@@ -79,8 +79,8 @@ fn ask(hall: &mut Hall, report_id: u64, incarnation: Option<u64>, report: Report
     let ask = Ask {
         kind: HolderKind::Client,
         holder: client("old"),
-        incarnation,
-        report_id: incarnation.map(|_| report_id),
+        incarnation: incarnation.map(Incarnation),
+        report_id: incarnation.map(|_| report_id).map(ReportId),
         target_epoch: None,
         reports: vec![report],
         line: None,
@@ -179,8 +179,8 @@ fn who_waits_is_heard_when_all_of_it_is_over() {
 #[test]
 fn a_record_that_is_not_the_last_one_says_so_before_anything_is_charged() {
     let marks = [(resource(), Amount::from_f64(2.0))].into();
-    let record = Record { epoch: 3, marks, longest_lease: SHORT, ..Record::default() };
-    let config = NodeConfig { record: Some(record), epoch: 7, ..config() };
+    let record = Record { epoch: Epoch(3), marks, longest_lease: SHORT, ..Record::default() };
+    let config = NodeConfig { record: Some(record), epoch: Epoch(7), ..config() };
     let mut hall = Hall::new(leases(SHORT), config);
     hall.record.prompt = true;
     pass(&mut hall, WINDOW);

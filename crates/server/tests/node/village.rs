@@ -8,7 +8,7 @@ use lessor_client::allowance::Allowance;
 use lessor_client::holding::{HoldingConfig, Kind, Rung};
 use lessor_client::session::{self, Action, Change, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, Up};
-use lessor_proto::{Amount, Drift, ResourceId, Time};
+use lessor_proto::{Amount, Drift, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, ParentConfig, Peer, Record};
 use lessor_server::repository::{Repository, Template};
 
@@ -94,7 +94,7 @@ impl Village {
             authority: Duration::from_secs(1),
             trust_claims: true,
             parent,
-            ..NodeConfig::new(format!("place-{index}"), place.epoch)
+            ..NodeConfig::new(format!("place-{index}"), Epoch(place.epoch))
         };
         place.node = Some(Node::new(self.now, config, repository(self.template.clone())));
         self.settle();
@@ -124,7 +124,7 @@ impl Village {
             drift: Drift::NONE,
             transport: Transport::Stream,
             timeout: Duration::from_secs(2),
-            ..SessionConfig::new(client(&format!("c{index}")), 7, vec![place.to_string().into()])
+            ..SessionConfig::new(client(&format!("c{index}")), Incarnation(7), vec![place.to_string().into()])
         };
         let mut session = Session::new(config);
         session.add(self.now, resource(), HoldingConfig::new(Kind::Rate, wants, 0));

@@ -8,7 +8,7 @@ use lessor_client::session::{self, Action, Transport};
 use lessor_client::shell::{LeaseView, ParentLine};
 use lessor_client::{Client, Resource};
 use lessor_proto::message::{Ask, Band, Hello, HolderKind, Report, StreamReport, Up};
-use lessor_proto::{Amount, ClientId, ResourceId};
+use lessor_proto::{Amount, ClientId, Incarnation, ReportId, ResourceId};
 
 use crate::house::{House, eventually, soon};
 use crate::proxy::Proxy;
@@ -100,12 +100,12 @@ async fn what_was_said_leaves_even_if_the_stream_is_dropped_at_once() {
     let hello = Hello {
         kind: HolderKind::Client,
         holder: ClientId::new("web", 256).unwrap(),
-        incarnation: 1,
+        incarnation: Incarnation(1),
         line: None,
     };
     line.perform(Action::Connect { id: 1, to: house.address().to_string().into(), hello });
     for id in 1..=40 {
-        let up = StreamReport { id, target_epoch: None, renew_all: true, reports: Vec::new() };
+        let up = StreamReport { id: ReportId(id), target_epoch: None, renew_all: true, reports: Vec::new() };
         line.perform(Action::Send { id: 1, up: Up::Report(up) });
     }
     line.perform(Action::Send { id: 1, up: Up::Bye });
@@ -132,15 +132,15 @@ async fn a_node_may_poll_too() {
     let ask = Ask {
         kind: HolderKind::Node,
         holder: ClientId::new("leaf", 256).unwrap(),
-        incarnation: Some(1),
-        report_id: Some(1),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(1)),
         target_epoch: None,
         reports: vec![report],
         line: None,
     };
-    line.perform(Action::Ask { id: 1, to: house.address().to_string().into(), ask });
+    line.perform(Action::Ask { id: ReportId(1), to: house.address().to_string().into(), ask });
     let heard = soon(line.hear()).await;
-    let session::Event::Answered { id: 1, answer } = &heard else { panic!("{heard:?}") };
+    let session::Event::Answered { id: ReportId(1), answer } = &heard else { panic!("{heard:?}") };
     assert_eq!(answer.grants[0].capacity, Amount::from_units(100));
     assert!(answer.grants[0].sharing.is_some(), "nodes are told how it is shared");
     house.end().await;

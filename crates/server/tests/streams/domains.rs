@@ -9,7 +9,7 @@ use lessor_client::domain::{Policies, Rules};
 use lessor_client::limiter::Limiter;
 use lessor_client::session::Transport;
 use lessor_client::{Client, Resource};
-use lessor_proto::Amount;
+use lessor_proto::{Amount, Epoch};
 use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Domains, Glob, Repository, Template};
 use lessor_server::shell::{Server, ServerOptions};
@@ -32,7 +32,7 @@ fn repository() -> Repository {
 }
 
 async fn server(name: &str, parent: Option<SocketAddr>) -> Server {
-    let mut config = NodeConfig::new(name, 1);
+    let mut config = NodeConfig::new(name, Epoch(1));
     config.parent = parent.map(|address| ParentConfig {
         servers: vec![address.to_string().into()],
         transport: Transport::Stream,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lessor_proto::Amount;
+use lessor_proto::{Amount, Epoch};
 use lessor_server::node::{NodeConfig, StatusQuery};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::metrics::Metrics;
@@ -34,7 +34,8 @@ impl House {
         }]);
         let mut options = ServerOptions::new(([127, 0, 0, 1], 0).into());
         set(&mut options);
-        let server = Server::start(options, NodeConfig::new("root", 1), repository.unwrap()).await.unwrap();
+        let server =
+            Server::start(options, NodeConfig::new("root", Epoch(1)), repository.unwrap()).await.unwrap();
         House { server }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind, Surplus};
 use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_proto::message::{Band, Bands, Down, HolderKind, Up};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
 use lessor_server::repository::{Glob, Repository, Template};
 
@@ -57,7 +57,7 @@ impl Grove {
     /// Nodes that ask those of the numbers `parents`, the first of which is the root and asks nobody, and the one of `template`.
     pub(crate) fn new(template: &Template, parents: &[Option<usize>], transport: Transport) -> Grove {
         let node = |(number, parent): (usize, &Option<usize>)| {
-            let mut config = NodeConfig::new(name(number), 1);
+            let mut config = NodeConfig::new(name(number), Epoch(1));
             config.parent =
                 parent.map(|parent| ParentConfig { servers: vec![address(parent)], transport, eager: true });
             let repository = Repository::new(vec![template.clone()]).expect("one template");
@@ -81,7 +81,7 @@ impl Grove {
         let config = SessionConfig {
             kind: if is_client { HolderKind::Client } else { HolderKind::Node },
             transport,
-            ..SessionConfig::new(holder, 1, vec![address(parent)])
+            ..SessionConfig::new(holder, Incarnation(1), vec![address(parent)])
         };
         let mut session = Session::new(config);
         let holding = HoldingConfig {

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use super::{Band, Has, Lasts, Report, bands};
 use crate::message::field::{self, Place};
 use crate::message::{Limits, Order, Refusal};
-use crate::{Amount, wire};
+use crate::{Amount, Epoch, wire};
 
 /// Checks what a client says of the resources in the field `list`.
 pub(crate) fn from_client(
@@ -89,7 +89,7 @@ fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
             "the refresh_interval of the lease",
         ));
     }
-    let order = lease.epoch.zip(lease.seq).map(|(epoch, seq)| Order { epoch, seq });
+    let order = lease.epoch.zip(lease.seq).map(|(epoch, seq)| Order { epoch: Epoch(epoch), seq });
     let lasts = lease.duration_ms.map(Duration::from_millis).map(|length| Lasts {
         length,
         remaining: lease.remaining_ms.map_or(length, Duration::from_millis),
@@ -138,7 +138,7 @@ impl Has {
             expiry_time: Some(0),
             refresh_interval: Some(1),
             capacity: Some(self.capacity.as_f64()),
-            epoch: self.order.map(|order| order.epoch),
+            epoch: self.order.map(|order| order.epoch.0),
             seq: self.order.map(|order| order.seq),
             token: (!self.token.is_empty()).then(|| self.token.clone()),
             duration_ms: self.lasts.map(|lasts| millis(lasts.length)),

@@ -1,5 +1,6 @@
 //! Tests of asks: which are refused, and which survive the wire.
 
+use crate::{Epoch, Incarnation, ReportId};
 use smallvec::smallvec;
 
 use super::*;
@@ -156,15 +157,15 @@ fn an_ask_survives_the_wire() {
     let ask = Ask {
         kind: HolderKind::Client,
         holder: ClientId::new("c", 256).unwrap(),
-        incarnation: Some(7),
-        report_id: Some(3),
-        target_epoch: Some(9),
+        incarnation: Some(Incarnation(7)),
+        report_id: Some(ReportId(3)),
+        target_epoch: Some(Epoch(9)),
         reports: vec![Report {
             resource: ResourceId::new("db", 256).unwrap(),
             bands: smallvec![Band { priority: 2, subclients: 1, wants: 0.5 }],
             has: Some(Has {
                 capacity: Amount::from_units(4),
-                order: Some(Order { epoch: 9, seq: 2 }),
+                order: Some(Order { epoch: Epoch(9), seq: 2 }),
                 token: vec![1, 2],
                 lasts: None,
             }),

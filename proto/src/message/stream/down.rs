@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::message::refusal::Malformed;
 use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, NodeNotice, WallClock, Welcome};
 use crate::name::{BadName, ResourceId};
-use crate::wire;
 use crate::wire::session_down::Message;
+use crate::{Epoch, ReportId, wire};
 
 /// Bytes in the name of a resource: servers may be configured for longer ones than they are by default.
 const LONGEST_NAME: usize = 4096;
@@ -30,11 +30,11 @@ impl Down {
                 },
             }),
             Down::Renewed { basis, grants } => {
-                Message::Renewed(wire::Renewed { basis: *basis, grants_sent: *grants })
+                Message::Renewed(wire::Renewed { basis: basis.0, grants_sent: *grants })
             }
-            Down::Released { id } => Message::Released(wire::Released { release_id: *id }),
+            Down::Released { id } => Message::Released(wire::Released { release_id: id.0 }),
             Down::Refused { id, why } => {
-                Message::Refused(wire::Refused { report_id: *id, code: None, reason: Some(why.clone()) })
+                Message::Refused(wire::Refused { report_id: id.0, code: None, reason: Some(why.clone()) })
             }
             Down::Domains(news) => Message::Domains(news.to_wire()),
             Down::Units { resource, units, keep } => Message::Units(wire::Units {
@@ -69,11 +69,11 @@ impl Down {
             }
             Message::Grants(grants) => Down::Grants(grants_from_wire(grants, received)?),
             Message::Renewed(wire::Renewed { basis, grants_sent }) => {
-                Down::Renewed { basis, grants: grants_sent }
+                Down::Renewed { basis: ReportId(basis), grants: grants_sent }
             }
-            Message::Released(wire::Released { release_id }) => Down::Released { id: release_id },
+            Message::Released(wire::Released { release_id }) => Down::Released { id: ReportId(release_id) },
             Message::Refused(wire::Refused { report_id, reason, .. }) => {
-                Down::Refused { id: report_id, why: reason.unwrap_or_default() }
+                Down::Refused { id: ReportId(report_id), why: reason.unwrap_or_default() }
             }
             Message::Domains(news) => Down::Domains(Box::new(DomainNews::from_wire(news)?)),
             Message::Units(wire::Units { resource_id, units, kept, keep_ms }) => {
@@ -113,7 +113,7 @@ impl Welcome {
             return Err(Malformed { field: "welcome.heartbeat_ms".to_owned(), found: "is 0".to_owned() });
         }
         Ok(Welcome {
-            epoch: welcome.epoch,
+            epoch: Epoch(welcome.epoch),
             claims_open: welcome.claims_open.unwrap_or(true),
             claims_open_in: welcome.claims_open_in_ms.map(Duration::from_millis),
             heartbeat: welcome.heartbeat_ms.map_or(Welcome::HEARTBEAT, Duration::from_millis),
@@ -122,7 +122,7 @@ impl Welcome {
 
     fn to_wire(self) -> wire::Welcome {
         wire::Welcome {
-            epoch: self.epoch,
+            epoch: self.epoch.0,
             claims_open: Some(self.claims_open),
             // Rounded up: who comes a little late is served, who comes too early comes again.
             claims_open_in_ms: self

@@ -11,7 +11,7 @@ use prost::Message as _;
 use super::*;
 use crate::message::{Band, Bands, Has, Limits, Order, Sharing, WallClock};
 use crate::wire::session_up_request::Message;
-use crate::{Amount, wire};
+use crate::{Amount, Epoch, Incarnation, ReportId, wire};
 
 const NOON: WallClock = WallClock { since_epoch: Duration::from_millis(1_000_900) };
 
@@ -175,7 +175,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    (any::<u64>(), any::<u64>()).prop_map(|(epoch, seq)| Order { epoch, seq })
+    (any::<u64>(), any::<u64>()).prop_map(|(epoch, seq)| Order { epoch: Epoch(epoch), seq })
 }
 
 fn amount() -> impl Strategy<Value = Amount> {
@@ -244,11 +244,16 @@ fn up(kind: HolderKind) -> impl Strategy<Value = Up> {
     let release = (any::<u64>(), vec(name(), 0..4));
     prop_oneof![
         report.prop_map(|(id, target_epoch, renew_all, reports)| {
-            Up::Report(StreamReport { id, target_epoch, renew_all, reports })
+            Up::Report(StreamReport {
+                id: ReportId(id),
+                target_epoch: target_epoch.map(Epoch),
+                renew_all,
+                reports,
+            })
         }),
         release.prop_map(|(id, names)| {
             let resources = names.iter().map(|name| ResourceId::new(name.as_str(), 256).unwrap());
-            Up::Release { id, resources: resources.collect() }
+            Up::Release { id: ReportId(id), resources: resources.collect() }
         }),
         Just(Up::Bye),
         domains::any_report(),
@@ -259,7 +264,7 @@ fn any_hello() -> impl Strategy<Value = Hello> {
     (any::<bool>(), name(), any::<u64>()).prop_map(|(node, name, incarnation)| Hello {
         kind: if node { HolderKind::Node } else { HolderKind::Client },
         holder: ClientId::new(name.as_str(), 256).unwrap(),
-        incarnation,
+        incarnation: Incarnation(incarnation),
         line: None,
     })
 }
@@ -287,7 +292,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 length: Duration::from_millis(length_ms),
                 refresh_interval,
                 order,
-                basis,
+                basis: basis.map(ReportId),
                 token,
                 ack_wanted,
                 safe_leased: ack_wanted,
@@ -312,12 +317,13 @@ fn down(to: HolderKind) -> impl Strategy<Value = Down> {
     prop_oneof![
         welcome.prop_map(|(epoch, claims_open, claims_open_in, heartbeat)| {
             let heartbeat = Duration::from_millis(heartbeat);
-            Down::Welcome(Welcome { epoch, claims_open, claims_open_in, heartbeat })
+            Down::Welcome(Welcome { epoch: Epoch(epoch), claims_open, claims_open_in, heartbeat })
         }),
         vec(grant(to), 0..4).prop_map(Down::Grants),
-        (any::<u64>(), any::<u64>()).prop_map(|(basis, grants)| Down::Renewed { basis, grants }),
-        any::<u64>().prop_map(|id| Down::Released { id }),
-        (any::<u64>(), name()).prop_map(|(id, why)| Down::Refused { id, why }),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(basis, grants)| Down::Renewed { basis: ReportId(basis), grants }),
+        any::<u64>().prop_map(|id| Down::Released { id: ReportId(id) }),
+        (any::<u64>(), name()).prop_map(|(id, why)| Down::Refused { id: ReportId(id), why }),
         option::of(name()).prop_map(|address| Down::Redirect(Leader { address })),
         domains::any_news(),
     ]
@@ -359,7 +365,7 @@ proptest! {
     #[test]
     fn a_nodes_request_survives_the_wire(hello in any_hello(), reports in reports(node_bands())) {
         let hello = Hello { kind: HolderKind::Node, ..hello };
-        let report = StreamReport { id: 7, target_epoch: Some(3), renew_all: false, reports };
+        let report = StreamReport { id: ReportId(7), target_epoch: Some(Epoch(3)), renew_all: false, reports };
         let ask = report.into_ask(&hello);
         prop_assert_eq!(Ask::from_node(ask.to_node_wire(), &Limits::default()), Ok(ask));
     }

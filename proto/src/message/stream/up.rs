@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::message::ask::report;
 use crate::message::refusal::{Limits, Refusal};
 use crate::message::{DomainReport, Hello, HolderKind, Report, StreamReport, UnitsAsked, Up, field};
-use crate::wire;
 use crate::wire::session_up_request::Message;
+use crate::{Epoch, Incarnation, ReportId, wire};
 
 // === impl Up ===
 
@@ -49,7 +49,7 @@ impl Up {
             Up::Hello(hello) => Message::Hello(hello.to_wire()),
             Up::Report(report) => Message::Report(report.to_wire(kind)),
             Up::Release { id, resources } => Message::Release(wire::StreamReleaseRequest {
-                release_id: Some(*id),
+                release_id: Some(id.0),
                 resource_id: resources.iter().map(ToString::to_string).collect(),
             }),
             Up::Bye => Message::Bye(wire::ByeRequest {}),
@@ -79,7 +79,7 @@ fn release_from_wire(release: wire::StreamReleaseRequest, limits: &Limits) -> Re
     let ids = release.resource_id.into_iter().enumerate();
     let resources = ids
         .map(|(index, name)| field::resource(|| format!("release.resource_id[{index}]"), Some(name), limits));
-    Ok(Up::Release { id, resources: resources.collect::<Result<_, _>>()? })
+    Ok(Up::Release { id: ReportId(id), resources: resources.collect::<Result<_, _>>()? })
 }
 
 // === impl UnitsAsked ===
@@ -116,7 +116,10 @@ impl Hello {
         Ok(Hello {
             kind: if hello.is_node.unwrap_or(false) { HolderKind::Node } else { HolderKind::Client },
             holder: field::holder("hello.id", hello.id, limits)?,
-            incarnation: hello.incarnation.ok_or_else(|| Refusal::missing("hello.incarnation", wanted))?,
+            incarnation: hello
+                .incarnation
+                .map(Incarnation)
+                .ok_or_else(|| Refusal::missing("hello.incarnation", wanted))?,
             line: hello.line,
         })
     }
@@ -124,7 +127,7 @@ impl Hello {
     fn to_wire(&self) -> wire::HelloRequest {
         wire::HelloRequest {
             id: Some(self.holder.to_string()),
-            incarnation: Some(self.incarnation),
+            incarnation: Some(self.incarnation.0),
             is_node: (self.kind == HolderKind::Node).then_some(true),
             line: self.line,
         }
@@ -158,7 +161,12 @@ impl StreamReport {
             }
         };
         let renew_all = report.renew_all.unwrap_or(false);
-        Ok(StreamReport { id, target_epoch: report.target_epoch, renew_all, reports })
+        Ok(StreamReport {
+            id: ReportId(id),
+            target_epoch: report.target_epoch.map(Epoch),
+            renew_all,
+            reports,
+        })
     }
 
     fn to_wire(&self, kind: HolderKind) -> wire::ReportRequest {
@@ -167,8 +175,8 @@ impl StreamReport {
             HolderKind::Node => (&[], &self.reports),
         };
         wire::ReportRequest {
-            report_id: Some(self.id),
-            target_epoch: self.target_epoch,
+            report_id: Some(self.id.0),
+            target_epoch: self.target_epoch.map(u64::from),
             resource: of_client.iter().map(Report::to_client_wire).collect(),
             server_resource: of_node.iter().map(Report::to_node_wire).collect(),
             renew_all: self.renew_all.then_some(true),

@@ -1,8 +1,8 @@
 //! The value of the key of a mark.
 
 use lessor_client::holding::Proof;
-use lessor_proto::Amount;
 use lessor_proto::message::Order;
+use lessor_proto::{Amount, Epoch};
 
 use super::{BadRecord, after, bad, if_there, number};
 use crate::election::call::Stored;
@@ -22,7 +22,7 @@ pub(in crate::election) struct Mark {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::election) struct Rest {
     pub(in crate::election) amount: Amount,
-    pub(in crate::election) epoch: u64,
+    pub(in crate::election) epoch: Epoch,
 }
 
 const MARK: &str = "1 millionths _ [kind rate|gauge] [rest _ in_epoch _] [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")";
@@ -65,13 +65,14 @@ impl Mark {
             }
             let mut rest = None;
             if let Some(left) = if_there(&mut words, "rest")? {
-                let epoch = number(&mut words, "in_epoch")?;
+                let epoch = Epoch(number(&mut words, "in_epoch")?);
                 rest = Some(Rest { amount: Amount::from_micros(left), epoch });
             }
             if words.clone().next().is_none() {
                 return Some(Mark { amount, kind, rest, proof: None });
             }
-            let order = Order { epoch: number(&mut words, "of_epoch")?, seq: number(&mut words, "of_seq")? };
+            let order =
+                Order { epoch: Epoch(number(&mut words, "of_epoch")?), seq: number(&mut words, "of_seq")? };
             let token = bytes(after(&mut words, "token")?)?.into();
             let proof = Some(Proof { order, token });
             words.next().is_none().then_some(Mark { amount, kind, rest, proof })

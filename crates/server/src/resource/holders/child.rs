@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use compact_str::CompactString;
 use lessor_algorithms::Demand;
 use lessor_proto::message::{Band, HolderKind, Report};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 
 use crate::ledger::Account;
 use crate::repository::Template;
@@ -22,9 +22,9 @@ pub(crate) struct Child {
     /// The id of the client or node.
     pub(crate) name: CompactString,
     /// Which life of it: drawn by the holder if `incarnated`, else counted by this server.
-    pub(crate) session: u64,
+    pub(crate) session: Incarnation,
     /// The epoch in which that session began; 0 if `incarnated`.
-    pub(crate) born: u64,
+    pub(crate) born: Epoch,
     /// The account of what it is charged for.
     pub(super) account: Account,
     pub(super) demands: Demands,
@@ -142,27 +142,27 @@ impl Child {
     }
 
     /// The last report that counts its wants; absent where reports are not numbered.
-    pub(crate) fn report_id(&self) -> Option<u64> {
-        (self.incarnated && self.heard > 0).then_some(self.heard)
+    pub(crate) fn report_id(&self) -> Option<ReportId> {
+        (self.incarnated && self.heard > 0).then_some(ReportId(self.heard))
     }
 
     /// Whether something as late as `id` was heard of it before.
-    pub(crate) fn has_heard(&self, id: Option<u64>) -> bool {
+    pub(crate) fn has_heard(&self, id: Option<ReportId>) -> bool {
         self.incarnated && id.is_some_and(|id| !self.is_later(id))
     }
 
     /// Whether report `id` comes after all that were heard. Numbers go round: one just behind the greatest is a small one.
-    fn is_later(&self, id: u64) -> bool {
-        self.heard == 0 && id > 0 || id.wrapping_sub(self.heard).wrapping_sub(1) < u64::MAX / 2
+    fn is_later(&self, id: ReportId) -> bool {
+        self.heard == 0 && id.0 > 0 || id.0.wrapping_sub(self.heard).wrapping_sub(1) < u64::MAX / 2
     }
 
     /// Whether a report is news: later than all before, or not numbered. It is the last one from here on.
-    pub(crate) fn hear(&mut self, now: Time, report_id: Option<u64>, shown: Option<Amount>) -> bool {
+    pub(crate) fn hear(&mut self, now: Time, report_id: Option<ReportId>, shown: Option<Amount>) -> bool {
         if self.incarnated {
             if self.has_heard(report_id) {
                 return false;
             }
-            self.heard = report_id.unwrap_or(self.heard);
+            self.heard = report_id.map_or(self.heard, |id| id.0);
         } else if let Some(shown) = shown.filter(|&shown| self.account.oldest_of(shown).is_some()) {
             self.heard = shown.as_micros();
         }
@@ -172,7 +172,7 @@ impl Child {
 
     /// Numbers its next grant in epoch `epoch` above the one that it shows that it has adopted. Nobody is believed
     /// to have been granted half of all numbers there are, or one who lies could use them up.
-    pub(crate) fn go_on_after_shown(&mut self, report: &Report, epoch: u64) {
+    pub(crate) fn go_on_after_shown(&mut self, report: &Report, epoch: Epoch) {
         let shown = report.has.as_ref().and_then(|has| has.order).filter(|order| order.epoch == epoch);
         if let Some(order) = shown {
             self.go_on_after(order.seq);
@@ -229,8 +229,8 @@ impl Child {
     }
 
     /// Another leader speaks for the node from here on; its reports are numbered anew.
-    pub(crate) fn succeed(&mut self, cx: u64) {
-        self.session = cx;
+    pub(crate) fn succeed(&mut self, incarnation: Incarnation) {
+        self.session = incarnation;
         self.heard = 0;
     }
 
@@ -318,8 +318,13 @@ mod tests {
     }
 
     fn child() -> Child {
-        let holder = Holder { kind: HolderKind::Client, name: "a", life: Life::Incarnation(1) };
-        Child::new(Time::ZERO, holder, PollerLife { epoch: 0, session: 1 }, Demands::from_bands(&[]))
+        let holder = Holder { kind: HolderKind::Client, name: "a", life: Life::Incarnation(Incarnation(1)) };
+        Child::new(
+            Time::ZERO,
+            holder,
+            PollerLife { epoch: Epoch::default(), session: Incarnation(1) },
+            Demands::from_bands(&[]),
+        )
     }
 
     #[test]
@@ -354,7 +359,7 @@ mod tests {
     #[test]
     fn numbers_of_reports_begin_anew_after_the_last() {
         let mut child = child();
-        let mut hear = |id| child.hear(Time::ZERO, Some(id), None);
+        let mut hear = |id| child.hear(Time::ZERO, Some(ReportId(id)), None);
         let heard: Vec<bool> =
             [u64::MAX - 1, u64::MAX, u64::MAX - 1, 1, 2, u64::MAX, 2, 3].into_iter().map(&mut hear).collect();
         assert_eq!(heard, [true, true, false, true, true, false, false, true]);

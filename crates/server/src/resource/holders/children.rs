@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 
 use super::child::Child;
 use crate::repository::Template;
@@ -68,7 +68,7 @@ impl Children {
     pub(crate) fn locate(&self, holder: Holder<'_>) -> Option<Slot> {
         match holder.life {
             Life::Incarnation(incarnation) => {
-                let life = PollerLife { epoch: 0, session: incarnation };
+                let life = PollerLife { epoch: Epoch::default(), session: incarnation };
                 self.find(holder, life, true)
             }
             Life::Leader { line, .. } => self.lives(holder).find(|slot| self.lines.get(slot) == Some(&line)),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lessor_client::session::Action;
 use lessor_client::shell::clock;
-use lessor_proto::Time;
 use lessor_proto::message::{Down, Hello, Leader, Refusal};
+use lessor_proto::{Epoch, Time};
 use tokio::sync::mpsc;
 use tracing::{error, warn};
 
@@ -20,7 +20,7 @@ use crate::repository::Repository;
 #[derive(Debug)]
 pub(crate) enum Upward {
     /// A leader has begun: what another one had begun is over.
-    Anew(u64),
+    Anew(Epoch),
     /// This.
     Do(Action),
 }
@@ -43,7 +43,7 @@ pub(super) struct LeaderState {
     /// The leader, as far as is known.
     pub(super) leader: Leader,
     /// Its epoch.
-    pub(super) epoch: Option<u64>,
+    pub(super) epoch: Option<Epoch>,
     /// With what this task would begin to lead.
     pub(super) repository: Repository,
     /// The guard that shows time that the clock did not.
@@ -60,7 +60,7 @@ pub(super) struct LeaderState {
     /// It was told something.
     has_noted: bool,
     /// To whoever writes the record for successors.
-    pub(super) record: Option<mpsc::UnboundedSender<(u64, MarkWrite)>>,
+    pub(super) record: Option<mpsc::UnboundedSender<(Epoch, MarkWrite)>>,
 }
 
 // === impl LeaderState ===
@@ -113,7 +113,7 @@ impl LeaderState {
     }
 
     /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
-    pub(super) fn follow(&mut self, leader: Leader, epoch: Option<u64>) {
+    pub(super) fn follow(&mut self, leader: Leader, epoch: Option<Epoch>) {
         self.node = None;
         self.term += 1;
         self.note(Notice::Anew(self.term, Box::default()));

@@ -1,5 +1,6 @@
 //! The taking over and the giving up of leadership by a task.
 
+use lessor_proto::Epoch;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -19,7 +20,7 @@ impl Driver {
     /// The writes that the node wants for its successors, from here on, each with its epoch.
     pub(in crate::shell) fn record_writes(
         &self,
-    ) -> Result<mpsc::UnboundedReceiver<(u64, MarkWrite)>, Unanswered> {
+    ) -> Result<mpsc::UnboundedReceiver<(Epoch, MarkWrite)>, Unanswered> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.with_state(|leader_state, _| leader_state.record = Some(sender))?;
         Ok(receiver)
@@ -28,7 +29,7 @@ impl Driver {
     /// This task has been elected, and those before it have left `record`; `bounds` are what is known of their clocks.
     pub(in crate::shell) fn lead(
         &self,
-        epoch: u64,
+        epoch: Epoch,
         record: RecordRead,
         bounds: &ClockBounds,
     ) -> Result<(), Unanswered> {
@@ -58,12 +59,12 @@ impl Driver {
     }
 
     /// Another task leads, or none that is known.
-    pub(in crate::shell) fn follow(&self, leader: Leader, epoch: Option<u64>) -> Result<(), Unanswered> {
+    pub(in crate::shell) fn follow(&self, leader: Leader, epoch: Option<Epoch>) -> Result<(), Unanswered> {
         self.with_state(|leader_state, _| leader_state.follow(leader, epoch))
     }
 
     /// The task that leads says that this is its epoch.
-    pub(in crate::shell) fn hear_of_epoch(&self, epoch: u64) -> Result<(), Unanswered> {
+    pub(in crate::shell) fn hear_of_epoch(&self, epoch: Epoch) -> Result<(), Unanswered> {
         self.with_state(|leader_state, _| {
             if leader_state.node.is_none() {
                 leader_state.epoch = Some(epoch);
@@ -72,7 +73,7 @@ impl Driver {
     }
 
     /// Nothing is granted from here on: what is out, for successors, and in which epoch. Nothing if this task does not lead.
-    pub(in crate::shell) fn resign(&self) -> Result<Option<(u64, MarkWrite)>, Unanswered> {
+    pub(in crate::shell) fn resign(&self) -> Result<Option<(Epoch, MarkWrite)>, Unanswered> {
         self.with_state(|leader_state, now| {
             let node = leader_state.node.as_mut().filter(|node| self.acts(node.epoch(), now))?;
             Some((node.epoch(), node.resign(now)?))
@@ -109,7 +110,12 @@ impl Driver {
     }
 
     /// The leader of `epoch` asked for a write of the record, and it was made or was not.
-    pub(in crate::shell) fn on_record(&self, epoch: u64, ticket: u64, done: bool) -> Result<(), Unanswered> {
+    pub(in crate::shell) fn on_record(
+        &self,
+        epoch: Epoch,
+        ticket: u64,
+        done: bool,
+    ) -> Result<(), Unanswered> {
         self.with_state(|leader_state, now| match &mut leader_state.node {
             Some(node) if leader_state.epoch == Some(epoch) => node.on_marks(now, ticket, done),
             _ => {}
@@ -117,7 +123,7 @@ impl Driver {
     }
 
     /// Which epoch the node is in, if this task has been elected.
-    pub(in crate::shell) fn epoch(&self) -> Option<u64> {
+    pub(in crate::shell) fn epoch(&self) -> Option<Epoch> {
         let leader_state = self.leader_state().ok()?;
         leader_state.epoch.filter(|_| leader_state.node.is_some())
     }

@@ -120,6 +120,7 @@ impl Letters {
 
 #[cfg(test)]
 mod tests {
+    use lessor_proto::ReportId;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
@@ -143,15 +144,15 @@ mod tests {
         let waits = || mailbox.poll_filled(&Context::from_waker(&waker)).is_pending();
         assert!(waits());
         assert!(matches!(mailbox.take(), Letter::None));
-        assert!(mailbox.put(Down::Released { id: 1 }));
+        assert!(mailbox.put(Down::Released { id: ReportId(1) }));
         assert_eq!(woken(), 0, "it has looked since, and has not said that it waits");
-        assert!(!waits() && !mailbox.put(Down::Released { id: 2 }), "there is room for one");
-        assert!(matches!(mailbox.take(), Letter::Down(Down::Released { id: 1 })));
-        assert!(waits() && mailbox.put(Down::Released { id: 3 }));
+        assert!(!waits() && !mailbox.put(Down::Released { id: ReportId(2) }), "there is room for one");
+        assert!(matches!(mailbox.take(), Letter::Down(Down::Released { id: ReportId(1) })));
+        assert!(waits() && mailbox.put(Down::Released { id: ReportId(3) }));
         mailbox.close();
         assert_eq!(woken(), 1);
         assert!(
-            matches!(mailbox.take(), Letter::Down(Down::Released { id: 3 })),
+            matches!(mailbox.take(), Letter::Down(Down::Released { id: ReportId(3) })),
             "the last comes before the end"
         );
         assert!(!waits() && matches!(mailbox.take(), Letter::End));

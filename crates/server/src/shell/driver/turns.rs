@@ -225,7 +225,7 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use lessor_proto::message::{Ask, Band, Grant, Hello, HolderKind, Report, StreamReport, Up, WallClock};
-    use lessor_proto::{Amount, ClientId, ResourceId};
+    use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId};
 
     use super::super::{Letter, Mailbox};
     use super::*;
@@ -235,7 +235,7 @@ mod tests {
     fn driver() -> Driver {
         let template = Template::new(Glob::new("*").unwrap(), Amount::from_units(100));
         let repository = Repository::new(vec![template]).unwrap();
-        Driver::new(NodeConfig::new("root", 1), repository, "127.0.0.1:1".to_owned(), 10)
+        Driver::new(NodeConfig::new("root", Epoch(1)), repository, "127.0.0.1:1".to_owned(), 10)
     }
 
     fn wants(wants: f64) -> Report {
@@ -253,13 +253,16 @@ mod tests {
     /// A stream that wants so much and has taken its welcome and what it was granted at once, if anything.
     fn listener(driver: &Driver, name: &str, amount: f64) -> (StreamKey, Arc<Mailbox>) {
         let holder = ClientId::new(name, 256).unwrap();
-        let hello = Hello { kind: HolderKind::Client, holder, incarnation: 7, line: None };
+        let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(7), line: None };
         let (key, mailbox) = driver.connect(&hello).unwrap();
         assert!(matches!(mailbox.take(), Letter::Down(Down::Welcome(_))));
         driver.ready(key).unwrap();
         let reports = vec![wants(amount)];
         driver
-            .receive(key, Up::Report(StreamReport { id: 1, target_epoch: None, renew_all: false, reports }))
+            .receive(
+                key,
+                Up::Report(StreamReport { id: ReportId(1), target_epoch: None, renew_all: false, reports }),
+            )
             .unwrap();
         while grant(&mailbox).is_some() {
             driver.ready(key).unwrap();
@@ -283,8 +286,8 @@ mod tests {
         let ask = Ask {
             kind: HolderKind::Client,
             holder: ClientId::new("caller", 256).unwrap(),
-            incarnation: Some(1),
-            report_id: Some(1),
+            incarnation: Some(Incarnation(1)),
+            report_id: Some(ReportId(1)),
             target_epoch: None,
             line: None,
             reports: vec![wants(10.0)],

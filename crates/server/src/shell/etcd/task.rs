@@ -130,7 +130,7 @@ impl Task {
             _ => {}
         }
         match &event {
-            Event::Elected { epoch, record } => info!(epoch, marks = record.marks.len(), "elected"),
+            Event::Elected { epoch, record } => info!(epoch = epoch.0, marks = record.marks.len(), "elected"),
             Event::Lapsed => warn!("authority has lapsed"),
             Event::Resumed => info!("authority resumed"),
             Event::Deposed => warn!("deposed"),

@@ -8,7 +8,7 @@ use lessor_client::shell::clock;
 use lessor_proto::message::Whereabouts;
 use lessor_proto::wire::DiscoveryRequest;
 use lessor_proto::wire::capacity_client::CapacityClient;
-use lessor_proto::{Drift, Time};
+use lessor_proto::{Drift, Epoch, Time};
 use tonic::transport::{Channel, Endpoint};
 use tracing::debug;
 
@@ -70,14 +70,14 @@ impl Clocks {
     }
 
     /// This task has led in the epoch `epoch`, by the very clock that it has now.
-    pub(super) fn note_own(&mut self, epoch: u64) {
+    pub(super) fn note_own(&mut self, epoch: Epoch) {
         let now = clock::now();
         self.bounds.note(epoch, now, now, self.drift);
     }
 
     /// Waits until there is something to do, and does it: then it is the epoch of the leader, if that has answered. May be
     /// dropped at any time.
-    pub(super) async fn go_on(&mut self) -> Option<u64> {
+    pub(super) async fn go_on(&mut self) -> Option<Epoch> {
         if let Some(question) = &mut self.question {
             let answer = question.await;
             self.question = None;
@@ -90,13 +90,13 @@ impl Clocks {
         None
     }
 
-    fn note(&mut self, answer: Option<(Time, Whereabouts)>) -> Option<u64> {
+    fn note(&mut self, answer: Option<(Time, Whereabouts)>) -> Option<Epoch> {
         let (asked, whereabouts) = answer?;
         let (true, Some(epoch), Some(shown)) = (whereabouts.is_leader, whereabouts.epoch, whereabouts.clock)
         else {
             return None;
         };
-        debug!(epoch, %asked, %shown, "clock of the leader");
+        debug!(epoch = epoch.0, %asked, %shown, "clock of the leader");
         self.bounds.note(epoch, asked, shown, self.drift);
         // Some of it may have been lost before the question left: then the answer is taken to be older than it is.
         self.bounds.lose_time(self.watch.lost());
