@@ -7,7 +7,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Epoch, ResourceId, Time};
 use lessor_server::election::call::{Answer, Call, Failure, Txn};
 use lessor_server::election::record::RecordKeys;
-use lessor_server::node::{Record, RestOver};
+use lessor_server::record::{Record, RestOver};
 
 use crate::clock::Clock;
 use crate::etcd::Etcd;

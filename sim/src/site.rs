@@ -10,7 +10,8 @@ use lessor_proto::message;
 use lessor_proto::{Epoch, ResourceId, Time};
 use lessor_server::election::lag::Lag;
 use lessor_server::election::{Candidate, ClockBounds, Ticket};
-use lessor_server::node::{Node, PeerTable, Record};
+use lessor_server::node::{Node, PeerTable};
+use lessor_server::record::Record;
 
 use crate::plan::{Keeps, Terms};
 use crate::process::Process;

@@ -14,8 +14,8 @@ use std::time::Duration;
 use lessor_proto::{Amount, Drift, ResourceId, Time};
 use lessor_server::election::call::{Action, Answer, Call, Failure, Watched};
 use lessor_server::election::mutation::ElectionRules;
-use lessor_server::election::record::RecordWrite;
 use lessor_server::election::{Candidate, ElectionConfig, Event, Leader, Ticket};
+use lessor_server::record::RecordChange;
 use lessor_sim::clock::{Clock, PERFECT};
 use lessor_sim::event_queue::EventQueue;
 use lessor_sim::registry::{Outcome, Registry};
@@ -407,7 +407,8 @@ impl World {
         let local = at.clock.at(now);
         let mark = self.rng.below(1_000).max(if local < books.floor.1 { books.floor.0 } else { 0 });
         let marks = [(resource(), Amount::from_micros(mark))].into();
-        let Some(ticket) = candidate.write(local, RecordWrite { marks, ..RecordWrite::default() }) else {
+        let Some(ticket) = candidate.write(local, None, RecordChange { marks, ..RecordChange::default() })
+        else {
             return false;
         };
         // What is lowered is let go before.

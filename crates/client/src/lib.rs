@@ -27,10 +27,10 @@
 //! ```
 //! use lessor_client::holding::{HoldingConfig, Kind, Rung};
 //! use lessor_client::session::{Action, Event, Session, SessionConfig, Transport};
-//! use lessor_proto::{ClientId, ResourceId, Time, message::Answer};
+//! use lessor_proto::{ClientId, Incarnation, ResourceId, Time, message::Answer};
 //!
 //! let id = ClientId::new("web-1", 256)?;
-//! let config = SessionConfig::new(id, 1, vec!["127.0.0.1:15000".into()]);
+//! let config = SessionConfig::new(id, Incarnation(1), vec!["127.0.0.1:15000".into()]);
 //! let mut session = Session::new(SessionConfig { transport: Transport::Poll, ..config });
 //! let db = ResourceId::new("db", 256)?;
 //! session.add(Time::ZERO, db.clone(), HoldingConfig::new(Kind::Rate, 100.0, 0));

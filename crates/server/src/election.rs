@@ -14,7 +14,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use lessor_proto::Time;
+//! use lessor_proto::{Epoch, Time};
 //! use lessor_server::election::call::{Action, Answer, Call, LeaseId};
 //! use lessor_server::election::{Candidate, ElectionConfig, Event};
 //!
@@ -42,7 +42,7 @@
 //!         None => now = candidate.deadline(),
 //!     }
 //! };
-//! assert_eq!(epoch, 2);
+//! assert_eq!(epoch, Epoch(2));
 //! // Counted from the moment before the campaign left, or before the lease was asked for.
 //! assert!(candidate.authority_until().unwrap() <= now + Duration::from_secs(4));
 //! # Ok::<(), lessor_server::election::BadConfig>(())
@@ -85,9 +85,10 @@ use self::following::{Following, Seen};
 use self::leadership::{Leadership, Lease};
 use self::outbox::{Outbox, PendingCall};
 use self::pace::Pace;
-use self::record::{RecordKeys, RecordWrite};
+use self::record::RecordKeys;
 use self::resigning::Resigning;
 use self::revoking::Revoking;
+use crate::record::RecordChange;
 
 /// One task of a node, which leads it or waits until it may.
 #[derive(Clone, Debug)]
@@ -270,14 +271,13 @@ impl Candidate {
         &self.config
     }
 
-    /// Lets the leader's record be changed. [`Event::Written`] says when it is; if [`Event::Deposed`] comes before, it may
-    /// have been or not. Nothing if this task does not lead, or in
-    /// another epoch.
-    pub fn write(&mut self, now: Time, write: RecordWrite) -> Option<Ticket> {
+    /// Lets the leader's record be changed in `epoch`, or in whichever is on. [`Event::Written`] says when it is; if
+    /// [`Event::Deposed`] comes before, it may have been or not. Nothing if this task does not lead, or in another epoch.
+    pub fn write(&mut self, now: Time, epoch: Option<Epoch>, change: RecordChange) -> Option<Ticket> {
         self.advance(now);
         match &mut self.phase {
-            Phase::Leading(leadership) if write.epoch.is_none_or(|epoch| epoch == leadership.epoch()) => {
-                leadership.write(write, &self.config)
+            Phase::Leading(leadership) if epoch.is_none_or(|epoch| epoch == leadership.epoch()) => {
+                leadership.write(change, &self.config)
             }
             _ => None,
         }

@@ -7,12 +7,12 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use lessor_proto::{Amount, Time, message::{Ask, Limits}, wire};
+//! use lessor_proto::{Amount, Epoch, Time, message::{Ask, Limits}, wire};
 //! use lessor_server::node::{Node, NodeConfig};
 //! use lessor_server::repository::{Glob, Repository, Template};
 //!
 //! let repository = Repository::new(vec![Template::new(Glob::new("db-*")?, Amount::from_units(120))])?;
-//! let mut node = Node::new(Time::ZERO, NodeConfig::new("root", 1), repository);
+//! let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository);
 //!
 //! let ask = |client: &str, wants: f64| {
 //!     let resource = wire::ResourceRequest {
@@ -48,6 +48,7 @@ pub mod ledger;
 pub mod marks;
 pub mod mutation;
 pub mod node;
+pub mod record;
 pub mod repository;
 pub mod resource;
 #[cfg(feature = "shell")]

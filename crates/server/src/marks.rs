@@ -27,33 +27,25 @@ use std::time::Duration;
 use lessor_client::holding::Proof;
 use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 
-use crate::config::{Longest, NodeConfig, Record, RestOver};
+use crate::config::NodeConfig;
 use crate::ledger::Ceiling;
 use crate::mutation::Mutation;
+use crate::record::{Longest, Record, RecordChange, RestOver, Terms};
 use crate::repository::Kind;
 
 use self::header::Heading;
-pub use self::header::MarkHeader;
 use self::need::NeedValue;
 pub(crate) use self::need::{Need, Over};
 
-/// A change of the record, to be made whole and only as long as this leader has not been succeeded.
+/// A change of the record that waits for its outcome.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MarkWrite {
     /// To be given back with what has become of it.
     pub ticket: u64,
-    /// Marks to be set.
-    pub puts: BTreeMap<ResourceId, Amount>,
-    /// The kinds that they count, where that is known.
-    pub kinds: BTreeMap<ResourceId, Kind>,
-    /// The parts of marks that are set which are left from before this leader; of others nothing is.
-    pub rests: BTreeMap<ResourceId, Amount>,
-    /// The proofs that are to stand beside them: they show the lease of the node.
-    pub proofs: BTreeMap<ResourceId, Proof>,
-    /// Marks to be removed: nothing is out.
-    pub deletes: BTreeSet<ResourceId>,
-    /// The header that is to stand beside the marks; absent: the one that stands there.
-    pub header: Option<MarkHeader>,
+    /// The change to be made.
+    pub change: RecordChange,
+    /// Nothing is granted after this was written.
+    pub closed: bool,
 }
 
 /// The marks of all resources of a node.
@@ -326,7 +318,7 @@ impl Marks {
             let told = (!self.rests.is_empty()).then_some(now + LOOKS);
             self.looks_at = told.into_iter().chain(over.next(now).map(|at| at + LET_END)).min();
         }
-        let header = self.header.at(now, false, self.beyond.is_empty(), self.rest_over(now, over));
+        let header = self.header.at(now, self.beyond.is_empty(), self.rest_over(now, over));
         let tells = header.rest_over.is_some() && (looks || !values.is_empty());
         let header = (tells || self.header.is_news(header)).then_some(header);
         (!values.is_empty() || header.is_some()).then(|| self.write(values, header, over, proof))
@@ -336,16 +328,17 @@ impl Marks {
     pub(crate) fn settle(&mut self, now: Time, ticket: u64, committed: bool) -> Option<Settled> {
         let (write, over) = self.in_flight.take_if(|(write, _)| write.ticket == ticket)?;
         let mut settled = Settled::default();
-        if let Some(header) = write.header.filter(|_| committed) {
+        if let Some(header) = write.change.terms.filter(|_| committed) {
             settled.unknown = header.unknown && !self.header.says_unknown();
-            let before = self.header.written.replace(header).map_or(Longest::default(), MarkHeader::longest);
+            let before = self.header.written.replace(header).map_or(Longest::default(), Terms::longest);
             self.header.doubtful = false;
             settled.longer = header.longest().passes(before);
         }
-        let deletes = write.deletes.into_iter().map(|id| (id, Amount::ZERO));
-        for (id, amount) in write.puts.into_iter().chain(deletes) {
+        let change = write.change;
+        let deletes = change.deletes.into_iter().map(|id| (id, Amount::ZERO));
+        for (id, amount) in change.marks.into_iter().chain(deletes) {
             let mark = self.marks.entry(id.clone()).or_default();
-            let rest = write.rests.get(&id).copied().unwrap_or_default();
+            let rest = change.rests.get(&id).copied().unwrap_or_default();
             match committed {
                 true if amount == Amount::ZERO && mark.falling.is_none() => {
                     self.marks.remove(&id);
@@ -358,11 +351,11 @@ impl Marks {
                         self.rests.remove(&id);
                     }
                     mark.rest_end = over.of(&id);
-                    if mark.kind != write.kinds.get(&id).copied() {
+                    if mark.kind != change.kinds.get(&id).copied() {
                         // It was on its way when the kind was changed, and allows for nothing of the new one.
                         (mark.least, mark.lasting) = (Amount::ZERO, Amount::ZERO);
                     }
-                    mark.epoch = write.proofs.get(&id).map(|proof| proof.order.epoch);
+                    mark.epoch = change.proofs.get(&id).map(|proof| proof.order.epoch);
                 }
                 false if mark.least < amount || mark.lasting < amount.saturating_sub(rest) => {
                     self.due.insert(id.clone());
@@ -402,8 +395,8 @@ impl Marks {
         let values: BTreeMap<ResourceId, NeedValue> = self.marks.iter().map(value).collect();
         let closed = now >= self.header.before.1;
         self.note_rests(&values);
-        let header = self.header.at(now, closed, self.beyond.is_empty(), self.rest_over(now, over));
-        self.write(values, Some(header), over, proof)
+        let header = self.header.at(now, self.beyond.is_empty(), self.rest_over(now, over));
+        MarkWrite { closed, ..self.write(values, Some(header), over, proof) }
     }
 
     /// When there is something to be written.
@@ -421,12 +414,12 @@ impl Marks {
     fn write(
         &mut self,
         values: BTreeMap<ResourceId, NeedValue>,
-        header: Option<MarkHeader>,
+        header: Option<Terms>,
         over: Over,
         proof: impl Fn(&ResourceId) -> Option<Proof>,
     ) -> MarkWrite {
         self.last_ticket += 1;
-        let mut write = MarkWrite { ticket: self.last_ticket, header, ..MarkWrite::default() };
+        let mut change = RecordChange { terms: header, ..RecordChange::default() };
         for (id, NeedValue { amount, rest, kind }) in values {
             let mark = self.marks.entry(id.clone()).or_default();
             mark.kind = kind.or(mark.kind);
@@ -437,19 +430,20 @@ impl Marks {
             mark.rest_end = if mark.rest > Amount::ZERO { mark.rest_end } else { over.of(&id) };
             mark.rest = mark.rest.max(rest);
             if rest > Amount::ZERO {
-                write.rests.insert(id.clone(), rest);
+                change.rests.insert(id.clone(), rest);
             }
             if amount > Amount::ZERO {
-                write.proofs.extend(proof(&id).map(|proof| (id.clone(), proof)));
-                write.kinds.extend(mark.kind.map(|kind| (id.clone(), kind)));
-                write.puts.insert(id, amount);
+                change.proofs.extend(proof(&id).map(|proof| (id.clone(), proof)));
+                change.kinds.extend(mark.kind.map(|kind| (id.clone(), kind)));
+                change.marks.insert(id, amount);
             } else {
-                write.deletes.insert(id);
+                change.deletes.insert(id);
             }
         }
         if let Some(header) = header {
             self.header.send(header);
         }
+        let write = MarkWrite { ticket: self.last_ticket, change, closed: false };
         self.in_flight = Some((write.clone(), over));
         write
     }

@@ -21,12 +21,13 @@ use std::time::Duration;
 use lessor_proto::message::{Answer, Ask, Grant, HolderKind, Order, Refusal, Release, Report, WallClock};
 use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
 
-pub use crate::config::{Claims, NodeConfig, ParentConfig, Record, RestOver};
-use crate::config::{Longest, learning};
+use crate::config::learning;
+pub use crate::config::{Claims, NodeConfig, ParentConfig};
 use crate::date::Date;
-pub use crate::marks::{MarkHeader, MarkWrite};
+pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
 use crate::mutation::Mutation;
+use crate::record::Longest;
 use crate::repository::{Repository, Template};
 pub use crate::resource::{Books, ChildBook, ClaimTally};
 use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, admit_legacy};

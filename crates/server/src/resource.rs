@@ -55,11 +55,12 @@ use self::learning::Learning;
 use self::pusher::Pusher;
 use self::spare::Lending;
 use self::supply::Supply;
-use crate::config::{Longest, NodeConfig, learning};
+use crate::config::{NodeConfig, learning};
 use crate::date::Date;
 use crate::ledger::{Account, Ceiling, Ghost, Ledger, Part};
 use crate::marks::Need;
 use crate::mutation::Mutation;
+use crate::record::Longest;
 use crate::repository::Template;
 use crate::streams::Peer;
 

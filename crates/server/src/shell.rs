@@ -290,7 +290,7 @@ impl Drop for Server {
 }
 
 /// The node goes on from what stands in its state directory.
-fn remember(config: &mut NodeConfig, directory: &StateDirectory, record: crate::node::Record) {
+fn remember(config: &mut NodeConfig, directory: &StateDirectory, record: crate::record::Record) {
     (config.epoch, config.line) = (directory.epoch(), Some(directory.line()));
     (config.marks, config.record) = (true, Some(record));
     // Whoever takes the directory next knows that this one has ended.

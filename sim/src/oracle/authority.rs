@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lessor_proto::message::Grant;
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{Books, Record};
+use lessor_server::node::Books;
+use lessor_server::record::Record;
 
 use super::books::ROUNDING;
 use crate::plan::Keeps;

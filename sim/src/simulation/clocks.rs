@@ -1,11 +1,10 @@
 //! Questions about the clocks of leaders: asked by the tasks that stand by, as in the body of a server.
 
+use lessor_server::record::Record;
 use std::time::Duration;
 
 use lessor_proto::message::WallClock;
 use lessor_proto::{Epoch, Time};
-use lessor_server::election::record::RecordRead;
-use lessor_server::node::Record;
 
 use super::{Event, Simulation};
 use crate::process::Actor;
@@ -77,7 +76,7 @@ impl Simulation {
     }
 
     /// The record that was left at etcd, as a task goes by it that has been elected.
-    pub(super) fn left_at_etcd(&self, task: u32, read: RecordRead) -> Record {
+    pub(super) fn left_at_etcd(&self, task: u32, read: Record) -> Record {
         let (now, found) = (self.local(Actor::Task(task)), &self.tasks[task as usize]);
         let authority = self.sites[found.site as usize].authority;
         Record::left(read, now, &found.clocks, authority, self.rules.drift)

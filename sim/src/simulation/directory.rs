@@ -5,9 +5,8 @@ use std::path::Path;
 
 use lessor_proto::Time;
 use lessor_server::election::files::replace;
-use lessor_server::election::record::RecordWrite;
 use lessor_server::election::state::{BadState, Clock, State};
-use lessor_server::node::Record;
+use lessor_server::record::{Record, RecordChange};
 
 use super::leadership::{Farewell, Left};
 use super::{Event, Simulation};
@@ -80,12 +79,12 @@ impl Simulation {
     }
 
     /// A node wants something written in its directory.
-    pub(super) fn write_file(&mut self, task: u32, write: &RecordWrite, ticket: u64) {
+    pub(super) fn write_file(&mut self, task: u32, change: &RecordChange, ticket: u64) {
         let clock = self.machine(task);
         let link = self.disk_plan().write;
         let site = self.tasks[task as usize].site;
         let Some(journal) = self.journal(task) else { return };
-        journal.state.apply(write);
+        journal.state.apply(change);
         journal.ticket = Some(ticket);
         self.sites[site as usize].directory.pending = Some(journal_text(self.journal(task), &clock));
         let takes = self.write_time(link);
@@ -139,10 +138,9 @@ impl Simulation {
         let (now, clock) = (self.local(Actor::Task(task)), self.machine(task));
         let Some(leadership) = &mut self.tasks[task as usize].leadership else { return };
         let Some(write) = leadership.node.resign(now) else { return };
-        let closed = write.header.is_some_and(|header| header.closed);
-        let write = super::election::record_write(leadership.epoch, write);
+        let closed = write.closed;
         if let Some(journal) = self.journal(task) {
-            journal.state.apply(&write);
+            journal.state.apply(&write.change);
             if closed {
                 journal.state.close();
             }
@@ -163,7 +161,7 @@ impl Simulation {
         let done = replace(&mut found.directory.disk, Path::new(DIRECTORY), "state", text.as_bytes()).is_ok();
         if done {
             let read = State::decode(text, &found.name).ok().and_then(|(state, _)| state.read().ok());
-            found.directory.stored = read.map(Record::from).unwrap_or_default();
+            found.directory.stored = read.unwrap_or_default();
         }
         done
     }

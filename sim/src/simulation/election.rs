@@ -6,9 +6,9 @@ use std::time::Duration;
 use lessor_proto::message::Leader;
 use lessor_proto::{Epoch, Time};
 use lessor_server::election::call::{Action, Call};
-use lessor_server::election::record::{RecordWrite, Terms, next_epoch};
+use lessor_server::election::record::next_epoch;
 use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event as Outcome};
-use lessor_server::node::{MarkHeader, MarkWrite};
+use lessor_server::node::MarkWrite;
 
 use super::clocks::ClockCall;
 use super::leadership::{Farewell, Left};
@@ -260,7 +260,7 @@ impl Simulation {
         let who = Actor::Task(task).who();
         match outcome {
             Outcome::Elected { epoch, record } => {
-                self.begin_leadership(task, epoch, Left::Elected(Box::new(record)));
+                self.begin_leadership(task, epoch, Left::Elected(record));
             }
             Outcome::Resumed => self.note(who, Happening::Authority, [1, 0, 0]),
             Outcome::Lapsed => self.note(who, Happening::Authority, [0, 0, 0]),
@@ -309,39 +309,22 @@ impl Simulation {
         self.note(
             actor.who(),
             Happening::Writes,
-            [ticket, write.puts.len() as u64, write.deletes.len() as u64],
+            [ticket, write.change.marks.len() as u64, write.change.deletes.len() as u64],
         );
         let now = self.local(actor);
         let found = &mut self.tasks[task as usize];
         self.sites[found.site as usize].writes += 1;
         let Some(leadership) = &mut found.leadership else { return false };
-        let (write, in_file) = (record_write(leadership.epoch, write), leadership.keeps_file());
+        let (epoch, in_file) = (leadership.epoch, leadership.keeps_file());
         if in_file {
-            self.write_file(task, &write, ticket);
+            self.write_file(task, &write.change, ticket);
             return false;
         }
-        match found.candidate.as_mut().and_then(|candidate| candidate.write(now, write)) {
+        match found.candidate.as_mut().and_then(|candidate| candidate.write(now, Some(epoch), write.change)) {
             Some(written) => leadership.writing = Some((written, ticket)),
             None => leadership.node.on_marks(now, ticket, false),
         }
         true
-    }
-}
-
-/// The write that the node of an epoch wants for its record.
-pub(super) fn record_write(epoch: Epoch, write: MarkWrite) -> RecordWrite {
-    let MarkWrite { ticket: _, puts, kinds, rests, proofs, deletes, header } = write;
-    RecordWrite { epoch: Some(epoch), terms: header.map(terms), marks: puts, kinds, rests, proofs, deletes }
-}
-
-fn terms(header: MarkHeader) -> Terms {
-    Terms {
-        longest_lease: header.longest_lease,
-        longest_safe_lease: header.longest_safe_lease,
-        authority: header.authority,
-        config_version: header.config_version,
-        unknown: header.unknown,
-        rest_over: header.rest_over,
     }
 }
 

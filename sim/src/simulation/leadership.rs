@@ -5,9 +5,9 @@ use std::time::Duration;
 use lessor_client::session::Failure;
 use lessor_proto::message::{Down, Leader};
 use lessor_proto::{Epoch, Time};
-use lessor_server::election::record::RecordRead;
 use lessor_server::election::state::State;
-use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable, Record};
+use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable};
+use lessor_server::record::Record;
 use lessor_server::token::{Key, TokenKeys};
 
 use super::{Event, Journal, Simulation, ToHolder, ToNode};
@@ -36,7 +36,7 @@ pub(super) enum Left {
     /// This stands in the state directory, in which the epoch has begun.
     File { state: Box<State>, record: Box<Record> },
     /// This stood at etcd.
-    Elected(Box<RecordRead>),
+    Elected(Box<Record>),
 }
 
 // === impl Left ===

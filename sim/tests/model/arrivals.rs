@@ -1,12 +1,12 @@
 //! Arrivals and losses: messages at either end, the ends of streams, and the ends of leaders.
 
+use lessor_server::record::Record;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lessor_client::session::{self, Failure};
 use lessor_proto::message::{Down, HolderKind, Up};
 use lessor_proto::{Amount, Incarnation, ReportId};
-use lessor_server::node::Record;
 
 use super::bounds::{Bounds, LEASE};
 use super::parts::{Actor, Delivery, Kept};

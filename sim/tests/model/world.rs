@@ -10,7 +10,8 @@ use lessor_client::holding::{Fallback, HoldingConfig, Kind};
 use lessor_client::session::{Action, Change, Session, SessionConfig};
 use lessor_proto::message::{Grant, Up};
 use lessor_proto::{Amount, ClientId, Drift, Epoch, Incarnation, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
+use lessor_server::record::Record;
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 
 use super::bounds::{Bounds, Budget, CAPACITY, Clocks, DRIFT_PPM, LEASE, REFRESH, Rate, Shape};

@@ -5,7 +5,8 @@ use std::time::Duration;
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
+use lessor_server::record::Record;
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, Report, ask, resource, units};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Bands, Has, HolderKind, Order};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, Record};
+use lessor_server::node::{Node, NodeConfig};
+use lessor_server::record::Record;
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 use lessor_server::token::{Bearer, Content, Key, TokenKeys};
 use lessor_sim::mutation::Mutation;

@@ -6,7 +6,8 @@ use lessor_client::holding::Proof;
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
+use lessor_server::record::Record;
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, resource, units};

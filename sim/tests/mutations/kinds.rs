@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lessor_proto::message::{Ask, HolderKind};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, Record};
+use lessor_server::node::{Node, NodeConfig};
+use lessor_server::record::Record;
 use lessor_server::repository::{Kind, Repository, Template};
 use lessor_sim::mutation::Mutation;
 
@@ -94,8 +95,8 @@ fn ask_written(
     let later = now + Duration::from_millis(20);
     while let Some(write) = node.next_marks(later) {
         node.on_marks(later, write.ticket, true);
-        write.deletes.iter().for_each(|id| _ = written.remove(id));
-        written.extend(write.kinds);
+        write.change.deletes.iter().for_each(|id| _ = written.remove(id));
+        written.extend(write.change.kinds);
     }
     ask(node, later, "gauge", wish, true)
 }

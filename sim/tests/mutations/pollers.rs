@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
 use lessor_proto::{Amount, ClientId, Drift, Time};
-use lessor_server::node::{Node, NodeConfig, Record};
+use lessor_server::node::{Node, NodeConfig};
+use lessor_server::record::Record;
 use lessor_server::repository::{Legacy, Repository, Template};
 use lessor_server::token::{Key, TokenKeys};
 use lessor_sim::mutation::Mutation;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Time};
-use lessor_server::node::{Node, NodeConfig, Record, RestOver};
+use lessor_server::node::{Node, NodeConfig};
+use lessor_server::record::{Record, RestOver};
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{LEASE, Report, ask, repository, resource, units};

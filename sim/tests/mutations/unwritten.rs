@@ -5,7 +5,8 @@ use std::time::Duration;
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Time};
-use lessor_server::node::{MarkHeader, Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
+use lessor_server::record::{Record, Terms};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
 
@@ -40,10 +41,10 @@ fn begin(without: Option<Mutation>, record: Record, parent: Option<ParentConfig>
 }
 
 /// Writes what is to be written. Returns what stands beside the marks if that is another thing now.
-fn write(node: &mut Node, now: Time) -> Option<MarkHeader> {
+fn write(node: &mut Node, now: Time) -> Option<Terms> {
     let (later, mut header) = (now + Duration::from_millis(10), None);
     while let Some(write) = node.next_marks(later) {
-        header = write.header.or(header);
+        header = write.change.terms.or(header);
         node.on_marks(later, write.ticket, true);
     }
     header

@@ -1,6 +1,6 @@
 //! The events of a candidate: its election, the end of its authority, and the writing of its record.
 
-use super::record::RecordRead;
+use crate::record::Record;
 use lessor_proto::Epoch;
 
 /// The number of a write into the record.
@@ -16,7 +16,7 @@ pub enum Event {
         /// The number of its epoch: greater than that of any before.
         epoch: Epoch,
         /// The record that earlier leaders have left: it was read after the election was won.
-        record: RecordRead,
+        record: Box<Record>,
     },
     /// Its authority has ended. The epoch may go on.
     Lapsed,

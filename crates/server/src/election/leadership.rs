@@ -23,8 +23,9 @@ use super::event::{Event, Ticket};
 use super::leg::Leg;
 use super::mutation::ElectionMutation;
 use super::reader::Reader;
-use super::record::{RecordRead, RecordWrite, Terms, next_epoch};
+use super::record::next_epoch;
 use super::writer::{Writer, Wrote};
+use crate::record::{Record, RecordChange, Terms};
 
 /// The lease that a candidate has been granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,9 +60,9 @@ enum Stage {
     /// Reads what those before have left.
     Reading(Reader),
     /// Writes that they are not the last, and not closed.
-    Opening { writer: Writer, record: RecordRead },
+    Opening { writer: Writer, record: Record },
     /// It can be told of the election as soon as it has authority.
-    Ready { writer: Writer, record: RecordRead },
+    Ready { writer: Writer, record: Record },
     /// It has been told.
     Open { writer: Writer },
 }
@@ -161,12 +162,12 @@ impl Leadership {
         self.look.lose_time(lost);
     }
 
-    pub(super) fn write(&mut self, write: RecordWrite, config: &ElectionConfig) -> Option<Ticket> {
+    pub(super) fn write(&mut self, change: RecordChange, config: &ElectionConfig) -> Option<Ticket> {
         let Stage::Open { writer } = &mut self.stage else { return None };
         // A successor waits for so long: it must not be told less than what we do.
         let terms =
-            write.terms.map(|terms| Terms { authority: terms.authority.max(config.authority), ..terms });
-        Some(writer.push(RecordWrite { terms, ..write }))
+            change.terms.map(|terms| Terms { authority: terms.authority.max(config.authority), ..terms });
+        Some(writer.push(RecordChange { terms, ..change }))
     }
 
     /// Does what is due.
@@ -286,8 +287,8 @@ impl Leadership {
         match &mut self.stage {
             Stage::Reading(reader) if reader.awaits(id) => {
                 let Some(stored) = reader.on_answer(context, result) else { return Ok(()) };
-                let (mut record, mod_revision) = RecordRead::decode(context.keys, &stored)
-                    .map_err(|bad| End::Unreadable(bad.to_string()))?;
+                let (mut record, mod_revision) =
+                    Record::decode(context.keys, &stored).map_err(|bad| End::Unreadable(bad.to_string()))?;
                 self.alone = match record.closed {
                     true => self.since,
                     false => context.config.drift.grantor_end(self.since, record.authority),
@@ -337,7 +338,7 @@ impl Leadership {
         }
         if let Stage::Ready { writer, record } = &mut self.stage {
             context.out.is_well();
-            context.out.tell(Event::Elected { epoch: self.epoch, record: std::mem::take(record) });
+            context.out.tell(Event::Elected { epoch: self.epoch, record: Box::new(std::mem::take(record)) });
             self.stage = Stage::Open { writer: writer.clone() };
         }
     }
@@ -345,7 +346,7 @@ impl Leadership {
 
 /// The terms that a leader writes at first: that the record is not closed, and for how long all that is out may
 /// last.
-fn opening(record: &RecordRead, config: &ElectionConfig) -> Terms {
+fn opening(record: &Record, config: &ElectionConfig) -> Terms {
     // One that has stopped needs not be waited for. Of any other it is not known whether it is alive, and a successor of ours may
     // come soon.
     let before = if record.closed { Duration::ZERO } else { record.authority };

@@ -5,8 +5,7 @@ use std::time::Duration;
 use lessor_proto::{Drift, Time};
 
 use super::bound::ClockBounds;
-use super::record::RecordRead;
-use crate::config::Record;
+use crate::record::Record;
 
 // === impl Record ===
 
@@ -16,29 +15,12 @@ impl Record {
     /// says nothing: it may have been lost, with all that was out, and its writer may go on for as long as this
     /// task would.
     #[must_use]
-    pub fn left(
-        read: RecordRead,
-        now: Time,
-        bounds: &ClockBounds,
-        authority: Duration,
-        drift: Drift,
-    ) -> Record {
+    pub fn left(read: Record, now: Time, bounds: &ClockBounds, authority: Duration, drift: Drift) -> Record {
         if read.is_first() {
             return Record { unknown: true, authority, ..Record::default() };
         }
         let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, drift));
         let stops = stop.into_iter().map(|stop| (read.epoch, stop)).collect();
-        Record { stops, ..Record::from(read) }
-    }
-}
-
-impl From<RecordRead> for Record {
-    fn from(read: RecordRead) -> Record {
-        let (unknown, epoch) = (read.unknown, read.epoch);
-        let RecordRead { longest_lease, longest_safe_lease, authority, closed, .. } = read;
-        let RecordRead { config_version, marks, kinds, rests, rest_over, proofs, .. } = read;
-        let record =
-            Record { marks, proofs, longest_lease, authority, config_version, closed, ..Record::default() };
-        Record { longest_safe_lease, unknown, epoch, kinds, rests, rest_over, ..record }
+        Record { stops, ..read }
     }
 }

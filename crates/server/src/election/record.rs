@@ -25,89 +25,15 @@
 
 mod mark;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::str::SplitWhitespace;
 use std::time::Duration;
 
-use lessor_client::holding::Proof;
-use lessor_proto::{Amount, Epoch, ResourceId, Time};
+use lessor_proto::{Epoch, ResourceId, Time};
 
 pub(super) use self::mark::{Mark, Rest};
 use super::call::Stored;
-use crate::config::RestOver;
-use crate::repository::Kind;
-
-/// The record that the leaders before a leader have left.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct RecordRead {
-    /// The epoch of whoever wrote last; 0: nobody ever led.
-    pub epoch: Epoch,
-    /// No lease of any earlier leader is longer.
-    pub longest_lease: Duration,
-    /// The same of floors, if it is longer; 0 where there are none.
-    pub longest_safe_lease: Duration,
-    /// For how long, at the most, an earlier leader that is cut off from etcd goes on.
-    pub authority: Duration,
-    /// Whether the last leader had stopped before it wrote.
-    pub closed: bool,
-    /// If so, when: by its own clock.
-    pub stopped: Option<Time>,
-    /// The newest configuration that was in force.
-    pub config_version: u64,
-    /// For each resource, the most that is out of it; of those that are not mentioned nothing is.
-    pub marks: BTreeMap<ResourceId, Amount>,
-    /// The kinds that they count, where that is known.
-    pub kinds: BTreeMap<ResourceId, Kind>,
-    /// The parts of them that were left from before the last leader.
-    pub rests: BTreeMap<ResourceId, Amount>,
-    /// For how long that may be out after this was written.
-    pub rest_over: RestOver,
-    /// For some of them, what shows that the node held a lease from the one above.
-    pub proofs: BTreeMap<ResourceId, Proof>,
-    /// Whether more may be out than the marks say: whoever wrote last did not know what was before it.
-    pub unknown: bool,
-    /// The line of succession of all who go on from this record; 0: whoever wrote last knew of none.
-    pub line: u64,
-}
-
-/// A write into the record for which a leader asks. The amounts that it holds back in its own books must change
-/// before it is written, or after, whichever is safe: a mark is raised before more is handed out, and lowered
-/// after less is out.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct RecordWrite {
-    /// The epoch whose books it is about: it is not written in any other. Absent: in whichever is on.
-    pub epoch: Option<Epoch>,
-    /// The terms that hold from here on.
-    pub terms: Option<Terms>,
-    /// The most that is out of each of these.
-    pub marks: BTreeMap<ResourceId, Amount>,
-    /// The kinds that they count.
-    pub kinds: BTreeMap<ResourceId, Kind>,
-    /// The parts of marks that are written which were left from before this leader; of others nothing was.
-    pub rests: BTreeMap<ResourceId, Amount>,
-    /// The proofs beside marks that are written; beside others none stands any more.
-    pub proofs: BTreeMap<ResourceId, Proof>,
-    /// Of these nothing is out any more.
-    pub deletes: BTreeSet<ResourceId>,
-}
-
-/// The terms that hold for all resources.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Terms {
-    /// No lease that is out, or will be, is longer.
-    pub longest_lease: Duration,
-    /// The same of floors, if it is longer; 0 where there are none.
-    pub longest_safe_lease: Duration,
-    /// For how long, at the most, a leader that is cut off goes on; that of this one counts in any case.
-    pub authority: Duration,
-    /// The configuration in force.
-    pub config_version: u64,
-    /// Whether more may be out than the marks say.
-    pub unknown: bool,
-    /// For how long, at the most, what was left from before this leader may be out; absent: nothing is said of that, and all that
-    /// is out counts as its own.
-    pub rest_over: Option<RestOver>,
-}
+use crate::record::{Record, RestOver, Terms};
 
 /// A value that makes no sense.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -198,9 +124,9 @@ impl RecordKeys {
     }
 }
 
-// === impl RecordRead ===
+// === impl Record ===
 
-impl RecordRead {
+impl Record {
     /// Whether nobody ever led: nothing is out, as far as the record can tell.
     #[must_use]
     pub fn is_first(&self) -> bool {
@@ -209,7 +135,10 @@ impl RecordRead {
 
     /// Of all keys of the node; also the header, and when it was written. The key of the leader and others that are not of the
     /// record are passed over.
-    pub(super) fn decode(keys: &RecordKeys, stored: &[Stored]) -> Result<(RecordRead, u64), BadRecord> {
+    pub(in crate::election) fn decode(
+        keys: &RecordKeys,
+        stored: &[Stored],
+    ) -> Result<(Record, u64), BadRecord> {
         let (mut header, mut marks, mut proofs) = (None, BTreeMap::new(), BTreeMap::new());
         let (mut rests, mut kinds) = (Vec::new(), BTreeMap::new());
         let mut stop = None;
@@ -236,7 +165,7 @@ impl RecordRead {
                 let Terms { longest_lease, longest_safe_lease, authority, config_version, .. } = terms;
                 let counts = |rest: &Rest| rest.epoch == epoch && terms.rest_over.is_some();
                 let rests = rests.into_iter().filter(|(_, rest)| counts(rest));
-                let read = RecordRead {
+                let read = Record {
                     epoch,
                     longest_lease,
                     authority,
@@ -251,10 +180,11 @@ impl RecordRead {
                     longest_safe_lease,
                     unknown: terms.unknown,
                     line,
+                    ..Record::default()
                 };
                 Ok((read, mod_revision))
             }
-            None if marks.is_empty() => Ok((RecordRead::default(), 0)),
+            None if marks.is_empty() => Ok((Record::default(), 0)),
             // Somebody has deleted it: how long what is out may last is not known.
             None => Err(BadRecord {
                 key: keys.epoch.clone(),
@@ -402,10 +332,13 @@ fn bad(stored: &Stored, wanted: &'static str) -> BadRecord {
 
 #[cfg(test)]
 mod tests {
+    use lessor_client::holding::Proof;
+    use lessor_proto::Amount;
     use lessor_proto::message::Order;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::repository::Kind;
 
     fn stored(key: &str, value: &str) -> Stored {
         Stored { key: key.into(), value: value.into(), create_revision: 1, mod_revision: 5, lease: None }
@@ -428,7 +361,7 @@ mod tests {
     #[test]
     fn a_record_that_makes_no_sense_is_shown() {
         let keys = RecordKeys::new("lessor", "root");
-        let decode = |stored: &[Stored]| RecordRead::decode(&keys, stored).unwrap_err().to_string();
+        let decode = |stored: &[Stored]| Record::decode(&keys, stored).unwrap_err().to_string();
         let mark = stored("lessor/root/mark/db", "2 something else");
         assert_eq!(
             decode(&[mark]),
@@ -453,12 +386,12 @@ mod tests {
     fn what_is_not_of_the_record_is_passed_over() {
         let keys = RecordKeys::new("lessor", "root");
         let leader = stored(&keys.leader, "anything");
-        assert_eq!(RecordRead::decode(&keys, &[leader]).unwrap(), (RecordRead::default(), 0));
-        let (read, mod_revision) = RecordRead::decode(&keys, &[stored(&keys.epoch, HEADER)]).unwrap();
+        assert_eq!(Record::decode(&keys, &[leader]).unwrap(), (Record::default(), 0));
+        let (read, mod_revision) = Record::decode(&keys, &[stored(&keys.epoch, HEADER)]).unwrap();
         assert_eq!((read.epoch, read.config_version, mod_revision, read.is_first()), (Epoch(7), 3, 5, false));
         assert_eq!(read.longest_safe_lease, Duration::ZERO);
         let floors = HEADER.replace("60 auth", "60 longest_safe_lease_ns 900 auth");
-        let (read, _) = RecordRead::decode(&keys, &[stored(&keys.epoch, &floors)]).unwrap();
+        let (read, _) = Record::decode(&keys, &[stored(&keys.epoch, &floors)]).unwrap();
         assert_eq!(read.longest_safe_lease, Duration::from_nanos(900));
     }
 
@@ -467,7 +400,7 @@ mod tests {
         let keys = RecordKeys::new("lessor", "root");
         let mark = |epoch| stored("lessor/root/mark/db", &format!("1 millionths 9 rest 4 in_epoch {epoch}"));
         let read = |header: &str, epoch| {
-            RecordRead::decode(&keys, &[stored(&keys.epoch, header), mark(epoch)]).unwrap().0
+            Record::decode(&keys, &[stored(&keys.epoch, header), mark(epoch)]).unwrap().0
         };
         let over = format!("{HEADER} rest_over_ns 30 safe_rest_over_ns 50");
         let found = read(&over, 7);
@@ -485,7 +418,7 @@ mod tests {
         let closed = HEADER.replace("closed no", "closed yes");
         let read = |header: &str, stop: &str| {
             let stored = [stored(&keys.epoch, header), stored(&keys.stop, stop)];
-            RecordRead::decode(&keys, &stored).unwrap().0.stopped
+            Record::decode(&keys, &stored).unwrap().0.stopped
         };
         let header = RecordHeader::decode(&stored("k", &closed)).unwrap();
         let RecordHeader { epoch, write, .. } = header;
@@ -493,7 +426,7 @@ mod tests {
         assert_eq!(read(&closed, &stop(write)), Some(Time::from_nanos(77)));
         assert_eq!(read(&closed, &stop(write + 1)), None);
         assert_eq!(read(HEADER, &stop(write)), None);
-        let bad = RecordRead::decode(&keys, &[stored(&keys.stop, "1 epoch 2")]).unwrap_err().to_string();
+        let bad = Record::decode(&keys, &[stored(&keys.stop, "1 epoch 2")]).unwrap_err().to_string();
         assert!(bad.contains("lessor/root/stop"), "{bad}");
     }
 

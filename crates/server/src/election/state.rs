@@ -22,10 +22,8 @@ use std::time::Duration;
 use lessor_proto::{Epoch, Time};
 
 use super::call::Stored;
-use super::record::{
-    BadRecord, Mark, RecordHeader, RecordKeys, RecordRead, RecordWrite, Rest, Terms, next_epoch,
-};
-use crate::config::{Record, RestOver};
+use super::record::{BadRecord, Mark, RecordHeader, RecordKeys, Rest, next_epoch};
+use crate::record::{Record, RecordChange, RestOver, Terms};
 
 /// The record of one node in a file.
 #[derive(Clone, Debug)]
@@ -112,7 +110,7 @@ impl State {
         let [lease, safe_lease] =
             [read.rest_over.lease, read.rest_over.safe_lease].map(|over| over.saturating_sub(passed));
         let rest_over = RestOver { lease, safe_lease };
-        let record = Record { authority: Duration::ZERO, unsure, stops, rest_over, ..Record::from(read) };
+        let record = Record { authority: Duration::ZERO, unsure, stops, rest_over, ..read };
         Ok((state, record))
     }
 
@@ -137,17 +135,17 @@ impl State {
     }
 
     /// Changes it as a leader wants it changed.
-    pub fn apply(&mut self, write: &RecordWrite) {
+    pub fn apply(&mut self, change: &RecordChange) {
         self.header.write += 1;
-        self.header.terms = write.terms.unwrap_or(self.header.terms);
-        for (resource, &amount) in &write.marks {
+        self.header.terms = change.terms.unwrap_or(self.header.terms);
+        for (resource, &amount) in &change.marks {
             let epoch = self.header.epoch;
-            let rest = write.rests.get(resource).map(|&amount| Rest { amount, epoch });
-            let kind = write.kinds.get(resource).copied();
-            let mark = Mark { amount, kind, rest, proof: write.proofs.get(resource).cloned() };
+            let rest = change.rests.get(resource).map(|&amount| Rest { amount, epoch });
+            let kind = change.kinds.get(resource).copied();
+            let mark = Mark { amount, kind, rest, proof: change.proofs.get(resource).cloned() };
             self.marks.insert(self.keys.mark(resource), mark.encode());
         }
-        for resource in &write.deletes {
+        for resource in &change.deletes {
             self.marks.remove(&self.keys.mark(resource));
         }
     }
@@ -161,7 +159,7 @@ impl State {
     ///
     /// # Errors
     /// When a value makes no sense.
-    pub fn read(&self) -> Result<RecordRead, BadRecord> {
+    pub fn read(&self) -> Result<Record, BadRecord> {
         let stored = |(key, value): (&String, &String)| Stored {
             key: key.clone().into_bytes(),
             value: value.clone().into_bytes(),
@@ -171,7 +169,7 @@ impl State {
         };
         let header = (self.keys.epoch.clone(), self.header.encode());
         let all = self.marks.iter().chain([(&header.0, &header.1)]);
-        Ok(RecordRead::decode(&self.keys, &all.map(stored).collect::<Vec<_>>())?.0)
+        Ok(Record::decode(&self.keys, &all.map(stored).collect::<Vec<_>>())?.0)
     }
 
     /// As it stands in the file, when the clock shows this.
@@ -260,7 +258,7 @@ mod tests {
     fn state() -> State {
         let mut state = State::begin("a/b", 99, DATE);
         let proof = Proof { order: Order { epoch: Epoch(5), seq: 7 }, token: vec![5, 0xc1].into() };
-        state.apply(&RecordWrite {
+        state.apply(&RecordChange {
             terms: Some(Terms { longest_lease: Duration::from_secs(60), ..Terms::default() }),
             marks: [
                 (resource("queries per second"), Amount::from_units(70)),
@@ -268,9 +266,9 @@ mod tests {
             ]
             .into(),
             proofs: [(resource("queries per second"), proof)].into(),
-            ..RecordWrite::default()
+            ..RecordChange::default()
         });
-        state.apply(&RecordWrite { deletes: [resource("gone")].into(), ..RecordWrite::default() });
+        state.apply(&RecordChange { deletes: [resource("gone")].into(), ..RecordChange::default() });
         state
     }
 

@@ -14,8 +14,9 @@ use super::config::ElectionConfig;
 use super::context::StepContext;
 use super::event::Ticket;
 use super::mutation::ElectionMutation;
-use super::record::{Mark, RecordHeader, RecordKeys, RecordWrite, Rest, Stop, Terms};
+use super::record::{Mark, RecordHeader, RecordKeys, Rest, Stop};
 use super::retry::Retry;
+use crate::record::{RecordChange, Terms};
 
 /// Operations in one transaction, with that of the header; etcd takes 128.
 const OPERATIONS: usize = 100;
@@ -72,20 +73,20 @@ impl Writer {
         let header = RecordHeader { epoch, write: 0, closed: false, terms, line };
         let (queue, batch, stopped) = (VecDeque::new(), None, None);
         let mut writer = Writer { queue, revision, header, mod_revision, batch, tickets: 0, stopped };
-        writer.push(RecordWrite { terms: Some(terms), ..RecordWrite::default() });
+        writer.push(RecordChange { terms: Some(terms), ..RecordChange::default() });
         writer
     }
 
-    pub(super) fn push(&mut self, mut write: RecordWrite) -> Ticket {
+    pub(super) fn push(&mut self, mut change: RecordChange) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.queue.extend(write.terms.map(Item::Terms));
-        self.queue.extend(write.deletes.into_iter().map(|resource| Item::Mark(resource, None)));
-        for (resource, amount) in write.marks {
-            let proof = write.proofs.remove(&resource);
+        self.queue.extend(change.terms.map(Item::Terms));
+        self.queue.extend(change.deletes.into_iter().map(|resource| Item::Mark(resource, None)));
+        for (resource, amount) in change.marks {
+            let proof = change.proofs.remove(&resource);
             let epoch = self.header.epoch;
-            let rest = write.rests.get(&resource).map(|&amount| Rest { amount, epoch });
-            let kind = write.kinds.get(&resource).copied();
+            let rest = change.rests.get(&resource).map(|&amount| Rest { amount, epoch });
+            let kind = change.kinds.get(&resource).copied();
             self.queue.push_back(Item::Mark(resource, Some(Mark { amount, kind, rest, proof })));
         }
         self.queue.push_back(Item::End(ticket));
@@ -253,7 +254,7 @@ mod tests {
             (Writer::new(7, (0, Epoch(7)), terms(), 0), Outbox::new(Duration::from_secs(1)));
         let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
         let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
-        let ticket = writer.push(RecordWrite { marks, deletes, ..RecordWrite::default() });
+        let ticket = writer.push(RecordChange { marks, deletes, ..RecordChange::default() });
         let (mut sizes, mut done) = (Vec::new(), Vec::new());
         for revision in 1..10 {
             let mut context = StepContext { now: Time::ZERO, keys: &keys, config: &config, out: &mut out };
@@ -274,9 +275,9 @@ mod tests {
     fn of_two_marks_in_one_batch_the_later_counts() {
         let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
         let mut writer = Writer::new(7, (0, Epoch(7)), terms(), 0);
-        let one = |mark| RecordWrite {
+        let one = |mark| RecordChange {
             marks: [(resource(1), Amount::from_units(mark))].into(),
-            ..RecordWrite::default()
+            ..RecordChange::default()
         };
         writer.push(one(5));
         writer.push(one(3));

@@ -5,32 +5,13 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use crate::config::{Longest, RestOver};
-
-/// The header of a record, which stands beside the marks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MarkHeader {
-    /// No lease is granted for longer, but of floors.
-    pub longest_lease: Duration,
-    /// No floor is granted for longer, nor for longer than that; zero where there are none.
-    pub longest_safe_lease: Duration,
-    /// A leader goes on for no longer without hearing that it leads.
-    pub authority: Duration,
-    /// Nothing is granted after this was written.
-    pub closed: bool,
-    /// The newest configuration that was in force.
-    pub config_version: u64,
-    /// More may be out than the marks say: the leader does not know yet what was before it.
-    pub unknown: bool,
-    /// The time for which the rest may still be out; absent: nothing is said of that.
-    pub rest_over: Option<RestOver>,
-}
+use crate::record::{Longest, RestOver, Terms};
 
 /// The header as it is to be.
 #[derive(Clone, Debug)]
 pub(super) struct Heading {
     /// The header that is written for certain, or less; absent before the first write.
-    pub(super) written: Option<MarkHeader>,
+    pub(super) written: Option<Terms>,
     /// Whether it may say something else.
     pub(super) doubtful: bool,
     /// The longest leases that may be granted from here on.
@@ -47,35 +28,19 @@ pub(super) struct Heading {
     pub(super) untold: bool,
 }
 
-// === impl MarkHeader ===
-
-impl MarkHeader {
-    /// The longest that leases may last.
-    pub(super) fn longest(self) -> Longest {
-        Longest { lease: self.longest_lease, safe_lease: self.longest_safe_lease }
-    }
-}
-
 // === impl Heading ===
 
 impl Heading {
     /// The header that should be written at `now`.
-    pub(super) fn at(
-        &mut self,
-        now: Time,
-        closed: bool,
-        all_marked: bool,
-        rest_over: Option<RestOver>,
-    ) -> MarkHeader {
+    pub(super) fn at(&mut self, now: Time, all_marked: bool, rest_over: Option<RestOver>) -> Terms {
         self.past.retain(|&(_, until)| now < until);
         let longest = self.past.iter().fold(self.longest, |longest, &(past, _)| longest.max(past));
         let (authority, until) = self.before;
         let before = if now < until { authority } else { Duration::ZERO };
-        MarkHeader {
+        Terms {
             longest_lease: longest.lease,
             longest_safe_lease: longest.safe_lease,
             authority: self.authority.max(before),
-            closed,
             config_version: self.config_version,
             unknown: self.untold || now < self.unknown_until || !all_marked,
             rest_over,
@@ -83,16 +48,14 @@ impl Heading {
     }
 
     /// Whether it does not say that. For how long something is left from before is said when that is.
-    pub(super) fn is_news(&self, header: MarkHeader) -> bool {
-        let timeless = |header: MarkHeader| MarkHeader {
-            rest_over: header.rest_over.map(|_| RestOver::default()),
-            ..header
-        };
+    pub(super) fn is_news(&self, header: Terms) -> bool {
+        let timeless =
+            |header: Terms| Terms { rest_over: header.rest_over.map(|_| RestOver::default()), ..header };
         self.doubtful || self.written.map(timeless) != Some(timeless(header))
     }
 
     /// It may say `header` from here on.
-    pub(super) fn send(&mut self, header: MarkHeader) {
+    pub(super) fn send(&mut self, header: Terms) {
         self.doubtful = true;
         if let Some(written) = &mut self.written {
             let Longest { lease, safe_lease } = written.longest().min(header.longest());

@@ -7,10 +7,10 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use super::parent::epoch_above;
 use super::{Node, call_context, longest};
-use crate::config::Longest;
 use crate::ledger::Ghost;
 use crate::marks::{MarkWrite, Need, Over};
 use crate::mutation::Mutation;
+use crate::record::Longest;
 use crate::repository::{Legacy, Template};
 use crate::resource::{Resource, shows_earlier};
 
@@ -27,7 +27,7 @@ impl Node {
         let write = write?;
         self.tally.mark_writes += 1;
         // A lower mark counts from here on.
-        for id in write.puts.keys().chain(&write.deletes) {
+        for id in write.change.marks.keys().chain(&write.change.deletes) {
             if let Some(resource) = self.resources.get_mut(id) {
                 let kind = resource.counted();
                 let ceiling = self.marks.as_ref().map(|marks| marks.ceiling(id, kind));

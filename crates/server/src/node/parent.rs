@@ -7,7 +7,8 @@ use lessor_client::session::{Action, Change, Event, Failure, Session, SessionCon
 use lessor_proto::message::{DomainReport, Down, HolderKind};
 use lessor_proto::{ClientId, Epoch, ResourceId, Time};
 
-use super::{Node, NodeConfig, Record};
+use super::{Node, NodeConfig};
+use crate::record::Record;
 use crate::repository;
 
 /// The session with the node above.

@@ -442,7 +442,7 @@ mod tests {
 
     use super::*;
     use crate::election::ClockBounds;
-    use crate::election::record::RecordRead;
+    use crate::record::Record;
 
     fn driver() -> Driver {
         let authority = Arc::new(Authority::default());
@@ -467,12 +467,11 @@ mod tests {
         let orders = ResourceId::new("orders", 256).unwrap();
         let marks = BTreeMap::from([(orders, Amount::from_units(70))]);
         let longest_lease = Duration::from_secs(60);
-        let record =
-            RecordRead { epoch: Epoch(2), longest_lease, marks: marks.clone(), ..RecordRead::default() };
+        let record = Record { epoch: Epoch(2), longest_lease, marks: marks.clone(), ..Record::default() };
         driver.lead(Epoch(3), record, &ClockBounds::default()).unwrap();
         let (epoch, write) = driver.resign().unwrap().unwrap();
         // All of that may still be out: no lease of the epoch before has certainly ended.
-        assert_eq!((epoch, write.puts), (Epoch(3), marks));
+        assert_eq!((epoch, write.change.marks), (Epoch(3), marks));
         driver.authority.as_ref().unwrap().set(None);
         assert_eq!(driver.resign(), Ok(None));
     }
@@ -500,11 +499,11 @@ mod tests {
     #[test]
     fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
         let driver = driver();
-        driver.lead(Epoch(3), RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(3), Record::default(), &ClockBounds::default()).unwrap();
         let before = driver.connect(&hello("early")).unwrap().0;
         driver.follow(Leader::default(), None).unwrap();
         set_authority(&driver, Some(Epoch(9)));
-        driver.lead(Epoch(9), RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(9), Record::default(), &ClockBounds::default()).unwrap();
         // The node numbers its streams from the beginning again.
         let (now, mailbox) = connected(&driver, "late");
         assert_eq!(before.to_string(), now.to_string());
@@ -523,7 +522,7 @@ mod tests {
     #[test]
     fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
         let driver = driver();
-        driver.lead(Epoch(3), RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(3), Record::default(), &ClockBounds::default()).unwrap();
         let (key, mailbox) = connected(&driver, "reader");
         driver.receive(key, heartbeat(Epoch(3))).unwrap();
         set_authority(&driver, None);
@@ -538,7 +537,7 @@ mod tests {
     #[test]
     fn leases_and_domains_do_not_wait_for_each_other() {
         let driver = driver();
-        driver.lead(Epoch(3), RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(3), Record::default(), &ClockBounds::default()).unwrap();
         let (key, mailbox) = connected(&driver, "web");
         driver.ready(key).unwrap();
         let floor = driver.domains.floor();
@@ -560,7 +559,7 @@ mod tests {
     #[test]
     fn the_authority_of_a_later_epoch_is_not_that_of_the_one_before() {
         let driver = driver();
-        driver.lead(Epoch(3), RecordRead::default(), &ClockBounds::default()).unwrap();
+        driver.lead(Epoch(3), Record::default(), &ClockBounds::default()).unwrap();
         let (key, _mailbox) = connected(&driver, "late");
         // The task was deposed and elected again, and has not been told either yet.
         set_authority(&driver, Some(Epoch(9)));

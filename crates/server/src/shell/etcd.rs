@@ -39,8 +39,8 @@ use tokio::task::JoinHandle;
 use self::endpoints::Endpoints;
 use self::task::{Request, Task};
 pub use self::tls::{BadTls, EtcdTls};
-use crate::election::record::RecordWrite;
 use crate::election::{BadConfig, Candidate, ElectionConfig, Event};
+use crate::record::RecordChange;
 
 /// Where etcd is, and how to speak to it.
 #[derive(Clone)]
@@ -184,11 +184,15 @@ impl Election {
         let _ = self.requests.send(Request::HearClock);
     }
 
-    /// Lets the record be changed, behind what was asked for before. The receiver says when it is; it may be dropped.
-    pub fn write(&self, write: RecordWrite) -> oneshot::Receiver<Result<(), NotWritten>> {
+    /// Lets the record be changed in `epoch`, or in whichever is on, behind what was asked for before. The receiver says when it is; it may be dropped.
+    pub fn write(
+        &self,
+        epoch: Option<Epoch>,
+        change: RecordChange,
+    ) -> oneshot::Receiver<Result<(), NotWritten>> {
         let (done, receiver) = oneshot::channel();
         // A task that has ended drops it, and the receiver says so.
-        let _ = self.requests.send(Request::Write { write: Box::new(write), done });
+        let _ = self.requests.send(Request::Write { epoch, change: Box::new(change), done });
         receiver
     }
 

@@ -17,8 +17,6 @@ use super::driver::{Driver, Unanswered};
 use super::etcd::{Election, NotWritten};
 use crate::election::Event;
 use crate::election::lag::{Lag, Step};
-use crate::election::record::{RecordWrite, Terms};
-use crate::marks::MarkWrite;
 
 /// The longest wait until another may lead, when this task ends.
 const RESIGNATION: Duration = Duration::from_secs(3);
@@ -53,7 +51,7 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
             },
             Some((epoch, write)) = writes.recv(), if writing.is_none() => {
                 let ticket = write.ticket;
-                writing = Some(Writing { epoch, ticket, done: election.write(record_write(epoch, write)) });
+                writing = Some(Writing { epoch, ticket, done: election.write(Some(epoch), write.change) });
                 Ok(())
             }
             written = async { (&mut writing.as_mut().expect("there is one").done).await }, if writing.is_some() => {
@@ -69,7 +67,7 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
     }
     // What is out exactly is written behind all that was asked for before, and then that this task leads no more.
     if let Ok(Some((epoch, write))) = driver.resign() {
-        drop(election.write(record_write(epoch, write)));
+        drop(election.write(Some(epoch), write.change));
     }
     election.resign();
     let resigned = tokio::time::timeout(RESIGNATION, async {
@@ -109,7 +107,7 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
     match event {
         Event::Elected { epoch, record } => {
             clocks.follow(None);
-            driver.lead(epoch, record, clocks.bounds())
+            driver.lead(epoch, *record, clocks.bounds())
         }
         Event::Resumed => driver.resume(),
         Event::Deposed => {
@@ -135,18 +133,4 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
         // What authority allows is looked at in every step.
         Event::Lapsed | Event::Resigned | Event::Written(_) => Ok(()),
     }
-}
-
-/// The write that the leader of an epoch wants: in no other epoch, of which the driver may not have heard yet.
-pub(super) fn record_write(epoch: Epoch, write: MarkWrite) -> RecordWrite {
-    let MarkWrite { puts, kinds, rests, proofs, deletes, header, ticket: _ } = write;
-    let terms = header.map(|header| Terms {
-        longest_lease: header.longest_lease,
-        longest_safe_lease: header.longest_safe_lease,
-        authority: header.authority,
-        config_version: header.config_version,
-        unknown: header.unknown,
-        rest_over: header.rest_over,
-    });
-    RecordWrite { epoch: Some(epoch), terms, marks: puts, kinds, rests, proofs, deletes }
 }

@@ -28,11 +28,9 @@ use tracing::{error, info, warn};
 
 use self::disk::Disk;
 use super::driver::{Driver, Unanswered};
-use super::standing::record_write;
-use crate::config::Record;
 use crate::election::files::replace;
-use crate::election::record::RecordWrite;
 use crate::election::state::{BadState, Clock, State};
+use crate::record::{Record, RecordChange};
 use crate::token::{Key, TokenKeys};
 
 /// A state directory that this process has to itself.
@@ -176,15 +174,14 @@ pub(super) async fn keep(
         };
         let ticket = write.ticket;
         let done;
-        (directory, done) = written(&driver, directory, record_write(epoch, write), false).await;
+        (directory, done) = written(&driver, directory, write.change, false).await;
         if driver.on_record(epoch, ticket, done) == Err(Unanswered::Broken) {
             warn!("nothing is remembered any more: the node is broken");
             return;
         }
     }
-    if let Ok(Some((epoch, write))) = driver.resign() {
-        let closed = write.header.is_some_and(|header| header.closed);
-        let (_, done) = written(&driver, directory, record_write(epoch, write), closed).await;
+    if let Ok(Some((_, write))) = driver.resign() {
+        let (_, done) = written(&driver, directory, write.change, write.closed).await;
         info!(done, "state closed");
     }
 }
@@ -192,11 +189,11 @@ pub(super) async fn keep(
 async fn written(
     driver: &Driver,
     mut directory: StateDirectory,
-    write: RecordWrite,
+    change: RecordChange,
     closed: bool,
 ) -> (StateDirectory, bool) {
     let writing = tokio::task::spawn_blocking(move || {
-        directory.state.apply(&write);
+        directory.state.apply(&change);
         if closed {
             directory.state.close();
         }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use lessor_proto::{Epoch, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
-use lessor_server::election::record::{RecordRead, next_epoch};
+use lessor_server::election::record::next_epoch;
 use lessor_server::election::{Candidate, ElectionConfig, Event};
+use lessor_server::record::Record;
 
 /// A task is elected at `date` by an etcd at `revision` that holds `reign`. Gives back the number of the epoch, what it found,
 /// and what it wrote before it said so.
-fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (Epoch, RecordRead, String) {
+fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (Epoch, Record, String) {
     let mut candidate =
         Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).expect("it can work");
     candidate.set_date(Duration::from_millis(date));
@@ -17,7 +18,7 @@ fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (Epoch, RecordRead,
     for _ in 0..100 {
         while let Some(event) = candidate.next_event() {
             if let Event::Elected { epoch, record } = event {
-                return (epoch, record, written);
+                return (epoch, *record, written);
             }
         }
         match candidate.poll(now) {

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::election::call::{Action, Answer, Call, Failure, LeaseId, Stored, Watched};
-use lessor_server::election::record::{RecordRead, RecordWrite, Terms};
 use lessor_server::election::{Candidate, ElectionConfig, Event};
+use lessor_server::record::{Record, RecordChange, Terms};
 
 #[test]
 fn stories_are_told_as_written() {
@@ -169,8 +169,8 @@ impl Story {
                 );
             }
             "let" => {
-                let write = words.record_write();
-                let ticket = self.candidate.write(self.now, write);
+                let change = words.record_change();
+                let ticket = self.candidate.write(self.now, None, change);
                 self.note(&ticket.map_or("not written".to_owned(), |ticket| format!("{ticket:?} begins")));
             }
             "watch" => {
@@ -293,8 +293,8 @@ impl<'a> Words<'a> {
     }
 
     /// `db=7 mail=gone lease=60s`: marks in millionths.
-    fn record_write(&mut self) -> RecordWrite {
-        let mut write = RecordWrite::default();
+    fn record_change(&mut self) -> RecordChange {
+        let mut change = RecordChange::default();
         for item in self.0.by_ref() {
             let (name, value) = item.split_once('=').unwrap();
             let resource = ResourceId::new(name, 256).unwrap();
@@ -302,7 +302,7 @@ impl<'a> Words<'a> {
                 ("lease", length) => {
                     let (longest_lease, authority) = (duration(length), Duration::from_secs(4));
                     let longest_safe_lease = Duration::ZERO;
-                    write.terms = Some(Terms {
+                    change.terms = Some(Terms {
                         longest_lease,
                         longest_safe_lease,
                         authority,
@@ -312,14 +312,14 @@ impl<'a> Words<'a> {
                     });
                 }
                 (_, "gone") => {
-                    write.deletes.insert(resource);
+                    change.deletes.insert(resource);
                 }
                 (_, mark) => {
-                    write.marks.insert(resource, Amount::from_micros(mark.parse().unwrap()));
+                    change.marks.insert(resource, Amount::from_micros(mark.parse().unwrap()));
                 }
             }
         }
-        write
+        change
     }
 }
 
@@ -397,7 +397,7 @@ fn text_of_event(event: &Event) -> String {
     }
 }
 
-fn text_of_record(record: &RecordRead) -> String {
+fn text_of_record(record: &Record) -> String {
     if record.is_first() {
         return "the first".to_owned();
     }

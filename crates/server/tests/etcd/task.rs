@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lessor_client::shell::clock;
 use lessor_proto::{Amount, ResourceId, Time};
-use lessor_server::election::record::{RecordRead, RecordWrite, Terms};
 use lessor_server::election::{ElectionConfig, Event};
+use lessor_server::record::{Record, RecordChange, Terms};
 use lessor_server::shell::etcd::{Election, EtcdOptions};
 
 pub(super) const TTL: Duration = Duration::from_secs(5);
@@ -64,9 +64,9 @@ impl Task {
     }
 
     /// Waits for its election.
-    pub(super) async fn elected(&mut self) -> (u64, RecordRead) {
+    pub(super) async fn elected(&mut self) -> (u64, Record) {
         match self.until(|event| matches!(event, Event::Elected { .. })).await {
-            Event::Elected { epoch, record } => (epoch.0, record),
+            Event::Elected { epoch, record } => (epoch.0, *record),
             other => panic!("{other:?} is no election"),
         }
     }
@@ -84,18 +84,18 @@ impl Task {
     }
 
     /// Writes, and waits until it is done.
-    pub(super) async fn write(&self, write: RecordWrite) {
-        let written = tokio::time::timeout(LONG, self.election.write(write)).await;
+    pub(super) async fn write(&self, change: RecordChange) {
+        let written = tokio::time::timeout(LONG, self.election.write(None, change)).await;
         written.expect("in time").expect("the task runs").expect("it leads");
     }
 }
 
-pub(super) fn marks(marks: &[(&str, u64)]) -> RecordWrite {
+pub(super) fn marks(marks: &[(&str, u64)]) -> RecordChange {
     let marks = marks.iter().map(|&(name, units)| (resource(name), Amount::from_units(units)));
-    RecordWrite { marks: marks.collect(), ..RecordWrite::default() }
+    RecordChange { marks: marks.collect(), ..RecordChange::default() }
 }
 
-pub(super) fn terms(longest_lease: Duration, config_version: u64) -> RecordWrite {
+pub(super) fn terms(longest_lease: Duration, config_version: u64) -> RecordChange {
     let terms = Terms {
         longest_lease,
         longest_safe_lease: Duration::ZERO,
@@ -104,7 +104,7 @@ pub(super) fn terms(longest_lease: Duration, config_version: u64) -> RecordWrite
         unknown: false,
         rest_over: None,
     };
-    RecordWrite { terms: Some(terms), ..RecordWrite::default() }
+    RecordChange { terms: Some(terms), ..RecordChange::default() }
 }
 
 pub(super) fn resource(name: &str) -> ResourceId {

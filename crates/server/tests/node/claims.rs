@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lessor_proto::message::{Answer, Ask, Has, HolderKind, Order, Report};
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, ReportId, Time};
-use lessor_server::node::{Node, NodeConfig, Record};
+use lessor_server::node::{Node, NodeConfig};
+use lessor_server::record::Record;
 
 use super::holders::{client, repository, resource, template, wants};
 
@@ -106,7 +107,7 @@ fn nothing_is_granted_with_an_earlier_configuration_than_was_in_force() {
     let write = |node: &mut Node, millis| {
         let write = node.next_marks(Time::ZERO + Duration::from_millis(millis)).expect("something is due");
         node.on_marks(Time::ZERO, write.ticket, true);
-        write.header.expect("it is another").config_version
+        write.change.terms.expect("it is another").config_version
     };
     assert_eq!((write(&mut node, 10), node.later_config()), (7, Some(7)));
     let answer = ask(&mut node, 20, "a", None);
@@ -132,7 +133,7 @@ fn polls_are_told_to_come_back_when_what_they_wait_for_is_written() {
     let at = |millis| Time::ZERO + Duration::from_millis(millis);
     assert_eq!((ask(&mut node, 1, "a", None).grants.len(), ask(&mut node, 2, "a", None).retry), (0, soon));
     let first = node.next_marks(at(3)).expect("the header");
-    assert_eq!(first.puts.len(), 1, "what is known to be wanted goes along");
+    assert_eq!(first.change.marks.len(), 1, "what is known to be wanted goes along");
     node.on_marks(at(4), first.ticket, true);
     assert_eq!(granted(&ask(&mut node, 100, "a", None)), 50);
     let more = ask(&mut node, 101, "b", None);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Down, Grant, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
+use lessor_server::record::Record;
 
 use super::holders::{client, repository, resource, template, wants};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use lessor_proto::message::{Grant, HolderKind, Order, Up};
 use lessor_proto::{Amount, Epoch, Incarnation, Time};
 use lessor_server::mutation::Rules;
-use lessor_server::node::{Claims, NodeConfig, Record};
+use lessor_server::node::{Claims, NodeConfig};
+use lessor_server::record::Record;
 use lessor_server::token::{Bearer, Content, Key, TokenKeys};
 
 use super::holders::{resource, template, wants};

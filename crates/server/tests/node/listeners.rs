@@ -6,7 +6,8 @@ use std::time::Duration;
 use lessor_client::session::Action;
 use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Lasts, Report, StreamReport, Up};
 use lessor_proto::{Amount, Incarnation, ReportId, ResourceId, Time};
-use lessor_server::node::{MarkHeader, MarkWrite, Node, NodeConfig, Output, Peer};
+use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, Peer};
+use lessor_server::record::Terms;
 use lessor_server::repository::{Repository, Template};
 
 use super::holders::{client, repository, resource};
@@ -48,7 +49,7 @@ pub(crate) struct Written {
     pub(crate) on_its_way: Option<MarkWrite>,
     pub(crate) marks: BTreeMap<ResourceId, Amount>,
     /// The header beside the marks; absent before it has been written.
-    pub(crate) header: Option<MarkHeader>,
+    pub(crate) header: Option<Terms>,
     pub(crate) writes: usize,
 }
 
@@ -82,9 +83,9 @@ impl Hall {
     /// Lets the write on its way reach the record, and the node hear of it; or it gets there and nobody knows.
     pub(crate) fn commit(&mut self, known: bool) {
         let Some(write) = self.record.on_its_way.take() else { return };
-        self.record.marks.extend(write.puts);
-        self.record.marks.retain(|id, _| !write.deletes.contains(id));
-        self.record.header = write.header.or(self.record.header);
+        self.record.marks.extend(write.change.marks);
+        self.record.marks.retain(|id, _| !write.change.deletes.contains(id));
+        self.record.header = write.change.terms.or(self.record.header);
         self.node.on_marks(self.now, write.ticket, known);
     }
 

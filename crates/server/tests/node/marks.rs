@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lessor_proto::message::{Has, HolderKind, Order, Report, Up};
 use lessor_proto::{Amount, Drift, Epoch, Time};
-use lessor_server::node::{NodeConfig, Record};
+use lessor_server::node::NodeConfig;
+use lessor_server::record::Record;
 use proptest::prelude::*;
 
 use super::holders::{resource, template, wants};

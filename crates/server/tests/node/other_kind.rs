@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use lessor_proto::message::{Ask, Has, HolderKind, Report};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
-use lessor_server::election::record::RecordWrite;
 use lessor_server::election::state::{Clock, State};
-use lessor_server::node::{MarkWrite, Node, NodeConfig};
+use lessor_server::node::{Node, NodeConfig};
+use lessor_server::record::RecordChange;
 use lessor_server::repository::{Kind, Template};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -33,7 +33,7 @@ const NO_RATE: &str = "resource[0].integer: opens \"db\" as a rate; wanted a gau
 impl Line {
     fn new() -> Line {
         let mut state = State::begin("root", 7, 1);
-        state.apply(&RecordWrite { terms: Some(Default::default()), ..RecordWrite::default() });
+        state.apply(&RecordChange { terms: Some(Default::default()), ..RecordChange::default() });
         Line { record: state.encode(&clock()), epoch: 1, node: None }
     }
 
@@ -58,7 +58,7 @@ impl Line {
         while let Some(write) = self.node().next_marks(later) {
             let ticket = write.ticket;
             let (mut state, _) = State::decode(&self.record, "root").expect("it was written by us");
-            state.apply(&told(write));
+            state.apply(&write.change);
             self.record = state.encode(&clock());
             self.node().on_marks(later, ticket, true);
         }
@@ -72,19 +72,6 @@ impl Line {
         self.write(at(seconds));
         granted
     }
-}
-
-fn told(write: MarkWrite) -> RecordWrite {
-    let MarkWrite { puts, kinds, rests, proofs, deletes, header, .. } = write;
-    let terms = header.map(|header| lessor_server::election::record::Terms {
-        longest_lease: header.longest_lease,
-        longest_safe_lease: header.longest_safe_lease,
-        authority: header.authority,
-        config_version: header.config_version,
-        unknown: header.unknown,
-        rest_over: header.rest_over,
-    });
-    RecordWrite { epoch: None, terms, marks: puts, kinds, rests, proofs, deletes }
 }
 
 fn clock() -> Clock {
@@ -218,7 +205,7 @@ fn a_record_that_does_not_say_of_which_kind_its_marks_are_is_taken_for_the_same(
     let (mut line, mut old, _) = changed(Kind::Gauge, Kind::Gauge);
     let (mut state, _) = State::decode(&line.record, "root").expect("it was written by us");
     let marks = [(resource(), Amount::from_units(6))].into();
-    state.apply(&RecordWrite { marks, ..RecordWrite::default() });
+    state.apply(&RecordChange { marks, ..RecordChange::default() });
     line.record = state.encode(&clock());
     line.succeed(Kind::Gauge);
     let mut new = Holder::new("new", true);

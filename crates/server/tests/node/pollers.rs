@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, Time};
-use lessor_server::node::{Node, NodeConfig, ParentConfig, Record};
+use lessor_server::node::{Node, NodeConfig, ParentConfig};
+use lessor_server::record::Record;
 use lessor_server::repository::{Legacy, Template};
 use lessor_server::token::{Key, TokenKeys};
 

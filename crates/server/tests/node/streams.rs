@@ -24,9 +24,8 @@ use lessor_client::holding::Proof;
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, NodeNotice, Order, Up, Welcome};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
-use lessor_server::node::{
-    ClaimTally, Claims, MarkHeader, MarkWrite, NodeConfig, ParentConfig, Record, RestOver, StatusQuery,
-};
+use lessor_server::node::{ClaimTally, Claims, MarkWrite, NodeConfig, ParentConfig, StatusQuery};
+use lessor_server::record::{Record, RestOver, Terms};
 use lessor_server::repository::{Field, Fraction, Template};
 use lessor_server::token::{Bearer, Content, Key, TokenKeys};
 
@@ -276,10 +275,8 @@ fn what(down: &Down) -> String {
 
 fn written(write: &MarkWrite) -> String {
     let mut said = format!("#{}", write.ticket);
-    if let Some(MarkHeader { longest_lease, longest_safe_lease, authority, closed, rest_over, .. }) =
-        write.header
-    {
-        let closed = if closed { ", closed" } else { "" };
+    if let Some(Terms { longest_lease, longest_safe_lease, authority, rest_over, .. }) = write.change.terms {
+        let closed = if write.closed { ", closed" } else { "" };
         let floors = match longest_safe_lease.is_zero() {
             true => String::new(),
             false => format!(", floors of {longest_safe_lease:?}"),
@@ -288,13 +285,16 @@ fn written(write: &MarkWrite) -> String {
         write!(said, " leases of {longest_lease:?}{floors}, authority of {authority:?}{rest}{closed}")
             .expect("a string takes it");
     }
-    for (id, amount) in &write.puts {
-        let proof =
-            write.proofs.get(id).map(|Proof { order, .. }| format!(" by {}/{}", order.epoch, order.seq));
-        let rest = write.rests.get(id).map_or(String::new(), |rest| format!(", {rest} of it left"));
+    for (id, amount) in &write.change.marks {
+        let proof = write
+            .change
+            .proofs
+            .get(id)
+            .map(|Proof { order, .. }| format!(" by {}/{}", order.epoch, order.seq));
+        let rest = write.change.rests.get(id).map_or(String::new(), |rest| format!(", {rest} of it left"));
         write!(said, " {id} {amount}{}{rest}", proof.unwrap_or_default()).expect("a string takes it");
     }
-    for id in &write.deletes {
+    for id in &write.change.deletes {
         write!(said, " {id} nothing").expect("a string takes it");
     }
     said

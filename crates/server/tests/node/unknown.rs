@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
-use lessor_server::node::{NodeConfig, Record};
+use lessor_server::node::NodeConfig;
+use lessor_server::record::Record;
 use lessor_server::repository::{Repository, Template};
 
 use super::holders::{client, repository, resource, template};

@@ -9,7 +9,8 @@ use lessor_client::holding::{HoldingConfig, Kind, Rung};
 use lessor_client::session::{self, Action, Change, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, Up};
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, ResourceId, Time};
-use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, ParentConfig, Peer, Record};
+use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, ParentConfig, Peer};
+use lessor_server::record::{Record, RecordChange};
 use lessor_server::repository::{Repository, Template};
 
 use super::holders::{client, repository, resource};
@@ -344,17 +345,17 @@ impl Village {
 
 impl Place {
     fn write(&mut self, write: MarkWrite) {
-        let MarkWrite { puts, proofs, deletes, header, .. } = write;
+        let MarkWrite { closed, change: RecordChange { marks, proofs, deletes, terms, .. }, .. } = write;
         let record = &mut self.record;
-        record.proofs.retain(|id, _| !puts.contains_key(id) && !deletes.contains(id));
+        record.proofs.retain(|id, _| !marks.contains_key(id) && !deletes.contains(id));
         record.proofs.extend(proofs);
-        record.marks.extend(puts);
+        record.marks.extend(marks);
         record.marks.retain(|id, _| !deletes.contains(id));
-        if let Some(header) = header {
-            record.longest_lease = header.longest_lease;
-            record.longest_safe_lease = header.longest_safe_lease;
-            record.authority = header.authority;
-            record.closed = header.closed;
+        if let Some(terms) = terms {
+            record.longest_lease = terms.longest_lease;
+            record.longest_safe_lease = terms.longest_safe_lease;
+            record.authority = terms.authority;
+            record.closed = closed;
         }
     }
 }

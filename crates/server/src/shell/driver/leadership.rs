@@ -8,11 +8,11 @@ use lessor_proto::message::Leader;
 use tokio::sync::mpsc;
 
 use super::{Driver, Unanswered, Upward};
-use crate::config::{NodeConfig, Record};
+use crate::config::NodeConfig;
 use crate::election::ClockBounds;
-use crate::election::record::RecordRead;
 use crate::marks::MarkWrite;
 use crate::node::Node;
+use crate::record::Record;
 
 // === impl Driver ===
 
@@ -30,7 +30,7 @@ impl Driver {
     pub(in crate::shell) fn lead(
         &self,
         epoch: Epoch,
-        record: RecordRead,
+        record: Record,
         bounds: &ClockBounds,
     ) -> Result<(), Unanswered> {
         self.with_state(|leader_state, now| {

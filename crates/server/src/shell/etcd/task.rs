@@ -1,5 +1,6 @@
 //! The task that owns a candidate: it reads the clock, does what the candidate says, and tells it what came of that.
 
+use lessor_proto::Epoch;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use super::endpoints::Endpoints;
 use super::watcher::Watcher;
 use super::{Authority, NotWritten, calls};
 use crate::election::call::{Action, Answer, Failure, Watched};
-use crate::election::record::RecordWrite;
 use crate::election::{Candidate, Event, Ticket};
+use crate::record::RecordChange;
 
 /// A request to the task.
 pub(super) enum Request {
-    Write { write: Box<RecordWrite>, done: oneshot::Sender<Result<(), NotWritten>> },
+    Write { epoch: Option<Epoch>, change: Box<RecordChange>, done: oneshot::Sender<Result<(), NotWritten>> },
     HearClock,
     Aside(Duration),
     Stand,
@@ -189,10 +190,12 @@ impl Task {
 
     fn on_request(&mut self, request: Request) {
         match request {
-            Request::Write { write, done } => match self.candidate.write(clock::now(), *write) {
-                Some(ticket) => drop(self.writing.insert(ticket, done)),
-                None => drop(done.send(Err(NotWritten))),
-            },
+            Request::Write { epoch, change, done } => {
+                match self.candidate.write(clock::now(), epoch, *change) {
+                    Some(ticket) => drop(self.writing.insert(ticket, done)),
+                    None => drop(done.send(Err(NotWritten))),
+                }
+            }
             Request::HearClock => self.candidate.hear_clock(),
             Request::Aside(time) => self.candidate.stand_aside(clock::now(), time),
             Request::Stand => self.candidate.stand_again(clock::now()),

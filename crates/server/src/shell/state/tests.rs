@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, ResourceId};
 
 use super::*;
-use crate::config::RestOver;
+use crate::record::RestOver;
 
 fn opened(directory: &Path) -> Opened {
     StateDirectory::open(directory, "root").unwrap()
@@ -18,10 +18,10 @@ fn fault(opened: &Opened) -> String {
 
 fn mark(directory: &mut StateDirectory, units: u64) {
     let marks = [(ResourceId::new("db", 256).unwrap(), Amount::from_units(units))].into();
-    directory.state.apply(&RecordWrite {
+    directory.state.apply(&RecordChange {
         marks,
-        terms: Some(crate::election::record::Terms::default()),
-        ..RecordWrite::default()
+        terms: Some(crate::record::Terms::default()),
+        ..RecordChange::default()
     });
     directory.write().unwrap();
 }
@@ -70,11 +70,11 @@ fn what_was_left_from_before_is_over_by_the_same_clock_and_by_another_all_of_it_
         let place = tempfile::tempdir().unwrap();
         let (mut directory, _) = opened(place.path()).directory.unwrap();
         let rest_over = Some(RestOver { lease, safe_lease });
-        directory.state.apply(&RecordWrite {
+        directory.state.apply(&RecordChange {
             marks: [(id.clone(), Amount::from_units(70))].into(),
             rests: [(id.clone(), Amount::from_units(20))].into(),
-            terms: Some(crate::election::record::Terms { rest_over, ..Default::default() }),
-            ..RecordWrite::default()
+            terms: Some(crate::record::Terms { rest_over, ..Default::default() }),
+            ..RecordChange::default()
         });
         let clock = Clock { boot, at: machine().at.earlier(Duration::from_secs(10)) };
         std::fs::write(place.path().join("state"), directory.state.encode(&clock)).unwrap();
