@@ -19,6 +19,7 @@
 
 mod client;
 mod line;
+mod received;
 mod report;
 mod traffic;
 mod truth;

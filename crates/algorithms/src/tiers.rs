@@ -59,6 +59,7 @@ mod pool;
 mod settle;
 mod state;
 mod swap;
+mod tier;
 mod walk;
 mod window;
 
@@ -69,6 +70,7 @@ pub use global::Global;
 pub use key::configured;
 pub use merge::MergeEntry;
 pub use normalise::{Normalisation, normalise};
-pub use policy::{Contract, Invalid, MOST_POLICIES, MOST_TIERS, Tier, TierPolicy, Window};
+pub use policy::{Contract, Invalid, MOST_POLICIES, MOST_TIERS, TierPolicy};
 pub use state::{Standing, TierState};
+pub use tier::{Tier, Window};
 pub use window::Status;

@@ -10,6 +10,7 @@ pub mod grpc;
 pub mod http;
 pub mod metrics;
 mod parent;
+mod refused;
 pub mod source;
 mod standing;
 pub mod state;

@@ -12,7 +12,7 @@ use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
 use lessor_client::sublessee::Sublessee;
 use lessor_proto::{ClientId, Incarnation, ReportId, Time};
 
-use super::world::Received;
+use super::received::Received;
 use super::{DOMAIN, resource, unreachable_server};
 use crate::rng::Rng;
 

@@ -9,6 +9,7 @@ use lessor_proto::{Epoch, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
 
 use super::client::{HitOutcome, TenantsClient};
+use super::received::Received;
 use super::truth::Truth;
 use super::{Ask, BEGIN, JITTER, TenantsReport, TenantsRun, TenantsWay, traffic, unreachable_server};
 use crate::event_queue::EventQueue;
@@ -45,14 +46,6 @@ enum TenantsEvent {
 enum TenantsMessage {
     Stream(Box<Up>),
     Ask(Box<lessor_proto::message::Ask>),
-}
-
-/// A message from the server, or the loss of a stream to it.
-#[derive(Debug)]
-pub(super) enum Received {
-    Stream(Box<Down>),
-    Answer(Box<lessor_proto::message::Answer>),
-    Lost,
 }
 
 /// A server, or the site of one that is lost.

@@ -6,7 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::policy::{Tier, TierPolicy};
+use super::policy::TierPolicy;
+use super::tier::Tier;
 
 /// Nanoseconds.
 const SECOND: u128 = 1_000_000_000;

@@ -1,7 +1,8 @@
 //! A policy is replaced by another one, and the history stays.
 
 use super::domain::Domain;
-use super::policy::{Contract, Tier, Window};
+use super::policy::Contract;
+use super::tier::{Tier, Window};
 
 /// A tier and where it stands.
 type Placed<'a> = ((usize, usize), &'a Tier);

@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use super::policy::{Tier, Window};
 use super::pool::{NEVER, Pool};
+use super::tier::{Tier, Window};
 
 /// Nanoseconds.
 const SECOND: u64 = 1_000_000_000;

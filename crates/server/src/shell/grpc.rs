@@ -7,18 +7,18 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use lessor_client::shell::clock;
-use lessor_proto::message::{Answer, Ask, Refusal, Release, WallClock};
+use lessor_proto::message::{Answer, Ask, Release, WallClock};
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
 use tokio::sync::watch;
 use tonic::server::NamedService;
 use tonic::service::Routes;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
-use tonic_types::{ErrorDetails, StatusExt};
 
 use super::driver::{Driver, Unanswered};
+use super::refused::{refused, unanswered};
 use super::stream::{self, Downs, Lines};
 
 /// `doorman.Capacity` over a driver.
@@ -142,31 +142,5 @@ pub(super) async fn follow_health(
     let _ = stopped.wait_for(|&stop| stop).await;
     for service in services {
         reporter.clear_service_status(service).await;
-    }
-}
-
-pub(super) fn unanswered(fault: Unanswered) -> Status {
-    match fault {
-        Unanswered::Refused(refusal) => refused(refusal),
-        Unanswered::Broken => Status::internal(fault.to_string()),
-        Unanswered::Ending | Unanswered::NotLeading(_) => Status::unavailable(fault.to_string()),
-    }
-}
-
-pub(super) fn refused(refusal: Refusal) -> Status {
-    let message = refusal.to_string();
-    match refusal {
-        Refusal::Invalid { field, found, wanted } => {
-            let details =
-                ErrorDetails::with_bad_request_violation(field, format!("{found}; wanted {wanted}"));
-            Status::with_error_details(Code::InvalidArgument, message, details)
-        }
-        Refusal::Exhausted { what, count, limit } => {
-            let details =
-                ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
-            Status::with_error_details(Code::ResourceExhausted, message, details)
-        }
-        Refusal::Loop { .. } => Status::failed_precondition(message),
-        Refusal::Unknown { .. } | Refusal::NoDomain { .. } => Status::not_found(message),
     }
 }

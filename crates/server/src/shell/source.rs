@@ -46,7 +46,9 @@ mod domains;
 mod fault;
 mod fields;
 mod node;
+mod notes;
 mod reader;
+mod reading;
 mod scalar;
 mod watch;
 

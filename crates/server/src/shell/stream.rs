@@ -22,7 +22,7 @@ use tonic::{Status, Streaming};
 use tracing::debug;
 
 use super::driver::{Driver, Letter, Mailbox, StreamKey, Unanswered};
-use super::grpc::{refused, unanswered};
+use super::refused::{refused, unanswered};
 
 /// The time that somebody who has opened a stream may take to say who it is.
 const HELLO: Duration = Duration::from_secs(10);

@@ -7,7 +7,8 @@ use lessor_client::domain::{MOST_OVERRIDES, NotStrict, Override, Policies, Rules
 
 use super::fields::{Fields, Schema};
 use super::node::{Place, YamlNode, YamlValue};
-use super::reader::{Notes, Reading};
+use super::notes::Notes;
+use super::reading::Reading;
 use super::scalar;
 use crate::repository::{Change, Domains, Glob};
 

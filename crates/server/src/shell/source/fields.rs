@@ -3,8 +3,11 @@
 use std::rc::Rc;
 
 use super::node::{Place, YamlNode, YamlValue};
-use super::reader::Notes;
+use super::notes::Notes;
 use super::scalar;
+
+/// The fields of a file.
+pub(super) const TOP: &[&str] = &["resources", "version"];
 
 /// The known fields of a mapping.
 pub(super) struct Fields<'n> {
@@ -130,7 +133,7 @@ fn is_merge(key: &YamlNode) -> bool {
 impl Schema {
     /// Whether a field is there for its anchor only. Such fields begin with `x-` and stand at the top.
     fn is_apart(&self, name: &str) -> bool {
-        self.known == super::reader::TOP && name.starts_with("x-")
+        self.known == TOP && name.starts_with("x-")
     }
 
     fn unknown(&self, name: &str) -> String {

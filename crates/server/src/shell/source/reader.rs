@@ -9,14 +9,15 @@ use lessor_algorithms::SharePolicy;
 use lessor_proto::Amount;
 
 use super::domains::domains;
-use super::fields::{Fields, Schema};
+use super::fields::{Fields, Schema, TOP};
 use super::node::{Place, YamlNode, YamlValue};
+use super::notes::Notes;
+use super::reading::Reading;
 use super::scalar;
 use crate::repository::{
     Field, Fraction, Glob, Kind, LEGACY_HOLD, Legacy, Problem, Repository, SafeCapacity, Template,
 };
 
-pub(super) const TOP: &[&str] = &["resources", "version"];
 const TEMPLATE: &[&str] = &[
     "identifier_glob",
     "capacity",
@@ -51,23 +52,6 @@ const SECONDS: &str = "whole seconds, as in 60";
 /// second.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
-
-/// The faults that have been found so far.
-#[derive(Default)]
-pub(super) struct Notes {
-    faults: Vec<(Place, String)>,
-    /// The subject that is being read, with a colon: put before every note.
-    pub(super) subject: String,
-}
-
-/// The content of a field.
-pub(super) enum Reading<T> {
-    /// There is none, or it is null.
-    Absent,
-    /// Something wrong, which has been noted.
-    Bad,
-    Is(T),
-}
 
 /// A template and where its parts stand.
 struct Draft {
@@ -321,79 +305,6 @@ fn hint_in_template(name: &str) -> Option<&'static str> {
 
 fn placeholder() -> Glob {
     Glob::new("unreadable").expect("a plain word is a glob")
-}
-
-// === impl Notes ===
-
-impl Notes {
-    pub(super) fn add(&mut self, place: Place, message: impl AsRef<str>) {
-        self.faults.push((place, format!("{}{}", self.subject, message.as_ref())));
-    }
-
-    pub(super) fn read<'n, T>(
-        &mut self,
-        at: &Fields<'n>,
-        name: &str,
-        parse: impl FnOnce(&'n YamlNode) -> Result<T, String>,
-    ) -> Reading<T> {
-        let Some(node) = at.get(name) else { return Reading::Absent };
-        match parse(node) {
-            Ok(value) => Reading::Is(value),
-            Err(message) => {
-                self.add(node.place, message);
-                Reading::Bad
-            }
-        }
-    }
-
-    fn number<T>(
-        &mut self,
-        at: &Fields<'_>,
-        field: Field,
-        wanted: &str,
-        check: impl FnOnce(f64) -> Result<T, Problem>,
-    ) -> Reading<T> {
-        self.read(at, field.as_str(), |node| {
-            let value = scalar::number(field.as_str(), node, wanted)?;
-            check(value).map_err(|problem| problem.to_string())
-        })
-    }
-
-    /// The value of a field that has to be there.
-    pub(super) fn required<T>(
-        &mut self,
-        at: &Fields<'_>,
-        name: &str,
-        wanted: &str,
-        reading: Reading<T>,
-    ) -> Option<T> {
-        match reading {
-            Reading::Is(value) => Some(value),
-            Reading::Bad => None,
-            Reading::Absent => {
-                self.add(at.place(name), format!("{name} is missing; wanted {wanted}"));
-                None
-            }
-        }
-    }
-}
-
-// === impl Reading ===
-
-impl<T> Reading<T> {
-    pub(super) fn is(self) -> Option<T> {
-        match self {
-            Reading::Is(value) => Some(value),
-            Reading::Absent | Reading::Bad => None,
-        }
-    }
-
-    pub(super) fn or(self, default: T) -> T {
-        match self {
-            Reading::Is(value) => value,
-            Reading::Absent | Reading::Bad => default,
-        }
-    }
 }
 
 // === impl Draft ===

@@ -1,0 +1,33 @@
+//! The statuses of gRPC for what is refused, with details that a program can read.
+
+use lessor_proto::message::Refusal;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+use super::driver::Unanswered;
+
+pub(super) fn unanswered(fault: Unanswered) -> Status {
+    match fault {
+        Unanswered::Refused(refusal) => refused(refusal),
+        Unanswered::Broken => Status::internal(fault.to_string()),
+        Unanswered::Ending | Unanswered::NotLeading(_) => Status::unavailable(fault.to_string()),
+    }
+}
+
+pub(super) fn refused(refusal: Refusal) -> Status {
+    let message = refusal.to_string();
+    match refusal {
+        Refusal::Invalid { field, found, wanted } => {
+            let details =
+                ErrorDetails::with_bad_request_violation(field, format!("{found}; wanted {wanted}"));
+            Status::with_error_details(Code::InvalidArgument, message, details)
+        }
+        Refusal::Exhausted { what, count, limit } => {
+            let details =
+                ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
+            Status::with_error_details(Code::ResourceExhausted, message, details)
+        }
+        Refusal::Loop { .. } => Status::failed_precondition(message),
+        Refusal::Unknown { .. } | Refusal::NoDomain { .. } => Status::not_found(message),
+    }
+}
