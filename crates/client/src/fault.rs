@@ -50,7 +50,7 @@ pub enum Fault {
         adopted: Order,
     },
     /// The grant comes from an earlier epoch than one we have heard of.
-    #[error("grant {found} is of an earlier reign than {fence}", found = text(*found))]
+    #[error("grant {found} is of an earlier epoch than {fence}", found = text(*found))]
     Deposed {
         /// The order of the grant.
         found: Order,

@@ -320,7 +320,7 @@ fn text_of_up(up: &Up) -> String {
 
 fn text_of_reports(reports: &[Report], epoch: Option<u64>) -> String {
     let reports: Vec<_> = reports.iter().map(text_of_report).collect();
-    let epoch = epoch.map_or(String::new(), |epoch| format!(" [of reign {epoch}]"));
+    let epoch = epoch.map_or(String::new(), |epoch| format!(" [of epoch {epoch}]"));
     reports.join("; ") + &epoch
 }
 

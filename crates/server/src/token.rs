@@ -67,7 +67,7 @@ pub enum Doubt {
     #[error("a token whose seal does not fit")]
     Forged,
     /// It is of this epoch or a later one.
-    #[error("a token that is not of an earlier reign")]
+    #[error("a token that is not of an earlier epoch")]
     NotEarlier,
     /// More is claimed than was granted.
     #[error("a claim of more than its token says")]

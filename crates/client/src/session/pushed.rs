@@ -78,7 +78,7 @@ impl Session {
             return Err("grant without an order or a basis".to_owned());
         };
         if order.epoch > epoch {
-            return Err(format!("grant of reign {} in reign {epoch}", order.epoch));
+            return Err(format!("grant of epoch {} in epoch {epoch}", order.epoch));
         }
         let Ok(place) = self.find(&grant.resource) else { return Ok(()) };
         if !self.entries[place].is_open() {

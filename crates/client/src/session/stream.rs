@@ -100,7 +100,7 @@ impl Session {
         };
         let Welcome { epoch, claims_open, claims_open_in, heartbeat } = welcome;
         if self.is_fenced_from(epoch) {
-            return self.contradicted(now, format!("welcome to reign {epoch}, which is over"));
+            return self.contradicted(now, format!("welcome to epoch {epoch}, which is over"));
         }
         self.route.served();
         let earlier =

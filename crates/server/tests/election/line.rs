@@ -8,7 +8,7 @@ use lessor_server::election::record::next_epoch;
 use lessor_server::election::{Candidate, ElectionConfig, Event};
 use lessor_server::record::Record;
 
-/// A task is elected at `date` by an etcd at `revision` that holds `reign`. Gives back the number of the epoch, what it found,
+/// A task is elected at `date` by an etcd at `revision` that holds `epoch`. Gives back the number of the epoch, what it found,
 /// and what it wrote before it said so.
 fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (Epoch, Record, String) {
     let mut candidate =

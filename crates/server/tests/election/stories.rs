@@ -230,7 +230,7 @@ impl Story {
                 Answer::Record { stored: vec![broken], more: false }
             }
             ("write", "done") => Answer::Written { revision: words.number() },
-            // Refused: the key is ours, and the last write in the record is that of `reign`, its number `write`.
+            // Refused: the key is ours, and the last write in the record is that of the epoch, its number `write`.
             ("write", "behind") => {
                 let epoch = words.number();
                 let write = words.number();

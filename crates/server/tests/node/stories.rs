@@ -8,7 +8,7 @@
 //! | `release` | one name a line |
 //! | `wait seconds=N` | time passes |
 //! | `configure capacity=N …` | the template changes |
-//! | `reign epoch=N …` | the server starts again without memory; holders keep what they have |
+//! | `restart epoch=N …` | the server starts again without memory; holders keep what they have |
 //! | `books` | what the node has charged |
 
 use std::fmt::Write as _;
@@ -48,9 +48,9 @@ pub(super) fn run(town: &mut Town, case: &TestCase) -> String {
             *town = Town::new(shape(template(0.0), case), number(case, "epoch").unwrap_or(1.0) as u64);
             String::new()
         }
-        "reign" => {
+        "restart" => {
             let old = Template::clone(&town.node.repository().templates()[0]);
-            town.epoch(shape(old, case), number(case, "epoch").expect("reign takes an epoch") as u64);
+            town.epoch(shape(old, case), number(case, "epoch").expect("restart takes an epoch") as u64);
             String::new()
         }
         "configure" => {

@@ -12,8 +12,8 @@
 //!
 //! Events: `hello [inc=N] [node]`, `wN [nN] [held=N]` reports, `beat` a heartbeat, `release`, `bye`, `break`, `stuck` and
 //! `unstuck` stops and begins to read. `has=N` shows a lease of an earlier leader first, with a token for N or `token=N`,
-//! or for another life with `for=INC`, or a `forged` one, or of `reign=N`, which `counts=S` seconds more. From the node above: `SECONDS above welcome` and `SECONDS above lease=N for=S`, of
-//! `reign=N`. From the record: `SECONDS record
+//! or for another life with `for=INC`, or a `forged` one, or of `epoch=N`, which `counts=S` seconds more. From the node above: `SECONDS above welcome` and `SECONDS above lease=N for=S`, of
+//! `epoch=N`. From the record: `SECONDS record
 //! written`, or `lost` when nobody knows.
 
 use std::fmt::Write as _;
@@ -151,7 +151,7 @@ fn event(hall: &mut Hall, line: &str) -> String {
 fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> Option<f64>) {
     let listener = hall.listeners.get_mut(name).expect("a listener");
     if let Some(has) = number("has") {
-        let order = Order { epoch: Epoch(number("reign").unwrap_or(0.0) as u64), seq: 7 };
+        let order = Order { epoch: Epoch(number("epoch").unwrap_or(0.0) as u64), seq: 7 };
         let (kind, incarnation) =
             (if listener.is_node() { HolderKind::Node } else { HolderKind::Client }, listener.incarnation);
         let bearer = Bearer {
@@ -201,7 +201,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
 fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
     let session = hall.node.parent_session().expect("a leaf");
     let (stream, received) = (session.counts().streams, session.counts().received);
-    let epoch = number("reign").map_or(1, |epoch| epoch as u64);
+    let epoch = number("epoch").map_or(1, |epoch| epoch as u64);
     let welcome = Welcome {
         epoch: Epoch(epoch),
         claims_open: true,
