@@ -1,8 +1,8 @@
 //! Rules of the minds that are taken out one at a time, to show that the oracle notices.
 
 pub use lessor_client::mutation::Mutation as HolderMutation;
-pub use lessor_server::election::mutation::{ElectionMutation, ElectionRules};
-pub use lessor_server::mutation::{Mutation as GrantorMutation, Rules};
+pub use lessor_server::election::mutation::{ElectionRule, ElectionRules};
+pub use lessor_server::mutation::{Rule as GrantorRule, Rules};
 
 /// A rule that is taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,9 +10,9 @@ pub enum Mutation {
     /// Of all holders: clients, and nodes towards those above.
     Holder(HolderMutation),
     /// Of all grantors.
-    Grantor(GrantorMutation),
+    Grantor(GrantorRule),
     /// Of all who stand for election.
-    Election(ElectionMutation),
+    Election(ElectionRule),
     /// Of what stands between the session of a client and its enforcers.
     Driver(DriverMutation),
 }

@@ -56,18 +56,18 @@ fn seeds() -> u64 {
 
 #[cfg(feature = "mutations")]
 mod mutations {
-    use lessor_server::election::mutation::ElectionMutation;
+    use lessor_server::election::mutation::ElectionRule;
 
     use super::*;
 
     /// Each is noticed within so many seeds; the number behind it is the first at which it was. The seeds change with every
     /// change of the world.
-    const TAKEN: [(ElectionMutation, u64); 5] = [
-        (ElectionMutation::AuthorityOfTtl, 100), // 3
-        (ElectionMutation::FromAnswer, 5_000),   // 508
-        (ElectionMutation::NoReadBack, 100),     // 5
-        (ElectionMutation::NoGuard, 100),        // 2
-        (ElectionMutation::NoOrder, 1_000),      // 77
+    const TAKEN: [(ElectionRule, u64); 5] = [
+        (ElectionRule::AuthorityBelowTtl, 100), // 3
+        (ElectionRule::FromQuestion, 5_000),    // 508
+        (ElectionRule::ReadBack, 100),          // 5
+        (ElectionRule::Guard, 100),             // 2
+        (ElectionRule::Order, 1_000),           // 77
     ];
 
     #[test]

@@ -30,7 +30,7 @@ mod mutations {
 #[expect(dead_code, reason = "tests of units do more with it")]
 mod world;
 
-use lessor_sim::mutation::{DriverMutation, ElectionMutation, GrantorMutation, HolderMutation, Mutation};
+use lessor_sim::mutation::{DriverMutation, ElectionRule, GrantorRule, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
 use mutations::{
     claims, debt, domains, earlier, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers,
@@ -67,87 +67,87 @@ fn holder(mutation: HolderMutation) -> Noticed {
     }
 }
 
-fn grantor(mutation: GrantorMutation) -> Noticed {
+fn grantor(mutation: GrantorRule) -> Noticed {
     match mutation {
-        GrantorMutation::AckWithoutSeq => Swarm(50),        // 0, 2, 4: I4
-        GrantorMutation::ShortCharge => Swarm(20),          // 0, 1, 2: I7
-        GrantorMutation::NoDriftMargin => Swarm(50),        // 6, 8, 9: I7
-        GrantorMutation::CreditAtDecision => Swarm(20),     // 0, 1, 2: I4
-        GrantorMutation::IncarnationFreesOld => Swarm(200), // 13, 23, 29: I4
-        GrantorMutation::NoPostCut => Swarm(100),           // 5, 6, 8: I5
-        GrantorMutation::NoNestedEnd => Swarm(20),          // 0, 1, 2: I11
-        GrantorMutation::NoGhost => Swarm(100),             // 2: I3; 7, 9: I2
-        GrantorMutation::NoNodeGhost => Swarm(100),         // 2, 7: I3; 8: I2
-        GrantorMutation::ShortGhost => Swarm(300),          // 4, 11: I3; 14: I2
-        GrantorMutation::ShortRest => Swarm(20),            // 1, 2, 3: I6
-        GrantorMutation::RestUnguarded => Swarm(50),        // 1, 4, 8: I6
-        GrantorMutation::ClaimUnwritten => Swarm(100),      // 3, 12, 18: I6
-        GrantorMutation::ClaimFromLast => Noticed::Story(rests::claimed_from_the_rest),
+        GrantorRule::AckBySeq => Swarm(50),         // 0, 2, 4: I4
+        GrantorRule::FullCharge => Swarm(20),       // 0, 1, 2: I7
+        GrantorRule::DriftMargin => Swarm(50),      // 6, 8, 9: I7
+        GrantorRule::CreditAtAck => Swarm(20),      // 0, 1, 2: I4
+        GrantorRule::OldLivesCharged => Swarm(200), // 13, 23, 29: I4
+        GrantorRule::PostCut => Swarm(100),         // 5, 6, 8: I5
+        GrantorRule::NestedEnd => Swarm(20),        // 0, 1, 2: I11
+        GrantorRule::Ghost => Swarm(100),           // 2: I3; 7, 9: I2
+        GrantorRule::NodeGhost => Swarm(100),       // 2, 7: I3; 8: I2
+        GrantorRule::FullGhost => Swarm(300),       // 4, 11: I3; 14: I2
+        GrantorRule::FullRest => Swarm(20),         // 1, 2, 3: I6
+        GrantorRule::RestGuarded => Swarm(50),      // 1, 4, 8: I6
+        GrantorRule::ClaimWritten => Swarm(100),    // 3, 12, 18: I6
+        GrantorRule::ClaimFromOrigin => Noticed::Story(rests::claimed_from_the_rest),
         // Simulations notice it about once in some thousand seeds.
-        GrantorMutation::ClaimAfterShown => Noticed::Story(inherited::after_it_was_shown),
-        GrantorMutation::ClaimsUnlimited => Noticed::Story(claims::a_liar),
-        GrantorMutation::ClaimsAdded => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
-        GrantorMutation::NoTokenCheck => Noticed::Story(claims::without_a_token),
-        GrantorMutation::TrustAmount => Noticed::Story(claims::with_a_small_token),
-        GrantorMutation::UnitOnTop => Noticed::Story(instant::of_a_thousand),
-        GrantorMutation::OutIsFree => Noticed::Story(instant::of_a_thousand_who_do_not_wait),
-        GrantorMutation::InheritUnseen => Swarm(1_600), // 197, 389, 474: I3
-        GrantorMutation::InheritEnded => Noticed::Story(inherited::and_ended_since),
-        GrantorMutation::EarlierUncounted => Both(100, earlier::and_used_still),
-        GrantorMutation::EarlierUnconfirmed => Noticed::Story(earlier::from_a_successor),
-        GrantorMutation::MarkLate => Swarm(20), // 0, 1, 2: I6
-        GrantorMutation::NamesakesAreOne => Noticed::Story(names::two_of_one_name),
+        GrantorRule::ShownIsAll => Noticed::Story(inherited::after_it_was_shown),
+        GrantorRule::ClaimsLimited => Noticed::Story(claims::a_liar),
+        GrantorRule::ClaimedOnce => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
+        GrantorRule::TokenCheck => Noticed::Story(claims::without_a_token),
+        GrantorRule::TokenAmount => Noticed::Story(claims::with_a_small_token),
+        GrantorRule::UnitsWithinBurst => Noticed::Story(instant::of_a_thousand),
+        GrantorRule::OutCounts => Noticed::Story(instant::of_a_thousand_who_do_not_wait),
+        GrantorRule::InheritShown => Swarm(1_600), // 197, 389, 474: I3
+        GrantorRule::InheritLasting => Noticed::Story(inherited::and_ended_since),
+        GrantorRule::EarlierCounted => Both(100, earlier::and_used_still),
+        GrantorRule::EarlierConfirmed => Noticed::Story(earlier::from_a_successor),
+        GrantorRule::MarkFirst => Swarm(20), // 0, 1, 2: I6
+        GrantorRule::NamesakesAreTwo => Noticed::Story(names::two_of_one_name),
         // 9, 18: I23; 20: I27
-        GrantorMutation::KindAtOnce => Both(70, kinds::a_rate_that_becomes_a_gauge),
+        GrantorRule::KindAfterOther => Both(70, kinds::a_rate_that_becomes_a_gauge),
         // 20, 145, 181: I23
-        GrantorMutation::KindForgotten => Both(200, kinds::a_gauge_that_was_a_rate),
+        GrantorRule::KindRecorded => Both(200, kinds::a_gauge_that_was_a_rate),
         // 280: I6; 804: I23
-        GrantorMutation::MarkOfOtherKind => Both(900, kinds::units_under_the_mark_of_a_rate),
-        GrantorMutation::UncoveredLease => Noticed::Story(uncovered::a_leaf_that_has_no_template),
-        GrantorMutation::PartsDivided => Swarm(100),    // 8: I28
-        GrantorMutation::OldConfigGrants => Swarm(200), // 13: I26
-        GrantorMutation::LeaderFreesOld => Swarm(900),  // 7, 73: I3; 8: I2
-        GrantorMutation::NumberBehind => Noticed::Story(numbers::late_and_forgotten),
-        GrantorMutation::EchoRenews => Noticed::Story(pollers::echoed_again),
-        GrantorMutation::EchoUncounted => Noticed::Story(pollers::echoed_and_cut_off),
-        GrantorMutation::EndUnchecked => Noticed::Story(pollers::granted_again),
-        GrantorMutation::ResealEarly => Noticed::Story(pollers::back_and_forth),
-        GrantorMutation::ClaimAtOnce => Noticed::Story(pollers::read_late),
-        GrantorMutation::LearnAsConfigured => Noticed::Story(memory::shorter_leases),
-        GrantorMutation::ShownWithinLimit => Noticed::Story(memory::a_smaller_capacity),
-        GrantorMutation::LearnUnwritten => Noticed::Story(unwritten::shown_before),
-        GrantorMutation::UntoldIsNothing => Noticed::Story(unwritten::without_templates),
+        GrantorRule::MarkOfKind => Both(900, kinds::units_under_the_mark_of_a_rate),
+        GrantorRule::CoveredLease => Noticed::Story(uncovered::a_leaf_that_has_no_template),
+        GrantorRule::PartsWhole => Swarm(100),        // 8: I28
+        GrantorRule::NewestConfig => Swarm(200),      // 13: I26
+        GrantorRule::OldLeadersCharged => Swarm(900), // 7, 73: I3; 8: I2
+        GrantorRule::NumberAhead => Noticed::Story(numbers::late_and_forgotten),
+        GrantorRule::EchoUnchanged => Noticed::Story(pollers::echoed_again),
+        GrantorRule::EchoCounted => Noticed::Story(pollers::echoed_and_cut_off),
+        GrantorRule::EndChecked => Noticed::Story(pollers::granted_again),
+        GrantorRule::ResealLate => Noticed::Story(pollers::back_and_forth),
+        GrantorRule::ClaimInSteps => Noticed::Story(pollers::read_late),
+        GrantorRule::LearnAsShown => Noticed::Story(memory::shorter_leases),
+        GrantorRule::ShownBeyondLimit => Noticed::Story(memory::a_smaller_capacity),
+        GrantorRule::LearnWritten => Noticed::Story(unwritten::shown_before),
+        GrantorRule::UntoldIsUnknown => Noticed::Story(unwritten::without_templates),
         // Simulations notice it about once in several thousand seeds (7041917: I4).
-        GrantorMutation::LineIsAll => Noticed::Story(unwritten::of_an_earlier_line),
-        GrantorMutation::TrustOldRecord => Noticed::Story(memory::an_old_record),
+        GrantorRule::LineIsPart => Noticed::Story(unwritten::of_an_earlier_line),
+        GrantorRule::OldRecordDoubted => Noticed::Story(memory::an_old_record),
         // Simulations notice it about once in two thousand seeds (9010504, 9016334: I2).
-        GrantorMutation::UnknownBelow => Noticed::Story(memory::a_leaf_that_has_just_begun),
-        GrantorMutation::EmptyIsNothing => Both(420, memory::an_empty_record), // 42, 56, 218: I1
+        GrantorRule::KnownBelow => Noticed::Story(memory::a_leaf_that_has_just_begun),
+        GrantorRule::EmptyIsUnknown => Both(420, memory::an_empty_record), // 42, 56, 218: I1
         // Simulations notice it about once in a thousand seeds (682: I5).
-        GrantorMutation::RenewInDebt => Noticed::Story(debt::kept_by_heartbeats),
-        GrantorMutation::PeakTakesShare => Noticed::Story(loans::claimed_beside_shares),
-        GrantorMutation::RecallBelowPart => Noticed::Story(loans::recalled_for_a_share),
-        GrantorMutation::LoanIsFree => Swarm(50), // 2, 4, 6: I4
+        GrantorRule::RenewAfterDebt => Noticed::Story(debt::kept_by_heartbeats),
+        GrantorRule::PeakFromSpare => Noticed::Story(loans::claimed_beside_shares),
+        GrantorRule::RecallToPart => Noticed::Story(loans::recalled_for_a_share),
+        GrantorRule::LoanCharged => Swarm(50), // 2, 4, 6: I4
         // Simulations that are judged notice both: 2: I20; 10: I22; 36: I19.
-        GrantorMutation::LendWhatIsWanted => Noticed::Story(loans::recalled_for_a_share),
-        GrantorMutation::LoanStays => Noticed::Story(loans::recalled_for_a_share),
-        GrantorMutation::NoDomainAck => Swarm(1_500), // 150, 156, 247: I29
-        GrantorMutation::AnewIsAdded => Swarm(800),   // 74, 127, 138: I30
-        GrantorMutation::OwnToldBack => Swarm(800),   // 74, 92, 127: I30
-        GrantorMutation::ToldAgain => Swarm(1_400),   // 138, 297, 312: I30
-        GrantorMutation::NotToldBelow => Swarm(1_600), // 156, 348: I29
-        GrantorMutation::NotSaidAnew => Noticed::Story(domains::cut_off_for_a_while),
+        GrantorRule::LendUnwanted => Noticed::Story(loans::recalled_for_a_share),
+        GrantorRule::LoanRecalled => Noticed::Story(loans::recalled_for_a_share),
+        GrantorRule::DomainAck => Swarm(1_500),  // 150, 156, 247: I29
+        GrantorRule::AnewReplaces => Swarm(800), // 74, 127, 138: I30
+        GrantorRule::OwnKept => Swarm(800),      // 74, 92, 127: I30
+        GrantorRule::ToldOnce => Swarm(1_400),   // 138, 297, 312: I30
+        GrantorRule::ToldBelow => Swarm(1_600),  // 156, 348: I29
+        GrantorRule::SaidAnew => Noticed::Story(domains::cut_off_for_a_while),
     }
 }
 
-fn election(mutation: ElectionMutation) -> Noticed {
+fn election(mutation: ElectionRule) -> Noticed {
     match mutation {
-        ElectionMutation::AuthorityOfTtl => Swarm(100), // 6, 7, 11: I13
-        ElectionMutation::FromAnswer => Swarm(5_000),   // 2, 434, 520: I13
-        ElectionMutation::NoReadBack => Swarm(80),      // 3, 7, 8: I13
-        ElectionMutation::NoGuard => Swarm(200),        // 7, 10, 19: I15
-        ElectionMutation::NoOrder => Swarm(150),        // 2, 7, 15: I6
-        ElectionMutation::EpochOfRevision => Both(700, memory::a_wiped_etcd), // 497: I4
+        ElectionRule::AuthorityBelowTtl => Swarm(100), // 6, 7, 11: I13
+        ElectionRule::FromQuestion => Swarm(5_000),    // 2, 434, 520: I13
+        ElectionRule::ReadBack => Swarm(80),           // 3, 7, 8: I13
+        ElectionRule::Guard => Swarm(200),             // 7, 10, 19: I15
+        ElectionRule::Order => Swarm(150),             // 2, 7, 15: I6
+        ElectionRule::EpochByDate => Both(700, memory::a_wiped_etcd), // 497: I4
     }
 }
 
@@ -174,15 +174,15 @@ fn what_a_poller_shows_is_believed_as_far_as_it_is_sealed() {
 
 #[test]
 fn no_rule_about_pollers_can_be_left_out() {
-    use GrantorMutation::{ClaimAtOnce, EchoRenews, EchoUncounted, EndUnchecked, ResealEarly};
-    for mutation in [EchoRenews, EchoUncounted, EndUnchecked, ResealEarly, ClaimAtOnce] {
+    use GrantorRule::{ClaimInSteps, EchoCounted, EchoUnchanged, EndChecked, ResealLate};
+    for mutation in [EchoUnchanged, EchoCounted, EndChecked, ResealLate, ClaimInSteps] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
 }
 
 #[test]
 fn no_rule_about_what_is_configured_can_be_left_out() {
-    use GrantorMutation::{KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants, UncoveredLease};
+    use GrantorRule::{KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants, UncoveredLease};
     for mutation in [KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants, UncoveredLease] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
@@ -190,7 +190,7 @@ fn no_rule_about_what_is_configured_can_be_left_out() {
 
 #[test]
 fn no_rule_about_leases_of_domains_can_be_left_out() {
-    check(Mutation::Grantor(GrantorMutation::PartsDivided), &grantor(GrantorMutation::PartsDivided));
+    check(Mutation::Grantor(GrantorRule::PartsWhole), &grantor(GrantorRule::PartsWhole));
     check(Mutation::Driver(DriverMutation::DomainIsNotTold), &driver(DriverMutation::DomainIsNotTold));
 }
 
@@ -204,12 +204,12 @@ fn no_rule_about_domains_can_be_left_out() {
 #[test]
 fn no_rule_of_an_election_can_be_left_out() {
     let all = [
-        ElectionMutation::AuthorityOfTtl,
-        ElectionMutation::FromAnswer,
-        ElectionMutation::NoReadBack,
-        ElectionMutation::NoGuard,
-        ElectionMutation::NoOrder,
-        ElectionMutation::EpochOfRevision,
+        ElectionRule::AuthorityBelowTtl,
+        ElectionRule::FromQuestion,
+        ElectionRule::ReadBack,
+        ElectionRule::Guard,
+        ElectionRule::Order,
+        ElectionRule::EpochByDate,
     ];
     for mutation in all {
         check(Mutation::Election(mutation), &election(mutation));
@@ -225,19 +225,19 @@ fn no_rule_of_a_holder_can_be_left_out() {
 
 #[test]
 fn no_rule_of_a_grantor_can_be_left_out() {
-    for mutation in GrantorMutation::ALL {
+    for mutation in GrantorRule::ALL {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
 }
 
 /// The rules of what clients that share a domain tell each other.
-const OF_DOMAINS: [GrantorMutation; 6] = [
-    GrantorMutation::NoDomainAck,
-    GrantorMutation::AnewIsAdded,
-    GrantorMutation::OwnToldBack,
-    GrantorMutation::ToldAgain,
-    GrantorMutation::NotToldBelow,
-    GrantorMutation::NotSaidAnew,
+const OF_DOMAINS: [GrantorRule; 6] = [
+    GrantorRule::DomainAck,
+    GrantorRule::AnewReplaces,
+    GrantorRule::OwnKept,
+    GrantorRule::ToldOnce,
+    GrantorRule::ToldBelow,
+    GrantorRule::SaidAnew,
 ];
 
 fn check(mutation: Mutation, noticed: &Noticed) {

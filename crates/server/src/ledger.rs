@@ -32,7 +32,7 @@ use lessor_proto::{Amount, Drift, Time};
 pub use account::{Account, Entry};
 pub use ghost::{Ghost, GhostOrigin, Part};
 
-use crate::mutation::{Mutation, Rules};
+use crate::mutation::{Rule, Rules};
 
 /// The sum of all charges of one resource against its limit.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl Ledger {
     /// Counts `ghost` until its parts end: what may be out under earlier leaders. Once, before anything is granted.
     pub fn haunt(&mut self, ghost: Ghost) {
         assert!(self.total == 0, "a ghost is older than every grant: {self:?}");
-        if self.rules.lack(Mutation::NoGhost) {
+        if !self.rules.keep(Rule::Ghost) {
             return;
         }
         self.total += micros(ghost.amount());
@@ -276,7 +276,7 @@ impl Ledger {
     /// allows for either: the ghost that one of them counts as the rest passes it by itself, and all of a claim is too much.
     #[must_use]
     pub fn lacks_room(&self, claimed: Amount, origin: GhostOrigin) -> Amount {
-        let Some(ceiling) = self.ceiling.filter(|_| !self.rules.lack(Mutation::ClaimUnwritten)) else {
+        let Some(ceiling) = self.ceiling.filter(|_| self.rules.keep(Rule::ClaimWritten)) else {
             return Amount::ZERO;
         };
         let ending = |ghost: &Ghost| ghost.ending_by(ceiling.rest_end);
@@ -336,16 +336,16 @@ impl Ledger {
 
     fn below_ceiling(&self) -> Amount {
         match self.ceiling {
-            Some(ceiling) if !self.rules.lack(Mutation::MarkLate) => self.room_below(ceiling),
+            Some(ceiling) if self.rules.keep(Rule::MarkFirst) => self.room_below(ceiling),
             _ => Amount::MAX,
         }
     }
 
     fn room_below(&self, ceiling: Ceiling) -> Amount {
         let room = amount(micros(ceiling.total).saturating_sub(self.total));
-        match self.rules.lack(Mutation::RestUnguarded) {
-            true => room,
-            false => room.min(ceiling.lasting.saturating_sub(self.lasting())),
+        match self.rules.keep(Rule::RestGuarded) {
+            false => room,
+            true => room.min(ceiling.lasting.saturating_sub(self.lasting())),
         }
     }
 
@@ -363,14 +363,14 @@ impl Ledger {
 
     /// The holder has promised to use no more than `held` under all grants up to `seq`.
     pub fn acknowledge(&mut self, account: &mut Account, seq: u64, held: Amount) {
-        let seq = if self.rules.lack(Mutation::AckWithoutSeq) { u64::MAX } else { seq };
+        let seq = if self.rules.keep(Rule::AckBySeq) { seq } else { u64::MAX };
         self.change(account, |account| account.acknowledge(seq, held));
     }
 
     /// Charges `shown`, which the holder has from before the start, until `end`, whatever the ceiling: the record says
     /// meanwhile that it does not know. What there is no room for is a debt.
     pub fn take_up(&mut self, account: &mut Account, shown: Amount, end: Time) {
-        let clips = self.rules.lack(Mutation::ShownWithinLimit);
+        let clips = !self.rules.keep(Rule::ShownBeyondLimit);
         let amount = if clips { shown.min(self.free()) } else { shown };
         self.change(account, |account| account.add(Entry { amount, end, seq: 0, cut: BEFORE_START }));
         self.debt |= self.limit.is_some_and(|limit| self.total > micros(limit));
@@ -379,10 +379,10 @@ impl Ledger {
     /// Charges `claimed`, which the holder has from an earlier leader, out of the ghost; as much of it as that has left.
     /// The sum stays the same. It is not counted as granted since a cut. Promises about grants from `seq` on are about it.
     pub fn claim(&mut self, account: &mut Account, claimed: Amount, seq: u32, origin: GhostOrigin) -> Amount {
-        let limited = !self.rules.lack(Mutation::ClaimsUnlimited);
+        let limited = self.rules.keep(Rule::ClaimsLimited);
         let amount = if limited { claimed.min(self.ghost()) } else { claimed };
         let (end, taken) = (self.ghost_end(), amount.min(self.ghost()));
-        let origin = if self.rules.lack(Mutation::ClaimFromLast) { GhostOrigin::Last } else { origin };
+        let origin = if self.rules.keep(Rule::ClaimFromOrigin) { origin } else { GhostOrigin::Last };
         self.ghost = self.ghost.without(taken, origin);
         self.total -= micros(taken);
         self.change(account, |account| account.add(Entry { amount, end, seq, cut: BEFORE_START }));
@@ -414,12 +414,12 @@ impl Ledger {
         let charged = account.charge();
         let amount = self.room(account, offer.target.min(offer.most)).round_down(offer.grain);
         let (end, cut) = (self.end(offer.term), self.cut);
-        if self.rules.lack(Mutation::CreditAtDecision) {
+        if !self.rules.keep(Rule::CreditAtAck) {
             self.change(account, Account::clear);
         }
         self.change(account, |account| account.add(Entry { amount, end, seq: offer.seq, cut }));
         assert!(
-            self.overcommitment() == Amount::ZERO || self.rules.lack(Mutation::ClaimsUnlimited),
+            self.overcommitment() == Amount::ZERO || !self.rules.keep(Rule::ClaimsLimited),
             "granted {amount} beyond the limit: {self:?}"
         );
         let ack_wanted = charged > amount;
@@ -437,7 +437,7 @@ impl Ledger {
         let charged = account.charge();
         let Some(limit) = self.limit.filter(|_| self.debt) else { return self.reachable(account, target) };
         let mut others = self.since_cut - micros(account.charge_since(self.cut));
-        if self.rules.lack(Mutation::NoPostCut) {
+        if !self.rules.keep(Rule::PostCut) {
             others = 0;
         }
         target.min(charged).min(amount(micros(limit).saturating_sub(others)))
@@ -458,10 +458,10 @@ impl Ledger {
 
     /// When a grant is certainly over.
     fn end(&self, term: Term) -> Time {
-        if self.rules.lack(Mutation::ShortCharge) {
+        if !self.rules.keep(Rule::FullCharge) {
             return term.basis + term.length / 10 * 9;
         }
-        if self.rules.lack(Mutation::NoDriftMargin) {
+        if !self.rules.keep(Rule::DriftMargin) {
             return term.basis + term.length;
         }
         term.drift.grantor_end(term.basis, term.length)

@@ -29,7 +29,7 @@ use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 
 use crate::config::NodeConfig;
 use crate::ledger::Ceiling;
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::record::{Longest, Record, RecordChange, RestOver, Terms};
 use crate::repository::Kind;
 
@@ -161,7 +161,7 @@ impl Marks {
             last_ticket: 0,
             resigned: false,
             outdated: false,
-            heeds_versions: !config.rules.lack(Mutation::OldConfigGrants),
+            heeds_versions: config.rules.keep(Rule::NewestConfig),
             beyond: BTreeSet::new(),
             rests: BTreeSet::new(),
             looks_at: (!record.marks.is_empty()).then(|| record.settles(since, config.drift)),

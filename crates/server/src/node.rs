@@ -26,7 +26,7 @@ pub use crate::config::{Claims, NodeConfig, ParentConfig};
 use crate::date::Date;
 pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::record::Longest;
 use crate::repository::{Repository, Template};
 pub use crate::resource::{Books, ChildBook, ClaimTally};
@@ -267,7 +267,7 @@ impl Node {
 
     /// Whether a report shows that somebody led after the last whom the record knows of: it was restored, or is an old one.
     fn shows_a_gap(&self, ask: &Ask, report: &Report) -> bool {
-        if self.config.rules.lack(Mutation::TrustOldRecord) {
+        if !self.config.rules.keep(Rule::OldRecordDoubted) {
             return false;
         }
         let record =
@@ -423,14 +423,14 @@ fn call_context<'a>(
 /// that has just begun: that one charges what was before to another holder. A successor of this leader is the same holder, and
 /// must know all that is out under this one.
 fn learns(config: &NodeConfig) -> bool {
-    let knows = config.parent.is_some() && !config.rules.lack(Mutation::UnknownBelow);
+    let knows = config.parent.is_some() && config.rules.keep(Rule::KnownBelow);
     !knows && config.record.as_ref().is_some_and(|record| record.unknown)
 }
 
 /// For how long a leader learns that does not know what is out, at the longest; absent: there is no template that could say.
 fn told(repository: &Repository, config: &NodeConfig) -> Option<Duration> {
     let silent = repository.templates().is_empty() && config.unknown_names.is_none();
-    let is_told = !silent || config.rules.lack(Mutation::UntoldIsNothing);
+    let is_told = !silent || !config.rules.keep(Rule::UntoldIsUnknown);
     is_told.then(|| longest_learning(repository, config))
 }
 

@@ -59,7 +59,7 @@ use crate::config::{NodeConfig, learning};
 use crate::date::Date;
 use crate::ledger::{Account, Ceiling, Ghost, Ledger, Part};
 use crate::marks::Need;
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::record::Longest;
 use crate::repository::Template;
 use crate::streams::Peer;
@@ -136,18 +136,18 @@ impl Resource {
         let mut earlier_here = (record.is_none() && cx.config.marks).then_some(Time::ZERO);
         if let Some(record) = known {
             let mut ghost = record.ghost(&id, cx.since, drift);
-            if cx.config.rules.lack(Mutation::ShortGhost) {
+            if !cx.config.rules.keep(Rule::FullGhost) {
                 let end = cx.since + record.longest().of(&id) / 2;
                 ghost = Ghost::new(Part { amount: ghost.amount(), end }, Part::default());
             }
-            if !(leased && cx.config.rules.lack(Mutation::NoNodeGhost)) {
+            if !leased || cx.config.rules.keep(Rule::NodeGhost) {
                 ledger.haunt(ghost);
             }
             earlier_here = Some(if ghost.amount() == Amount::ZERO { Time::ZERO } else { ghost.end() });
             ledger.advance(now);
             longest = record.longest().of(&id);
         }
-        let is_believed = cx.config.rules.lack(Mutation::EmptyIsNothing) && record.is_some();
+        let is_believed = !cx.config.rules.keep(Rule::EmptyIsUnknown) && record.is_some();
         if leased || known.is_some() || record.is_none() && cx.config.marks || is_believed {
             learning = Duration::ZERO;
         }

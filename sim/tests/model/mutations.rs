@@ -8,16 +8,16 @@
 //! `LESSOR_MODEL=large` looks for what is not noticed in all small configurations, and tells how far the promise itself is
 //! away; that takes minutes.
 
-use lessor_sim::mutation::GrantorMutation::{
-    AckWithoutSeq, AnewIsAdded, ClaimAfterShown, ClaimAtOnce, ClaimFromLast, ClaimUnwritten, ClaimsAdded,
-    ClaimsUnlimited, CreditAtDecision, EarlierUnconfirmed, EarlierUncounted, EchoRenews, EchoUncounted,
-    EmptyIsNothing, EndUnchecked, IncarnationFreesOld, InheritEnded, InheritUnseen, KindAtOnce,
-    KindForgotten, LeaderFreesOld, LearnAsConfigured, LearnUnwritten, LendWhatIsWanted, LineIsAll,
-    LoanIsFree, LoanStays, MarkLate, MarkOfOtherKind, NamesakesAreOne, NoDomainAck, NoDriftMargin, NoGhost,
-    NoNestedEnd, NoNodeGhost, NoPostCut, NoTokenCheck, NotSaidAnew, NotToldBelow, NumberBehind,
-    OldConfigGrants, OutIsFree, OwnToldBack, PartsDivided, PeakTakesShare, RecallBelowPart, RenewInDebt,
-    ResealEarly, RestUnguarded, ShortCharge, ShortGhost, ShortRest, ShownWithinLimit, ToldAgain, TrustAmount,
-    TrustOldRecord, UncoveredLease, UnitOnTop, UnknownBelow, UntoldIsNothing,
+use lessor_sim::mutation::GrantorRule::{
+    AckBySeq, AnewReplaces, ClaimFromOrigin, ClaimInSteps, ClaimWritten, ClaimedOnce, ClaimsLimited,
+    CoveredLease, CreditAtAck, DomainAck, DriftMargin, EarlierConfirmed, EarlierCounted, EchoCounted,
+    EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge, FullGhost, FullRest, Ghost, InheritLasting,
+    InheritShown, KindAfterOther, KindRecorded, KnownBelow, LearnAsShown, LearnWritten, LendUnwanted,
+    LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig,
+    NodeGhost, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept,
+    PartsWhole, PeakFromSpare, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestGuarded, SaidAnew,
+    ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, UnitsWithinBurst,
+    UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -44,15 +44,15 @@ const MOST: usize = 400_000;
 
 /// Each rule that is noticed, and where.
 const NOTICED: [(Mutation, &str); 12] = [
-    (Grantor(AckWithoutSeq), "streams, other wants"),
-    (Grantor(ShortCharge), "unary, a twin"),
-    (Grantor(NoDriftMargin), "unary, a twin"),
-    (Grantor(CreditAtDecision), "unary, repeats"),
-    (Grantor(IncarnationFreesOld), "unary, a twin"),
-    (Grantor(NoPostCut), "unary, a cut and other wants"),
-    (Grantor(NoNestedEnd), "a node between"),
-    (Grantor(NoGhost), "unary, a succession"),
-    (Grantor(ShortGhost), "unary, a succession"),
+    (Grantor(AckBySeq), "streams, other wants"),
+    (Grantor(FullCharge), "unary, a twin"),
+    (Grantor(DriftMargin), "unary, a twin"),
+    (Grantor(CreditAtAck), "unary, repeats"),
+    (Grantor(OldLivesCharged), "unary, a twin"),
+    (Grantor(PostCut), "unary, a cut and other wants"),
+    (Grantor(NestedEnd), "a node between"),
+    (Grantor(Ghost), "unary, a succession"),
+    (Grantor(FullGhost), "unary, a succession"),
     (Holder(FromReceipt), "unary"),
     (Holder(KeepAfterPromise), "unary"),
     (Holder(HeldIsLease), "a node between, streams"),
@@ -61,41 +61,41 @@ const NOTICED: [(Mutation, &str); 12] = [
 /// Each that is not, and the configuration that comes nearest to it.
 const NOT_NOTICED: [(Mutation, &str); 58] = [
     // There are no marks, and one succession in a row.
-    (Grantor(ShortRest), "unary, a succession"),
-    (Grantor(RestUnguarded), "unary, a succession"),
-    (Grantor(ClaimUnwritten), "unary, a succession"),
-    (Grantor(ClaimFromLast), "unary, a succession"),
-    (Grantor(TrustOldRecord), "unary, a succession"),
-    (Grantor(LearnUnwritten), "unary, a succession"),
-    (Grantor(UntoldIsNothing), "unary, a succession"),
-    (Grantor(LineIsAll), "a node between"),
+    (Grantor(FullRest), "unary, a succession"),
+    (Grantor(RestGuarded), "unary, a succession"),
+    (Grantor(ClaimWritten), "unary, a succession"),
+    (Grantor(ClaimFromOrigin), "unary, a succession"),
+    (Grantor(OldRecordDoubted), "unary, a succession"),
+    (Grantor(LearnWritten), "unary, a succession"),
+    (Grantor(UntoldIsUnknown), "unary, a succession"),
+    (Grantor(LineIsPart), "a node between"),
     // Nobody begins without a record.
-    (Grantor(ShownWithinLimit), "unary, a succession"),
-    (Grantor(EmptyIsNothing), "unary, a succession"),
-    (Grantor(UnknownBelow), "a node between, with a successor"),
-    (Grantor(LearnAsConfigured), "unary, a succession"),
+    (Grantor(ShownBeyondLimit), "unary, a succession"),
+    (Grantor(EmptyIsUnknown), "unary, a succession"),
+    (Grantor(KnownBelow), "a node between, with a successor"),
+    (Grantor(LearnAsShown), "unary, a succession"),
     // There are no limiters.
-    (Grantor(UnitOnTop), "streams, a cut"),
-    (Grantor(OutIsFree), "streams, a cut"),
+    (Grantor(UnitsWithinBurst), "streams, a cut"),
+    (Grantor(OutCounts), "streams, a cut"),
     // There are no gauges with units in flight.
-    (Grantor(ClaimAfterShown), "a node between, with a successor"),
+    (Grantor(ShownIsAll), "a node between, with a successor"),
     // There are neither marks nor tokens, and no proofs.
-    (Grantor(InheritUnseen), "a node between, with a successor"),
-    (Grantor(InheritEnded), "a node between, with a successor"),
-    (Grantor(MarkLate), "unary, a succession"),
-    (Grantor(NoTokenCheck), "unary, a succession"),
-    (Grantor(TrustAmount), "unary, a succession"),
+    (Grantor(InheritShown), "a node between, with a successor"),
+    (Grantor(InheritLasting), "a node between, with a successor"),
+    (Grantor(MarkFirst), "unary, a succession"),
+    (Grantor(TokenCheck), "unary, a succession"),
+    (Grantor(TokenAmount), "unary, a succession"),
     // Nobody lies, and nobody who has claimed once has reason to do so again.
-    (Grantor(ClaimsUnlimited), "unary, a succession"),
-    (Grantor(ClaimsAdded), "unary, a succession"),
+    (Grantor(ClaimsLimited), "unary, a succession"),
+    (Grantor(ClaimedOnce), "unary, a succession"),
     // What leaders have said to etcd is not told.
-    (Grantor(EarlierUncounted), "a node between, with a successor"),
-    (Grantor(EarlierUnconfirmed), "a node between, with a successor"),
+    (Grantor(EarlierCounted), "a node between, with a successor"),
+    (Grantor(EarlierConfirmed), "a node between, with a successor"),
     // What a leader had out is out below its successor, who has to grant some of it before the old leases are over.
-    (Grantor(NoNodeGhost), "a node between, with a successor"),
-    (Grantor(LeaderFreesOld), "a node between, with a successor"),
+    (Grantor(NodeGhost), "a node between, with a successor"),
+    (Grantor(OldLeadersCharged), "a node between, with a successor"),
     // Heartbeats have to outlast the lease of what was cut.
-    (Grantor(RenewInDebt), "streams, a cut"),
+    (Grantor(RenewAfterDebt), "streams, a cut"),
     // A client takes the answer to its last request only.
     (Holder(NoOrder), "unary"),
     // A grant has to end on its way.
@@ -103,42 +103,42 @@ const NOT_NOTICED: [(Mutation, &str); 58] = [
     // A leader that is succeeded is dead.
     (Holder(NoFence), "streams, a succession"),
     // Nobody states a peak.
-    (Grantor(PeakTakesShare), "streams, other wants"),
-    (Grantor(RecallBelowPart), "streams, other wants"),
-    (Grantor(LendWhatIsWanted), "streams, other wants"),
-    (Grantor(LoanIsFree), "streams, other wants"),
-    (Grantor(LoanStays), "streams, other wants"),
+    (Grantor(PeakFromSpare), "streams, other wants"),
+    (Grantor(RecallToPart), "streams, other wants"),
+    (Grantor(LendUnwanted), "streams, other wants"),
+    (Grantor(LoanCharged), "streams, other wants"),
+    (Grantor(LoanRecalled), "streams, other wants"),
     // There are no domains.
-    (Grantor(NoDomainAck), "streams, other wants"),
-    (Grantor(AnewIsAdded), "streams, other wants"),
-    (Grantor(OwnToldBack), "streams, other wants"),
-    (Grantor(ToldAgain), "streams, other wants"),
-    (Grantor(NotSaidAnew), "streams, other wants"),
-    (Grantor(NotToldBelow), "streams, other wants"),
+    (Grantor(DomainAck), "streams, other wants"),
+    (Grantor(AnewReplaces), "streams, other wants"),
+    (Grantor(OwnKept), "streams, other wants"),
+    (Grantor(ToldOnce), "streams, other wants"),
+    (Grantor(SaidAnew), "streams, other wants"),
+    (Grantor(ToldBelow), "streams, other wants"),
     // There are no gauges.
     (Holder(UnitsNotHeld), "unary"),
     (Holder(UseReadBefore), "unary"),
-    (Grantor(KindAtOnce), "unary"),
-    (Grantor(KindForgotten), "unary, a succession"),
+    (Grantor(KindAfterOther), "unary"),
+    (Grantor(KindRecorded), "unary, a succession"),
     // No domain has a lease.
-    (Grantor(PartsDivided), "unary"),
+    (Grantor(PartsWhole), "unary"),
     // There is one configuration.
-    (Grantor(UncoveredLease), "a node between"),
-    (Grantor(OldConfigGrants), "unary, a succession"),
-    (Grantor(MarkOfOtherKind), "unary, a succession"),
+    (Grantor(CoveredLease), "a node between"),
+    (Grantor(NewestConfig), "unary, a succession"),
+    (Grantor(MarkOfKind), "unary, a succession"),
     (Holder(DeadlineMoves), "unary"),
     // Nothing is advised.
     (Holder(SafeAboveLease), "unary"),
     // There are no clients that echo their leases.
-    (Grantor(EchoUncounted), "unary, a succession"),
-    (Grantor(EchoRenews), "unary, a succession"),
-    (Grantor(EndUnchecked), "unary, a succession"),
-    (Grantor(ResealEarly), "unary, a succession"),
-    (Grantor(ClaimAtOnce), "unary, a succession"),
+    (Grantor(EchoCounted), "unary, a succession"),
+    (Grantor(EchoUnchanged), "unary, a succession"),
+    (Grantor(EndChecked), "unary, a succession"),
+    (Grantor(ResealLate), "unary, a succession"),
+    (Grantor(ClaimInSteps), "unary, a succession"),
     // Nobody is forgotten before an earlier report of it comes.
-    (Grantor(NumberBehind), "unary"),
+    (Grantor(NumberAhead), "unary"),
     // No name is given twice.
-    (Grantor(NamesakesAreOne), "a node between"),
+    (Grantor(NamesakesAreTwo), "a node between"),
 ];
 
 /// All of them, each in one configuration.
@@ -170,7 +170,7 @@ fn small() -> Vec<Configuration> {
 impl Taken {
     fn new(mutation: Mutation, bounds: Bounds, noticed: bool) -> Taken {
         let mut bounds = Bounds { mutation: Some(mutation), ..bounds };
-        if mutation == Grantor(NoPostCut) {
+        if mutation == Grantor(PostCut) {
             // A second report of both is needed, one of which comes a refresh later.
             bounds.budget.ticks = 2;
         }

@@ -16,7 +16,7 @@ use super::state::{DomainState, Marking};
 use super::subscriber::{PendingUpdate, Subscriber};
 use super::uplink::Uplink;
 use super::walks::{SWEEP, Walks};
-use crate::mutation::{Mutation, Rules};
+use crate::mutation::{self, Rules};
 use crate::streams::Peer;
 
 /// The most domains of a resource that are told of; more are left to each client alone.
@@ -201,7 +201,7 @@ impl SharedDomains {
             resource: self.resource.clone(),
             version: self.policies.version(),
             now,
-            heard: if self.rules.lack(Mutation::NoDomainAck) { 0 } else { member.heard },
+            heard: if self.rules.keep(mutation::Rule::DomainAck) { member.heard } else { 0 },
             heard_at: member.heard_at,
             members: count,
             nodes: all.nodes,

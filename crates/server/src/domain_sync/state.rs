@@ -12,7 +12,7 @@ use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 use super::rounds::Rounds;
 use super::shared::DeltaOrigin;
 use super::subscriber::PendingUpdate;
-use crate::mutation::{Mutation, Rules};
+use crate::mutation::{Rule, Rules};
 use crate::node::Peer;
 
 /// The most entries about one domain.
@@ -138,7 +138,7 @@ impl DomainState {
         let known: Vec<DomainEntry> =
             entries.iter().map(|entry| DomainEntry { at: entry.at.min(now), ..*entry }).collect();
         let is_new = !self.parts.contains_key(origin);
-        let all = all && !self.rules.lack(Mutation::AnewIsAdded);
+        let all = all && self.rules.keep(Rule::AnewReplaces);
         let is_replaced = all && !is_new;
         let part = self.parts.entry(origin.clone()).or_default();
         if all {
@@ -295,7 +295,7 @@ impl DomainState {
     ) -> Option<DomainHits> {
         let &Part { cursor, is_misled, .. } = self.parts.get(origin)?;
         let is_all = pending == PendingUpdate::All || is_misled;
-        let own = (!self.rules.lack(Mutation::OwnToldBack)).then_some(origin);
+        let own = self.rules.keep(Rule::OwnKept).then_some(origin);
         let rest = if is_all { None } else { self.rounds.news(cursor, own) };
         if rest.as_ref().is_some_and(Vec::is_empty) {
             return None;
@@ -304,7 +304,7 @@ impl DomainState {
         let entries = rest.unwrap_or_else(|| self.all_but(now, origin));
         let next = self.rounds.next();
         let part = self.parts.get_mut(origin)?;
-        if !self.rules.lack(Mutation::ToldAgain) {
+        if self.rules.keep(Rule::ToldOnce) {
             part.cursor = next;
         }
         part.is_misled = false;
@@ -318,7 +318,7 @@ impl DomainState {
         self.rounds.close();
         self.refresh(now);
         let nanos = now.as_nanos();
-        let is_own = !self.rules.lack(Mutation::OwnToldBack);
+        let is_own = self.rules.keep(Rule::OwnKept);
         let own = self.parts.get(origin).filter(|_| is_own);
         let own = own.map(|part| part.history.export(&self.contract, nanos));
         let (contract, total) = (&self.contract, &self.total);

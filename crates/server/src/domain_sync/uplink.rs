@@ -19,7 +19,7 @@ use lessor_proto::message::{
 
 use super::shared::{DeltaOrigin, SharedDomains};
 use super::subscriber::PendingUpdate;
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 
 /// The least time between two reports of what is not urgent.
 const PACE: Duration = Duration::from_millis(50);
@@ -144,7 +144,7 @@ impl SharedDomains {
             uplink.hot.clear();
         }
         let is_anew = news.begins || is_ours && uplink.version != news.version;
-        if is_anew && !self.rules.lack(Mutation::NotSaidAnew) {
+        if is_anew && self.rules.keep(Rule::SaidAnew) {
             self.walks.begin_anew(now);
         }
         self.uplink.version = news.version;
@@ -191,7 +191,7 @@ impl SharedDomains {
         let entries: Vec<DomainEntry> = hits.entries.iter().filter_map(here).collect();
         let (name, all, others) = (Arc::clone(&hits.domain), hits.all, hits.others);
         let hits = DomainHits { domain: Arc::clone(&name), all, others, entries };
-        if self.rules.lack(Mutation::NotToldBelow) {
+        if !self.rules.keep(Rule::ToldBelow) {
             return;
         }
         self.take(now, None, &DeltaOrigin::Above, hits);

@@ -21,7 +21,7 @@ use super::config::ElectionConfig;
 use super::context::StepContext;
 use super::event::{Event, Ticket};
 use super::leg::Leg;
-use super::mutation::ElectionMutation;
+use super::mutation::ElectionRule;
 use super::reader::Reader;
 use super::record::next_epoch;
 use super::writer::{Writer, Wrote};
@@ -216,13 +216,13 @@ impl Leadership {
     }
 
     fn stands_until(&self, config: &ElectionConfig) -> Option<Time> {
-        let authority = if config.rules.lack(ElectionMutation::AuthorityOfTtl) {
-            self.lease.ttl
-        } else {
+        let authority = if config.rules.keep(ElectionRule::AuthorityBelowTtl) {
             config.authority
+        } else {
+            self.lease.ttl
         };
         let kept = self.keep.basis? + authority;
-        if config.rules.lack(ElectionMutation::NoReadBack) {
+        if !config.rules.keep(ElectionRule::ReadBack) {
             return Some(kept);
         }
         Some(kept.min(self.look.basis? + authority))
@@ -239,11 +239,8 @@ impl Leadership {
             Ok(Answer::KeptAlive { ttl }) if ttl.is_zero() => return Err(End::Expired),
             Err(Failure::LeaseNotFound) => return Err(End::Expired),
             Ok(Answer::KeptAlive { ttl }) if *ttl >= context.config.needed_ttl() => {
-                let basis = if context.config.rules.lack(ElectionMutation::FromAnswer) {
-                    context.now
-                } else {
-                    call.sent
-                };
+                let is_from_question = context.config.rules.keep(ElectionRule::FromQuestion);
+                let basis = if is_from_question { call.sent } else { context.now };
                 self.keep.succeeded(context, call, basis);
                 return Ok(());
             }
@@ -265,7 +262,7 @@ impl Leadership {
         let failure = match result {
             Ok(Answer::Read { stored, .. }) => {
                 let is_ours = stored.as_ref().is_some_and(|stored| stored.create_revision == self.revision);
-                if !is_ours && !context.config.rules.lack(ElectionMutation::NoReadBack) {
+                if !is_ours && context.config.rules.keep(ElectionRule::ReadBack) {
                     return Err(End::Deposed);
                 }
                 self.look.succeeded(context, call, call.sent);
@@ -294,7 +291,7 @@ impl Leadership {
                     false => context.config.drift.grantor_end(self.since, record.authority),
                 };
                 let next = next_epoch(record.epoch, context.config.date);
-                let goes_by_date = !context.config.rules.lack(ElectionMutation::EpochOfRevision);
+                let goes_by_date = context.config.rules.keep(ElectionRule::EpochByDate);
                 // Without a date the revision is as good as any.
                 let least = Epoch(self.revision);
                 self.epoch = if goes_by_date { least.max(next) } else { least };

@@ -13,7 +13,7 @@ use super::call::{Answer, Call, Failure, Guard, Order, Stored, Txn};
 use super::config::ElectionConfig;
 use super::context::StepContext;
 use super::event::Ticket;
-use super::mutation::ElectionMutation;
+use super::mutation::ElectionRule;
 use super::record::{Mark, RecordHeader, RecordKeys, Rest, Stop};
 use super::retry::Retry;
 use crate::record::{RecordChange, Terms};
@@ -220,10 +220,10 @@ impl Writer {
             deletes,
         };
         // A key that nobody ever creates holds any order and any guard.
-        if config.rules.lack(ElectionMutation::NoOrder) {
+        if !config.rules.keep(ElectionRule::Order) {
             txn.order = Order { key: format!("{}none", keys.node), mod_revision: 0 };
         }
-        if config.rules.lack(ElectionMutation::NoGuard) {
+        if !config.rules.keep(ElectionRule::Guard) {
             txn.guard = Guard { key: format!("{}none", keys.node), create_revision: 0 };
         }
         txn

@@ -9,7 +9,7 @@ use super::parent::epoch_above;
 use super::{Node, call_context, longest};
 use crate::ledger::Ghost;
 use crate::marks::{MarkWrite, Need, Over};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::record::Longest;
 use crate::repository::{Legacy, Template};
 use crate::resource::{Resource, shows_earlier};
@@ -147,7 +147,7 @@ impl Node {
     fn over(&self, now: Time) -> Over {
         let at = |is_floor| {
             let at = self.ends_of_rest(now, is_floor);
-            let short = self.config.rules.lack(Mutation::ShortRest);
+            let short = !self.config.rules.keep(Rule::FullRest);
             if short { now + at.since(now) / 2 } else { at }
         };
         Over { lease: at(false), safe_lease: at(true) }

@@ -11,7 +11,7 @@ use super::slab::Slot;
 use super::streaming::Told;
 use super::{CallContext, Resource};
 use crate::ledger::{Granted, Offer, Term};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::repository::{Kind, SafeCapacity};
 use crate::token::{Content, PolledLease};
 
@@ -82,7 +82,7 @@ impl Resource {
         let counted = if incarnated { length } else { self.terms.legacy.counted(length) };
         let term = Term { basis: child.basis, length: counted, drift: config.drift };
         let offer = Offer { target, grain, most, term, seq };
-        let is_free = config.rules.lack(Mutation::LoanIsFree) && self.lending.loan(slot).is_some();
+        let is_free = !config.rules.keep(Rule::LoanCharged) && self.lending.loan(slot).is_some();
         let free_from = is_free.then(|| Amount::from_f64(self.holders.at(slot).demands().wants()));
         // What a client was granted before it may go on with for ever if this answer is lost, where that is provided for.
         let prolongs = self.terms.kind == Kind::Gauge || self.changes_kind() || counted > length;
@@ -130,9 +130,9 @@ impl Resource {
             return None;
         }
         let drift = cx.config.drift;
-        let length = match cx.config.rules.lack(Mutation::NoNestedEnd) {
-            true => full,
-            false => self.supply.length(now, child.basis, full, drift)?,
+        let length = match cx.config.rules.keep(Rule::NestedEnd) {
+            false => full,
+            true => self.supply.length(now, child.basis, full, drift)?,
         };
         (child.basis + length > now).then_some(length)
     }
@@ -229,7 +229,7 @@ impl Resource {
 
     /// Whether parts of a domain's lease are divided: a rule taken out.
     fn divides_parts(&self) -> bool {
-        self.terms.part.is_some() && self.ledger.rules().lack(Mutation::PartsDivided)
+        self.terms.part.is_some() && !self.ledger.rules().keep(Rule::PartsWhole)
     }
 
     /// The last grant of the child on its stream if that is as good as `target`, and else `target`: nobody has to

@@ -17,7 +17,7 @@ use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::config::{Claims, NodeConfig};
 use crate::ledger::{Ceiling, GhostOrigin};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::repository::{Kind, Legacy, Template};
 use crate::token::{Bearer, Doubt};
 
@@ -63,7 +63,7 @@ fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amou
         let trusted = config.trust_claims && config.record.is_some();
         return if trusted { Ok((has.capacity, origin(order.epoch, config))) } else { Err(Doubt::Missing) };
     };
-    if config.rules.lack(Mutation::NoTokenCheck) {
+    if !config.rules.keep(Rule::TokenCheck) {
         return Ok((has.capacity, origin(order.epoch, config)));
     }
     let content = keys.open(bearer, &has.token)?;
@@ -71,7 +71,7 @@ fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amou
         return Err(Doubt::NotEarlier);
     }
     let origin = origin(content.order.epoch, config);
-    if config.rules.lack(Mutation::TrustAmount) {
+    if !config.rules.keep(Rule::TokenAmount) {
         return Ok((has.capacity, origin));
     }
     Ok((content.amount.min(has.capacity), origin))
@@ -139,7 +139,7 @@ impl Resource {
         }
         // All that it may have used so far is known from here on, and what it gives back of it is free.
         let taken = self.charge(slot, |ledger, account| ledger.claim(account, claimed, 0, origin));
-        let is_all = taken >= claimed || cx.config.rules.lack(Mutation::LineIsAll);
+        let is_all = taken >= claimed || !cx.config.rules.keep(Rule::LineIsPart);
         self.holders.at_mut(slot).claimed = if is_all { Claimed::All } else { Claimed::Less };
         self.claims.honour(has.capacity);
         if cx.config.claims == Claims::Deferred {
@@ -159,7 +159,7 @@ impl Resource {
             && self.terms.kind == Kind::Gauge
             && self.supply.is_asked()
             && !self.supply.is_counted_above()
-            && !cx.config.rules.lack(Mutation::ClaimAfterShown)
+            && cx.config.rules.keep(Rule::ShownIsAll)
     }
 
     /// Looks at the length of the lease that a holder shows of an earlier epoch. While the server learns, it goes
@@ -170,15 +170,14 @@ impl Resource {
         let earlier =
             has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < cx.config.epoch);
         let Some(lasts) = has.lasts.filter(|_| earlier) else { return };
-        if self.is_learning(now) && !cx.config.rules.lack(Mutation::LearnAsConfigured) {
+        if self.is_learning(now) && cx.config.rules.keep(Rule::LearnAsShown) {
             let authority = cx.config.record.as_ref().map_or(Duration::ZERO, |record| record.authority);
             let length = lasts.length.min(MOST_SHOWN).saturating_add(authority);
             let until = cx.config.drift.grantor_end(cx.since, length);
             self.learning.extend(until);
         }
         let record = cx.config.record.as_ref();
-        let is_all =
-            cx.config.rules.lack(Mutation::LineIsAll) && record.is_some_and(|record| !record.unknown);
+        let is_all = !cx.config.rules.keep(Rule::LineIsPart) && record.is_some_and(|record| !record.unknown);
         if self.is_leased() && !is_all || record.is_some_and(|record| record.unsure) {
             let until = cx.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
             self.claims.show(slot, has.capacity, until);
@@ -207,7 +206,7 @@ impl Resource {
         let waits = self.is_learning(now)
             && !cx.says_unknown
             && shows
-            && !cx.config.rules.lack(Mutation::LearnUnwritten)
+            && cx.config.rules.keep(Rule::LearnWritten)
             && self.holders.children().locate(holder(ask, report, cx.config)).is_none();
         waits.then_some(self.learning.until())
     }

@@ -15,7 +15,7 @@ use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
 use super::{CallContext, Resource};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 
 /// The leaders before those that are heard.
 #[derive(Clone, Debug)]
@@ -100,13 +100,13 @@ impl Resource {
     /// `now`; nothing if that is not known for certain.
     pub(super) fn tell_earlier(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
         let (here, rules) = (self.earlier.end_here?, cx.config.rules);
-        let is_certain = |heard: Time| heard <= cx.led || rules.lack(Mutation::EarlierUnconfirmed);
+        let is_certain = |heard: Time| heard <= cx.led || !rules.keep(Rule::EarlierConfirmed);
         let earlier = self.earlier.below.get_mut(&slot).filter(|earlier| is_certain(earlier.heard))?;
         self.earlier.untold.remove(&slot);
         if now >= earlier.heard + self.terms.lease_length * TOLD_FOR {
             return None;
         }
-        let end = if rules.lack(Mutation::EarlierUncounted) { Time::ZERO } else { earlier.end(here) };
+        let end = if rules.keep(Rule::EarlierCounted) { earlier.end(here) } else { Time::ZERO };
         earlier.told = Some(end);
         Some(end.since(now))
     }

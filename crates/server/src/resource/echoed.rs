@@ -13,7 +13,7 @@ use super::claim::counts_until_heard;
 use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::ledger::Term;
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::token::{PolledLease, PollerLife};
 
 /// The leases that were echoed and not claimed: by whom, how much of it, and until when that counts.
@@ -58,7 +58,7 @@ impl Resource {
         amount: Amount,
         cx: CallContext<'_>,
     ) {
-        if counts_until_heard(&self.terms) && !cx.config.rules.lack(Mutation::EchoUncounted) {
+        if counts_until_heard(&self.terms) && cx.config.rules.keep(Rule::EchoCounted) {
             let until = cx.config.drift.grantor_end(now, self.terms.longest_charge());
             self.claims.note_echo(name, lease.life, amount, until);
         }
@@ -67,7 +67,7 @@ impl Resource {
     /// The child at `slot` is charged for what it showed of its `lease`, for as long as what is granted from here on.
     pub(super) fn settle_echo(&mut self, now: Time, slot: Slot, lease: &PolledLease, cx: CallContext<'_>) {
         self.claims.settle_echo(&self.holders.at(slot).name, lease.life);
-        if counts_until_heard(&self.terms) && !cx.config.rules.lack(Mutation::EchoUncounted) {
+        if counts_until_heard(&self.terms) && cx.config.rules.keep(Rule::EchoCounted) {
             let term = Term { basis: now, length: self.terms.longest_charge(), drift: cx.config.drift };
             self.charge(slot, |ledger, account| ledger.prolong(account, term));
         }

@@ -8,7 +8,7 @@ use super::identity::{Holder, Life};
 use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::ledger::Ledger;
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::token::PollerLife;
 
 // === impl Resource ===
@@ -25,7 +25,7 @@ impl Resource {
             self.earlier.succeed(now, slot, out);
             self.pusher.give_up(slot);
             self.lending.forget(slot);
-            if cx.config.rules.lack(Mutation::LeaderFreesOld) {
+            if !cx.config.rules.keep(Rule::OldLeadersCharged) {
                 self.charge(slot, Ledger::close);
             }
         }
@@ -41,7 +41,7 @@ impl Resource {
             return;
         }
         // It was forgotten, and what came first after that was late: it has adopted more than that one said.
-        if !cx.config.rules.lack(Mutation::NumberBehind) {
+        if cx.config.rules.keep(Rule::NumberAhead) {
             child.go_on_after_shown(report, cx.config.epoch);
         }
         let promise = promise(report, child, cx.config.epoch);
@@ -56,7 +56,7 @@ impl Resource {
         if let Some((seq, held)) = promise {
             self.acknowledge(slot, seq, held);
         }
-        if cx.config.rules.lack(Mutation::ClaimsAdded)
+        if !cx.config.rules.keep(Rule::ClaimedOnce)
             && let Some(has) = &report.has
         {
             self.claim(now, slot, has, report.held, cx);
@@ -81,7 +81,7 @@ impl Resource {
         for &slot in &others {
             self.holders.at_mut(slot).superseded = true;
             self.holders.schedule(slot, &self.terms);
-            if cx.config.rules.lack(Mutation::IncarnationFreesOld) {
+            if !cx.config.rules.keep(Rule::OldLivesCharged) {
                 self.charge(slot, Ledger::close);
             }
         }
@@ -169,7 +169,7 @@ impl Resource {
 /// The demands that `report` states. A peak is no part of them.
 fn demands(report: &Report, cx: CallContext<'_>) -> Demands {
     let mut bands = report.bands.clone();
-    if cx.config.rules.lack(Mutation::PeakTakesShare)
+    if !cx.config.rules.keep(Rule::PeakFromSpare)
         && let ([band], Some(peak)) = (&mut bands[..], report.peak)
     {
         band.wants = band.wants.max(peak);

@@ -4,7 +4,7 @@ use lessor_proto::Incarnation;
 use lessor_proto::message::{Ask, Has, HolderKind, Report};
 
 use crate::config::NodeConfig;
-use crate::mutation::{Mutation, Rules};
+use crate::mutation::{Rule, Rules};
 use crate::token::{PolledLease, PollerLife};
 
 /// The life of its id from which a request says that it comes.
@@ -53,7 +53,7 @@ pub(crate) fn life<'a>(
     incarnation: Incarnation,
     rules: Rules,
 ) -> Life<'a> {
-    let line = line.or_else(|| rules.lack(Mutation::NamesakesAreOne).then_some(0));
+    let line = line.or_else(|| (!rules.keep(Rule::NamesakesAreTwo)).then_some(0));
     match (kind, line) {
         (HolderKind::Node, Some(line)) => Life::Leader { line, incarnation },
         _ => Life::Incarnation(incarnation),

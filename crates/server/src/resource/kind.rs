@@ -16,7 +16,7 @@ use super::slab::Slot;
 use super::{Resource, SharePolicy, shows_earlier};
 use crate::config::NodeConfig;
 use crate::ledger::{Ceiling, Ledger};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::repository::{Kind, Template};
 
 /// The kind of what may be out of a resource.
@@ -38,7 +38,7 @@ impl CountedKind {
         config: &NodeConfig,
     ) -> CountedKind {
         let record = config.record.as_ref().filter(|_| ledger.total() > 0);
-        let left = record.filter(|_| !config.rules.lack(Mutation::KindForgotten));
+        let left = record.filter(|_| config.rules.keep(Rule::KindRecorded));
         let kind = left.and_then(|record| record.kinds.get(id).copied()).unwrap_or(template.kind);
         CountedKind { kind, is_changing: kind != template.kind }
     }
@@ -114,7 +114,7 @@ impl Resource {
         if before == self.terms.kind {
             return;
         }
-        self.counted.is_changing = !self.ledger.rules().lack(Mutation::KindAtOnce);
+        self.counted.is_changing = self.ledger.rules().keep(Rule::KindAfterOther);
         if !self.changes_kind() {
             self.counted.kind = self.terms.kind;
         }
@@ -132,7 +132,7 @@ impl Resource {
             std::mem::replace(&mut self.counted, CountedKind { kind: self.terms.kind, is_changing: false });
         if before.kind != self.terms.kind
             && self.ledger.ceiling().is_some()
-            && !self.ledger.rules().lack(Mutation::MarkOfOtherKind)
+            && self.ledger.rules().keep(Rule::MarkOfKind)
         {
             // The mark counts the kind before.
             self.set_ceiling(Some(Ceiling::default()));

@@ -22,7 +22,7 @@ use super::slab::Slot;
 use super::streaming::Told;
 use super::{CallContext, Reply, Resource};
 use crate::config::{Claims, NodeConfig};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::token::{Bearer, Doubt, PolledLease, PollerLife};
 
 /// The number of the grants by which leases are resealed: the first of a life under this leader.
@@ -62,11 +62,11 @@ impl Resource {
         if amount == Amount::ZERO {
             return None;
         }
-        if cx.config.rules.lack(Mutation::ClaimAtOnce) && self.counts(now, &lease, cx) {
+        if !cx.config.rules.keep(Rule::ClaimInSteps) && self.counts(now, &lease, cx) {
             return None;
         }
         let left = cx.date.until(now, lease.expiry);
-        let early = now < cx.opens() && !cx.config.rules.lack(Mutation::ResealEarly);
+        let early = now < cx.opens() && cx.config.rules.keep(Rule::ResealLate);
         if !early && self.counts(now, &lease, cx) {
             let order = Order { epoch: cx.config.epoch, seq: RESEALED };
             let token = self.poller_token(
@@ -91,7 +91,7 @@ impl Resource {
             return None;
         }
         self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
-        let length = if cx.config.rules.lack(Mutation::EchoRenews) { self.terms.lease_length } else { left };
+        let length = if cx.config.rules.keep(Rule::EchoUnchanged) { left } else { self.terms.lease_length };
         let kept = Kept { amount, order: lease.order, token: &has.token, length, refresh_interval };
         Some(self.kept_to(now, kept))
     }
@@ -121,7 +121,7 @@ impl Resource {
         cx: CallContext<'_>,
     ) -> Option<(PolledLease, Amount)> {
         let has = report.has.as_ref().filter(|_| ask.incarnation.is_none())?;
-        let at_once = cx.config.rules.lack(Mutation::ClaimAtOnce);
+        let at_once = !cx.config.rules.keep(Rule::ClaimInSteps);
         let lease = PolledLease::read(&has.token).ok()?;
         let is_resealed = lease.order.epoch == cx.config.epoch && lease.origin < cx.config.epoch;
         let is_earlier = lease.order.epoch < cx.config.epoch && at_once && self.counts(now, &lease, cx);
@@ -209,7 +209,7 @@ impl Resource {
             return false;
         }
         match record.stops.get(&lease.origin) {
-            _ if cx.config.rules.lack(Mutation::EndUnchecked) => true,
+            _ if !cx.config.rules.keep(Rule::EndChecked) => true,
             Some(&stop) => lease.ends >= stop,
             // It counts for as long as its holder cannot have been given up for dead.
             None => self.is_sticky(),

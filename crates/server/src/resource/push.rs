@@ -20,7 +20,7 @@ use super::holders::Demands;
 use super::slab::Slot;
 use super::streaming::{Rank, Told};
 use super::{CallContext, Resource};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::repository::Kind;
 use crate::streams::{Peer, Peers};
 
@@ -267,7 +267,7 @@ impl Resource {
     fn extendable(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
         let told = self.pusher.listeners().told(slot)?;
         let last = *self.holders.at(slot).account().last()?;
-        let settled = !self.ledger.in_debt() || cx.config.rules.lack(Mutation::RenewInDebt);
+        let settled = !self.ledger.in_debt() || !cx.config.rules.keep(Rule::RenewAfterDebt);
         let length = self.length(now, slot, cx)?;
         let same = told.seq == last.seq && told.length == length && last.end > now;
         self.appraise();

@@ -21,7 +21,7 @@ use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
 use super::{CallContext, Resource};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::repository::Fraction;
 use crate::streams::Peers;
 
@@ -208,9 +208,9 @@ impl Resource {
 
     /// Finds what there is to lend.
     pub(super) fn appraise(&mut self) {
-        let wanted = match self.ledger.rules().lack(Mutation::LendWhatIsWanted) {
-            true => 0.0,
-            false => self.holders.shares().wants(),
+        let wanted = match self.ledger.rules().keep(Rule::LendUnwanted) {
+            false => 0.0,
+            true => self.holders.shares().wants(),
         };
         let spare = self.holders.shares().capacity() - wanted;
         let is_any = spare > 0.0 && !self.ledger.in_debt() && self.holders.shares().policy().is_bounded();
@@ -236,7 +236,7 @@ impl Resource {
     /// Recalls loans that are needed. Returns how many.
     pub(super) fn recall_loans(&mut self, now: Time, cx: CallContext<'_>, peers: &mut Peers) -> u32 {
         let mut need = self.lending.need();
-        if need == Amount::ZERO || cx.config.rules.lack(Mutation::LoanStays) {
+        if need == Amount::ZERO || !cx.config.rules.keep(Rule::LoanRecalled) {
             return 0;
         }
         let unclaimed = self.lending.loans.iter().rev().take(SLICE).map(|&(_, _, slot)| slot).collect();
@@ -267,9 +267,9 @@ impl Resource {
         let mut told = 0;
         for slot in slots {
             let borrower = self.lending.borrowers[&slot];
-            let part = match cx.config.rules.lack(Mutation::RecallBelowPart) {
-                true => Amount::ZERO,
-                false => self.lending.part(&borrower),
+            let part = match cx.config.rules.keep(Rule::RecallToPart) {
+                false => Amount::ZERO,
+                true => self.lending.part(&borrower),
             };
             let claimed = if keeps_claims { Amount::from_f64(borrower.claim.wants) } else { Amount::ZERO };
             let gives = borrower.loan.saturating_sub(part.max(claimed)).min(*need);
@@ -294,7 +294,7 @@ impl Resource {
 
     /// Whether loans are to be recalled.
     pub(super) fn needs_loans_back(&self) -> bool {
-        self.lending.need() > Amount::ZERO && !self.ledger.rules().lack(Mutation::LoanStays)
+        self.lending.need() > Amount::ZERO && self.ledger.rules().keep(Rule::LoanRecalled)
     }
 
     /// The least lease that would have let through what all below attempted last, in units a second; absent where nothing is

@@ -16,7 +16,7 @@ use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::config::NodeConfig;
 use crate::ledger::{Ghost, Ledger, Part};
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::repository::Kind;
 
 /// The longest that a successor waits for claims.
@@ -171,7 +171,7 @@ impl Resource {
         let is_first = self.supply.is_counted_above.is_none();
         let is_same = *self.supply.is_counted_above.get_or_insert(is_the_same);
         let is_less = counted.is_some_and(|counted| u128::from(counted.as_micros()) < self.ledger.lent())
-            && !self.ledger.rules().lack(Mutation::ClaimAfterShown);
+            && self.ledger.rules().keep(Rule::ShownIsAll);
         if !is_first || is_same || !is_less || self.terms.kind != Kind::Gauge {
             return;
         }
@@ -216,7 +216,7 @@ impl Resource {
 
     /// Whether a template covers the resource.
     fn hands_out(&self) -> bool {
-        let is_leased = self.is_leased() && self.ledger.rules().lack(Mutation::UncoveredLease);
+        let is_leased = self.is_leased() && !self.ledger.rules().keep(Rule::CoveredLease);
         self.template.is_some() || is_leased
     }
 
@@ -273,10 +273,10 @@ impl Resource {
     pub(crate) fn inherited(&self, now: Time, config: &NodeConfig) -> Vec<(Amount, Time)> {
         let shown = self.outstanding().saturating_sub(self.ledger.ghost());
         let end = self.ledger.ghost_end();
-        if config.rules.lack(Mutation::InheritUnseen) {
+        if !config.rules.keep(Rule::InheritShown) {
             return vec![(self.outstanding(), end)];
         }
-        if config.rules.lack(Mutation::InheritEnded) {
+        if !config.rules.keep(Rule::InheritLasting) {
             return vec![(shown, end)];
         }
         self.claims.counted_above(now, shown)

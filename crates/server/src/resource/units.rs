@@ -25,7 +25,7 @@ use lessor_proto::{Amount, Time};
 
 use super::Resource;
 use super::slab::Slot;
-use crate::mutation::{Mutation, Rules};
+use crate::mutation::{Rule, Rules};
 use crate::repository::SmallLeases;
 use crate::streams::{Peer, Peers};
 
@@ -192,7 +192,7 @@ impl Pool {
 
     /// Leaves so much room in the bucket that with what is out there are no more whole units than in `depth`.
     fn set_aside(&mut self, now: Time, depth: u64, rules: Rules) {
-        let out = if rules.lack(Mutation::OutIsFree) { 0 } else { self.out.units };
+        let out = if rules.keep(Rule::OutCounts) { self.out.units } else { 0 };
         let whole =
             (depth / Amount::MICROS_PER_UNIT).saturating_add(1).saturating_mul(Amount::MICROS_PER_UNIT);
         let most = if out > 0 { whole - 1 } else { depth };
@@ -335,7 +335,7 @@ impl Resource {
         let others = self.outstanding().as_micros().saturating_sub(self.pusher.pool().rate());
         let limit = self.ledger.limit().unwrap_or(Amount::ZERO);
         let depth = brings(limit.saturating_sub(Amount::from_micros(others)), burst);
-        let on_top = if rules.lack(Mutation::UnitOnTop) { Amount::MICROS_PER_UNIT } else { 0 };
+        let on_top = if rules.keep(Rule::UnitsWithinBurst) { 0 } else { Amount::MICROS_PER_UNIT };
         u64::try_from(depth).unwrap_or(u64::MAX).max(Amount::MICROS_PER_UNIT).saturating_add(on_top)
     }
 }

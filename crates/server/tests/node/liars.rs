@@ -112,12 +112,12 @@ fn what_was_given_up_is_there_for_others_unless_that_is_deferred() {
 #[cfg(feature = "mutations")]
 #[test]
 fn no_rule_about_tokens_can_be_left_out() {
-    use lessor_server::mutation::Mutation;
+    use lessor_server::mutation::Rule;
 
     let without = |mutation, lie, claims| honest_use(lie, claims, Rules::without(mutation));
-    assert!(without(Mutation::NoTokenCheck, NOTHING_TO_SHOW, Claims::Freed) > WHOLE);
-    assert!(without(Mutation::TrustAmount, TOO_MUCH, Claims::Freed) > WHOLE);
+    assert!(without(Rule::TokenCheck, NOTHING_TO_SHOW, Claims::Freed) > WHOLE);
+    assert!(without(Rule::TokenAmount, TOO_MUCH, Claims::Freed) > WHOLE);
     // Where what is given up goes back to the ghost no lie can hurt the honest.
-    assert!(without(Mutation::NoTokenCheck, NOTHING_TO_SHOW, Claims::Deferred) <= WHOLE);
-    assert!(without(Mutation::TrustAmount, TOO_MUCH, Claims::Deferred) <= WHOLE);
+    assert!(without(Rule::TokenCheck, NOTHING_TO_SHOW, Claims::Deferred) <= WHOLE);
+    assert!(without(Rule::TokenAmount, TOO_MUCH, Claims::Deferred) <= WHOLE);
 }
