@@ -28,7 +28,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
 use self::domains::{DomainRoom, Notice};
-use self::leader_state::LeaderState;
+use self::leader_state::{KnownLeader, LeaderState};
 pub(super) use self::leader_state::{StreamKey, Upward};
 pub(super) use self::mailbox::{Letter, Mailbox};
 use self::turns::Turns;
@@ -39,6 +39,8 @@ use crate::repository::Repository;
 /// A node with a clock.
 pub struct Driver {
     leader_state: Mutex<LeaderState>,
+    /// The leader, for those who do not wait for the lock.
+    known: watch::Receiver<KnownLeader>,
     /// Beside it: what clients tell each other of domains.
     domains: DomainRoom,
     /// When the node is to be polled if nothing else happens.
@@ -121,6 +123,7 @@ impl Driver {
         (leader_state, notices): (LeaderState, mpsc::UnboundedReceiver<Notice>),
     ) -> Driver {
         Driver {
+            known: leader_state.published(),
             leader_state: Mutex::new(leader_state),
             domains: DomainRoom::new(notices),
             alarm: watch::Sender::new(Time::MAX),
@@ -147,12 +150,10 @@ impl Driver {
         self.config.drift
     }
 
-    /// The whereabouts of the leader.
+    /// The whereabouts of the leader. The lock of the node is not taken.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
-        let known =
-            self.leader_state().ok().map(|leader_state| (leader_state.leader.clone(), leader_state.epoch));
-        let (leader, epoch) = known.unwrap_or_default();
+        let KnownLeader { leader, epoch } = self.known();
         let now = clock::now();
         let is_leader = epoch.is_some_and(|epoch| self.acts(epoch, now)) && self.is_at(&leader);
         let (node, clock) = (Some(self.config.name.clone()), is_leader.then_some(now));
@@ -164,6 +165,7 @@ impl Driver {
     /// # Errors
     /// When the request is refused, or the node is broken.
     pub fn ask(&self, ask: &Ask, wall: WallClock) -> Result<Answer, Unanswered> {
+        self.redirect()?;
         let answer = self.call(|node, now| {
             node.set_date(now, wall);
             node.ask(now, ask)
@@ -181,6 +183,7 @@ impl Driver {
     /// When the node is broken.
     pub fn release(&self, release: &Release) -> Result<(), Unanswered> {
         debug!(holder = %release.holder, resources = release.resources.len(), "released");
+        self.redirect()?;
         self.call(|node, now| node.release(now, release))
     }
 
@@ -219,7 +222,7 @@ impl Driver {
             let leader_state = self.leader_state()?;
             match &leader_state.node {
                 Some(node) => node.status(clock::now(), query),
-                None => NodeStatus::of_nobody(&self.config.name, leader_state.epoch.unwrap_or_default()),
+                None => NodeStatus::of_nobody(&self.config.name, leader_state.epoch().unwrap_or_default()),
             }
         };
         self.domains.describe(&mut status, query.holders);
@@ -267,11 +270,30 @@ impl Driver {
         }
     }
 
+    /// Sends away whoever asks a task that may not act, without the lock of the node. A task that may is asked under the lock
+    /// whether it still does.
+    fn redirect(&self) -> Result<(), Unanswered> {
+        let KnownLeader { leader, epoch } = self.known();
+        let may_act = epoch.is_some_and(|epoch| self.acts(epoch, clock::now()));
+        match may_act || self.leader_state.is_poisoned() {
+            true => Ok(()),
+            false => Err(Unanswered::NotLeading(self.another(leader))),
+        }
+    }
+
+    /// The leader as it was published last; nothing where the node is broken.
+    fn known(&self) -> KnownLeader {
+        match self.leader_state.is_poisoned() {
+            true => KnownLeader::default(),
+            false => self.known.borrow().clone(),
+        }
+    }
+
     /// One call of the node, and what comes out of it, if this task leads.
     fn call<R>(&self, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
         self.with_state(|leader_state, now| match &mut leader_state.node {
             Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now)),
-            _ => Err(Unanswered::NotLeading(self.another(&leader_state.leader))),
+            _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
         })?
     }
 
@@ -293,7 +315,7 @@ impl Driver {
     ) -> Result<R, Unanswered> {
         match (leader_state.peer(key), &mut leader_state.node) {
             (Some(peer), Some(node)) if self.acts(node.epoch(), now) => Ok(call(node, now, peer)),
-            _ => Err(Unanswered::NotLeading(self.another(&leader_state.leader))),
+            _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
         }
     }
 
@@ -337,8 +359,8 @@ impl Driver {
     }
 
     /// The leader instead of this task, as far as it knows: not itself, when its authority has lapsed.
-    fn another(&self, leader: &Leader) -> Leader {
-        if self.is_at(leader) { Leader::default() } else { leader.clone() }
+    fn another(&self, leader: Leader) -> Leader {
+        if self.is_at(&leader) { Leader::default() } else { leader }
     }
 
     fn leader_state(&self) -> Result<MutexGuard<'_, LeaderState>, Unanswered> {
@@ -359,7 +381,7 @@ impl Driver {
                 return Err(Unanswered::Ending);
             }
             if !leader_state.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
-                return Err(Unanswered::NotLeading(self.another(&leader_state.leader)));
+                return Err(Unanswered::NotLeading(self.another(leader_state.leader())));
             }
             leader_state.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
@@ -420,9 +442,11 @@ impl Driver {
 
     /// Something came from the node above in answer to the leader of `epoch`.
     pub(super) fn on_parent(&self, epoch: Epoch, event: session::Event) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, now| match &mut leader_state.node {
-            Some(node) if leader_state.epoch == Some(epoch) => node.on_parent(now, event),
-            _ => {}
+        self.with_state(|leader_state, now| {
+            let published = leader_state.epoch();
+            if let Some(node) = leader_state.node.as_mut().filter(|_| published == Some(epoch)) {
+                node.on_parent(now, event);
+            }
         })
     }
 }
@@ -494,6 +518,31 @@ mod tests {
 
     fn set_authority(driver: &Driver, of: Option<Epoch>) {
         driver.authority.as_ref().unwrap().set(of.map(|epoch| (epoch, Time::MAX)));
+    }
+
+    #[test]
+    fn a_task_that_does_not_lead_redirects_while_the_node_is_locked() {
+        let driver = Arc::new(driver());
+        let elsewhere = Leader::at("10.0.0.9:1".to_owned());
+        driver.follow(elsewhere.clone(), Some(Epoch(2))).unwrap();
+        let held = driver.leader_state.lock().unwrap();
+        let (done, answers) = std::sync::mpsc::channel();
+        let asked = Arc::clone(&driver);
+        let asking = std::thread::spawn(move || {
+            let release = Release {
+                holder: ClientId::new("early", 256).unwrap(),
+                incarnation: None,
+                report_id: None,
+                resources: Vec::new(),
+            };
+            done.send((asked.whereabouts(), asked.release(&release))).unwrap();
+        });
+        let (whereabouts, released) =
+            answers.recv_timeout(Duration::from_secs(20)).expect("no lock is waited for");
+        drop(held);
+        asking.join().unwrap();
+        assert_eq!((whereabouts.leader, whereabouts.epoch), (elsewhere.clone(), Some(Epoch(2))));
+        assert_eq!(released, Err(Unanswered::NotLeading(elsewhere)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use lessor_client::session::Action;
 use lessor_client::shell::clock;
 use lessor_proto::message::{Down, Hello, Leader, Refusal};
 use lessor_proto::{Epoch, Time};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tracing::{error, warn};
 
 use super::domains::Notice;
@@ -36,14 +36,20 @@ pub(in crate::shell) struct StreamKey {
 /// The end of a mailbox at which the node puts messages in. When it is dropped, no more come.
 struct Outlet(Arc<Mailbox>);
 
+/// The leader of the node, as far as is known.
+#[derive(Clone, Default, Debug)]
+pub(super) struct KnownLeader {
+    pub(super) leader: Leader,
+    /// Its epoch.
+    pub(super) epoch: Option<Epoch>,
+}
+
 /// The node and the mailboxes of its streams.
 pub(super) struct LeaderState {
     /// Absent while another task leads.
     pub(super) node: Option<Node>,
-    /// The leader, as far as is known.
-    pub(super) leader: Leader,
-    /// Its epoch.
-    pub(super) epoch: Option<Epoch>,
+    /// The leader as it is published to those who do not take the lock.
+    known: watch::Sender<KnownLeader>,
     /// With what this task would begin to lead.
     pub(super) repository: Repository,
     /// The guard that shows time that the clock did not.
@@ -76,8 +82,7 @@ impl LeaderState {
         let (notices, heard) = mpsc::unbounded_channel();
         let mut leader_state = LeaderState {
             node: None,
-            leader,
-            epoch,
+            known: watch::Sender::new(KnownLeader { leader, epoch }),
             repository,
             clocks: clock::ClockWatch::start(),
             term: 0,
@@ -121,7 +126,29 @@ impl LeaderState {
             // Who has not read the last message yet finds out when the stream ends.
             let _ = outlet.0.put(Down::Redirect(leader.clone()));
         }
-        (self.leader, self.epoch) = (leader, epoch);
+        self.known.send_replace(KnownLeader { leader, epoch });
+    }
+
+    /// The leader, wherever this is read.
+    pub(super) fn published(&self) -> watch::Receiver<KnownLeader> {
+        self.known.subscribe()
+    }
+
+    /// The leader.
+    pub(super) fn leader(&self) -> Leader {
+        self.known.borrow().leader.clone()
+    }
+
+    /// The epoch of the leader.
+    pub(super) fn epoch(&self) -> Option<Epoch> {
+        self.known.borrow().epoch
+    }
+
+    /// The leader elsewhere says that this is its epoch.
+    pub(super) fn hear_of_epoch(&mut self, epoch: Epoch) {
+        if self.node.is_none() {
+            self.known.send_modify(|known| known.epoch = Some(epoch));
+        }
     }
 
     /// Says so if nothing is granted for want of the newest configuration.

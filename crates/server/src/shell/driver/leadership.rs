@@ -65,11 +65,7 @@ impl Driver {
 
     /// The task that leads says that this is its epoch.
     pub(in crate::shell) fn hear_of_epoch(&self, epoch: Epoch) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, _| {
-            if leader_state.node.is_none() {
-                leader_state.epoch = Some(epoch);
-            }
-        })
+        self.with_state(|leader_state, _| leader_state.hear_of_epoch(epoch))
     }
 
     /// Nothing is granted from here on: what is out, for successors, and in which epoch. Nothing if this task does not lead.
@@ -116,15 +112,17 @@ impl Driver {
         ticket: u64,
         done: bool,
     ) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, now| match &mut leader_state.node {
-            Some(node) if leader_state.epoch == Some(epoch) => node.on_marks(now, ticket, done),
-            _ => {}
+        self.with_state(|leader_state, now| {
+            let published = leader_state.epoch();
+            if let Some(node) = leader_state.node.as_mut().filter(|_| published == Some(epoch)) {
+                node.on_marks(now, ticket, done);
+            }
         })
     }
 
     /// Which epoch the node is in, if this task has been elected.
     pub(in crate::shell) fn epoch(&self) -> Option<Epoch> {
         let leader_state = self.leader_state().ok()?;
-        leader_state.epoch.filter(|_| leader_state.node.is_some())
+        leader_state.epoch().filter(|_| leader_state.node.is_some())
     }
 }
