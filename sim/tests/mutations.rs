@@ -15,6 +15,7 @@ mod mutations {
     pub(crate) mod inherited;
     pub(crate) mod instant;
     pub(crate) mod kinds;
+    pub(crate) mod late;
     pub(crate) mod loans;
     pub(crate) mod memory;
     pub(crate) mod names;
@@ -33,8 +34,8 @@ mod world;
 use lessor_sim::mutation::{DriverMutation, ElectionRule, GrantorRule, HolderMutation, Mutation};
 use lessor_sim::swarm::{Options, run_one};
 use mutations::{
-    claims, debt, domains, earlier, fence, inherited, instant, kinds, loans, memory, names, numbers, pollers,
-    rests, safe, uncovered, units, unwritten,
+    claims, debt, domains, earlier, fence, inherited, instant, kinds, late, loans, memory, names, numbers,
+    pollers, rests, safe, uncovered, units, unwritten,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -85,6 +86,8 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::ClaimFromOrigin => Noticed::Story(rests::claimed_from_the_rest),
         // Simulations notice it about once in some thousand seeds.
         GrantorRule::ShownIsAll => Noticed::Story(inherited::after_it_was_shown),
+        GrantorRule::ClaimLate => Noticed::Story(late::after_an_old_report),
+        GrantorRule::UnitsCounted => Noticed::Story(late::after_another_leader),
         GrantorRule::ClaimsLimited => Noticed::Story(claims::a_liar),
         GrantorRule::ClaimedOnce => Both(1_000, claims::two_leaders), // 9: I4; 105, 115: I3
         GrantorRule::TokenCheck => Noticed::Story(claims::without_a_token),
@@ -185,6 +188,14 @@ fn no_rule_about_what_is_configured_can_be_left_out() {
     use GrantorRule::{KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants, UncoveredLease};
     for mutation in [KindAtOnce, KindForgotten, MarkOfOtherKind, OldConfigGrants, UncoveredLease] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
+    }
+}
+
+#[test]
+fn no_rule_about_late_claims_can_be_left_out() {
+    use GrantorRule::{ClaimLate, ShownIsAll, UnitsCounted};
+    for rule in [ShownIsAll, ClaimLate, UnitsCounted] {
+        check(Mutation::Grantor(rule), &grantor(rule));
     }
 }
 

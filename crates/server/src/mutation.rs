@@ -44,6 +44,10 @@ pub enum Rule {
     ClaimFromOrigin,
     /// No units are claimed below a node that has shown what is out there to a successor of the node above.
     ShownIsAll,
+    /// A holder that has claimed nothing yet may claim with a later report.
+    ClaimLate,
+    /// A holder is told nothing while it uses units of a gauge that nobody counts.
+    UnitsCounted,
     /// Claims are honoured up to what may be out.
     ClaimsLimited,
     /// Capacity that a holder has from an earlier epoch is taken out of what may be out once, however often it is shown, and by
@@ -141,7 +145,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 60] = [
+    pub const ALL: [Rule; 62] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -157,6 +161,8 @@ impl Rule {
         Rule::ClaimWritten,
         Rule::ClaimFromOrigin,
         Rule::ShownIsAll,
+        Rule::ClaimLate,
+        Rule::UnitsCounted,
         Rule::ClaimsLimited,
         Rule::ClaimedOnce,
         Rule::OldLeadersCharged,

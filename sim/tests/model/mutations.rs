@@ -16,7 +16,7 @@ use lessor_sim::mutation::GrantorRule::{
     LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig,
     NodeGhost, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept,
     PartsWhole, PeakFromSpare, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestGuarded, SaidAnew,
-    ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, UnitsWithinBurst,
+    ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, UnitsCounted, UnitsWithinBurst,
     UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderMutation::{
@@ -79,6 +79,9 @@ const NOT_NOTICED: [(Mutation, &str); 58] = [
     (Grantor(OutCounts), "streams, a cut"),
     // There are no gauges with units in flight.
     (Grantor(ShownIsAll), "a node between, with a successor"),
+    (Grantor(UnitsCounted), "a node between, with a successor"),
+    // No report comes after a later one.
+    (Grantor(ClaimLate), "unary, a succession"),
     // There are neither marks nor tokens, and no proofs.
     (Grantor(InheritShown), "a node between, with a successor"),
     (Grantor(InheritLasting), "a node between, with a successor"),

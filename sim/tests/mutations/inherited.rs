@@ -49,6 +49,9 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool) -> Optio
         while let Some(output) = node.poll(now) {
             let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
             let answer = above.ask(now, &ask).expect("it is asked well");
+            if answer.grants.is_empty() {
+                println!("nothing after {second} {first} {unsure}");
+            }
             node.on_parent(now, session::Event::Answered { id, answer });
         }
         if second % 5 == first % 5 && second >= first && now < in_use_until {

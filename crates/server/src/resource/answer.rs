@@ -63,6 +63,9 @@ impl Resource {
         target: Amount,
         cx: CallContext<'_>,
     ) -> Option<Reply> {
+        if self.claims.uses_uncounted(now, slot) {
+            return None;
+        }
         let length = self.length(now, slot, cx)?;
         let (target, most) = self.within_part(slot, self.steady(slot, target));
         let config = cx.config;

@@ -1,6 +1,6 @@
 //! Claims: what holders show of what they have from earlier leaders, as far as it is believed.
 //!
-//! Once for each holder, with its first report, and for a node once for all its leaders. What is claimed is taken out of
+//! Once for each holder, with the first report that shows something, and for a node once for all its leaders. What is claimed is taken out of
 //! the ghost, so all claims together are no more than was out; each one alone is no more than its token says. What a
 //! claimant gives up later is free, or goes back to the ghost: then it does not matter to others who lied.
 //!
@@ -151,6 +151,50 @@ impl Resource {
         self.acknowledge(slot, 0, held);
     }
 
+    /// Charges a holder that has been heard before for what it has from an earlier epoch, if it has not claimed yet: what was
+    /// heard first may have been sent before the election, by a leader of the node before this one, and have come late.
+    pub(super) fn claim_late(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        has: &Has,
+        held: Option<Amount>,
+        cx: CallContext<'_>,
+    ) {
+        let earlier = has.order.is_some_and(|order| order.epoch < cx.config.epoch);
+        let can_claim = earlier
+            && has.capacity > Amount::ZERO
+            && self.holders.at(slot).claimed == Claimed::Nothing
+            && !self.is_learning(now)
+            && !self.is_late(cx)
+            && cx.config.rules.keep(Rule::ClaimLate);
+        if can_claim {
+            self.claim(now, slot, has, held, cx);
+        }
+    }
+
+    /// Looks whether the holder uses units of a gauge under a grant of an earlier epoch that it could not claim. Units in flight
+    /// outlast a smaller lease for as long as that is renewed. So it is told nothing until they have ended by themselves.
+    pub(super) fn look_at_use(&mut self, now: Time, slot: Slot, report: &Report, cx: CallContext<'_>) {
+        let child = self.holders.at(slot);
+        let (Some(has), Some(held)) = (&report.has, report.held) else { return };
+        let charge = child.account().charge();
+        if held <= charge || !child.incarnated || self.terms.kind != Kind::Gauge {
+            return self.claims.count_use(slot);
+        }
+        // The grantor of this epoch has counted what it granted. A node also holds what those below have from before, which
+        // it prolongs no more than this one does.
+        let is_earlier = has.order.is_some_and(|order| order.epoch < cx.config.epoch);
+        let is_lacking = is_earlier && held.min(has.capacity) > charge;
+        if !is_lacking || !cx.config.rules.keep(Rule::UnitsCounted) {
+            return;
+        }
+        let lasts = has.lasts;
+        let remaining = lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
+        let end = cx.config.drift.grantor_end(now, remaining.max(self.terms.lease_length));
+        self.claims.await_end_of_use(slot, end);
+    }
+
     /// Whether the node above, which has a new leader too, was shown what is out below before this claim. Units in flight
     /// outlast the lease that they were taken under for as long as that is renewed, and nobody would count them there. So
     /// their holder keeps the lease until that ends, and no longer.
@@ -219,9 +263,12 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> bool {
-        let is_known = self.holders.children().locate(holder(ask, report, cx.config)).is_some();
+        let known = self.holders.children().locate(holder(ask, report, cx.config));
+        let claims_late = cx.config.rules.keep(Rule::ClaimLate);
+        let has_claimed =
+            known.is_some_and(|slot| self.holders.at(slot).claimed != Claimed::Nothing || !claims_late);
         let is_ended = now >= self.ledger.ghost_end() || cx.is_unsure() || self.is_learning(now);
-        if is_known || is_ended || now < cx.opens() || !self.says_of_rest() {
+        if has_claimed || is_ended || now < cx.opens() || !self.says_of_rest() {
             return false;
         }
         let (Some(incarnation), Some(has)) = (ask.incarnation, &report.has) else { return false };

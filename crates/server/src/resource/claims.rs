@@ -26,6 +26,8 @@ pub(super) struct GhostClaims {
     /// The capacity that holders have shown to have of an earlier life of this node, of which it knows nothing, and
     /// until when.
     shown: BTreeMap<Slot, (Amount, Time)>,
+    /// The holders that use units of a gauge which nobody counts, and when all of those have ended.
+    uncounted: BTreeMap<Slot, Time>,
     /// The amount of claims that wait until the record says that they outlast what is left from before.
     room: Amount,
     /// The outcomes since somebody last asked.
@@ -99,6 +101,7 @@ impl GhostClaims {
     #[must_use]
     pub(super) fn forget(&mut self, slot: Slot) -> Amount {
         self.shown.remove(&slot);
+        self.uncounted.remove(&slot);
         self.deferred.remove(&slot).unwrap_or_default()
     }
 
@@ -120,6 +123,21 @@ impl GhostClaims {
     /// The holder at `slot` is granted as much as it has shown.
     pub(super) fn match_shown(&mut self, slot: Slot) {
         self.shown.remove(&slot);
+    }
+
+    /// The holder at `slot` is charged for all units that it uses.
+    pub(super) fn count_use(&mut self, slot: Slot) {
+        self.uncounted.remove(&slot);
+    }
+
+    /// The holder at `slot` uses units that nobody counts. If it is told nothing from here on, they have ended at `end`.
+    pub(super) fn await_end_of_use(&mut self, slot: Slot, end: Time) {
+        self.uncounted.entry(slot).or_insert(end);
+    }
+
+    /// Whether the holder at `slot` may use units at `now` that nobody counts.
+    pub(super) fn uses_uncounted(&self, now: Time, slot: Slot) -> bool {
+        self.uncounted.get(&slot).is_some_and(|&end| now < end)
     }
 
     /// A claim waits for `room` beside what is left from before.

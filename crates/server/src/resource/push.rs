@@ -265,6 +265,9 @@ impl Resource {
     /// The time for which the last grant would last from the last report on, if there is nothing to change about
     /// it.
     fn extendable(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
+        if self.claims.uses_uncounted(now, slot) {
+            return None;
+        }
         let told = self.pusher.listeners().told(slot)?;
         let last = *self.holders.at(slot).account().last()?;
         let settled = !self.ledger.in_debt() || !cx.config.rules.keep(Rule::RenewAfterDebt);
