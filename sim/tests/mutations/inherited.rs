@@ -8,6 +8,7 @@ use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Ord
 use lessor_proto::{Amount, ClientId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 use lessor_server::record::Record;
+use lessor_server::repository::Kind;
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, resource, units};
@@ -32,11 +33,15 @@ pub(crate) fn and_ended_since(without: Option<Mutation>) -> Option<String> {
 /// When what was out before is over above, the units are in nobody's books there; so they must not be in use any more.
 /// Until its lease ends they are the client's.
 pub(crate) fn after_it_was_shown(without: Option<Mutation>) -> Option<String> {
-    let late = uncounted_above(without, 5, false);
-    late.or_else(|| uncounted_above(None, 1, false)).or_else(|| uncounted_above(without, 1, true))
+    let late = uncounted_above(without, 5, false, Kind::Gauge);
+    late.or_else(|| uncounted_above(None, 1, false, Kind::Gauge))
+        .or_else(|| uncounted_above(without, 1, true, Kind::Gauge))
+        // The same when the template says a rate meanwhile: what is out are units.
+        .or_else(|| uncounted_above(without, 5, false, Kind::Rate))
+        .or_else(|| uncounted_above(without, 1, true, Kind::Rate))
 }
 
-fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool) -> Option<String> {
+fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool, kind: Kind) -> Option<String> {
     let mut above = hall::successor_of_units(without, 10, unsure);
     let mut node = between(without);
     node.reload(Time::ZERO, hall::gauge(10));
@@ -49,9 +54,6 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool) -> Optio
         while let Some(output) = node.poll(now) {
             let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
             let answer = above.ask(now, &ask).expect("it is asked well");
-            if answer.grants.is_empty() {
-                println!("nothing after {second} {first} {unsure}");
-            }
             node.on_parent(now, session::Event::Answered { id, answer });
         }
         if second % 5 == first % 5 && second >= first && now < in_use_until {
@@ -77,6 +79,10 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool) -> Optio
         if in_use_until < end {
             return Some(format!("the units are the client's until {end}, and it has lost them before"));
         }
+        if second == 0 && kind == Kind::Rate {
+            above.reload(now, hall::repository(10));
+            node.reload(now, hall::repository(10));
+        }
     }
     None
 }
@@ -89,7 +95,7 @@ fn ask(node: &mut Node, now: Time, name: &str, report_id: u64, has: Option<Has>)
         has,
         held,
         domains: None,
-        integer: Some(true),
+        integer: None,
         peak: None,
     };
     let ask = Ask {

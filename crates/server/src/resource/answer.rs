@@ -12,7 +12,7 @@ use super::streaming::Told;
 use super::{CallContext, Resource};
 use crate::ledger::{Granted, Offer, Term};
 use crate::mutation::Rule;
-use crate::repository::{Kind, SafeCapacity};
+use crate::repository::SafeCapacity;
 use crate::token::{Content, PolledLease};
 
 /// The time after which Doorman's clients are told to come back when something waits for them: they poll by a
@@ -88,7 +88,7 @@ impl Resource {
         let is_free = !config.rules.keep(Rule::LoanCharged) && self.lending.loan(slot).is_some();
         let free_from = is_free.then(|| Amount::from_f64(self.holders.at(slot).demands().wants()));
         // What a client was granted before it may go on with for ever if this answer is lost, where that is provided for.
-        let prolongs = self.terms.kind == Kind::Gauge || self.changes_kind() || counted > length;
+        let prolongs = self.may_have_units_out() || counted > length;
         let granted = self.charge(slot, |ledger, account| {
             let granted = ledger.grant(account, &offer);
             if let Some(wanted) = free_from {

@@ -179,7 +179,7 @@ impl Resource {
         let child = self.holders.at(slot);
         let (Some(has), Some(held)) = (&report.has, report.held) else { return };
         let charge = child.account().charge();
-        if held <= charge || !child.incarnated || self.terms.kind != Kind::Gauge {
+        if held <= charge || !child.incarnated || !self.may_have_units_out() {
             return self.claims.count_use(slot);
         }
         // The grantor of this epoch has counted what it granted. A node also holds what those below have from before, which
@@ -200,7 +200,7 @@ impl Resource {
     /// their holder keeps the lease until that ends, and no longer.
     fn is_late(&self, cx: CallContext<'_>) -> bool {
         self.is_leased()
-            && self.terms.kind == Kind::Gauge
+            && self.may_have_units_out()
             && self.supply.is_asked()
             && !self.supply.is_counted_above()
             && cx.config.rules.keep(Rule::ShownIsAll)

@@ -109,6 +109,12 @@ impl Resource {
         self.counted.is_changing
     }
 
+    /// Whether units of a gauge may be out, which outlast a smaller lease for as long as that is renewed: also while the
+    /// template says a rate already.
+    pub(super) fn may_have_units_out(&self) -> bool {
+        self.terms.kind == Kind::Gauge || self.changes_kind()
+    }
+
     /// The template was of another kind before.
     pub(super) fn change_kind(&mut self, before: Kind) {
         if before == self.terms.kind {

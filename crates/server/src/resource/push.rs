@@ -21,7 +21,6 @@ use super::slab::Slot;
 use super::streaming::{Rank, Told};
 use super::{CallContext, Resource};
 use crate::mutation::Rule;
-use crate::repository::Kind;
 use crate::streams::{Peer, Peers};
 
 /// Those without a rank who are looked at one by one in one look.
@@ -155,7 +154,7 @@ impl Resource {
     pub(crate) fn renew(&mut self, now: Time, basis: Time, cx: CallContext<'_>, slot: Slot) -> Renewed {
         if let Some(length) = self.extendable(now, slot, cx) {
             let term = crate::ledger::Term { basis, length, drift: cx.config.drift };
-            let prolongs = self.terms.kind == Kind::Gauge || self.changes_kind();
+            let prolongs = self.may_have_units_out();
             self.charge(slot, |ledger, account| match prolongs {
                 true => ledger.prolong(account, term),
                 false => ledger.extend(account, term),

@@ -17,7 +17,6 @@ use super::{CallContext, Resource};
 use crate::config::NodeConfig;
 use crate::ledger::{Ghost, Ledger, Part};
 use crate::mutation::Rule;
-use crate::repository::Kind;
 
 /// The longest that a successor waits for claims.
 const LONGEST_SILENCE: Duration = Duration::from_secs(2);
@@ -172,7 +171,7 @@ impl Resource {
         let is_same = *self.supply.is_counted_above.get_or_insert(is_the_same);
         let is_less = counted.is_some_and(|counted| u128::from(counted.as_micros()) < self.ledger.lent())
             && self.ledger.rules().keep(Rule::ShownIsAll);
-        if !is_first || is_same || !is_less || self.terms.kind != Kind::Gauge {
+        if !is_first || is_same || !is_less || !self.may_have_units_out() {
             return;
         }
         let end = drift.grantor_end(now, self.terms.lease_length);
