@@ -160,6 +160,8 @@ struct Cover {
     end: Time,
     /// The token of the grant that it is counted for.
     token: Arc<[u8]>,
+    /// The kind as which it was granted.
+    kind: Kind,
 }
 
 // === impl Kind ===
@@ -397,7 +399,8 @@ impl Holding {
         let Inheritance { counted, proof: Proof { order, token } } = inheritance;
         if self.lease.is_none() {
             self.adopted = Some(order);
-            let cover = |(amount, end)| Cover { amount, end, token: Arc::clone(&token) };
+            let kind = self.config.kind;
+            let cover = |(amount, end)| Cover { amount, end, token: Arc::clone(&token), kind };
             self.cover = counted.into_iter().map(cover).collect();
             self.prune_cover();
             let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
@@ -486,7 +489,7 @@ impl Holding {
         // Without an order there are no promises to be made.
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
         let token: Arc<[u8]> = grant.token.into();
-        self.add_cover(now, Cover { amount: grant.capacity, end, token: Arc::clone(&token) });
+        self.add_cover(now, grant.capacity, end, Arc::clone(&token));
         let (amount, length, learning) = (grant.capacity, grant.length, grant.learning);
         self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived, learning });
         Ok(())
@@ -536,13 +539,12 @@ impl Holding {
         Some(Lasts { length: length.max(remaining), remaining, counts })
     }
 
-    fn add_cover(&mut self, now: Time, cover: Cover) {
+    fn add_cover(&mut self, now: Time, amount: Amount, end: Time, token: Arc<[u8]>) {
         self.cover.retain(|cover| now < cover.end);
-        if self.config.kind == Kind::Gauge {
-            // Units that were recalled may be used as long as the lease is renewed.
-            self.cover.iter_mut().for_each(|before| before.end = before.end.max(cover.end));
-        }
-        self.cover.push(cover);
+        // Units that were recalled may be used as long as the lease is renewed, also when it is held as a rate by now.
+        let units = self.cover.iter_mut().filter(|cover| cover.kind == Kind::Gauge);
+        units.for_each(|before| before.end = before.end.max(end));
+        self.cover.push(Cover { amount, end, token, kind: self.config.kind });
         self.prune_cover();
     }
 
@@ -568,7 +570,7 @@ impl Holding {
             Some(lease) => {
                 lease.end = lease.end.max(end);
                 let (amount, end, token) = (lease.amount, lease.end, Arc::clone(&lease.token));
-                self.add_cover(now, Cover { amount, end, token });
+                self.add_cover(now, amount, end, token);
                 true
             }
             None => false,

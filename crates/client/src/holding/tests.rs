@@ -79,3 +79,20 @@ fn units_of_a_gauge_that_were_recalled_are_shown_as_long_as_the_lease_is_renewed
     adopt(&mut holding, 20, 2, 70);
     assert_eq!(shown(&mut holding, 65, Epoch(2)), (50, 2, 1));
 }
+
+#[test]
+fn units_that_were_recalled_are_shown_as_long_when_it_is_held_as_a_rate_by_then() {
+    let mut holding = Holding::new(HoldingConfig::new(Kind::Gauge, 100.0, 0));
+    adopt(&mut holding, 50, 1, 60);
+    holding.reconfigure(HoldingConfig::new(Kind::Rate, 100.0, 0));
+    adopt(&mut holding, 0, 2, 70);
+    assert_eq!(shown(&mut holding, 65, 2), (50, 2, 1));
+}
+
+#[test]
+fn a_rate_that_was_recalled_is_shown_no_longer_when_it_is_held_as_a_gauge_by_then() {
+    let mut holding = recalled();
+    holding.reconfigure(HoldingConfig::new(Kind::Gauge, 100.0, 0));
+    adopt(&mut holding, 0, 3, 80);
+    assert_eq!(shown(&mut holding, 75, 2), (0, 3, 3));
+}
