@@ -11,10 +11,11 @@
 //!
 //! `snapshot` is a look at all domains for the ten busiest, in time that passes for all.
 
+use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -30,6 +31,8 @@ use rustix::time::{ClockId, clock_gettime};
 const MANY: [usize; 3] = [1, 10_000, 1_000_000];
 /// Prime, so that all domains are asked in turn.
 const JUMP: u64 = 7_368_787;
+/// Locks, as many as we have.
+const SHARDS: usize = 64;
 
 fn domains(limit: u32) -> Domains {
     let tier = |limit, seconds, cooldown| Tier {
@@ -53,6 +56,28 @@ fn lease() -> Limiter {
     let limiter = Limiter::default();
     limiter.allow(clock::now(), Allowance::new(None, Time::MAX));
     limiter
+}
+
+/// As large as the record of a domain, and as much of it is written.
+#[repr(align(64))]
+#[derive(Clone)]
+struct Bare([u64; 16]);
+
+/// Records without anything in them, in shards with a lock each, as many as a table of `many` domains has places.
+fn bare(many: usize) -> Vec<Mutex<Vec<Bare>>> {
+    (0..SHARDS).map(|_| Mutex::new(vec![Bare([1; 16]); (2 * many / SHARDS).max(1)])).collect()
+}
+
+/// The least that a request of a domain can be: its name is hashed, a shard is locked, and one record is read and written, where
+/// the hash says. No name is compared, no clock is read and nothing is decided.
+fn touch(table: &[Mutex<Vec<Bare>>], hasher: &RandomState, name: &str) -> u64 {
+    let hash = hasher.hash_one(name);
+    let Ok(mut shard) = table[(hash >> 40) as usize % SHARDS].lock() else { return 0 };
+    let place = ((u64::from(hash as u32) * shard.len() as u64) >> 32) as usize;
+    let Bare(words) = &mut shard[place];
+    words[0] += 1;
+    words[15] += words[0];
+    words[15]
 }
 
 /// The time for which this thread has been on a processor.
@@ -110,6 +135,23 @@ fn request(c: &mut Criterion) {
         group.bench_function(format!("lessor/snapshot/domains={many}"), |bencher| {
             bencher.iter(|| black_box(domains.snapshot(&Query::busiest(10), clock::now())));
         });
+        let (table, hasher) = (bare(many), RandomState::new());
+        group.bench_function(format!("bare/domains={many}/threads=1"), |bencher| {
+            bencher.iter_custom(|iterations| {
+                on_threads(1, iterations, &|turn| {
+                    black_box(touch(&table, &hasher, black_box(name(turn))));
+                })
+            });
+        });
+        group.bench_function(format!("bare_with_clock/domains={many}/threads=1"), |bencher| {
+            bencher.iter_custom(|iterations| {
+                on_threads(1, iterations, &|turn| {
+                    black_box(clock::now());
+                    black_box(touch(&table, &hasher, black_box(name(turn))));
+                })
+            });
+        });
+        drop(table);
         let governor = RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN.saturating_add(4)));
         for name in &names {
             let _ = governor.check_key(name);

@@ -72,6 +72,7 @@ impl Ask {
 
     /// A request for so many hits or none.
     #[must_use]
+    #[inline]
     pub const fn exactly(copies: u32) -> Ask {
         Ask { min: copies, copies }
     }
@@ -88,6 +89,7 @@ impl Ask {
     ///
     /// If `min` is greater than `copies`.
     #[must_use]
+    #[inline]
     pub const fn between(min: u32, copies: u32) -> Ask {
         assert!(min <= copies, "the least is more than the most");
         Ask { min, copies }
@@ -95,12 +97,14 @@ impl Ask {
 
     /// The least that is of use.
     #[must_use]
+    #[inline]
     pub const fn min(self) -> u32 {
         self.min
     }
 
     /// The most that is wanted.
     #[must_use]
+    #[inline]
     pub const fn copies(self) -> u32 {
         self.copies
     }
@@ -111,18 +115,21 @@ impl Ask {
 impl Plan {
     /// The decision that will be the answer.
     #[must_use]
+    #[inline]
     pub fn decision(&self) -> &Decision {
         &self.decision
     }
 
     /// Hits that the domain will have made by this: those granted, and those that pay for debt.
     #[must_use]
+    #[inline]
     pub fn hits(&self) -> u32 {
         self.paid + self.decision.granted
     }
 
     /// For when it was made, in nanoseconds.
     #[must_use]
+    #[inline]
     pub fn now(&self) -> u64 {
         self.now
     }

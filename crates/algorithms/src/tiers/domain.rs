@@ -53,6 +53,7 @@ impl Domain {
 
     /// Decides on a request and changes nothing, so that it can be granted together with something else or not at all.
     #[must_use]
+    #[inline]
     pub fn plan(&self, contract: &Contract, global: &Global, now: u64, ask: Ask) -> Plan {
         let now = now.max(self.last());
         let debt = self.pool.debt();
@@ -82,6 +83,7 @@ impl Domain {
 
     /// Makes the hits of a plan. Nothing may have happened to the domain since it was made, and whoever counts the hits of
     /// all domains has to [record](Global::record) them.
+    #[inline]
     pub fn commit(&mut self, contract: &Contract, plan: &Plan) {
         let hits = plan.hits();
         if hits == 0 {
@@ -138,11 +140,13 @@ impl Domain {
     }
 
     /// The time of the last call.
+    #[inline]
     pub(super) fn last(&self) -> u64 {
         self.pool.last()
     }
 
     /// The tiers of a policy at a time.
+    #[inline]
     pub(super) fn moment<'a>(&'a self, contract: &'a Contract, policy: usize, now: u64) -> Moment<'a> {
         let (rules, begin) = (contract.rules(policy), contract.begin(policy));
         Moment { pool: &self.pool, rules, begin, now }
@@ -164,6 +168,7 @@ impl Domain {
     }
 
     /// Returns how many of `want` hits all limits allow.
+    #[inline]
     fn room(&self, contract: &Contract, global: &Global, now: u64, want: u32) -> Room {
         let walk = |policy| {
             let moment = self.moment(contract, policy, now);
@@ -190,6 +195,7 @@ impl Domain {
     }
 
     /// The answer after `hits`, which are no more than there is room for.
+    #[inline]
     fn outcome(&self, contract: &Contract, now: u64, room: &Room, hits: u32) -> Decision {
         let moment = self.moment(contract, room.policy, now);
         // Nearly always all is granted that the tiers allow, and the way is known.
@@ -240,6 +246,7 @@ impl Domain {
     }
 
     /// Logs hits in a tier.
+    #[inline]
     fn log(&mut self, rule: &Rule, queue: usize, now: u64, hits: u32) {
         let since = self.pool.time(queue);
         rule.measure.record(&mut self.pool, queue, since, now, hits);
@@ -255,6 +262,7 @@ impl Default for Domain {
 // === impl Room ===
 
 impl Room {
+    #[inline]
     fn narrow(&mut self, hits: u32, bound: Bound) {
         if hits < self.hits {
             (self.hits, self.bound) = (hits, Some(bound));

@@ -31,6 +31,7 @@ impl Global {
 
     /// Hits of the last second.
     #[must_use]
+    #[inline]
     pub fn hits(&self, now: u64) -> u32 {
         self.measure.used(&self.pool, 0, now.max(self.last))
     }

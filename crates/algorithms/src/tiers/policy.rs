@@ -123,12 +123,14 @@ impl TierPolicy {
 
     /// Hits a second by one domain.
     #[must_use]
+    #[inline]
     pub fn hard_limit(&self) -> Option<u32> {
         self.hard
     }
 
     /// Hits a second by all domains.
     #[must_use]
+    #[inline]
     pub fn global_limit(&self) -> Option<u32> {
         self.global
     }
@@ -179,38 +181,45 @@ impl Contract {
 
     /// The policies that it was made of.
     #[must_use]
+    #[inline]
     pub fn policies(&self) -> &[TierPolicy] {
         &self.policies
     }
 
     /// The least of the hard limits, in hits a second.
     #[must_use]
+    #[inline]
     pub fn hard_limit(&self) -> Option<u32> {
         self.hard
     }
 
     /// The least of the global limits, in hits a second.
     #[must_use]
+    #[inline]
     pub fn global_limit(&self) -> Option<u32> {
         self.global
     }
 
     /// The tiers of one policy.
+    #[inline]
     pub(super) fn rules(&self, policy: usize) -> &[Rule] {
         &self.rules[self.begin(policy)..self.ends[policy]]
     }
 
     /// The queue of the fake tier of a policy, so that adding the index of a tier gives that tier's. Queue 0 is the second's.
+    #[inline]
     pub(super) fn begin(&self, policy: usize) -> usize {
         if policy == 0 { 0 } else { self.ends[policy - 1] }
     }
 
     /// Queues of a domain: one for each tier and one for the second.
+    #[inline]
     pub(super) fn queues(&self) -> usize {
         self.rules.len() + 1
     }
 
     /// The measure of the hits of the last second: exact if they are limited.
+    #[inline]
     pub(super) fn second(&self) -> Measure {
         if self.hard.is_some() { Measure::SECOND } else { Measure::ABOUT_A_SECOND }
     }

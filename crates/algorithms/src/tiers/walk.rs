@@ -52,16 +52,19 @@ pub(super) struct Step {
 // === impl Moment ===
 
 impl View for Moment<'_> {
+    #[inline]
     fn status(&self, tier: usize) -> Status {
         self.rules[tier - 1].status(self.pool.time(self.begin + tier), self.now)
     }
 
+    #[inline]
     fn used(&self, tier: usize) -> u32 {
         self.rules[tier - 1].measure.used(self.pool, self.begin + tier, self.now)
     }
 }
 
 /// The active tier with the greatest index, or 0.
+#[inline]
 pub(super) fn current(rules: &[Rule], view: &impl View) -> usize {
     let is_active = |&tier: &usize| matches!(view.status(tier), Status::Active { .. });
     (1..=rules.len()).rev().find(is_active).unwrap_or(0)
@@ -89,6 +92,7 @@ fn above(rules: &[Rule], view: &impl View, tier: usize) -> Option<(usize, u32)> 
 // === impl Walk ===
 
 impl Walk {
+    #[inline]
     pub(super) fn new(rules: &[Rule], view: &impl View, hits: u32) -> Walk {
         let tier = current(rules, view);
         let used = if tier > 0 { view.used(tier) } else { 0 };
@@ -96,11 +100,13 @@ impl Walk {
     }
 
     /// Hits that were granted.
+    #[inline]
     pub(super) fn granted(&self) -> u32 {
         self.wanted - self.left
     }
 
     /// `None` when all hits are granted or no more can be.
+    #[inline]
     pub(super) fn step(&mut self, rules: &[Rule], view: &impl View) -> Option<Step> {
         if self.left == 0 {
             return None;
@@ -119,11 +125,13 @@ impl Walk {
     }
 
     /// Goes as far as it can.
+    #[inline]
     pub(super) fn run(mut self, rules: &[Rule], view: &impl View) -> Walk {
         while self.step(rules, view).is_some() {}
         self
     }
 
+    #[inline]
     fn grant(&mut self, room: u32, is_entered: bool) -> Step {
         let hits = room.min(self.left);
         self.left -= hits;

@@ -94,6 +94,7 @@ impl Rule {
     }
 
     /// The status of the tier at `now` if it was last entered at `since`, which is before that or never.
+    #[inline]
     pub(super) fn status(&self, since: u64, now: u64) -> Status {
         if since == NEVER {
             return Status::Inactive;
@@ -121,6 +122,7 @@ impl Measure {
     }
 
     /// Hits that count at `now`.
+    #[inline]
     pub(super) fn used(self, pool: &Pool, queue: usize, now: u64) -> u32 {
         match self {
             Measure::Runs { span, .. } => pool.hits_from(queue, now.saturating_sub(span)),
@@ -136,6 +138,7 @@ impl Measure {
     }
 
     /// Counts hits of `now`, which is not before any that are counted. Grains begin at `base`.
+    #[inline]
     pub(super) fn record(self, pool: &mut Pool, queue: usize, base: u64, now: u64, hits: u32) {
         match self {
             Measure::Runs { grain, span } => {
@@ -231,6 +234,7 @@ impl Measure {
 // === buckets ===
 
 /// When a bucket will be empty, in parts of nanoseconds, of which there are `limit` in one.
+#[inline]
 fn empty_at(pool: &Pool, queue: usize, limit: u32) -> u128 {
     pool.newest(queue).map_or(0, |run| u128::from(run.at) * u128::from(limit) + u128::from(run.count))
 }

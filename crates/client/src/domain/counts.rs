@@ -24,6 +24,7 @@ pub struct DomainCounts {
 // === impl DomainCounts ===
 
 impl DomainCounts {
+    #[inline]
     pub(super) fn count(&mut self, decision: &Decision) {
         self.granted += u64::from(decision.granted);
         if decision.granted == 0 {

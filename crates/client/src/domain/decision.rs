@@ -123,6 +123,7 @@ impl Decision {
         Decision { bound: Some(Bound::Crowded), ..Decision::free(Ground::Policies) }
     }
 
+    #[inline]
     pub(super) fn of(decision: &tiers::Decision) -> Decision {
         Decision {
             granted: decision.granted,

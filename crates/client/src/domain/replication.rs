@@ -85,7 +85,7 @@ impl Domains {
         let hash = self.hash(&name);
         let mut shard = self.shard(hash);
         // It is off the queue even if it follows no policies, so that it comes onto it again when it does.
-        shard.find(hash, &name)?.delta.as_mut()?.is_queued = false;
+        shard.find(hash, &name)?.delta_mut()?.is_queued = false;
         self.record(&mut shard, now, hash, &name)?.export(now, clocks, name)
     }
 

@@ -64,10 +64,10 @@ impl Domains {
         };
         match shard.find(hash, domain) {
             None => of(&Domain::new()),
-            Some(record) if record.contract == contract => of(&record.history),
+            Some(record) if *record.contract() == contract => of(&record.history),
             Some(record) => {
                 let mut history = record.history.clone();
-                history.swap(&record.contract, &contract, now.as_nanos());
+                history.swap(record.contract(), &contract, now.as_nanos());
                 of(&history)
             }
         }
@@ -92,6 +92,7 @@ impl Domains {
     }
 }
 
+#[inline]
 fn decide(reservation: Reservation<'_>, purse: &Purse<'_>, now: Time) -> Decision {
     let (least, wanted) = (reservation.least(), reservation.wanted());
     if wanted == 0 {
@@ -113,6 +114,7 @@ fn decide(reservation: Reservation<'_>, purse: &Purse<'_>, now: Time) -> Decisio
 
 impl Purse<'_> {
     /// Takes what was paid for already if that is enough, and else as [`Limiter::try_acquire_between`].
+    #[inline]
     fn take_between(&self, least: u32, most: u32, now: Time) -> Result<u32, Denied> {
         let paid = self.paid.get().min(most);
         if paid > 0 && paid >= least {

@@ -107,8 +107,9 @@ impl Domains {
     }
 
     /// The answer of policies; nothing is done.
-    fn plan(&self, all: &All<'_>, record: &Record, ask: Ask, now: Time) -> Planned {
-        let plan = record.history.plan(&record.contract, all.global(), now.as_nanos(), ask);
+    #[inline]
+    fn plan(&self, all: &All<'_>, domain: &str, record: &Record, ask: Ask, now: Time) -> Planned {
+        let plan = record.history.plan(record.contract(), all.global(), now.as_nanos(), ask);
         let allowed = plan.decision().granted;
         let is_overruled = self.is_killed() && allowed < ask.copies();
         if allowed == 0 && !is_overruled && self.goes_unheard(record, ask, &plan) {
@@ -121,13 +122,14 @@ impl Domains {
         };
         let gate = match wanted == 0 || self.is_killed() {
             true => Gate::Open,
-            false => self.subleases().gate(record.name.as_str(), &record.contract, wanted, now),
+            false => self.subleases().gate(domain, record.contract(), wanted, now),
         };
         let most = gate.most(wanted);
         Planned { plan, wanted, gate, most, ground }
     }
 
     /// Makes hits in the history of a domain. Returns the answer of policies to them.
+    #[inline]
     fn make(&self, all: &mut All<'_>, record: &mut Record, planned: &Planned, hits: u32) -> Decision {
         let plan = planned.plan;
         if planned.ground == Ground::Unheard {
@@ -135,7 +137,7 @@ impl Domains {
             return Decision::of(plan.decision());
         }
         if hits < plan.decision().granted {
-            let fewer = record.history.plan(&record.contract, all.global(), plan.now(), Ask::exactly(hits));
+            let fewer = record.history.plan(record.contract(), all.global(), plan.now(), Ask::exactly(hits));
             return self.record_plan(all, record, &fewer);
         }
         // What policies did not allow is no part of the history, and others are not refused for it.
@@ -144,6 +146,7 @@ impl Domains {
 
     /// Enters a plan into the history of its domain, and into that of all. Of a plan that grants nothing that is what it pays of a
     /// debt.
+    #[inline]
     fn record_plan(&self, all: &mut All<'_>, record: &mut Record, plan: &Plan) -> Decision {
         record.commit(plan, &self.sync);
         all.record(plan);
@@ -171,12 +174,12 @@ impl LockedDomain<'_> {
     /// Asks policies for hits.
     #[inline]
     pub(crate) fn reserve(&mut self, ask: Ask, now: Time) -> Reservation<'_> {
-        let domains = self.domains;
-        let (found, counts) = domains.look_up(&mut self.shard, now, self.hash, self.domain);
+        let (domains, domain) = (self.domains, self.domain);
+        let (found, counts) = domains.look_up(&mut self.shard, now, self.hash, domain);
         let authority = match found {
             Lookup::Tracked(record) => {
                 let all = domains.all();
-                let planned = domains.plan(&all, record, ask, now);
+                let planned = domains.plan(&all, domain, record, ask, now);
                 Authority::Policies { record, all, planned }
             }
             Lookup::Ungoverned(ground) => Authority::Lease(ground),
@@ -239,7 +242,7 @@ impl Reservation<'_> {
             Authority::Policies { record, mut all, planned } => {
                 let ground = by(planned.ground);
                 let made = self.domains.make(&mut all, record, &planned, hits);
-                record.granted += u64::from(hits);
+                record.count_granted(hits);
                 let bound = match cut {
                     _ if hits == planned.wanted => made.bound,
                     Cut::Policies if planned.most < planned.wanted => Some(Bound::Sublease),
@@ -266,7 +269,7 @@ impl Reservation<'_> {
         let (now, least, denied) = (self.now, self.least(), denied.filter(|_| !self.is_unheard()));
         let decision = match (self.authority, denied) {
             (Authority::Policies { record, mut all, planned }, denied) => {
-                record.refused += 1;
+                record.count_refused();
                 let decision = match denied {
                     Some(denied) => planned.refused(denied, now),
                     None if planned.is_refusal() => self.domains.record_plan(&mut all, record, &planned.plan),

@@ -40,6 +40,7 @@ impl Second {
         Second { slices: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
+    #[inline]
     fn record(&self, now: Time, hits: u32) {
         let number = number(now);
         let slice = &self.slices[place(number)];
@@ -62,6 +63,7 @@ impl Second {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| Some(begun(word)));
     }
 
+    #[inline]
     fn hits(&self, now: Time) -> u32 {
         let now = number(now);
         let numbers = (0..SLICES).map(|back| now.wrapping_sub(back) & u64::from(u32::MAX));
@@ -74,11 +76,13 @@ impl Second {
 }
 
 /// Where a slice is.
+#[inline]
 fn place(number: u64) -> usize {
     (number % KEPT as u64) as usize
 }
 
 /// The slice of a time. It comes round after eight years.
+#[inline]
 fn number(now: Time) -> u64 {
     (now.as_nanos() / SLICE) & u64::from(u32::MAX)
 }
@@ -87,6 +91,7 @@ fn number(now: Time) -> u64 {
 
 impl All<'_> {
     /// The hits of all domains with which plans are made.
+    #[inline]
     pub(super) fn global(&self) -> &Global {
         match self {
             All::Limited(global) => global,
@@ -95,6 +100,7 @@ impl All<'_> {
     }
 
     /// The hits of a plan are made.
+    #[inline]
     pub(super) fn record(&mut self, plan: &Plan) {
         match self {
             All::Limited(global) => global.record(plan.now(), plan.hits()),
@@ -104,6 +110,7 @@ impl All<'_> {
     }
 
     /// Those of the last second, by all.
+    #[inline]
     pub(super) fn hits(&self, now: Time) -> u32 {
         match self {
             All::Limited(global) => global.hits(now.as_nanos()),

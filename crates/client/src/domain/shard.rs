@@ -1,5 +1,7 @@
 //! Some of the domains: their histories, under one lock.
 
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use super::counts::DomainCounts;
 use super::decision::Ground;
 use super::lookup::Lookup;
 use super::policies::{Policies, Rule};
-use super::record::Record;
+use super::record::{Record, Terms};
 use super::table::Table;
 
 /// The least time between two sweeps that are made because a shard is full.
@@ -20,6 +22,10 @@ const SWEEP: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Shard {
     records: Table<Record>,
+    /// Of names.
+    hasher: RandomState,
+    /// The terms in force that its domains follow, by the addresses of their contracts.
+    terms: BTreeMap<usize, Arc<Terms>>,
     swept: Time,
     pub(super) counts: DomainCounts,
 }
@@ -36,11 +42,18 @@ pub(super) struct InForce<'a> {
 // === impl Shard ===
 
 impl Shard {
-    pub(super) fn new() -> Shard {
-        Shard { records: Table::new(), swept: Time::ZERO, counts: DomainCounts::default() }
+    pub(super) fn new(hasher: RandomState) -> Shard {
+        Shard {
+            records: Table::new(),
+            hasher,
+            terms: BTreeMap::new(),
+            swept: Time::ZERO,
+            counts: DomainCounts::default(),
+        }
     }
 
     /// Looks a domain up, which is remembered from here on if it follows policies; and the counters.
+    #[inline]
     pub(super) fn look_up(
         &mut self,
         now: Time,
@@ -49,14 +62,14 @@ impl Shard {
         in_force: &InForce<'_>,
     ) -> (Lookup<'_>, &mut DomainCounts) {
         self.make_room(now, in_force.most);
-        let Shard { records, counts, .. } = self;
-        let found = match records.find(place(hash), |record| record.name.is(name)) {
-            Some(found) if records.at(found).generation == in_force.generation => {
+        let Shard { records, hasher, terms, counts, .. } = self;
+        let found = match records.find(place(hash), |record| record.is(name)) {
+            Some(found) if records.at(found).generation() == in_force.generation => {
                 Lookup::Tracked(records.at(found))
             }
             Some(found) => match contract(name, in_force) {
                 Ok(contract) => {
-                    records.at(found).follow(now, contract, in_force.generation);
+                    records.at(found).follow(now, shared(terms, contract, in_force.generation));
                     Lookup::Tracked(records.at(found))
                 }
                 // Its hits stay as long as they count: policies that went away by mistake come back.
@@ -65,8 +78,9 @@ impl Shard {
             None => match contract(name, in_force) {
                 Ok(_) if records.len() >= in_force.most => Lookup::Full,
                 Ok(contract) => {
-                    let record = Record::new(place(hash), name, contract, in_force.generation);
-                    Lookup::Tracked(records.insert(record))
+                    let record = Record::new(name, shared(terms, contract, in_force.generation));
+                    let hash_of = |record: &Record| place(hasher.hash_one(record.name()));
+                    Lookup::Tracked(records.insert(place(hash), record, hash_of))
                 }
                 Err(other) => other,
             },
@@ -76,17 +90,20 @@ impl Shard {
 
     /// The record of a domain, if there is one.
     pub(super) fn find(&mut self, hash: u64, name: &str) -> Option<&mut Record> {
-        let found = self.records.find(place(hash), |record| record.name.is(name))?;
+        let found = self.records.find(place(hash), |record| record.is(name))?;
         Some(self.records.at(found))
     }
 
     /// Forgets who is idle, and gives back memory.
     pub(super) fn sweep(&mut self, now: Time) {
         self.swept = now;
-        self.records.retain(|record| {
-            record.history.rest(&record.contract, now.as_nanos());
-            !record.history.is_idle(&record.contract, now.as_nanos())
-        });
+        let Shard { records, hasher, .. } = self;
+        let is_kept = |record: &mut Record| {
+            let contract = Arc::clone(record.contract());
+            record.history.rest(&contract, now.as_nanos());
+            !record.history.is_idle(&contract, now.as_nanos())
+        };
+        records.retain(is_kept, |record| place(hasher.hash_one(record.name())));
     }
 
     /// All of them, in no order.
@@ -103,6 +120,7 @@ impl Shard {
         self.records.len()
     }
 
+    #[inline]
     fn make_room(&mut self, now: Time, most: usize) {
         if self.records.len() >= most && now >= self.swept + SWEEP {
             self.sweep(now);
@@ -110,10 +128,20 @@ impl Shard {
     }
 }
 
-/// The part of the hash of a name that says the place of its record. Some of the lower bits have chosen the
-/// shard.
+/// The part of the hash of a name by which its record is found. Some of the other bits have chosen the shard.
+#[inline]
 fn place(hash: u64) -> u32 {
-    (hash >> 32) as u32
+    hash as u32
+}
+
+/// The terms of those who follow `contract` under the policies in force.
+fn shared(terms: &mut BTreeMap<usize, Arc<Terms>>, contract: Arc<Contract>, generation: u32) -> Arc<Terms> {
+    if terms.values().next().is_some_and(|terms| terms.generation != generation) {
+        terms.clear();
+    }
+    // As long as the terms are there the contract is, and nothing else at its address.
+    let address = Arc::as_ptr(&contract).addr();
+    Arc::clone(terms.entry(address).or_insert_with(|| Arc::new(Terms { contract, generation })))
 }
 
 /// The contract that a domain follows, or what is found of one that follows none.

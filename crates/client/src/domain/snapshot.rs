@@ -128,13 +128,12 @@ impl First<'_> {
     fn take(&mut self, record: &Record, now: Time) {
         // Its name is another place in memory, and most are not shown.
         let row = Row::of(record, now);
-        let compare =
-            |last: &Row| self.query.order.compare((&row, record.name.as_str()), (last, &last.domain));
+        let compare = |last: &Row| self.query.order.compare((&row, record.name()), (last, &last.domain));
         let is_out = self.last.as_ref().is_some_and(|last| compare(last).is_gt());
         if is_out || !self.query.filter.takes(&row) {
             return self.rest.add(&row);
         }
-        self.rows.push(Row { domain: record.name.as_str().to_owned(), ..row });
+        self.rows.push(Row { domain: record.name().to_owned(), ..row });
         if self.rows.len() >= self.query.most.saturating_mul(2).saturating_add(First::SLACK) {
             self.narrow();
         }
@@ -221,13 +220,13 @@ impl Order {
 impl Row {
     /// That of a domain, without its name.
     fn of(record: &Record, now: Time) -> Row {
-        let Record { history, contract, granted, refused, .. } = record;
+        let (history, contract) = (&record.history, record.contract());
         let now = now.as_nanos();
         let Standing { current, cooling_until } = history.standing(contract, now);
         Row {
             domain: String::new(),
-            granted: *granted,
-            refused: *refused,
+            granted: record.granted(),
+            refused: record.refused(),
             hits_in_second: history.hits_in_second(contract, now),
             tier: current.map_or(0, |tier| tier.tier),
             tier_limit: current.map_or(0, |tier| tier.limit),

@@ -83,10 +83,11 @@ impl Domains {
     /// None yet, and no policies.
     #[must_use]
     pub fn new(options: DomainOptions) -> Domains {
+        let hasher = RandomState::new();
         Domains {
             options,
-            hasher: RandomState::new(),
-            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new(hasher.clone()))).collect(),
+            hasher,
             policies: RwLock::new(None),
             generation: AtomicU32::new(0),
             global: Mutex::new(Global::exact()),
@@ -180,6 +181,7 @@ impl Domains {
 
     /// Whether policies are switched off.
     #[must_use]
+    #[inline]
     pub fn is_killed(&self) -> bool {
         self.is_killed.load(Ordering::Relaxed)
     }
@@ -189,6 +191,7 @@ impl Domains {
     }
 
     /// Looks a domain up in its shard, where it is remembered from here on if it follows policies; and the counters.
+    #[inline]
     pub(super) fn look_up<'a>(
         &self,
         shard: &'a mut Shard,
@@ -201,6 +204,7 @@ impl Domains {
     }
 
     /// The hits of all domains, as a request sees them.
+    #[inline]
     pub(super) fn all(&self) -> All<'_> {
         match self.is_limited.load(Ordering::Relaxed) {
             true => All::Limited(lock(&self.global)),
@@ -219,6 +223,7 @@ impl Domains {
         self.look_up(shard, now, hash, domain).0.record()
     }
 
+    #[inline]
     fn in_force<'a>(&self, policies: &'a dyn Fn() -> Option<Arc<Policies>>) -> InForce<'a> {
         InForce {
             generation: self.generation.load(Ordering::Acquire),
@@ -227,6 +232,7 @@ impl Domains {
         }
     }
 
+    #[inline]
     pub(super) fn hash(&self, domain: &str) -> u64 {
         self.hasher.hash_one(domain)
     }
@@ -237,13 +243,15 @@ impl Domains {
         self.policies().map_or(Scope::Client, |policies| policies.scope())
     }
 
+    #[inline]
     pub(super) fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
-        // The upper bits choose the place within the table.
+        // The lower half says where it is within the table.
         lock(&self.shards[(hash >> 40) as usize % SHARDS])
     }
 }
 
 /// No code of others runs under these locks, so a poisoned one is as good as any.
+#[inline]
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

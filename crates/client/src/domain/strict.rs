@@ -97,6 +97,7 @@ impl Subleases {
     }
 
     /// Whether domains have leases.
+    #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Acquire)
     }
@@ -137,6 +138,7 @@ impl Subleases {
 
     /// The hits that `domain`, which follows `contract` and asks for one hit at least, may have of up to `wanted`.
     /// All who ask for the same domain do so one after the other.
+    #[inline]
     pub(super) fn gate(&self, domain: &str, contract: &Contract, wanted: u32, now: Time) -> Gate {
         if !self.is_on() {
             return Gate::Open;
@@ -255,6 +257,7 @@ impl Sublease {
         now.since(used) >= IDLE.max(self.share.first_hit() * 2)
     }
 
+    #[inline]
     fn gate(self: Arc<Sublease>, wanted: u32, now: Time) -> Gate {
         self.used.store(now.as_nanos(), Ordering::Relaxed);
         if self.is_barred.load(Ordering::Relaxed) {

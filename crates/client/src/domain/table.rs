@@ -3,15 +3,11 @@
 //! To look for one of a million records is to wait for memory. Where tags or indices lie apart from the records, as in most
 //! tables, that is two waits, one after the other: what is apart does not stay in the cache either. Here it is one, and
 //! sometimes a neighbour. From four to six places in nine are taken, or fewer after many were given back.
+//!
+//! A record does not keep its hash: whoever moves records says how it is found.
 
 /// The least number of places in a table that is not empty.
 const LEAST: usize = 8;
-
-/// A value that knows its hash.
-pub(super) trait Hashed {
-    /// Always the same.
-    fn hash(&self) -> u32;
-}
 
 /// Records in places.
 #[derive(Debug)]
@@ -24,7 +20,7 @@ pub(super) struct Table<T> {
 
 // === impl Table ===
 
-impl<T: Hashed> Table<T> {
+impl<T> Table<T> {
     /// Without any place.
     pub(super) const fn new() -> Table<T> {
         Table { places: Vec::new(), len: 0 }
@@ -45,10 +41,11 @@ impl<T: Hashed> Table<T> {
     }
 
     /// Where the record is of this hash that `is_it`.
+    #[inline]
     pub(super) fn find(&self, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<usize> {
         let mut place = self.home(hash);
         while let Some(record) = self.places.get(place)? {
-            if record.hash() == hash && is_it(record) {
+            if is_it(record) {
                 return Some(place);
             }
             place = self.after(place);
@@ -57,26 +54,28 @@ impl<T: Hashed> Table<T> {
     }
 
     /// The record in a place that was found.
+    #[inline]
     pub(super) fn at(&mut self, place: usize) -> &mut T {
         self.places[place].as_mut().unwrap_or_else(|| unreachable!("a record was found at {place}"))
     }
 
-    /// Adds a record that is not in it. Places that were found before are others then.
-    pub(super) fn insert(&mut self, record: T) -> &mut T {
+    /// Adds a record of this hash that is not in it; `hash_of` says those of others. Places that were found before are others
+    /// then.
+    pub(super) fn insert(&mut self, hash: u32, record: T, hash_of: impl Fn(&T) -> u32) -> &mut T {
         if 3 * (self.len + 1) > 2 * self.places.len() {
-            self.resize((self.places.len() * 3 / 2).max(LEAST));
+            self.resize((self.places.len() * 3 / 2).max(LEAST), hash_of);
         }
-        self.put(record)
+        self.put(hash, record)
     }
 
     /// Takes out what is in a place. Places that were found before may be others then.
-    pub(super) fn remove(&mut self, mut free: usize) -> Option<T> {
+    fn remove(&mut self, mut free: usize, hash_of: impl Fn(&T) -> u32) -> Option<T> {
         let gone = self.places.get_mut(free)?.take()?;
         self.len -= 1;
         let mut place = self.after(free);
         // Those behind it move up, unless they would come to lie before the place that their hash says.
         while let Some(record) = &self.places[place] {
-            if self.way(self.home(record.hash()), place) >= self.way(free, place) {
+            if self.way(self.home(hash_of(record)), place) >= self.way(free, place) {
                 self.places.swap(free, place);
                 free = place;
             }
@@ -86,32 +85,32 @@ impl<T: Hashed> Table<T> {
     }
 
     /// Takes out all that are not to be kept, and gives back memory if few are left. May ask twice for the same.
-    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&mut T) -> bool) {
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&mut T) -> bool, hash_of: impl Fn(&T) -> u32) {
         for place in 0..self.places.len() {
             // What moves up to this place is looked at here.
             while self.places[place].as_mut().is_some_and(|record| !is_kept(record)) {
-                self.remove(place);
+                self.remove(place, &hash_of);
             }
         }
         if 4 * self.len < self.places.len() {
-            self.resize(if self.len > 0 { (2 * self.len).max(LEAST) } else { 0 });
+            self.resize(if self.len > 0 { (2 * self.len).max(LEAST) } else { 0 }, hash_of);
         }
     }
 
     /// Moves all records to so many places.
-    fn resize(&mut self, places: usize) {
+    fn resize(&mut self, places: usize, hash_of: impl Fn(&T) -> u32) {
         let mut free = Vec::new();
         free.resize_with(places, || None);
         let taken = std::mem::replace(&mut self.places, free);
         self.len = 0;
         for record in taken.into_iter().flatten() {
-            self.put(record);
+            self.put(hash_of(&record), record);
         }
     }
 
-    /// Puts a record into the first free place, of which there is one.
-    fn put(&mut self, record: T) -> &mut T {
-        let mut place = self.home(record.hash());
+    /// Puts a record of this hash into the first free place, of which there is one.
+    fn put(&mut self, hash: u32, record: T) -> &mut T {
+        let mut place = self.home(hash);
         while self.places[place].is_some() {
             place = self.after(place);
         }
@@ -120,11 +119,13 @@ impl<T: Hashed> Table<T> {
     }
 
     /// The place that a hash says: it is as far from the first as the hash is from 0.
+    #[inline]
     fn home(&self, hash: u32) -> usize {
         ((u64::from(hash) * self.places.len() as u64) >> 32) as usize
     }
 
     /// The next place; that after the last is the first.
+    #[inline]
     fn after(&self, place: usize) -> usize {
         if place + 1 < self.places.len() { place + 1 } else { 0 }
     }
@@ -146,15 +147,13 @@ mod tests {
     /// Its name and its value. Hashes of different names may be equal.
     struct Pair(u32, u32);
 
-    impl Hashed for Pair {
-        fn hash(&self) -> u32 {
-            hash_of(self.0)
-        }
-    }
-
     /// Half of all lie close together at the end, so that what is behind it is at the beginning.
     fn hash_of(name: u32) -> u32 {
         if name.is_multiple_of(2) { u32::MAX - name / 8 } else { name.wrapping_mul(0x9e37_79b9) }
+    }
+
+    fn hash(pair: &Pair) -> u32 {
+        hash_of(pair.0)
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -182,15 +181,15 @@ mod tests {
             Step::Set(name, value) => {
                 let pair = match find(table, name) {
                     Some(place) => table.at(place),
-                    None => table.insert(Pair(name, 0)),
+                    None => table.insert(hash_of(name), Pair(name, 0), hash),
                 };
                 pair.1 = value;
             }
             Step::Remove(name) => {
-                let removed = find(table, name).and_then(|place| table.remove(place));
+                let removed = find(table, name).and_then(|place| table.remove(place, hash));
                 assert!(removed.is_none_or(|pair| pair.0 == name));
             }
-            Step::Retain(of) => table.retain(|pair| !pair.0.is_multiple_of(of)),
+            Step::Retain(of) => table.retain(|pair| !pair.0.is_multiple_of(of), hash),
         }
     }
 
@@ -218,11 +217,11 @@ mod tests {
     #[test]
     fn what_is_given_back_takes_no_memory() {
         let mut table = Table::new();
-        (0..100_000).for_each(|name| _ = table.insert(Pair(2 * name + 1, 0)));
+        (0..100_000).for_each(|name| _ = table.insert(hash_of(2 * name + 1), Pair(2 * name + 1, 0), hash));
         assert!(table.places.len() < 100_000 * 9 / 4);
-        table.retain(|pair| pair.0 < 200);
+        table.retain(|pair| pair.0 < 200, hash);
         assert_eq!((table.len(), table.places.len()), (100, 200));
-        table.retain(|_| false);
+        table.retain(|_| false, hash);
         assert_eq!((table.len(), table.places.capacity()), (0, 0));
     }
 }
