@@ -3,6 +3,9 @@
 //! Events at one moment happen in the order in which they were put down. The near future is a wheel of short ticks, each
 //! with the events that fall into it in no order; a tick is ordered when it begins. So a large simulation pays for the few
 //! events that fall into one tick, and not for the hundreds of thousands that lie ahead. A small simulation has no wheel.
+//!
+//! The events of a tick are a chain through the slots in which the events lie, so that a tick in which many happened keeps no
+//! memory when it is over.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,17 +17,28 @@ use lessor_proto::Time;
 pub struct EventQueue<E> {
     /// Everything up to the end of the current tick.
     near: BinaryHeap<Reverse<Due>>,
-    /// The ticks after it, each at its number modulo their count.
-    wheel: Vec<Vec<Due>>,
+    /// The ticks after it, each at its number modulo their count: the first slot of a chain.
+    wheel: Vec<u32>,
     /// The number of events in the wheel.
     in_wheel: usize,
     /// The events beyond the wheel.
     far: BinaryHeap<Reverse<Due>>,
     tick: u64,
-    /// The events themselves, each at its slot.
-    events: Vec<Option<E>>,
-    free: Vec<u32>,
+    slots: Vec<Slot<E>>,
+    /// The first of the slots that are free, which are a chain as well.
+    free: u32,
+    len: usize,
     numbered: u64,
+}
+
+/// An event, or a place for one.
+#[derive(Debug)]
+struct Slot<E> {
+    at: Time,
+    number: u64,
+    event: Option<E>,
+    /// The next of its chain.
+    next: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,6 +52,8 @@ struct Due {
 const TICK_BITS: u32 = 20;
 /// Ticks in the wheel of a large simulation: 69 seconds.
 const TICKS: usize = 1 << 16;
+/// The end of a chain.
+const END: u32 = u32::MAX;
 
 // === impl EventQueue ===
 
@@ -57,12 +73,13 @@ impl<E> EventQueue<E> {
     fn with_ticks(ticks: usize) -> EventQueue<E> {
         EventQueue {
             near: BinaryHeap::new(),
-            wheel: std::iter::repeat_with(Vec::new).take(ticks).collect(),
+            wheel: vec![END; ticks],
             in_wheel: 0,
             far: BinaryHeap::new(),
             tick: 0,
-            events: Vec::new(),
-            free: Vec::new(),
+            slots: Vec::new(),
+            free: END,
+            len: 0,
             numbered: 0,
         }
     }
@@ -70,7 +87,7 @@ impl<E> EventQueue<E> {
     /// The number of events to come.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.events.len() - self.free.len()
+        self.len
     }
 
     /// Whether nothing will happen any more.
@@ -81,18 +98,22 @@ impl<E> EventQueue<E> {
 
     /// Puts down an event.
     pub fn put(&mut self, at: Time, event: E) {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.events[slot as usize] = Some(event);
+        self.numbered += 1;
+        self.len += 1;
+        let number = self.numbered;
+        let filled = Slot { at, number, event: Some(event), next: END };
+        let slot = self.free;
+        let slot = match self.slots.get_mut(slot as usize) {
+            Some(place) => {
+                self.free = std::mem::replace(place, filled).next;
                 slot
             }
             None => {
-                self.events.push(Some(event));
-                u32::try_from(self.events.len() - 1).expect("fewer events than a u32 counts")
+                self.slots.push(filled);
+                u32::try_from(self.slots.len() - 1).expect("fewer events than a u32 counts")
             }
         };
-        self.numbered += 1;
-        self.file(Due { at, number: self.numbered, slot });
+        self.file(Due { at, number, slot });
     }
 
     /// Takes the next event that happens at `limit` or before.
@@ -104,8 +125,10 @@ impl<E> EventQueue<E> {
             return None;
         }
         let Reverse(due) = self.near.pop()?;
-        self.free.push(due.slot);
-        let event = self.events[due.slot as usize].take().expect("an event happens once");
+        let place = &mut self.slots[due.slot as usize];
+        let event = place.event.take().expect("an event happens once");
+        place.next = std::mem::replace(&mut self.free, due.slot);
+        self.len -= 1;
         Some((due.at, event))
     }
 
@@ -114,8 +137,8 @@ impl<E> EventQueue<E> {
         if self.wheel.is_empty() || tick <= self.tick {
             self.near.push(Reverse(due));
         } else if tick - self.tick < self.wheel.len() as u64 {
-            let slot = self.slot(tick);
-            self.wheel[slot].push(due);
+            let first = self.spoke(tick);
+            self.slots[due.slot as usize].next = std::mem::replace(&mut self.wheel[first], due.slot);
             self.in_wheel += 1;
         } else {
             self.far.push(Reverse(due));
@@ -130,9 +153,13 @@ impl<E> EventQueue<E> {
         {
             self.tick = self.tick.max(first.at.as_nanos() >> TICK_BITS);
         }
-        let slot = self.slot(self.tick);
-        self.in_wheel -= self.wheel[slot].len();
-        self.near.extend(self.wheel[slot].drain(..).map(Reverse));
+        let first = self.spoke(self.tick);
+        let mut slot = std::mem::replace(&mut self.wheel[first], END);
+        while let Some(place) = self.slots.get_mut(slot as usize) {
+            self.near.push(Reverse(Due { at: place.at, number: place.number, slot }));
+            self.in_wheel -= 1;
+            slot = std::mem::replace(&mut place.next, END);
+        }
         let reach = self.tick + self.wheel.len() as u64;
         while let Some(Reverse(first)) = self.far.peek()
             && first.at.as_nanos() >> TICK_BITS < reach
@@ -142,7 +169,8 @@ impl<E> EventQueue<E> {
         }
     }
 
-    fn slot(&self, tick: u64) -> usize {
+    /// Where the chain of a tick begins.
+    fn spoke(&self, tick: u64) -> usize {
         (tick % self.wheel.len() as u64) as usize
     }
 }

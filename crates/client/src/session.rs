@@ -497,6 +497,10 @@ impl Session {
     /// The next change, of which the program hears now.
     fn hand_out(&mut self) -> Option<Change> {
         let change = self.changes.pop_front()?;
+        if self.changes.is_empty() {
+            // Of millions of sessions hardly any has something to say at a time.
+            self.changes = VecDeque::new();
+        }
         if let Ok(place) = self.find(&change.resource) {
             self.entries[place].handed_out(change.allowance, &self.config);
         }

@@ -12,7 +12,7 @@ use super::status::DomainsStatus;
 use super::walks::SLICE;
 use crate::mutation::Rules;
 use crate::node::NodeStatus;
-use crate::streams::Peer;
+use crate::streams::{Peer, PeerTable};
 
 /// The synchronisation of the domains of a node: a mind of its own, which hears from the mind that leases what it has to know,
 /// and which that one never waits for.
@@ -20,7 +20,7 @@ use crate::streams::Peer;
 pub struct DomainSync {
     /// The resources whose domains are shared, and what there is of them once a client has reported any.
     resources: BTreeMap<ResourceId, Shared>,
-    streams: BTreeMap<Peer, Stream>,
+    streams: PeerTable<Stream>,
     /// When resources have something to say.
     timeline: BTreeSet<(Time, ResourceId)>,
     rules: Rules,
@@ -133,13 +133,13 @@ impl DomainSync {
                 self.streams.insert(peer, Stream { hello, resources: BTreeSet::new() });
             }
             DomainEvent::Closed { peer } => {
-                let Some(stream) = self.streams.remove(&peer) else { return };
+                let Some(stream) = self.streams.remove(peer) else { return };
                 for id in &stream.resources {
                     self.with(id, |domains| domains.leave(peer));
                 }
             }
             DomainEvent::Released { peer, resources } => {
-                let Some(stream) = self.streams.get_mut(&peer) else { return };
+                let Some(stream) = self.streams.get_mut(peer) else { return };
                 stream.resources.retain(|id| !resources.contains(id));
                 for id in &resources {
                     self.with(id, |domains| domains.leave(peer));
@@ -158,7 +158,8 @@ impl DomainSync {
 
     /// The stream of `peer` takes something again.
     pub fn ready(&mut self, now: Time, peer: Peer) {
-        let Some(stream) = self.streams.get(&peer) else { return };
+        // Where no resource has shared domains nothing waits for a stream.
+        let Some(stream) = self.streams.get(peer).filter(|_| !self.resources.is_empty()) else { return };
         for id in stream.resources.clone() {
             self.with(&id, |domains| domains.resume(now, peer));
         }
@@ -222,7 +223,7 @@ impl DomainSync {
     }
 
     fn hear(&mut self, now: Time, peer: Peer, report: DomainReport) {
-        let Some(Stream { hello, resources }) = self.streams.get_mut(&peer) else { return };
+        let Some(Stream { hello, resources }) = self.streams.get_mut(peer) else { return };
         let Some(shared) = self.resources.get_mut(&report.resource) else { return };
         let (id, policies) = (report.resource.clone(), &shared.policies);
         resources.insert(id.clone());

@@ -314,8 +314,12 @@ impl Streaming {
     fn leave(&mut self, slot: Slot, rank: Rank) {
         let Some(ranks) = self.ranks.get_mut(&Reverse(rank.priority)) else { return };
         ranks.holding.remove(&(rank.level(), slot));
-        ranks.hungry.remove(&(rank.level(), slot));
-        ranks.full.remove(&(rank.excess(), slot));
+        if rank.wants > rank.holds {
+            ranks.hungry.remove(&(rank.level(), slot));
+        }
+        if rank.excess() > 0 {
+            ranks.full.remove(&(rank.excess(), slot));
+        }
         if ranks.holding.is_empty() {
             self.ranks.remove(&Reverse(rank.priority));
         }

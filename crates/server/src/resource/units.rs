@@ -28,6 +28,7 @@ use super::slab::Slot;
 use crate::mutation::{Rule, Rules};
 use crate::repository::SmallLeases;
 use crate::streams::{Peer, Peers};
+use crate::table::Table;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,7 @@ pub(super) struct Pool {
     bucket: Bucket,
     /// The rate that the leases bring that flow in, in millionths a second.
     rate: u64,
-    members: BTreeMap<Slot, Member>,
+    members: Table<Member>,
     /// Those who wait, by what they were sent for their lease.
     line: BTreeSet<(u128, Slot)>,
     /// The amount sent for the lease of the holder that was served last: one that comes anew begins there.
@@ -103,14 +104,17 @@ struct Member {
 impl Pool {
     /// The lease of `slot` flows in, at that rate; with nothing it is asked for all the same.
     pub(super) fn join(&mut self, slot: Slot, rate: u64) {
-        let member = self.members.entry(slot).or_default();
+        if self.members.get(slot).is_none() {
+            self.members.insert(slot, Member::default());
+        }
+        let Some(member) = self.members.get_mut(slot) else { return };
         self.rate = self.rate - member.rate + rate;
         member.rate = rate;
         member.lease = if rate > 0 { rate } else { member.lease };
     }
 
     pub(super) fn leave(&mut self, slot: Slot) {
-        if let Some(member) = self.members.remove(&slot) {
+        if let Some(member) = self.members.remove(slot) {
             self.rate -= member.rate;
             self.line.remove(&(member.served, slot));
         }
@@ -122,12 +126,12 @@ impl Pool {
     }
 
     pub(super) fn has(&self, slot: Slot) -> bool {
-        self.members.contains_key(&slot)
+        self.members.get(slot).is_some()
     }
 
     /// The holder at `slot` asks for units.
     pub(super) fn ask(&mut self, now: Time, slot: Slot, asked: &UnitsAsked) {
-        let Some(member) = self.members.get_mut(&slot) else { return };
+        let Some(member) = self.members.get_mut(slot) else { return };
         if member.waits {
             self.line.remove(&(member.served, slot));
         }
@@ -171,7 +175,7 @@ impl Pool {
 
     fn send(&mut self, now: Time, slot: Slot, sent: &mut Sent) {
         self.line.pop_first();
-        let Some(member) = self.members.get_mut(&slot) else { return };
+        let Some(member) = self.members.get_mut(slot) else { return };
         self.served = member.served;
         sent.units += 1;
         if member.asked - member.sent <= member.kept {
