@@ -544,6 +544,8 @@ impl Holding {
         // Units that were recalled may be used as long as the lease is renewed, also when it is held as a rate by now.
         let units = self.cover.iter_mut().filter(|cover| cover.kind == Kind::Gauge);
         units.for_each(|before| before.end = before.end.max(end));
+        // There is nearly always one, of each of millions of leases.
+        self.cover.reserve_exact(1);
         self.cover.push(Cover { amount, end, token, kind: self.config.kind });
         self.prune_cover();
     }

@@ -72,7 +72,7 @@ pub struct Session {
     fence: Option<Epoch>,
     changes: VecDeque<Change>,
     /// A request that waits for the program to hear the changes it promises.
-    outbox: Option<Action>,
+    outbox: Option<Box<Action>>,
     /// When an allowance changes by itself, if nothing else happens.
     next_end: Time,
     counts: SessionCounts,
@@ -308,7 +308,7 @@ impl Session {
             return Some(Action::News(news));
         }
         if self.outbox.is_some() {
-            return self.outbox.take();
+            return self.outbox.take().map(|request| *request);
         }
         if self.in_flight.is_none() {
             self.streams.try_again(now, self.route.target());
@@ -322,7 +322,7 @@ impl Session {
         match self.hand_out() {
             None => request,
             Some(change) => {
-                self.outbox = request;
+                self.outbox = request.map(Box::new);
                 Some(Action::Change(change))
             }
         }
