@@ -67,6 +67,8 @@ pub enum Rule {
     CoveredLease,
     /// A part of a domain's lease is granted whole or not at all.
     PartsWhole,
+    /// A part of a domain's lease goes round among those who wait for one.
+    PartsInTurn,
     /// A leader grants by no older configuration than was in force before.
     NewestConfig,
     /// A heartbeat renews nothing while a cut is being carried out.
@@ -137,6 +139,8 @@ pub enum Rule {
     ToldOnce,
     /// A node says everything anew when its stream to the node above has begun.
     SaidAnew,
+    /// A node says everything of a domain on its stream before it says what is new of it.
+    AllSaidFirst,
     /// A node tells those below of the hits that the node above tells.
     ToldBelow,
 }
@@ -145,7 +149,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 62] = [
+    pub const ALL: [Rule; 64] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -172,6 +176,7 @@ impl Rule {
         Rule::MarkOfKind,
         Rule::CoveredLease,
         Rule::PartsWhole,
+        Rule::PartsInTurn,
         Rule::NewestConfig,
         Rule::RenewAfterDebt,
         Rule::MarkFirst,
@@ -207,6 +212,7 @@ impl Rule {
         Rule::OwnKept,
         Rule::ToldOnce,
         Rule::SaidAnew,
+        Rule::AllSaidFirst,
         Rule::ToldBelow,
     ];
 }

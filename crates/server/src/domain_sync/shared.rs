@@ -113,6 +113,10 @@ impl SharedDomains {
         gone.iter().for_each(|name| self.set_heat(now, name, false));
         let hot: Vec<Arc<str>> = self.hot.iter().cloned().collect();
         hot.iter().for_each(|name| self.expect(name, now));
+        // What was said above by others is not taken up there, and what came from there was not here.
+        if self.uplink.is_heard() {
+            self.begin_anew(now);
+        }
     }
 
     /// A client that listens on `peer` says what its domains did.

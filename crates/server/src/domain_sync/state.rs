@@ -42,6 +42,8 @@ pub(super) struct DomainState {
     pub(super) told_at: Time,
     /// Hits that were made below and not told above.
     pub(super) untold: u32,
+    /// The round of the way up in which something of it was said last.
+    pub(super) said_above: Option<u64>,
     /// The number of those who use it elsewhere, as the node above says.
     pub(super) others_above: usize,
     rules: Rules,
@@ -104,6 +106,7 @@ impl DomainState {
             due_after: None,
             told_at: now,
             untold: 0,
+            said_above: None,
             others_above: 0,
             rules,
         }

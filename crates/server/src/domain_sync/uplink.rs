@@ -3,6 +3,9 @@
 //! It says what those below it did, as one, and is told what others did. What came from above is never said up, and what
 //! others below did is never told as come from above: both are parts of the domain's state, and each is told the others.
 //!
+//! What is there above is of any leader of this node, also of an earlier one whose clients are back or not. So of each domain
+//! everything is said first, which takes the place of that, and only then what is new.
+//!
 //! So long as a domain is not hot above, each of m nodes keeps to itself hits of up to 1/(4m) of the limit, and each of n
 //! clients of up to 1/(4n), so that together less than half is kept back.
 
@@ -37,6 +40,9 @@ pub(super) struct Uplink {
     pending: BTreeMap<Arc<str>, PendingUpdate>,
     /// By which policies hits are counted above.
     version: u32,
+    /// The number of times that what had been said before was not to be relied upon: on another stream, or by other policies.
+    /// In each round the first that is said of a domain is everything, as it takes the place of that.
+    round: u64,
 }
 
 // === impl Uplink ===
@@ -102,7 +108,8 @@ impl SharedDomains {
     /// From here on reports go up `stream`, if there is one, and news come down it. What was said on another is said again.
     pub(crate) fn attend(&mut self, stream: Option<u64>) {
         if self.uplink.stream.id() != stream {
-            self.uplink = Uplink { stream: DeltaStream::on(stream), ..Uplink::default() };
+            let round = self.uplink.round + 1;
+            self.uplink = Uplink { stream: DeltaStream::on(stream), round, ..Uplink::default() };
             self.walks.end_anew();
         }
     }
@@ -144,10 +151,10 @@ impl SharedDomains {
             uplink.hot.clear();
         }
         let is_anew = news.begins || is_ours && uplink.version != news.version;
-        if is_anew && self.rules.keep(Rule::SaidAnew) {
-            self.walks.begin_anew(now);
+        uplink.version = news.version;
+        if is_anew {
+            self.begin_anew(now);
         }
-        self.uplink.version = news.version;
         for name in &news.hot {
             self.uplink.hot.insert(Arc::clone(name));
             self.uplink.owe(name, PendingUpdate::All);
@@ -163,11 +170,23 @@ impl SharedDomains {
         }
     }
 
+    /// Everything is to be said anew: what was said before was said to others, or by other policies.
+    pub(super) fn begin_anew(&mut self, now: Time) {
+        if self.rules.keep(Rule::SaidAnew) {
+            self.uplink.round += 1;
+            self.walks.begin_anew(now);
+        }
+    }
+
     /// The hits of one domain that are said above.
     fn said_of(&mut self, now: Time, name: Arc<str>, pending: PendingUpdate) -> Option<DomainHits> {
         let state = self.domains.get_mut(&name).filter(|state| state.users_below() > 0)?;
+        let round = self.uplink.round;
+        let is_first = state.said_above != Some(round) && self.rules.keep(Rule::AllSaidFirst);
         // Rounds are kept of what is hot.
-        let pending = if self.hot.contains(&name) { pending } else { PendingUpdate::All };
+        let is_rest = self.hot.contains(&name) && !is_first;
+        let pending = if is_rest { pending } else { PendingUpdate::All };
+        state.said_above = Some(round);
         state.open_above();
         state.rounds.close();
         let mut hits = state.hits_for(now, name, &DeltaOrigin::Above, pending)?;

@@ -102,6 +102,17 @@ impl Tree {
 
     /// A client of a leaf says what it did of a domain; all of it, or what is new.
     fn hit(&mut self, leaf: usize, client: u64, all: bool, hits: u32) {
+        let entry = DomainEntry { policy: 0, tier: 1, at: self.now, hits, is_entered: all };
+        let hits = DomainHits { domain: "tenant".into(), all, others: 0, entries: vec![entry] };
+        self.report(leaf, client, false, vec![hits]);
+    }
+
+    /// A client of a leaf asks what is known there, and says nothing.
+    fn ask(&mut self, leaf: usize, client: u64) {
+        self.report(leaf, client, true, Vec::new());
+    }
+
+    fn report(&mut self, leaf: usize, client: u64, ask: bool, domains: Vec<DomainHits>) {
         let peer = Peer::from(CLIENTS + client);
         let of = (leaf, client);
         if !self.reports.contains_key(&of) {
@@ -110,10 +121,8 @@ impl Tree {
         }
         let id = self.reports.entry(of).or_default();
         *id += 1;
-        let entry = DomainEntry { policy: 0, tier: 1, at: self.now, hits, is_entered: all };
-        let hits = DomainHits { domain: "tenant".into(), all, others: 0, entries: vec![entry] };
         let (resource, version, id) = (resource(), self.version, *id);
-        let report = DomainReport { resource, version, id, ask: false, below: None, domains: vec![hits] };
+        let report = DomainReport { resource, version, id, ask, below: None, domains };
         let report = Box::new(report);
         self.nodes[leaf].handle(self.now, DomainEvent::Reported { peer, report });
         self.pump();
@@ -271,6 +280,40 @@ fn a_leaf_that_fails_over_in_its_line_is_counted_once_while_its_last_stream_is_s
     tree.hit(2, 0, false, 2);
     tree.later(Duration::from_millis(500));
     assert_eq!(tree.counted(), [9, 9, 9]);
+}
+
+/// The root knows what the line had said, and the next leader hears that the domain is hot before any client has told it a word.
+#[test]
+fn a_leaf_that_fails_over_in_its_line_is_counted_once_where_its_clients_come_back_later() {
+    let mut tree = heat(Tree::in_lines(10, [None, None, Some(5)]));
+    tree.hit(2, 1, true, 2);
+    tree.later(Duration::from_millis(500));
+    tree.succeed_leaf(2);
+    tree.ask(2, 2);
+    tree.later(Duration::from_millis(500));
+    assert_eq!(tree.counted(), [9, 9, 0], "it counts until then");
+    tree.hit(2, 0, true, 3);
+    tree.later(Duration::from_millis(500));
+    tree.hit(2, 1, true, 2);
+    tree.later(Duration::from_millis(500));
+    assert_eq!(tree.counted(), [9, 9, 9]);
+    assert_eq!((tree.told(1, 0), tree.told(2, 1)), (5, 7));
+}
+
+#[test]
+fn a_leaf_that_hears_of_other_policies_after_the_root_says_everything_and_is_told_everything() {
+    let mut tree = heated();
+    tree.configure(0, 20);
+    tree.hit(1, 0, false, 2);
+    tree.later(Duration::from_secs(1));
+    assert_eq!(tree.counted(), [7, 9, 7], "hits that are counted by other tiers are not taken up");
+    tree.configure(2, 20);
+    tree.version = policies(20).version();
+    tree.hit(2, 0, false, 1);
+    tree.later(Duration::from_secs(1));
+    tree.configure(1, 20);
+    tree.later(Duration::from_secs(1));
+    assert_eq!(tree.counted(), [10, 10, 10]);
 }
 
 #[test]
