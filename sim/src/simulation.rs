@@ -49,7 +49,7 @@ pub(crate) use self::build::repository;
 pub(crate) use self::directory::{Directory, Journal};
 pub(crate) use self::editions::Edition;
 pub(crate) use self::event::{Event, ToHolder, ToNode};
-pub(crate) use self::shared::SharedDomain;
+pub(crate) use self::shared::{DOMAIN, SharedDomain};
 
 /// A simulation as it stands.
 #[derive(Debug)]
@@ -159,6 +159,8 @@ pub struct Counts {
     pub domain_hits_known: u64,
     /// Hits of a shared domain that clients refused.
     pub domain_refusals: u64,
+    /// The hits of others that clients were to know of in the end.
+    pub domain_hits_learnt: u64,
 }
 
 /// A client believes something else from here on.

@@ -44,8 +44,6 @@ pub struct Options {
     pub faulty: Duration,
     /// The fault that never happens.
     pub without: Vec<Fault>,
-    /// Whether clients share domains in one simulation of eight, and are judged by what they tell each other.
-    pub domains: bool,
     /// Whether everybody must have its share when the faults are over; else a simulation ends with them.
     pub judged: bool,
     /// The number of lines that a violation shows of what happened before it.
@@ -102,7 +100,6 @@ impl Default for Options {
             polling: false,
             faulty: Duration::from_secs(60),
             without: Vec::new(),
-            domains: false,
             judged: true,
             lines: crate::trace::KEPT,
             #[cfg(feature = "mutations")]

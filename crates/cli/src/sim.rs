@@ -68,9 +68,6 @@ pub(crate) struct Sim {
     /// Go on with the next seed of a swarm after one that breaks a rule, and name all of them in the end
     #[arg(long)]
     keep_going: bool,
-    /// Let clients share domains in one simulation of eight of a swarm, and judge what they tell each other
-    #[arg(long)]
-    domains: bool,
     /// Lines of what happened before a rule was broken in a simulation of a swarm, 80 without it
     #[arg(long, value_name = "N")]
     lines: Option<usize>,
@@ -121,8 +118,7 @@ impl Sim {
     }
 
     fn swarm(&self) -> anyhow::Result<()> {
-        let mut options =
-            Options { keep_going: self.keep_going, domains: self.domains, ..Options::default() };
+        let mut options = Options { keep_going: self.keep_going, ..Options::default() };
         options.budget = self.events.unwrap_or(options.budget);
         options.lines = self.lines.unwrap_or(options.lines);
         swarm::run(self.seeds().iter(), &options, self.json)
@@ -139,7 +135,6 @@ impl Sim {
             ("--mode", self.mode != Mode::Stream, is_scenario || is_large),
             ("--events", self.events.is_some(), what == What::Swarm),
             ("--keep-going", self.keep_going, what == What::Swarm),
-            ("--domains", self.domains, what == What::Swarm),
             ("--lines", self.lines.is_some(), what == What::Swarm),
             ("--seeds", self.seeds.is_some(), !is_large),
             ("--clients", self.clients.is_some(), is_large || is_shared),

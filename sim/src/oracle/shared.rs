@@ -7,7 +7,8 @@
 //! did before that is to be known to the other:
 //!
 //! - each server counts who is there once a second, and so does each on the way up and down: two seconds a level;
-//! - of a domain that is not hot as much is kept back as is less than half of the limit, so one that is used up is hot;
+//! - of a domain that is not hot as much is kept back as is less than half of the limit, so one that is used up is hot; of one
+//!   that is not used up so much is to be known only where all servers on the way have found it to be hot;
 //! - what is hot is told within 100 ms by a client, 50 ms by a server on the way up, and 50 ms on the way down, and twice
 //!   that where it becomes hot meanwhile; and each way takes 100 ms at the most.
 //!
@@ -22,12 +23,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use lessor_client::domain::Ground;
 use lessor_proto::{Epoch, Time};
 
 use crate::client::Mind;
 use crate::plan::SharedDomainPlan;
 use crate::process::Actor;
-use crate::simulation::Simulation;
+use crate::simulation::{DOMAIN, Simulation};
 use crate::stream::StreamRef;
 
 /// The time within which all is known, for each level of servers between two clients.
@@ -50,6 +52,8 @@ pub(crate) struct DomainJudge {
     /// The limits that were configured, and when.
     limits: Vec<(Time, u32)>,
     links: BTreeMap<Actor, DomainLink>,
+    /// The leaders at which the domain is hot, each with the time since when.
+    hot: BTreeMap<u32, Time>,
 }
 
 /// A hit that was made.
@@ -87,6 +91,7 @@ impl DomainJudge {
             hits: VecDeque::new(),
             limits: vec![(Time::ZERO, plan.limits[0])],
             links: BTreeMap::new(),
+            hot: BTreeMap::new(),
         }
     }
 
@@ -142,6 +147,7 @@ impl Simulation {
         let tasks =
             (0..self.tasks.len() as u32).filter(|&task| self.tasks[task as usize].leadership.is_some());
         let actors: Vec<Actor> = clients.chain(tasks.map(Actor::Task)).collect();
+        self.watch_heat();
         for actor in actors {
             let seen =
                 self.process(actor).stream.map(|stream| (stream, self.is_clear(actor), self.leads(actor)));
@@ -161,6 +167,21 @@ impl Simulation {
             link.is_flawed |= !is_clear;
             if link.clear != clear || clear.is_none() {
                 (link.clear, link.since) = (clear, now);
+            }
+        }
+    }
+
+    /// Looks at which leaders the domain is hot.
+    fn watch_heat(&mut self) {
+        let resource = &self.resources[0].id;
+        let Some(shared) = &mut self.domain else { return };
+        for (number, task) in self.tasks.iter().enumerate() {
+            let led = task.leadership.as_ref();
+            let task = number as u32;
+            if led.is_some_and(|led| led.node.is_domain_hot(resource, DOMAIN)) {
+                shared.judge.hot.entry(task).or_insert(self.now);
+            } else {
+                shared.judge.hot.remove(&task);
             }
         }
     }
@@ -235,8 +256,21 @@ impl Simulation {
 // === judgement ===
 
 impl Simulation {
-    /// The hits that a client must know of: its own, and those of others that have been told.
+    /// The hits that a client must know of where the domain is used up: its own, and those of others that have been told.
     fn must_know(&self, client: u32, from: Time) -> usize {
+        self.told_by(client, from, |_| true)
+    }
+
+    /// The hits that it must know of, however much of the domain is used: where a server has not found it to be hot for long
+    /// enough, nothing is told of it.
+    fn must_know_of_hot(&self, client: u32, from: Time) -> usize {
+        let Some(shared) = &self.domain else { return 0 };
+        let since = self.before(self.settling());
+        self.told_by(client, from, |task| shared.judge.hot.get(&task).is_some_and(|&hot| hot <= since))
+    }
+
+    /// The hits since `from` that a client made, or that others made and were told it by servers of which all tell.
+    fn told_by(&self, client: u32, from: Time, tells: impl Fn(u32) -> bool) -> usize {
         let Some(shared) = &self.domain else { return 0 };
         let before = |level: usize| self.before(SETTLING * u32::try_from(level).unwrap_or(1));
         let own = self.path(client, before);
@@ -254,6 +288,9 @@ impl Simulation {
             let meets = own.iter().enumerate().find_map(|(up, &(task, since, is_flawed))| {
                 let down = path.iter().position(|&(other, ..)| other == task)?;
                 let (_, other_since, other_flawed) = path[down];
+                if !own[..=up].iter().chain(&path[..=down]).all(|&(task, ..)| tells(task)) {
+                    return None;
+                }
                 Some((up.max(down) + 1, since.max(other_since), is_flawed || other_flawed))
             });
             meets.is_some_and(|(level, since, is_flawed)| {
@@ -289,14 +326,16 @@ impl Simulation {
         )
     }
 
-    /// A client has granted a hit: there was room for it among those that it must know of.
-    pub(crate) fn judge_hit(&mut self, client: u32) {
+    /// A client has granted a hit: there was room for it among those that it must know of. Who is out of hearing grants the least
+    /// beside as many as may be made, also of its own.
+    pub(crate) fn judge_hit(&mut self, client: u32, ground: Ground) {
         let Some(shared) = &self.domain else { return };
         let limit = shared.users.get(&client).and_then(|user| shared.limit_of(user));
         let window = shared.judge.window.saturating_sub(EARLY);
         let known = self.must_know(client, self.before(window));
         let excess = self.forgotten(client);
-        let serves = self.serves(client);
+        let is_unheard = ground == Ground::Unheard && self.path(client, |_| self.before(SETTLING)).is_empty();
+        let serves = self.serves(client) && !is_unheard;
         let all = shared.judge.count(self.now, shared.judge.window);
         self.counts.domain_hits += 1;
         self.counts.domain_hits_known +=
@@ -351,11 +390,12 @@ impl Simulation {
         let judge = &shared.judge;
         let serves = self.serves(client);
         let most = judge.count(self.now, judge.window + TOO_LATE);
-        let least = self.must_know(client, self.before(judge.window.saturating_sub(EARLY)));
+        let least = self.must_know_of_hot(client, self.before(judge.window.saturating_sub(EARLY)));
         let least = least.saturating_sub(self.forgotten(client));
         let Some(known) = user.known(now).map(|known| known as usize) else { return };
-        // Of less than half nothing need be told.
-        let is_too_little = serves && least * 2 >= limit as usize && known < least;
+        let is_too_little = serves && known < least;
+        let own = judge.hits.iter().filter(|hit| hit.client == client).count();
+        self.counts.domain_hits_learnt += if serves { least.saturating_sub(own) as u64 } else { 0 };
         if is_too_little || known > most {
             self.oracle.fail(31, || {
                 format!("client {client} knows of {known} hits, and is to know of {least} to {most} ({limit} may be made)")

@@ -20,7 +20,7 @@ use crate::rng::Rng;
 use crate::trace::{Happening, Speaker};
 
 /// The name of the domain.
-const DOMAIN: &str = "tenant";
+pub(crate) const DOMAIN: &str = "tenant";
 /// A lease that refuses nothing.
 const PLENTY: u64 = 1_000_000;
 
@@ -211,7 +211,7 @@ impl Simulation {
         let numbers = [u64::from(decision.granted), u64::from(decision.hits_in_tier), decision.ground as u64];
         self.note(Speaker::Client(client), Happening::Serves, numbers);
         match () {
-            () if is_made => self.judge_hit(client),
+            () if is_made => self.judge_hit(client, decision.ground),
             () if !decision.is_granted() && by_hits => self.judge_refusal(client),
             () => {}
         }

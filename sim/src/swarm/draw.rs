@@ -116,9 +116,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
     clocks::pause(seed, options, &mut plan);
     kinds::change(seed, options, &mut plan);
     domains::lease(seed, &mut plan);
-    if options.domains {
-        shared::share(seed, options, &mut plan);
-    }
+    shared::share(seed, options, &mut plan);
     plan
 }
 

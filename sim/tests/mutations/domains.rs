@@ -32,17 +32,24 @@ struct Pair {
 
 impl Pair {
     fn new(without: Option<Mutation>) -> Pair {
-        let rules = without.map(Mutation::node).unwrap_or_default();
-        let (now, policies) = (Time::ZERO + Duration::from_secs(1), policies());
-        let (above, node) = (DomainSync::with_rules(rules), DomainSync::with_rules(rules));
-        let mut pair = Pair { now, version: policies.version(), above, node, stream: None, reports: 0 };
-        for sync in [&mut pair.above, &mut pair.node] {
-            let policies = Some(Arc::clone(&policies));
-            sync.handle(now, DomainEvent::Serves { resource: resource(), policies });
-        }
-        let opened = DomainEvent::Opened { peer: Peer::from(CLIENT), hello: hello(HolderKind::Client) };
-        pair.node.handle(now, opened);
+        let now = Time::ZERO + Duration::from_secs(1);
+        let (above, node) = (serving(now, without), serving(now, without));
+        let mut pair = Pair { now, version: policies().version(), above, node, stream: None, reports: 0 };
+        pair.greet();
         pair
+    }
+
+    /// Another process leads the node from here on, to which nothing was said.
+    fn replace_node(&mut self, without: Option<Mutation>) {
+        (self.node, self.reports) = (serving(self.now, without), 0);
+        self.greet();
+        self.report(Vec::new());
+    }
+
+    /// The client opens a stream.
+    fn greet(&mut self) {
+        let opened = DomainEvent::Opened { peer: Peer::from(CLIENT), hello: hello(HolderKind::Client) };
+        self.node.handle(self.now, opened);
     }
 
     /// From here on the two speak on this stream, or on none.
@@ -58,14 +65,16 @@ impl Pair {
         self.pass(Duration::from_secs(1));
     }
 
-    /// The client has made so many hits.
+    /// The client has made so many hits, and no others.
     fn hit(&mut self, hits: u32) {
+        let entry = DomainEntry { policy: 0, tier: 1, at: self.now, hits, is_entered: true };
+        self.report(vec![DomainHits { domain: DOMAIN.into(), all: true, others: 0, entries: vec![entry] }]);
+    }
+
+    fn report(&mut self, domains: Vec<DomainHits>) {
         self.reports += 1;
-        let is_first = self.reports == 1;
-        let entry = DomainEntry { policy: 0, tier: 1, at: self.now, hits, is_entered: is_first };
-        let hits = DomainHits { domain: DOMAIN.into(), all: is_first, others: 0, entries: vec![entry] };
         let (resource, version, id) = (resource(), self.version, self.reports);
-        let report = DomainReport { resource, version, id, ask: false, below: None, domains: vec![hits] };
+        let report = DomainReport { resource, version, id, ask: true, below: None, domains };
         let (peer, report) = (Peer::from(CLIENT), Box::new(report));
         self.node.handle(self.now, DomainEvent::Reported { peer, report });
         self.pass(Duration::from_secs(1));
@@ -115,8 +124,17 @@ fn resource() -> ResourceId {
     ResourceId::new("db", 256).expect("a name")
 }
 
+/// A node is always one of the same line.
 fn hello(kind: HolderKind) -> Hello {
-    Hello { kind, holder: ClientId::new("one", 256).expect("a name"), incarnation: 1, line: None }
+    let line = (kind == HolderKind::Node).then_some(5);
+    Hello { kind, holder: ClientId::new("one", 256).expect("a name"), incarnation: 1, line }
+}
+
+/// A synchronisation that serves the domains.
+fn serving(now: Time, without: Option<Mutation>) -> DomainSync {
+    let mut sync = DomainSync::with_rules(without.map(Mutation::node).unwrap_or_default());
+    sync.handle(now, DomainEvent::Serves { resource: resource(), policies: Some(policies()) });
+    sync
 }
 
 /// Ten in a minute.
@@ -142,6 +160,19 @@ pub(crate) fn cut_off_for_a_while(without: Option<Mutation>) -> Option<String> {
     pair.speak_on(None);
     pair.hit(7);
     pair.speak_on(Some(2));
+    let counted = pair.counted();
+    (counted != 7).then(|| format!("{counted} hits of 7 are known above"))
+}
+
+/// A client makes seven hits of ten, so that the domain is hot above, and its node is replaced by the next in its line. That one hears
+/// that the domain is hot before the client is back, and is then told everything that it did.
+pub(crate) fn heard_of_before_its_clients_are_back(without: Option<Mutation>) -> Option<String> {
+    let mut pair = Pair::new(without);
+    pair.speak_on(Some(1));
+    pair.hit(7);
+    pair.replace_node(without);
+    pair.speak_on(Some(2));
+    pair.hit(7);
     let counted = pair.counted();
     (counted != 7).then(|| format!("{counted} hits of 7 are known above"))
 }

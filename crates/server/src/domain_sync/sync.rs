@@ -199,6 +199,13 @@ impl DomainSync {
         self.timeline.first().map(|&(at, _)| at)
     }
 
+    /// Whether a domain of a resource is hot: whatever is said of it is told to all who use it.
+    #[must_use]
+    pub fn is_hot(&self, resource: &str, domain: &str) -> bool {
+        let shared = self.resources.get(resource).and_then(|shared| shared.domains.as_ref());
+        shared.is_some_and(|domains| domains.hot.contains(domain))
+    }
+
     /// The status of the domains of a resource, with at most `most` of them one by one; nothing where no client has
     /// reported any.
     #[must_use]

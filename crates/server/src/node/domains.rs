@@ -149,6 +149,12 @@ impl Node {
         self.sharing.above.get(id).copied()
     }
 
+    /// Whether a domain is [hot](DomainSync::is_hot), where the synchronisation of domains is in this node.
+    #[must_use]
+    pub fn is_domain_hot(&self, id: &ResourceId, domain: &str) -> bool {
+        matches!(&self.sharing.place, Place::Inside(sync) if sync.is_hot(id.as_str(), domain))
+    }
+
     /// The node above tells what domains did elsewhere.
     pub(super) fn learn_domains(&mut self, now: Time, news: Box<DomainNews>) {
         self.sharing.note(now, DomainEvent::Told { news });
