@@ -1,5 +1,6 @@
 //! The work for one hot domain of scope `shared` that all clients of a node use, of whom each reports ten times a second:
-//! the processor time of a second of reports, and of the longest turn.
+//! the processor time of a second of reports, and of the longest turn; also of those after all have said everything anew, and
+//! after other policies are in force.
 //!
 //! `cargo bench -p lessor-server --bench domains [-- CLIENTS...]`; it prints a line for each number of clients.
 
@@ -17,6 +18,8 @@ use rustix::time::{ClockId, clock_gettime};
 /// Messages that are sent while the lock is held.
 const TURN: usize = 16;
 const DOMAIN: &str = "tenant";
+/// The hits that it may make in ten seconds.
+const LIMIT: u32 = 1_000_000;
 /// Each client reports so often.
 const CADENCE: Duration = Duration::from_millis(100);
 /// The seconds that are measured, after one that is not.
@@ -48,7 +51,11 @@ fn main() {
     let [goal, turn] = GOALS;
     println!("goal at 1000 clients: {goal:?} for a second of reports, {turn:?} for the longest turn");
     for count in counts {
-        let Measured { total, turn, news, entries } = measure(count);
+        let mut square = Square::new(count);
+        square.second();
+        let Measured { total, turn, news, entries } = square.measured_of(|square| {
+            (0..SECONDS).for_each(|_| square.second());
+        });
         println!(
             "{count} clients: {:.3} s for a second of reports, longest turn {:.2} ms; {} news a second with {:.1} entries each",
             total.as_secs_f64() / SECONDS as f64,
@@ -56,15 +63,19 @@ fn main() {
             news / SECONDS,
             entries as f64 / news.max(1) as f64,
         );
+        let one = square.measured_of(|square| {
+            square.report(1, true, 1);
+            square.rest();
+        });
+        let all = square.measured_of(Square::all_anew);
+        let other = square.measured_of(Square::follow);
+        for (what, measured) in
+            [("one says everything anew", one), ("all of them do", all), ("other policies", other)]
+        {
+            let (total, turn) = (measured.total.as_secs_f64() * 1e3, measured.turn.as_secs_f64() * 1e3);
+            println!("  {what}: {total:.1} ms, longest turn {turn:.2} ms; {} news", measured.news);
+        }
     }
-}
-
-fn measure(count: usize) -> Measured {
-    let mut square = Square::new(count);
-    square.second();
-    square.measured = Measured::default();
-    (0..SECONDS).for_each(|_| square.second());
-    square.measured
 }
 
 /// The time that this thread has been on a processor.
@@ -74,8 +85,42 @@ fn thread_time() -> Duration {
 }
 
 impl Square {
+    /// The figures of what `act` does.
+    fn measured_of(&mut self, act: impl FnOnce(&mut Square)) -> Measured {
+        self.measured = Measured::default();
+        act(self);
+        std::mem::take(&mut self.measured)
+    }
+
+    /// Everybody says everything anew within a second.
+    fn all_anew(&mut self) {
+        for number in 0..self.clients.len() {
+            self.now += Duration::from_secs(1) / u32::try_from(self.clients.len()).expect("few clients");
+            self.report(number, true, 1);
+            self.turn();
+        }
+        self.rest();
+    }
+
+    /// Other policies are in force.
+    fn follow(&mut self) {
+        let policies = Some(policies(LIMIT * 2));
+        let serves = DomainEvent::Serves { resource: resource(), policies };
+        self.measure(|square| square.sync.handle(square.now, serves));
+        self.rest();
+    }
+
+    /// Half a second in which nobody says anything.
+    fn rest(&mut self) {
+        let end = self.now + Duration::from_millis(500);
+        while let Some(due) = self.sync.deadline().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.turn();
+        }
+    }
+
     fn new(count: usize) -> Square {
-        let policies = policies();
+        let policies = policies(LIMIT);
         let mut square = Square {
             now: Time::ZERO + Duration::from_secs(1),
             sync: DomainSync::default(),
@@ -149,10 +194,10 @@ impl Square {
     }
 }
 
-/// A million hits in ten seconds, for a minute at a time.
-fn policies() -> Arc<Policies> {
+/// So many hits in ten seconds, for a minute at a time.
+fn policies(limit: u32) -> Arc<Policies> {
     let (window, active, cooldown) = (Duration::from_secs(10), Duration::from_secs(60), Duration::ZERO);
-    let tier = Tier { limit: 1_000_000, window, active, cooldown, is_skippable: false, kind: Window::Exact };
+    let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };
     let policy = TierPolicy::new(vec![tier], None, None).expect("it holds together");
     let rules = Rules { default: Some(Contract::from(policy)), ..Rules::default() };
     Arc::new(Policies::new(rules).expect("nothing stands twice"))

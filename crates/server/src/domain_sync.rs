@@ -12,11 +12,13 @@
 //! it had said, so nothing is counted twice.
 
 mod heat;
+mod part;
 mod rounds;
 mod shared;
 mod state;
 mod status;
 mod subscriber;
+mod sum;
 mod sync;
 mod uplink;
 mod walks;

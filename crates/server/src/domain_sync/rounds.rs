@@ -100,6 +100,11 @@ impl Rounds {
         true
     }
 
+    /// The number of the first that is kept.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
     /// The number of the round that is open.
     pub(super) fn next(&self) -> u64 {
         self.first + self.closed.len() as u64

@@ -101,9 +101,10 @@ impl SharedDomains {
     pub(crate) fn follow(&mut self, now: Time, policies: Arc<Policies>) {
         self.policies = policies;
         let policies = &self.policies;
+        let hot = &self.hot;
         self.domains.retain(|name, state| match policies.rule(name) {
             Rule::Contract(contract) => {
-                state.follow(now, &contract);
+                state.follow(now, &contract, hot.contains(name));
                 true
             }
             Rule::Unconfigured | Rule::Ignored | Rule::Refused => false,
@@ -287,7 +288,7 @@ impl SharedDomains {
             if let Some(peer) = peer.filter(|_| taken.is_new || hits.all) {
                 self.tell_all(now, peer, &name);
             }
-        } else if taken.is_replaced {
+        } else if taken.is_replaced || state.is_left_to_walk() {
             // To add up what all did takes long, so that is not done for each that says everything anew.
             self.expect(&name, now + PACE);
         } else if state.is_warm(now) && self.hot.len() < MOST_HOT {

@@ -9,9 +9,11 @@ use lessor_client::domain::{entry_at, is_share, message_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 
+use super::part::Part;
 use super::rounds::Rounds;
 use super::shared::DeltaOrigin;
 use super::subscriber::PendingUpdate;
+use super::sum::Sum;
 use crate::mutation::{Rule, Rules};
 use crate::node::Peer;
 
@@ -25,13 +27,15 @@ pub(super) struct DomainState {
     /// Those that use it, or did as long as that counts.
     parts: BTreeMap<DeltaOrigin, Part>,
     /// The hits of all of them.
-    total: Domain,
-    /// A part was replaced, and the total has to be added up again.
-    is_stale: bool,
-    /// All of the total in few entries, as long as nothing changes.
+    sum: Sum,
+    /// The number of times that somebody was told what is not so.
+    corrections: u64,
+    /// All of the sum in few entries, as long as nothing changes.
     whole: Option<Vec<MergeEntry>>,
     /// The hits that were said since it is hot.
     pub(super) rounds: Rounds,
+    /// The rounds by the policies of before, while not all that use it have been looked at since.
+    former: Option<Rounds>,
     /// When those that use it are to be told.
     pub(super) due: Option<Time>,
     /// The walk through them, while it goes on.
@@ -69,16 +73,6 @@ pub(super) struct Marked {
     pub(super) last: Option<DeltaOrigin>,
 }
 
-/// The hits of one of those that use a domain.
-#[derive(Clone, Debug, Default)]
-struct Part {
-    history: Domain,
-    /// The first round of which it was not told.
-    cursor: u64,
-    /// Set where it was told before what is not so: it is told everything.
-    is_misled: bool,
-}
-
 /// The outcome of a report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
@@ -97,10 +91,11 @@ impl DomainState {
         DomainState {
             contract,
             parts: BTreeMap::new(),
-            total: Domain::new(),
-            is_stale: false,
+            sum: Sum::default(),
+            corrections: 0,
             whole: None,
             rounds: Rounds::default(),
+            former: None,
             due: None,
             marking: None,
             due_after: None,
@@ -112,19 +107,19 @@ impl DomainState {
         }
     }
 
-    pub(super) fn follow(&mut self, now: Time, contract: &Arc<Contract>) {
+    /// From here on hits count by `contract`. Who was not told something is told everything instead, by the tiers that there
+    /// are then; who that is, the next walk through those that use it finds out.
+    pub(super) fn follow(&mut self, now: Time, contract: &Arc<Contract>, is_hot: bool) {
         self.refresh(now);
         self.rounds.close();
         let before = std::mem::take(&mut self.rounds);
         self.rounds = Rounds::after(before.next());
-        for (origin, part) in &mut self.parts {
-            part.history.swap(&self.contract, contract, now.as_nanos());
-            // Who was not told something is told everything instead, by the tiers that there are now.
-            if !before.has_news(part.cursor, origin) {
-                part.cursor = self.rounds.next();
-            }
+        // Where some have not been looked at since the last change, they are told everything.
+        self.former = if is_hot && self.former.is_none() { Some(before) } else { None };
+        if let Some(marking) = &mut self.marking {
+            marking.after = None;
         }
-        self.total.swap(&self.contract, contract, now.as_nanos());
+        self.sum.swap(&self.contract, contract, now);
         self.contract = Arc::clone(contract);
         self.whole = None;
     }
@@ -143,47 +138,78 @@ impl DomainState {
         let is_new = !self.parts.contains_key(origin);
         let all = all && self.rules.keep(Rule::AnewReplaces);
         let is_replaced = all && !is_new;
-        let part = self.parts.entry(origin.clone()).or_default();
+        let (contract, corrections) = (&self.contract, self.corrections);
+        let fresh = || Part::new(contract, corrections);
+        let part = self.parts.entry(origin.clone()).or_insert_with(fresh);
         if all {
-            part.history = Domain::new();
+            part.clear(contract);
         }
         if *origin != DeltaOrigin::Above {
             let hits = known.iter().filter(|entry| entry.policy == 0).map(|entry| entry.hits);
             self.untold = hits.fold(self.untold, u32::saturating_add);
         }
         for entry in known.iter().filter_map(|known| entry_at(known, known.at)) {
-            part.history.merge(&self.contract, &entry);
+            part.history(now, contract).merge(contract, &entry);
             if !is_replaced {
-                self.total.merge(&self.contract, &entry);
+                self.sum.add(contract, origin, &entry);
             }
         }
         self.whole = None;
-        self.is_stale |= is_replaced;
         match (is_hot, is_replaced) {
-            (false, _) => {}
+            (false, false) => {}
             (true, false) => self.rounds.add(origin, &known),
-            // What `origin` was told is so all the same. To tell it everything would make a node do the same, for ever.
-            (true, true) => self.mislead(|other| other != origin),
+            (_, true) => {
+                self.sum.spoil();
+                // What `origin` was told is so all the same. To tell it everything would make a node do the same, for ever.
+                self.correct(Some(origin));
+            }
         }
         Taken { is_replaced, is_entered: known.iter().any(|entry| entry.is_entered), is_new }
     }
 
     /// The next slice of the walk, of at most `most` of those that use it; `peer_of` says on which stream each listens.
     pub(super) fn mark(
-        &self,
+        &mut self,
+        now: Time,
         marking: &Marking,
         most: usize,
         peer_of: impl Fn(&DeltaOrigin) -> Option<Peer>,
     ) -> Marked {
         let from = marking.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let (rounds, former, corrections) = (&self.rounds, &self.former, self.corrections);
         let (mut peers, mut looked_at, mut last) = (Vec::new(), 0, None);
-        for (origin, part) in self.parts.range((from, Bound::Unbounded)).take(most) {
+        for (origin, part) in self.parts.range_mut((from, Bound::Unbounded)).take(most) {
             (looked_at, last) = (looked_at + 1, Some(origin));
-            if marking.is_all || part.is_misled || self.rounds.has_news(part.cursor, origin) {
+            part.history(now, &self.contract);
+            let is_before = part.cursor < rounds.first();
+            if is_before && former.as_ref().is_some_and(|former| !former.has_news(part.cursor, origin)) {
+                part.cursor = rounds.first();
+            }
+            let is_misled = part.corrected < corrections;
+            if marking.is_all || is_misled || rounds.has_news(part.cursor, origin) {
                 peers.extend(peer_of(origin));
             }
         }
-        Marked { peers, looked_at, last: last.filter(|_| looked_at == most).cloned() }
+        let last = last.filter(|_| looked_at == most).cloned();
+        if last.is_none() {
+            self.former = None;
+        }
+        Marked { peers, looked_at, last }
+    }
+
+    /// Goes on with the walk that adds up what all of them did, if there is one, by at most `left`, which is lowered by as many.
+    /// Returns whether it has come to its end.
+    pub(super) fn add_up(&mut self, now: Time, left: &mut usize) -> bool {
+        if !self.sum.is_stale() {
+            return true;
+        }
+        self.whole = None;
+        self.sum.walk(now, &self.contract, &mut self.parts, left)
+    }
+
+    /// Whether what all of them did is to be added up by such a walk.
+    pub(super) fn is_left_to_walk(&self) -> bool {
+        self.sum.is_left_to_walk(&self.parts)
     }
 
     /// The number of those who use it, as far as is known.
@@ -203,7 +229,8 @@ impl DomainState {
 
     /// From here on it is known what the node above was not told yet.
     pub(super) fn open_above(&mut self) {
-        self.parts.entry(DeltaOrigin::Above).or_default();
+        let (contract, corrections) = (&self.contract, self.corrections);
+        self.parts.entry(DeltaOrigin::Above).or_insert_with(|| Part::new(contract, corrections));
     }
 
     /// Another life of a node says all that there is below it: what lives of that name said that are not there any more does
@@ -216,28 +243,34 @@ impl DomainState {
             lives.filter(|&other| other != origin && !is_there(other)).cloned().collect();
         for other in &gone {
             self.parts.remove(other);
-            self.is_stale = true;
+            self.sum.spoil();
         }
         if !gone.is_empty() {
-            self.mislead(|_| true);
+            self.correct(None);
         }
     }
 
-    fn mislead(&mut self, is_misled: impl Fn(&DeltaOrigin) -> bool) {
-        let misled = self.parts.iter_mut().filter(|(origin, _)| is_misled(origin));
-        misled.for_each(|(_, part)| part.is_misled = true);
+    /// All of them were told what is not so, but for this one.
+    fn correct(&mut self, but: Option<&DeltaOrigin>) {
+        let before = self.corrections;
+        self.corrections += 1;
+        if let Some(part) = but.and_then(|origin| self.parts.get_mut(origin))
+            && part.corrected == before
+        {
+            part.corrected = self.corrections;
+        }
     }
 
     /// Whether hits that were made below are worth being told above, where so many nodes tell each other.
     pub(super) fn has_share(&mut self, now: Time, nodes: u32) -> bool {
         self.refresh(now);
-        let mut tiers = self.total.tiers(&self.contract, now.as_nanos());
+        let mut tiers = self.sum.total().tiers(&self.contract, now.as_nanos());
         self.users_below() > 0 && tiers.any(|tier| is_share(tier.hits, tier.limit, nodes))
     }
 
     /// The hits of all of them, as of `now`.
     pub(super) fn look(&self, now: Time) -> Domain {
-        if self.is_stale { self.added_up(now) } else { self.total.clone() }
+        self.sum.look(now, &self.contract, &self.parts)
     }
 
     /// Whether half of some limit is used up, or a tier was entered that matters to others.
@@ -263,8 +296,9 @@ impl DomainState {
         let from = from.map_or(Bound::Unbounded, Bound::Excluded);
         let (mut looked_at, mut last, mut gone) = (0, None, Vec::new());
         for (origin, part) in self.parts.range_mut((from, Bound::Unbounded)).take(most) {
-            part.history.rest(contract, nanos);
-            if part.history.is_idle(contract, nanos) && !is_kept(origin) {
+            let history = part.history(now, contract);
+            history.rest(contract, nanos);
+            if history.is_idle(contract, nanos) && !is_kept(origin) {
                 gone.push(origin.clone());
             }
             (looked_at, last) = (looked_at + 1, Some(origin));
@@ -272,7 +306,7 @@ impl DomainState {
         let last = last.filter(|_| looked_at == most).cloned();
         gone.iter().for_each(|origin| _ = self.parts.remove(origin));
         if last.is_none() {
-            self.total.rest(contract, nanos);
+            self.sum.rest(contract, now);
             self.whole = None;
         }
         (looked_at, last)
@@ -284,7 +318,8 @@ impl DomainState {
 
     /// Whether others than `origin` said something of which it was not told.
     pub(super) fn has_news(&self, origin: &DeltaOrigin) -> bool {
-        let has_news = |part: &Part| part.is_misled || self.rounds.has_news(part.cursor, origin);
+        let has_news =
+            |part: &Part| part.corrected < self.corrections || self.rounds.has_news(part.cursor, origin);
         self.parts.get(origin).is_some_and(has_news)
     }
 
@@ -296,7 +331,8 @@ impl DomainState {
         origin: &DeltaOrigin,
         pending: PendingUpdate,
     ) -> Option<DomainHits> {
-        let &Part { cursor, is_misled, .. } = self.parts.get(origin)?;
+        let &Part { cursor, corrected, .. } = self.parts.get(origin)?;
+        let is_misled = corrected < self.corrections;
         let is_all = pending == PendingUpdate::All || is_misled;
         let own = self.rules.keep(Rule::OwnKept).then_some(origin);
         let rest = if is_all { None } else { self.rounds.news(cursor, own) };
@@ -310,7 +346,9 @@ impl DomainState {
         if self.rules.keep(Rule::ToldOnce) {
             part.cursor = next;
         }
-        part.is_misled = false;
+        // By a sum that is to be added up again it is misled.
+        let is_misled = all && self.sum.is_stale();
+        part.corrected = self.corrections.saturating_sub(is_misled.into());
         let others = u32::try_from(self.users().saturating_sub(1)).unwrap_or(u32::MAX);
         Some(DomainHits { domain: name, all, others, entries })
     }
@@ -323,8 +361,8 @@ impl DomainState {
         let nanos = now.as_nanos();
         let is_own = self.rules.keep(Rule::OwnKept);
         let own = self.parts.get(origin).filter(|_| is_own);
-        let own = own.map(|part| part.history.export(&self.contract, nanos));
-        let (contract, total) = (&self.contract, &self.total);
+        let own = own.map(|part| part.export(now, &self.contract));
+        let (contract, total) = (&self.contract, self.sum.total());
         let whole =
             self.whole.get_or_insert_with(|| coarsened(sorted(total.export(contract, nanos)), MOST_ENTRIES));
         let entries = less(whole.clone(), &sorted(own.unwrap_or_default()));
@@ -337,9 +375,9 @@ impl DomainState {
         let uses = |hits: u32, limit: u32| hits > 0 && u64::from(hits) * part >= u64::from(limit);
         let nanos = now.as_nanos();
         let hard = self.contract.hard_limit();
-        hard.is_some_and(|hard| uses(self.total.hits_in_second(&self.contract, nanos), hard))
-            || self
-                .total
+        let total = self.sum.total();
+        hard.is_some_and(|hard| uses(total.hits_in_second(&self.contract, nanos), hard))
+            || total
                 .tiers(&self.contract, nanos)
                 .any(|tier| uses(tier.hits, tier.limit) || self.is_entered(&tier))
     }
@@ -351,19 +389,9 @@ impl DomainState {
     }
 
     fn refresh(&mut self, now: Time) {
-        if std::mem::take(&mut self.is_stale) {
-            (self.total, self.whole) = (self.added_up(now), None);
+        if self.sum.refresh(now, &self.contract, &self.parts) {
+            self.whole = None;
         }
-    }
-
-    fn added_up(&self, now: Time) -> Domain {
-        let mut total = Domain::new();
-        for part in self.parts.values() {
-            for entry in part.history.export(&self.contract, now.as_nanos()) {
-                total.merge(&self.contract, &entry);
-            }
-        }
-        total
     }
 }
 

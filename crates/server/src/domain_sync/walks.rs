@@ -158,7 +158,8 @@ impl SharedDomains {
             self.rounds.remove(&(at, Arc::clone(&name)));
             if let Some(state) = self.domains.get_mut(&name) {
                 (state.due, state.marking) = (None, None);
-                if let Some(due) = state.due_after.take() {
+                let again = state.is_left_to_walk().then_some(now + PACE);
+                if let Some(due) = state.due_after.take().or(again) {
                     self.expect(&name, due);
                 }
             }
@@ -168,13 +169,17 @@ impl SharedDomains {
     /// Closes the round of a domain: the hits that were said meanwhile go to those that use it. Returns whether all of them
     /// were looked at.
     fn end_round(&mut self, now: Time, name: &Arc<str>, left: &mut usize) -> bool {
+        let Some(state) = self.domains.get_mut(name) else { return true };
+        if state.marking.is_none() && !state.add_up(now, left) {
+            return false;
+        }
         if !self.begin_round_end(now, name) {
             return true;
         }
         let Some(state) = self.domains.get_mut(name) else { return true };
         let Some(marking) = state.marking.clone() else { return true };
         let by_origin = &self.by_origin;
-        let marked = state.mark(&marking, *left, |origin| by_origin.get(origin).copied());
+        let marked = state.mark(now, &marking, *left, |origin| by_origin.get(origin).copied());
         *left -= marked.looked_at;
         let is_over = marked.last.is_none();
         if let Some(marking) = &mut state.marking {
@@ -349,11 +354,17 @@ mod tests {
     use crate::mutation::Rules;
 
     const USERS: u64 = 100;
+    /// So many that they are not added up in one go.
+    const CROWD: u64 = 600;
 
     fn domains(now: Time) -> SharedDomains {
+        SharedDomains::new(now, ResourceId::new("db", 16).unwrap(), policies(400), Rules::default())
+    }
+
+    fn policies(limit: u32) -> Arc<Policies> {
         let (window, active) = (Duration::from_secs(10), Duration::from_secs(60));
         let tier = Tier {
-            limit: 400,
+            limit,
             window,
             active,
             cooldown: Duration::ZERO,
@@ -362,27 +373,32 @@ mod tests {
         };
         let contract = Contract::from(TierPolicy::new(vec![tier], None, None).unwrap());
         let rules = lessor_client::domain::Rules { default: Some(contract), ..Default::default() };
-        let policies = Arc::new(Policies::new(rules).unwrap());
-        SharedDomains::new(now, ResourceId::new("db", 16).unwrap(), policies, Rules::default())
+        Arc::new(Policies::new(rules).unwrap())
     }
 
     fn hit(domains: &mut SharedDomains, now: Time, user: u64, id: u64, hits: u32) {
+        say(domains, now, user, id, hits, id == 1);
+    }
+
+    /// One user says what it did; all of it, or what is new.
+    fn say(domains: &mut SharedDomains, now: Time, user: u64, id: u64, hits: u32, all: bool) {
         let holder = ClientId::new(format!("web-{user}"), 16).unwrap();
         let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None };
         let entry = DomainEntry { policy: 0, tier: 1, at: now, hits, is_entered: id == 1 };
-        let hits = DomainHits { domain: "tenant".into(), all: id == 1, others: 0, entries: vec![entry] };
+        let hits = DomainHits { domain: "tenant".into(), all, others: 0, entries: vec![entry] };
         let (resource, version) = (domains.resource.clone(), domains.policies.version());
         let report = DomainReport { resource, version, id, ask: false, below: None, domains: vec![hits] };
         domains.hear(now, Peer::from(user), &hello, report);
     }
 
-    /// Those that are to be told something after one turn.
+    /// Those that are told of hits after one turn.
     fn turn(domains: &mut SharedDomains, now: Time) -> u64 {
         let mut left = SLICE;
         domains.advance(now, &mut left);
         let mut told = 0;
         while let Some(peer) = domains.next_due(now) {
-            told += u64::from(domains.news(now, peer).is_some());
+            let news = domains.news(now, peer);
+            told += u64::from(news.is_some_and(|news| !news.domains.is_empty()));
         }
         told
     }
@@ -402,5 +418,73 @@ mod tests {
         let turns: Vec<u64> = (0..USERS).map(|_| turn(&mut domains, now)).collect();
         assert!(turns.iter().all(|&told| told <= SLICE as u64), "{turns:?}");
         assert!(turns.iter().sum::<u64>() >= USERS - 1, "{turns:?}");
+    }
+
+    /// Hits that count.
+    fn counted(domains: &SharedDomains, now: Time) -> u32 {
+        domains.status(now, 1).busiest[0].hits_in_tier
+    }
+
+    /// A crowd of which each has made a hit, and knows of all of them.
+    fn crowd() -> (Time, SharedDomains) {
+        let mut now = Time::ZERO + Duration::from_secs(1);
+        let mut domains = domains(now);
+        (0..CROWD).for_each(|user| hit(&mut domains, now, user, 1, 1));
+        for _ in 0..10 {
+            now += PACE;
+            (0..CROWD).for_each(|_| _ = turn(&mut domains, now));
+        }
+        assert_eq!((domains.hot.len(), counted(&domains, now)), (1, 600));
+        (now, domains)
+    }
+
+    #[test]
+    fn what_is_said_anew_is_added_up_in_slices_and_all_are_told_everything_then() {
+        let (mut now, mut domains) = crowd();
+        say(&mut domains, now, 5, 2, 41, true);
+        assert_eq!(counted(&domains, now), 600, "it is not added up in the turn of a report");
+        assert_eq!(turn(&mut domains, now), 1, "who says everything is told what is known");
+        now += PACE;
+        let slices = CROWD / SLICE as u64;
+        (0..slices).for_each(|_| assert_eq!(turn(&mut domains, now), 0, "everybody is added up first"));
+        // Hits that are said meanwhile count, of those who have been added up and of the others.
+        say(&mut domains, now, 6, 2, 2, false);
+        say(&mut domains, now, CROWD - 1, 2, 3, false);
+        let told: u64 = (0..CROWD).map(|_| turn(&mut domains, now)).sum();
+        assert_eq!(counted(&domains, now), 645);
+        assert!(told >= CROWD - 1, "{told} are told");
+        let state = &domains.domains["tenant"];
+        assert!(!state.is_left_to_walk());
+    }
+
+    #[test]
+    fn what_is_said_anew_while_all_are_added_up_is_added_up_after_that() {
+        let (mut now, mut domains) = crowd();
+        say(&mut domains, now, 5, 2, 41, true);
+        now += PACE;
+        (0..10).for_each(|_| _ = turn(&mut domains, now));
+        say(&mut domains, now, 6, 2, 11, true);
+        for _ in 0..10 {
+            (0..CROWD).for_each(|_| _ = turn(&mut domains, now));
+            now += PACE;
+        }
+        assert_eq!(counted(&domains, now), 650);
+        assert!(!domains.domains["tenant"].is_left_to_walk());
+    }
+
+    #[test]
+    fn other_policies_are_followed_in_slices_and_who_knows_everything_is_told_nothing() {
+        let (mut now, mut domains) = crowd();
+        domains.follow(now, policies(800));
+        let mut told = 0;
+        for _ in 0..4 {
+            told += (0..CROWD).map(|_| turn(&mut domains, now)).sum::<u64>();
+            now += PACE;
+        }
+        assert_eq!((told, counted(&domains, now)), (0, 600));
+        say(&mut domains, now, 5, 2, 2, false);
+        now += PACE;
+        let told: u64 = (0..CROWD).map(|_| turn(&mut domains, now)).sum();
+        assert_eq!((counted(&domains, now), told >= CROWD - 1), (602, true));
     }
 }

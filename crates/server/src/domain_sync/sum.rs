@@ -1,0 +1,151 @@
+//! The sum of all that use a domain: added to with each hit, and added up again where what one of them had said was replaced.
+//!
+//! What has been added cannot be taken out again, as a tier that was entered may not have been without it. Of few it is
+//! added up again when it is next asked for. Of many that is left to the walk that ends a round, in slices, and until it is
+//! through the sum of before is gone by: whoever is told everything of it is told again afterwards.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use lessor_algorithms::tiers::{Contract, Domain, MergeEntry};
+use lessor_proto::Time;
+
+use super::part::Part;
+use super::shared::DeltaOrigin;
+
+/// The most that are added up in one go.
+const AT_ONCE: usize = 256;
+
+/// The hits of all that use a domain.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sum {
+    total: Domain,
+    /// A part was replaced, and is in the total as it was before.
+    is_stale: bool,
+    /// The walk that adds all of them up.
+    adding: Option<Adding>,
+}
+
+/// A sum that is being made.
+#[derive(Clone, Debug, Default)]
+struct Adding {
+    total: Domain,
+    /// The last that is in it.
+    after: Option<DeltaOrigin>,
+}
+
+// === impl Sum ===
+
+impl Sum {
+    pub(super) fn total(&self) -> &Domain {
+        &self.total
+    }
+
+    /// Whether it is not the sum of what was said last.
+    pub(super) fn is_stale(&self) -> bool {
+        self.is_stale || self.adding.is_some()
+    }
+
+    /// Whether it is, and that there are so many that it is left to the walk to add them up.
+    pub(super) fn is_left_to_walk(&self, parts: &BTreeMap<DeltaOrigin, Part>) -> bool {
+        self.is_stale() && parts.len() > AT_ONCE
+    }
+
+    /// `origin` has made another hit.
+    pub(super) fn add(&mut self, contract: &Contract, origin: &DeltaOrigin, entry: &MergeEntry) {
+        self.total.merge(contract, entry);
+        if let Some(adding) = self.adding.as_mut().filter(|adding| adding.after.as_ref() >= Some(origin)) {
+            adding.total.merge(contract, entry);
+        }
+    }
+
+    /// A part was replaced, or has gone.
+    pub(super) fn spoil(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// From here on they count by another contract.
+    pub(super) fn swap(&mut self, before: &Contract, next: &Contract, now: Time) {
+        self.total.swap(before, next, now.as_nanos());
+        if let Some(adding) = &mut self.adding {
+            adding.total.swap(before, next, now.as_nanos());
+        }
+    }
+
+    /// Adds all of them up again, if that is needed and they are few. Returns whether it was done.
+    pub(super) fn refresh(
+        &mut self,
+        now: Time,
+        contract: &Arc<Contract>,
+        parts: &BTreeMap<DeltaOrigin, Part>,
+    ) -> bool {
+        let is_due = self.is_stale() && parts.len() <= AT_ONCE;
+        if is_due {
+            let total = Sum::of(now, contract, parts);
+            *self = Sum { total, ..Sum::default() };
+        }
+        is_due
+    }
+
+    /// The sum as of `now`, as far as that does not take long.
+    pub(super) fn look(
+        &self,
+        now: Time,
+        contract: &Arc<Contract>,
+        parts: &BTreeMap<DeltaOrigin, Part>,
+    ) -> Domain {
+        match self.is_stale() && parts.len() <= AT_ONCE {
+            true => Sum::of(now, contract, parts),
+            false => self.total.clone(),
+        }
+    }
+
+    /// Adds the next up, at most `left`, which is lowered by as many. Returns whether all are added up.
+    pub(super) fn walk(
+        &mut self,
+        now: Time,
+        contract: &Arc<Contract>,
+        parts: &mut BTreeMap<DeltaOrigin, Part>,
+        left: &mut usize,
+    ) -> bool {
+        if self.refresh(now, contract, parts) || !self.is_stale() {
+            return true;
+        }
+        // What is replaced while the walk goes on may be in it as it was before: then another one follows.
+        let mut adding = self.adding.take().unwrap_or_else(|| {
+            self.is_stale = false;
+            Adding::default()
+        });
+        let from = adding.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut looked_at, mut last) = (0, None);
+        for (origin, part) in parts.range_mut((from, Bound::Unbounded)).take(*left) {
+            (looked_at, last) = (looked_at + 1, Some(origin));
+            part.history(now, contract);
+            for entry in part.export(now, contract) {
+                adding.total.merge(contract, &entry);
+            }
+        }
+        let is_over = looked_at < *left;
+        *left -= looked_at;
+        if is_over {
+            self.total = adding.total;
+            return true;
+        }
+        adding.after = last.cloned();
+        self.adding = Some(adding);
+        false
+    }
+
+    pub(super) fn rest(&mut self, contract: &Contract, now: Time) {
+        self.total.rest(contract, now.as_nanos());
+    }
+
+    fn of(now: Time, contract: &Arc<Contract>, parts: &BTreeMap<DeltaOrigin, Part>) -> Domain {
+        let mut total = Domain::new();
+        for entry in parts.values().flat_map(|part| part.export(now, contract)) {
+            total.merge(contract, &entry);
+        }
+        total
+    }
+}
