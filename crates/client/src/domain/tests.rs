@@ -471,6 +471,47 @@ fn who_waits_for_units_that_are_asked_for_one_by_one_holds_a_place() {
     assert_eq!(lease.usage().granted, 2);
 }
 
+/// A leader is lost while four wait, their lease ends, and another leader grants it anew: the places stay, and it is asked for what
+/// the one before had not sent.
+#[test]
+fn who_waits_in_the_queue_of_a_lease_keeps_its_place_while_another_comes_to_lead() {
+    let domains = domains(rules(policy(&[(2, 60, 60, 0)])));
+    let (lease, clock) = (Limiter::default(), FakeClock::default());
+    let ten = Amount::from_units(10);
+    let until = |seconds| Allowance { asked: ten, ..Allowance::new(Some(ten), at(seconds)) };
+    let missing = || lease.wish(clock.now()).map_or(0, |wish| wish.missing);
+    let mut tasks = Tasks::new(&clock);
+    lease.allow(Time::ZERO, until(2.0));
+    for (domain, seconds) in [("a", 20), ("a", 20), ("b", 20), ("c", 3)] {
+        let wish = DomainWish { domain, copies: 1, min: 1, max_wait: Duration::from_secs(seconds) };
+        tasks.spawn(domains.acquire_by(&lease, wish, &clock, || ()));
+    }
+    assert_eq!((tasks.finished().len(), missing()), (0, 4));
+    lease.bring(SentUnits::now(1), clock.now());
+    tasks.run();
+    assert_eq!(tasks.finished().len(), 1, "the first has its unit of the one before");
+
+    tasks.pass(Duration::from_millis(2_500));
+    lease.allow(clock.now(), Allowance::NOTHING);
+    tasks.run();
+    assert_eq!((tasks.finished().len(), missing()), (0, 0), "nobody is there who could be asked");
+    let newcomer = DomainWish { domain: "d", copies: 1, min: 1, max_wait: Duration::from_secs(20) };
+    tasks.pass(Duration::from_secs(1));
+    let late = tasks.finished();
+    assert!(matches!(late[..], [(3, Err(NotGranted::TooLate { .. }))]), "{late:?}");
+
+    lease.allow(clock.now(), until(30.0));
+    tasks.spawn(domains.acquire_by(&lease, newcomer, &clock, || ()));
+    assert_eq!((tasks.finished().len(), missing()), (0, 3));
+    for expected in [1, 2, 4] {
+        lease.bring(SentUnits::now(1), clock.now());
+        tasks.run();
+        let (task, decision) = tasks.finished().remove(0);
+        assert_eq!((task, granted(decision.unwrap())), (expected, (1, None)));
+    }
+    assert_eq!((missing(), lease.usage().granted, domains.counts().granted), (0, 4, 4));
+}
+
 /// An event that happens to some domains.
 #[derive(Clone, Debug)]
 enum Event {

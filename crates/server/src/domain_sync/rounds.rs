@@ -23,6 +23,8 @@ pub(super) struct Rounds {
     /// The hits that were said since the last round was closed.
     open: Round,
     closed: VecDeque<Round>,
+    /// Rounds that are not kept any more. Of many that said something it takes long to let go of one, so that is done in slices.
+    retired: Vec<Round>,
     /// The number of the first one that is closed and kept.
     first: u64,
     /// More was said than one round holds: whoever was told of less than the next one is told everything.
@@ -60,9 +62,26 @@ struct Entered {
 // === impl Rounds ===
 
 impl Rounds {
-    /// None yet, where rounds up to number `last` have been closed and are not kept.
-    pub(super) fn after(last: u64) -> Rounds {
-        Rounds { first: last + 1, ..Rounds::default() }
+    /// None yet, where these were those before.
+    pub(super) fn after(before: &Rounds) -> Rounds {
+        Rounds { first: before.next() + 1, ..Rounds::default() }
+    }
+
+    /// These are not asked for any more.
+    pub(super) fn retire(&mut self, former: Rounds) {
+        self.retired.extend(former.closed.into_iter().chain(former.retired).chain([former.open]));
+    }
+
+    /// Lets go of so much of what is not kept. Returns whether there is more of it.
+    pub(super) fn let_go(&mut self, most: usize) -> bool {
+        let mut left = most;
+        while let Some(round) = self.retired.last_mut().filter(|_| left > 0) {
+            left -= round.let_go(left);
+            if left > 0 {
+                self.retired.pop();
+            }
+        }
+        !self.retired.is_empty()
     }
 
     /// Adds the hits that `origin` said.
@@ -72,21 +91,21 @@ impl Rounds {
         }
         entries.iter().for_each(|entry| self.open.add(origin, entry));
         if self.open.sums.len() > MOST_SUMS {
-            (self.open, self.is_broken) = (Round::default(), true);
+            self.clear();
         }
     }
 
     /// Forgets all rounds: what was told is not so, or not by what counts now, and everybody is told everything.
     pub(super) fn clear(&mut self) {
         self.is_broken = true;
-        self.open = Round::default();
+        self.retired.push(std::mem::take(&mut self.open));
     }
 
     /// Closes the round in which something was said. Returns whether there is one.
     pub(super) fn close(&mut self) -> bool {
         if std::mem::take(&mut self.is_broken) {
             self.first += self.closed.len() as u64 + 1;
-            self.closed.clear();
+            self.retired.extend(self.closed.drain(..));
             return true;
         }
         if self.open.is_empty() {
@@ -94,7 +113,7 @@ impl Rounds {
         }
         self.closed.push_back(std::mem::take(&mut self.open));
         if self.closed.len() > MOST_ROUNDS {
-            self.closed.pop_front();
+            self.retired.extend(self.closed.pop_front());
             self.first += 1;
         }
         true
@@ -163,6 +182,11 @@ impl Round {
             Some((_, own)) => *own = own.saturating_add(entry.hits),
             None => said.push((place, entry.hits)),
         }
+    }
+
+    /// Lets go of the hits of at most so many of those that said something. Returns of how many.
+    fn let_go(&mut self, most: usize) -> usize {
+        (0..most).take_while(|_| self.said.pop_first().is_some()).count()
     }
 
     fn is_empty(&self) -> bool {

@@ -20,6 +20,9 @@ use crate::node::Peer;
 /// The most entries about one domain.
 const MOST_ENTRIES: usize = 512;
 
+/// The number of those in a round that is not kept any more that are let go of for each that is looked at.
+const LET_GO: usize = 4;
+
 /// The state of one domain.
 #[derive(Clone, Debug)]
 pub(super) struct DomainState {
@@ -113,9 +116,12 @@ impl DomainState {
         self.refresh(now);
         self.rounds.close();
         let before = std::mem::take(&mut self.rounds);
-        self.rounds = Rounds::after(before.next());
+        self.rounds = Rounds::after(&before);
         // Where some have not been looked at since the last change, they are told everything.
-        self.former = if is_hot && self.former.is_none() { Some(before) } else { None };
+        match self.former.take() {
+            None if is_hot => self.former = Some(before),
+            former => former.into_iter().chain([before]).for_each(|rounds| self.rounds.retire(rounds)),
+        }
         if let Some(marking) = &mut self.marking {
             marking.after = None;
         }
@@ -191,9 +197,12 @@ impl DomainState {
             }
         }
         let last = last.filter(|_| looked_at == most).cloned();
-        if last.is_none() {
-            self.former = None;
+        if last.is_none()
+            && let Some(former) = self.former.take()
+        {
+            self.rounds.retire(former);
         }
+        self.rounds.let_go(LET_GO * most);
         Marked { peers, looked_at, last }
     }
 
@@ -314,6 +323,11 @@ impl DomainState {
 
     pub(super) fn is_idle(&self) -> bool {
         self.parts.is_empty()
+    }
+
+    /// Lets go of as much of what is not kept any more as `most` that use it can be looked at for. Returns whether there is more.
+    pub(super) fn let_go(&mut self, most: usize) -> bool {
+        self.rounds.let_go(LET_GO * most)
     }
 
     /// Whether others than `origin` said something of which it was not told.

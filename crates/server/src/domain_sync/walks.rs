@@ -261,11 +261,12 @@ impl SharedDomains {
                 DeltaOrigin::Below(..) => is_hot && self.by_origin.contains_key(origin),
             };
             let (looked_at, last) = state.rest(now, begun, left, is_kept);
+            let is_more = state.let_go(left);
             left = left.saturating_sub(looked_at.max(1));
-            if state.is_idle() {
+            if state.is_idle() && !is_more {
                 idle.push(Arc::clone(name));
             }
-            if last.is_some() {
+            if last.is_some() || is_more {
                 self.walks.swept = Some((Arc::clone(name), last));
                 break;
             }

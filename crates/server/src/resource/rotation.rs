@@ -12,6 +12,7 @@ use lessor_proto::{Amount, Time};
 use super::Resource;
 use super::holders::{Child, UnitClaim};
 use super::slab::Slot;
+use crate::mutation::Mutation;
 use crate::repository::Kind;
 
 /// With so many holders every change is looked at when it happens.
@@ -45,6 +46,10 @@ impl Resource {
         let many = self.holders.children().len().saturating_sub(FEW);
         let next_look = now + PACE_PER_HOLDER * u32::try_from(many).unwrap_or(u32::MAX);
         let units = usize::try_from(units).unwrap_or(usize::MAX);
+        let held = claims.iter().filter(|claim| claim.holds).count();
+        if held >= units && self.terms.part.is_some() && !self.ledger.rules().keep(Rule::PartsInTurn) {
+            claims.retain(|claim| claim.holds);
+        }
         let has_moved = self.holders.rotation_mut().look(now, claims, units, next_look);
         self.pusher.unsettle_if(has_moved);
     }

@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use lessor_server::repository::Kind;
 
-use crate::faults::Fault;
 use crate::plan::{DomainPlan, Hold, ResourcePlan, SimulationPlan, Way};
 use crate::rng::Rng;
 
 /// In one simulation of eight a rate has one or two domains whose scope is strict, and most clients that hold it ask for hits
-/// of them. Where kinds are changed there are none.
+/// of them. It stays a rate then, whatever becomes of the other resource where kinds are changed.
 pub(super) fn lease(seed: u64, plan: &mut SimulationPlan) {
     let mut rng = Rng::new(seed ^ 0x0057_121c_7000);
     let chosen = rng.chance(125);
     let of = rng.index(plan.resources.len());
-    if !chosen || plan.resources[of].kind != Kind::Rate || plan.faults.every(Fault::Kind).is_some() {
+    if !chosen || plan.resources[of].kind != Kind::Rate {
         return;
     }
     let lender = plan.resources[of].name.clone();

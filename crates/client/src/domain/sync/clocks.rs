@@ -5,10 +5,14 @@
 //! and the one is used that makes a hit *earlier*: it then ceases to count rather too early than too late, at most by a
 //! round trip, and nobody is refused because of the way that a message took.
 
-use lessor_proto::Time;
+use lessor_proto::{Drift, Time};
 
-/// One part in so many: by how much the two clocks may drift apart. Of clocks that are worse hits count a little too long.
-const DRIFT: i128 = 999;
+/// The drift of a clock that is allowed for: a twentieth of [`Drift::DEFAULT`], as much as NTP slews by at the most.
+///
+/// A lease is a promise, and has to hold for bad clocks. Here an hour without a message moves a hit by as much as two clocks may
+/// have drifted apart since, so with one per cent of each it would be forgotten 72 seconds too early, whatever the clocks did, and
+/// with this it is four. Of clocks that are worse hits count a little too long instead.
+const DRIFT: Drift = Drift::from_parts_per_million(500);
 
 /// By how much a grantor's clock is ahead of ours, in nanoseconds: no less and no more.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,7 +67,8 @@ impl Clocks {
 impl Bound {
     /// By how much it may be wrong by now.
     fn drift(&self, now: Time) -> i128 {
-        difference(now, self.found).max(0) / DRIFT
+        let passed = now.since(self.found);
+        i128::try_from((DRIFT.stretch(passed) - passed).as_nanos()).unwrap_or(i128::MAX)
     }
 }
 
@@ -115,10 +120,14 @@ mod tests {
             prop_assert!(here <= now - ago && here + up >= now - ago);
         }
 
-        /// Ours is fast or slow by one part in a thousand, and an hour passes without a word.
+        /// Both clocks are fast or slow by as much as is allowed for, and an hour passes without a word.
         #[test]
-        fn drift_is_allowed_for(fast in 999_000..=1_001_000_u64, hour in 0..3_600_000_u64) {
-            let there = |millis: u64| Time::from_nanos(AHEAD + millis * 1_000_000);
+        fn drift_is_allowed_for(
+            fast in 999_500..=1_000_500_u64,
+            other in 999_500..=1_000_500_u64,
+            hour in 0..3_600_000_u64,
+        ) {
+            let there = |millis: u64| Time::from_nanos(AHEAD + millis * other);
             let here = |millis: u64| Time::from_nanos(millis * fast);
             let mut clocks = Clocks::default();
             clocks.heard(here(0), here(0), there(0));
