@@ -234,6 +234,7 @@ impl Inner {
     }
 
     /// Takes as many as there are of `most` units, if that is at least `least`.
+    #[inline]
     fn take(&self, least: u32, most: u32, now: Time) -> Result<Units, GaugeDenied> {
         // After the clock: an allowance that ended by `now` is seen here.
         let tenure = self.terms.tenure();
@@ -253,6 +254,7 @@ impl Inner {
         taken.map(|units| Units { units, tenure })
     }
 
+    #[inline]
     fn give_back(&self, n: u32) {
         self.count.give_back(n);
         // Whoever joined the queue before this load gets woken; who joins after it sees the units.
@@ -261,6 +263,7 @@ impl Inner {
         }
     }
 
+    #[cold]
     fn wake_head(&self) {
         let waker = self.lock().head_waker();
         if let Some(waker) = waker {

@@ -29,6 +29,7 @@ impl Count {
     }
 
     /// Brings `n` back that were taken.
+    #[inline]
     pub(super) fn give_back(&self, n: u32) {
         let (_, in_use) = split(self.0.fetch_sub(u64::from(n), Ordering::SeqCst));
         assert!(in_use >= n, "{n} come back and {in_use} are out");
@@ -53,10 +54,12 @@ impl Count {
     }
 }
 
+#[inline]
 fn split(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }
 
+#[inline]
 fn join(limit: u32, in_use: u32) -> u64 {
     u64::from(limit) << 32 | u64::from(in_use)
 }
