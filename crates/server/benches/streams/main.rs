@@ -53,8 +53,10 @@ async fn main() {
         for (whose, (ended, unanswered)) in [("echo", peer.faults()), ("lessor", own.faults())] {
             println!("{streams:>7} {whose}: {ended} streams ended, {unanswered} heartbeats unanswered");
         }
-        drop(peer);
-        drop(echo);
+        drop((peer, echo, own, ours));
+        let ours = Child::start(Kind::Metered, streams);
+        let (mut own, _) = open(&ours, streams).await;
+        own.run(turn).await;
         turns(streams, "so far", &ours).await;
         let (calm, rough) = (storm::calm(ours.address()).await, storm::storm(ours.address(), streams).await);
         for (when, calls) in [("calm", calm), ("a storm", rough)] {

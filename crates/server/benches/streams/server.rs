@@ -34,6 +34,8 @@ const PAGE: f64 = 4096.0;
 pub(crate) enum Kind {
     Echo,
     Lessor,
+    /// The same, which tells how long its turns are in processor time: that is two system calls for each.
+    Metered,
 }
 
 /// A server in a process of its own, which ends when this is dropped.
@@ -51,7 +53,8 @@ impl Kind {
         match std::env::var(WHICH).ok()?.as_str() {
             "echo" => Some(Kind::Echo),
             "lessor" => Some(Kind::Lessor),
-            other => panic!("{WHICH} is {other:?}; wanted echo or lessor"),
+            "metered" => Some(Kind::Metered),
+            other => panic!("{WHICH} is {other:?}; wanted echo, lessor or metered"),
         }
     }
 
@@ -59,6 +62,7 @@ impl Kind {
         match self {
             Kind::Echo => "echo",
             Kind::Lessor => "lessor",
+            Kind::Metered => "metered",
         }
     }
 }
@@ -86,7 +90,7 @@ impl Child {
 
     /// Whether it grants anything.
     pub(crate) fn grants(&self) -> bool {
-        self.kind == Kind::Lessor
+        self.kind != Kind::Echo
     }
 
     /// The processor time that it has used, in seconds.
@@ -130,10 +134,10 @@ pub(crate) async fn run(kind: Kind) {
             tokio::spawn(server.serve_with_incoming(incoming));
             end_of_input().await;
         }
-        Kind::Lessor => {
+        Kind::Lessor | Kind::Metered => {
             let mut options = ServerOptions::new(([127, 0, 0, 1], 0).into());
             options.streams = streams + 10;
-            options.meter = Some(processor_time);
+            options.meter = (kind == Kind::Metered).then_some(processor_time);
             let capacity = Amount::from_f64(streams as f64 * crate::WANTS / 2.0);
             let template = Template::new(Glob::new("*").expect("a glob"), capacity);
             let repository = Repository::new(vec![template]).expect("one template");
