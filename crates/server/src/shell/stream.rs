@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use lessor_client::shell::clock;
-use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up};
+use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up, WallClock};
 use lessor_proto::wire::session_up_request::Message;
 use lessor_proto::{ReportId, wire};
 use tokio::sync::watch;
@@ -264,7 +264,12 @@ impl Line {
         if let Down::Refused { .. } = down {
             driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
         }
-        count(driver, down.to_wire(self.kind, clock::wall()))
+        // Grants bear a date, and nothing else does.
+        let wall = match down {
+            Down::Grants(_) => clock::wall(),
+            _ => WallClock { since_epoch: Duration::ZERO },
+        };
+        count(driver, down.to_wire(self.kind, wall))
     }
 
     /// Locks the reader, also after a panic: its stream then ends.

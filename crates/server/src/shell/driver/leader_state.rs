@@ -54,6 +54,8 @@ pub(super) struct LeaderState {
     pub(super) repository: Repository,
     /// The guard that shows time that the clock did not.
     pub(super) clocks: clock::ClockWatch,
+    /// When the node is to be polled if nothing else happens, as the task that does so was told last.
+    pub(super) deadline: Time,
     /// The number of times that the node, or its absence, has been replaced.
     term: u64,
     outlets: PeerTable<Outlet>,
@@ -85,6 +87,7 @@ impl LeaderState {
             known: watch::Sender::new(KnownLeader { leader, epoch }),
             repository,
             clocks: clock::ClockWatch::start(),
+            deadline: Time::MAX,
             term: 0,
             outlets: PeerTable::default(),
             limit,

@@ -185,7 +185,9 @@ impl Driver {
             }
         }
         // Under the lock, or an older deadline could take the place of this one.
-        self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
+        if std::mem::replace(&mut leader_state.deadline, deadline) != deadline {
+            self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
+        }
         let took: Duration = clock::now().since(now);
         self.turns.seconds.observe(took.as_secs_f64());
         if let Some((meter, began, histogram)) = metered {
