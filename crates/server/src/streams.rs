@@ -169,7 +169,7 @@ impl Peers {
     }
 
     pub(crate) fn is_busy(&self, peer: Peer) -> bool {
-        self.peers.get(peer).is_some_and(|stream| stream.busy)
+        self.peers.get(peer).is_some_and(Stream::is_busy)
     }
 
     pub(crate) fn grant(&mut self, peer: Peer, grant: Grant) {
@@ -249,6 +249,11 @@ impl Peers {
 // === impl Stream ===
 
 impl Stream {
+    /// Whether a message is on its way out.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
     /// Something waits until its message has left.
     fn wait(&mut self, waiting: &mut usize) {
         *waiting += usize::from(!self.is_awaited);

@@ -4,6 +4,7 @@ use lessor_proto::message::{
     Ask, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
 use lessor_proto::{Incarnation, ReportId, ResourceId, Time};
+use smallvec::SmallVec;
 
 use super::Node;
 use super::parent::Above;
@@ -11,7 +12,7 @@ use super::resources::Surroundings;
 use super::waiting::Wait;
 use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
-use crate::resource::{Renewal, shows_earlier};
+use crate::resource::{Renewal, Slot, shows_earlier};
 use crate::streams::{Output, Peer, Stream};
 
 // === impl Node ===
@@ -185,6 +186,12 @@ impl Node {
     fn on_report(&mut self, now: Time, peer: Peer, report: StreamReport) -> bool {
         let Some(stream) = self.peers.get(peer) else { return false };
         let (id, renew_all) = (report.id, report.renew_all);
+        let is_meant = report.target_epoch.is_none_or(|epoch| epoch == self.config.epoch);
+        if report.reports.is_empty() && renew_all && is_meant && stream.hello.kind == HolderKind::Client {
+            // A heartbeat and nothing else, as nearly all are: there is nothing to admit.
+            self.on_heartbeat(now, peer, id, now);
+            return true;
+        }
         let ask = report.into_ask(&stream.hello);
         if let (HolderKind::Node, Some(incarnation)) = (ask.kind, ask.incarnation) {
             self.hear_of_node(now, &ask.holder, ask.line, incarnation);
@@ -229,7 +236,8 @@ impl Node {
             if let Some(slot) = resource.hear(now, ask, report, cx) {
                 resource.attach(now, slot, peer, report.has.as_ref(), cx.config.epoch);
                 if let Some(stream) = peers.get_mut(peer) {
-                    stream.attached.insert(&report.resource);
+                    // The name that all share, which is at hand.
+                    stream.attached.insert(resource.id());
                 }
                 resource.respond(now, slot, cx, peers);
             }
@@ -244,27 +252,20 @@ impl Node {
     /// for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
     /// be renewed now and has not ended; where there is one, all others are granted anew.
     fn on_heartbeat(&mut self, now: Time, peer: Peer, id: ReportId, at: Time) {
-        let busy = self.peers.is_busy(peer);
+        let Some(stream) = self.peers.get(peer) else { return };
+        let (busy, attached) = (stream.is_busy(), stream.attached.clone());
         if busy {
             self.peers.note_heartbeat(peer, id, at);
         }
-        let attached = self.peers.get(peer).map(|stream| stream.attached.clone()).unwrap_or_default();
-        let (mut all, mut extended) = (true, Vec::new());
+        let (mut all, mut extended) = (true, SmallVec::<[(&ResourceId, Slot); 4]>::new());
         for resource_id in attached.as_slice() {
-            let heard = self.call(resource_id, |resource, _| {
+            let beaten = self.call(resource_id, |resource, around| {
                 resource.advance(now);
                 let slot = resource.listener(peer)?;
                 resource.beat(at, slot, id);
-                Some(slot)
-            });
-            let Some(slot) = heard.flatten() else {
-                // It has been silent for so long that it was forgotten: it has to say everything again.
-                return self.drop_stream(now, peer);
-            };
-            if busy {
-                continue;
-            }
-            self.with_advanced(now, resource_id, |resource, around| {
+                if busy {
+                    return Some(slot);
+                }
                 let renewed = resource.renew(now, at, around.cx, slot);
                 match renewed.renewal {
                     Renewal::Extended => extended.push((resource_id, slot)),
@@ -274,7 +275,15 @@ impl Node {
                 if let Some(grant) = renewed.grant {
                     around.peers.grant(peer, grant);
                 }
+                Some(slot)
             });
+            if beaten.flatten().is_none() {
+                // It has been silent for so long that it was forgotten: it has to say everything again.
+                return self.drop_stream(now, peer);
+            }
+            if !busy {
+                self.follow(now, resource_id);
+            }
         }
         if busy {
             return;

@@ -59,6 +59,9 @@ impl Waiting {
 
     /// Those can be heard who wait for the record to say that it is not known what is out, and no longer than until `at`.
     pub(super) fn release_learnt(&mut self, at: Time) {
+        if self.reports.is_empty() {
+            return;
+        }
         let is_over = |wait: &Wait| matches!(wait, Wait::Learning(until) if *until <= at);
         let released = self.reports.extract_if(.., |_, (_, wait)| is_over(wait));
         self.ready.extend(released.map(|((peer, _), (ask, _))| (peer, ask)));
