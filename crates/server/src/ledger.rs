@@ -358,6 +358,9 @@ impl Ledger {
 
     /// Forgets the grants of `account` that have ended.
     pub fn expire(&mut self, account: &mut Account, now: Time) {
+        if account.next_end().is_none_or(|end| end > now) {
+            return;
+        }
         self.change(account, |account| account.expire(now));
     }
 

@@ -148,7 +148,7 @@ impl Node {
         if let (HolderKind::Node, Some(incarnation)) = (ask.kind, ask.incarnation) {
             self.hear_of_node(now, &ask.holder, ask.line, incarnation);
         }
-        let outcome = self.admit(now, ask).map(|()| self.answer(now, ask));
+        let outcome = self.admit(now, ask).map(|fresh| self.answer(now, ask, fresh > 0));
         match &outcome {
             Ok(answer) => self.tally.granted += answer.grants.len() as u64,
             Err(_) => self.tally.refused += 1,
@@ -303,7 +303,8 @@ impl Node {
         }
     }
 
-    fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
+    /// Whether the whole of a request is taken: then the number of resources of it that nobody has asked for yet.
+    fn admit(&mut self, now: Time, ask: &Ask) -> Result<usize, Refusal> {
         self.names.check(ask.kind, &ask.holder)?;
         let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions.next());
         let mut fresh = 0;
@@ -332,10 +333,11 @@ impl Node {
         if fresh > 0 && count > limit {
             return Err(Refusal::Exhausted { what: "resources in all".to_owned(), count, limit });
         }
-        Ok(())
+        Ok(fresh)
     }
 
-    fn answer(&mut self, now: Time, ask: &Ask) -> Answer {
+    /// Answers a request that was admitted. `opens_books`: nobody has asked for some of its resources yet.
+    fn answer(&mut self, now: Time, ask: &Ask, opens_books: bool) -> Answer {
         self.sessions = self.sessions.next();
         let mut grants = Vec::with_capacity(ask.reports.len());
         let mut retry: Option<Duration> = None;
@@ -348,18 +350,25 @@ impl Node {
                 retry = retry.into_iter().chain([opens.since(now).max(PROMPT)]).min();
                 continue;
             }
-            let (grant, again) = self.answer_one(now, ask, report);
+            if opens_books {
+                self.open(now, &report.resource);
+            }
+            let again = self.answer_one(now, ask, report, &mut grants);
             retry = retry.into_iter().chain(again).min();
-            grants.extend(grant);
         }
         let notice = (ask.kind == HolderKind::Node).then(|| self.names.notice(&ask.holder));
         Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry, notice }
     }
 
-    /// Answers one report that was admitted: with a grant if there is something to grant from, and when to ask again if that
-    /// is before its time.
-    fn answer_one(&mut self, now: Time, ask: &Ask, report: &Report) -> (Option<Grant>, Option<Duration>) {
-        self.open(now, &report.resource);
+    /// Answers one report that was admitted: adds a grant to `grants` if there is something to grant from, and returns when
+    /// to ask again if that is before its time.
+    fn answer_one(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        grants: &mut Vec<Grant>,
+    ) -> Option<Duration> {
         let (date, is_outdated) = (self.date, self.later_config().is_some());
         let answered = self.with_asked(now, &report.resource, |resource, around| {
             let cx = CallContext { date, ..around.cx };
@@ -369,14 +378,17 @@ impl Node {
                 return None;
             }
             Some(match resource.report(now, ask, report, cx) {
-                Some(reply) => (Some(reply.grant), reply.retry),
+                Some(reply) => {
+                    grants.push(reply.grant);
+                    reply.retry
+                }
                 // The first write is on its way.
-                None if cx.longest.lease.is_zero() && !is_outdated => (None, Some(PROMPT)),
-                None => (None, Some(SOON)),
+                None if cx.longest.lease.is_zero() && !is_outdated => Some(PROMPT),
+                None => Some(SOON),
             })
         });
         // What it waits for takes no longer than a write.
-        answered.unwrap_or((None, Some(PROMPT)))
+        answered.unwrap_or(Some(PROMPT))
     }
 
     /// Opens the books of a resource that was admitted, if it has none.

@@ -167,6 +167,9 @@ impl Account {
     /// Forgets entries that a later one covers: it is as large, lasts as long, and every promise about it is one about
     /// them.
     fn prune(&mut self) {
+        if self.entries.len() < 2 {
+            return;
+        }
         let mut index = 0;
         while index < self.entries.len() {
             let entry = self.entries[index];

@@ -75,8 +75,8 @@ impl Node {
         if resource.has_untold() {
             self.untold.insert(id.clone());
         }
-        let need = Need { epoch: epoch_above(&self.parent, id), ..resource.need() };
         if let Some(marks) = &mut self.marks {
+            let need = Need { epoch: epoch_above(&self.parent, id), ..resource.need() };
             if self.config.record.as_ref().is_some_and(|record| record.unknown) {
                 marks.learn_until(now, Some(resource.learns_until()));
             }

@@ -34,6 +34,15 @@ pub(super) struct Surroundings<'a> {
     pub(super) peers: &'a mut Peers,
 }
 
+// === impl Entry ===
+
+impl Entry {
+    /// Whether the resource does not stand where it belongs on the timeline.
+    fn is_displaced(&self) -> bool {
+        self.booked != self.resource.wake()
+    }
+}
+
 // === impl Resources ===
 
 impl Resources {
@@ -83,7 +92,11 @@ impl Resources {
 
     /// The other resource with which one shares its capacity.
     pub(super) fn floor_pair(&self, id: &ResourceId) -> Option<&ResourceId> {
-        self.entries.get(id).filter(|_| self.coupled)?.floor_pair.as_ref()
+        // Hardly ever any, and asked for after each report.
+        if !self.coupled {
+            return None;
+        }
+        self.entries.get(id)?.floor_pair.as_ref()
     }
 
     /// The resource shares its capacity with `floor_pair` from here on.
@@ -92,11 +105,6 @@ impl Resources {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.floor_pair = floor_pair;
         }
-    }
-
-    /// Whether a resource does not stand where it belongs on the timeline.
-    fn is_displaced(&self, id: &ResourceId) -> bool {
-        self.entries.get(id).is_some_and(|entry| entry.booked != entry.resource.wake())
     }
 
     /// Puts a resource where it belongs on the timeline.
@@ -172,8 +180,10 @@ impl Node {
         id: &ResourceId,
         call: impl FnOnce(&mut Resource, Surroundings<'_>) -> Option<T>,
     ) -> Option<T> {
-        let answer = self.call(id, call)?;
-        let is_displaced = answer.is_some() && self.resources.is_displaced(id);
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        let entry = self.resources.entries.get_mut(id)?;
+        let answer = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
+        let is_displaced = answer.is_some() && entry.is_displaced();
         self.sync(now, id);
         if is_displaced {
             self.resources.reschedule(id);

@@ -115,8 +115,8 @@ impl Resource {
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
         let domains = self.tell_of_domains(slot);
-        let grant = self.grant(now, slot, length, granted, pace, cx);
-        let grant = Grant { domains, before: out_before, earlier, ..grant };
+        let mut grant = self.grant(now, slot, length, granted, pace, cx);
+        (grant.domains, grant.before, grant.earlier) = (domains, out_before, earlier);
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
@@ -243,17 +243,21 @@ impl Resource {
         last.filter(|&last| told && !self.differs(last, target)).unwrap_or(target)
     }
 
-    /// By the policy. The level of a priority is found once for all demands of it.
+    /// By the policy.
     pub(super) fn share(&self, demands: &Demands) -> f64 {
-        let mut level = None;
-        let share = |demand: Demand| match level.filter(|&(priority, _)| priority == demand.priority) {
-            Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
-            None => {
-                level = self.level(demand.priority).map(|level| (demand.priority, level));
-                match level.filter(|_| self.terms.in_steps) {
-                    Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
-                    None => self.holders.shares().share(&demand),
-                }
+        self.share_by(&mut None, demands)
+    }
+
+    /// The same. The level that was found last, and its priority, are kept in `level`: it is found once for all demands of
+    /// that priority that come one after the other, as long as nothing changes.
+    pub(super) fn share_by(&self, level: &mut Option<(i64, f64)>, demands: &Demands) -> f64 {
+        let share = |demand: Demand| {
+            if level.is_none_or(|(priority, _)| priority != demand.priority) {
+                *level = self.level(demand.priority).map(|level| (demand.priority, level));
+            }
+            match *level {
+                Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
+                None => self.holders.shares().share(&demand),
             }
         };
         demands.iter().map(share).sum()

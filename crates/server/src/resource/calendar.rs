@@ -56,6 +56,18 @@ impl Calendar {
     }
 }
 
+/// The earliest of some moments, as far as there are any. It is asked for with every report.
+pub(crate) fn earliest<const N: usize>(moments: [Option<Time>; N]) -> Option<Time> {
+    let mut first = None;
+    for moment in moments {
+        first = match (first, moment) {
+            (Some(first), Some(moment)) => Some(Time::min(first, moment)),
+            (one, other) => one.or(other),
+        };
+    }
+    first
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

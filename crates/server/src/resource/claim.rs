@@ -263,12 +263,13 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> bool {
+        let is_ended = now >= self.ledger.ghost_end() || cx.is_unsure() || self.is_learning(now);
+        if is_ended || now < cx.opens() || !self.says_of_rest() {
+            return false;
+        }
         let known = self.holders.children().locate(holder(ask, report, cx.config));
         let claims_late = cx.config.rules.keep(Rule::ClaimLate);
-        let has_claimed =
-            known.is_some_and(|slot| self.holders.at(slot).claimed != Claimed::Nothing || !claims_late);
-        let is_ended = now >= self.ledger.ghost_end() || cx.is_unsure() || self.is_learning(now);
-        if has_claimed || is_ended || now < cx.opens() || !self.says_of_rest() {
+        if known.is_some_and(|slot| self.holders.at(slot).claimed != Claimed::Nothing || !claims_late) {
             return false;
         }
         let (Some(incarnation), Some(has)) = (ask.incarnation, &report.has) else { return false };
@@ -321,10 +322,10 @@ impl Resource {
     /// Ends the deferral of claims: the part that claimants give up from here on is free, as everything from before
     /// has ended.
     pub(super) fn end_deferral(&mut self) {
-        let slots = self.claims.end_deferral();
-        if slots.is_empty() {
+        if !self.claims.is_any_deferred() {
             return;
         }
+        let slots = self.claims.end_deferral();
         self.reshare();
         self.pusher.unsettle();
         for slot in slots {

@@ -92,6 +92,11 @@ impl GhostClaims {
         given_up
     }
 
+    /// Whether any claim is deferred.
+    pub(super) fn is_any_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
     /// Defers nothing any more. Returns whose claims were.
     pub(super) fn end_deferral(&mut self) -> Vec<Slot> {
         std::mem::take(&mut self.deferred).into_keys().collect()

@@ -35,6 +35,9 @@ impl Echoed {
 
     /// Drops what has ended by `now`. Returns what is left, and when the first of it ends.
     pub(super) fn left(&mut self, now: Time) -> Option<(Amount, Time)> {
+        if self.0.is_empty() {
+            return None;
+        }
         self.0.retain(|_, &mut (_, until)| now < until);
         let end = self.0.values().map(|&(_, until)| until).min()?;
         Some((self.0.values().map(|&(amount, _)| amount).fold(Amount::ZERO, Amount::saturating_add), end))

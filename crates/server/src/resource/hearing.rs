@@ -1,6 +1,6 @@
 //! Reports: who sends them, what they promise, and what becomes of those who are not heard of.
 
-use lessor_proto::message::{Ask, Report};
+use lessor_proto::message::{Ask, Band, Report};
 use lessor_proto::{Amount, Epoch, Time};
 
 use super::holders::{Child, Claimed, Demands};
@@ -173,13 +173,12 @@ impl Resource {
 
 /// The demands that `report` states. A peak is no part of them.
 fn demands(report: &Report, cx: CallContext<'_>) -> Demands {
-    let mut bands = report.bands.clone();
     if !cx.config.rules.keep(Rule::PeakFromSpare)
-        && let ([band], Some(peak)) = (&mut bands[..], report.peak)
+        && let ([band], Some(peak)) = (&report.bands[..], report.peak)
     {
-        band.wants = band.wants.max(peak);
+        return Demands::from_bands(&[Band { wants: band.wants.max(peak), ..*band }]);
     }
-    Demands::from_bands(&bands)
+    Demands::from_bands(&report.bands)
 }
 
 /// The promise of a report: a grant, and the most that is used under all grants up to that one.

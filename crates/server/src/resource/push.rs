@@ -15,6 +15,7 @@ use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Has, HolderKind, Order};
 use lessor_proto::{Amount, Epoch, Time};
 
+use super::calendar::earliest;
 use super::feeding::{SLICE, Turn};
 use super::holders::Demands;
 use super::slab::Slot;
@@ -54,8 +55,8 @@ impl Resource {
         let ghost = self.ledger.ghost_parts().next_end();
         let ends = self.holders.children().deadline().filter(|_| self.is_watched());
         let learned = self.learning.untold().filter(|_| self.is_watched());
-        let others = [self.holders.rotation().wake(), self.supply.due_above(), self.pusher.next_deadline()];
-        [ghost, ends, learned].into_iter().chain(others).flatten().min()
+        let turn = self.holders.rotation().wake();
+        earliest([ghost, ends, learned, turn, self.supply.due_above(), self.pusher.next_deadline()])
     }
 
     /// Whether somebody has to be told when something ends.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 
 use super::batch::Batch;
+use super::calendar::earliest;
 use super::feeding::{SLICE, Turn};
 use super::shortage::Shortage;
 use super::slab::Slot;
@@ -109,7 +110,7 @@ impl Pusher {
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let unsettled = self.is_awaited().then_some(self.next_look);
         let batch = self.batch.next_deadline().map(|at| at.max(self.next_look));
-        [unsettled, self.shortage.next_deadline(), batch, self.pool.wake()].into_iter().flatten().min()
+        earliest([unsettled, self.shortage.next_deadline(), batch, self.pool.wake()])
     }
 }
 

@@ -36,8 +36,9 @@ impl Resource {
             return self.holders.rotation_mut().suspend(self.learning.until());
         }
         let (mut claims, mut units) = (Vec::new(), parts(self.in_units(self.holders.shares().capacity())).0);
+        let mut level = None;
         for (slot, child) in self.holders.children().iter_slots().filter(|(_, child)| !child.is_withdrawn()) {
-            let (whole, fraction) = self.parts(child);
+            let (whole, fraction) = self.parts_by(&mut level, child);
             units = units.saturating_sub(whole);
             if fraction > 0.0 {
                 claims.push(self.claim_of(slot, child, whole, fraction));
@@ -87,10 +88,15 @@ impl Resource {
     /// The units that a holder has for good, and the fraction of one more. Of the last one that is wanted nobody has a
     /// fraction only: a part of a unit is of no use.
     fn parts(&self, child: &Child) -> (u64, f64) {
+        self.parts_by(&mut None, child)
+    }
+
+    /// The same with the level that was found last: see [`Resource::share_by`].
+    fn parts_by(&self, level: &mut Option<(i64, f64)>, child: &Child) -> (u64, f64) {
         if child.is_withdrawn() {
             return (0, 0.0);
         }
-        let (whole, fraction) = parts(self.in_units(self.share(child.demands())));
+        let (whole, fraction) = parts(self.in_units(self.share_by(level, child.demands())));
         let wants = self.in_units(child.demands().wants()).min(u64::MAX as f64);
         // Who wants a part of a rate wants what that brings, as little as it may be.
         let wants = match self.terms.kind {

@@ -177,6 +177,10 @@ impl Borrower {
 impl Resource {
     /// Notes where the holder at `slot` stands among those who are lent something.
     pub(super) fn enlist(&mut self, slot: Slot) {
+        // Who asks without a stream borrows nothing.
+        if self.lending.borrowers.is_empty() && self.pusher.peer(slot).is_none() {
+            return;
+        }
         let borrower = self.borrower(slot);
         self.lending.set(slot, borrower);
     }
