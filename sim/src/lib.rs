@@ -27,6 +27,7 @@ mod legacy;
 pub mod measure;
 #[cfg(feature = "mutations")]
 pub mod mutation;
+pub mod net;
 pub mod oracle;
 pub mod plan;
 mod process;

@@ -16,13 +16,11 @@
 //! ```
 
 mod client;
-mod node;
 mod traffic;
 mod world;
 
 use std::time::Duration;
 
-use lessor_client::session::Failure;
 use lessor_proto::{Amount, ResourceId};
 use lessor_server::repository::{Glob, Repository, Template};
 
@@ -130,10 +128,6 @@ impl SpareReport {
     pub fn lost(&self) -> f64 {
         (self.refused as f64 - self.refused_by_one as f64) / (self.asked as f64).max(1.0)
     }
-}
-
-fn closed() -> Failure {
-    Failure::Unreachable("closed".to_owned())
 }
 
 fn resource() -> ResourceId {

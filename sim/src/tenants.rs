@@ -19,7 +19,6 @@
 
 mod client;
 mod line;
-mod received;
 mod report;
 mod traffic;
 mod truth;
@@ -31,7 +30,6 @@ use std::time::Duration;
 
 use lessor_algorithms::tiers::Contract;
 use lessor_client::domain::{Policies, Rules, Scope};
-use lessor_client::session::Failure;
 use lessor_proto::{Amount, ResourceId};
 use lessor_server::repository::{Domains, Glob, Repository, Template};
 
@@ -148,10 +146,6 @@ impl TenantsRun {
 }
 
 /// The failure that a client hears of when nobody is there.
-fn unreachable_server() -> Failure {
-    Failure::Unreachable("connection refused".to_owned())
-}
-
 fn resource() -> ResourceId {
     ResourceId::new(RESOURCE, 256).expect("a name")
 }

@@ -9,8 +9,7 @@ use lessor_client::demand::haste::SOON;
 use lessor_client::demand::{DemandOptions, Estimator};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
-use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
-use lessor_proto::message::Down;
+use lessor_client::session::{Action, Event, Session, SessionConfig, Transport};
 use lessor_proto::{Amount, ClientId, Incarnation, Time};
 
 use super::{SpareRun, resource};
@@ -100,11 +99,8 @@ impl SpareClient {
         self.session.deadline().min(self.next_look)
     }
 
-    /// Something has come from the server; nothing: the stream has ended.
-    pub(super) fn take(&mut self, now: Time, stream: u64, down: Option<Down>) {
-        match down {
-            Some(down) => self.session.handle(now, session::Event::Down { id: stream, down }),
-            None => self.session.handle(now, session::Event::Closed { id: stream, failure: super::closed() }),
-        }
+    /// Something has come from the server.
+    pub(super) fn take(&mut self, now: Time, event: Event) {
+        self.session.handle(now, event);
     }
 }

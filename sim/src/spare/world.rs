@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use lessor_client::limiter::{Allowance, Limiter};
+use lessor_client::session::{Action, Event, Transport};
 use lessor_proto::message::{Down, Up};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
+use lessor_server::config::ParentConfig;
+use lessor_server::node::NodeConfig;
 
 use super::client::SpareClient;
-use super::node::{Holder, SpareMessage, SpareNode, upwards};
 use super::traffic::TrafficStretch;
 use super::{SAID_AGAIN, SpareReport, SpareRun};
 use crate::event_queue::EventQueue;
+use crate::net::{Endpoint, Net, NetMessage};
 use crate::rng::Rng;
 
 /// Something that happens.
@@ -21,18 +24,8 @@ enum SpareEvent {
     Client(usize),
     /// Something is due at a server.
     Node(usize),
-    /// Something comes from a holder to the server above it.
-    Up {
-        holder: Holder,
-        stream: u64,
-        up: Box<Up>,
-    },
-    /// And the other way round.
-    Down {
-        holder: Holder,
-        stream: u64,
-        down: Option<Box<Down>>,
-    },
+    /// Something arrives.
+    Message(Box<NetMessage>),
 }
 
 /// The site of the root among the servers.
@@ -47,7 +40,9 @@ pub(super) struct SpareWorld {
     /// Those of the traffic, so that it is the same whatever the network does.
     traffic_rng: Rng,
     /// The root, and the leaves.
-    nodes: Vec<SpareNode>,
+    net: Net,
+    /// When each server is looked at next.
+    due: Vec<Option<Time>>,
     clients: Vec<SpareClient>,
     stretches: Vec<TrafficStretch>,
     /// Nothing overtakes what was sent before it, up and down, of each holder.
@@ -70,12 +65,12 @@ impl SpareWorld {
         let one = Limiter::new(run.burst);
         one.allow(Time::ZERO, Allowance::forever(Amount::from_units(run.capacity)));
         let end = run.traffic.counts_from() + Duration::from_secs(run.seconds);
-        let leaves = (0..run.leaves).map(|number| SpareNode::leaf(&run, number));
         let mut world = SpareWorld {
             now: Time::ZERO,
             end,
             queue: EventQueue::small(),
-            nodes: std::iter::once(SpareNode::root(&run)).chain(leaves).collect(),
+            net: network(&run),
+            due: vec![None; 1 + run.leaves],
             stretches: vec![run.traffic.begin(); run.clients],
             clear: vec![[Time::ZERO; 2]; run.clients + run.leaves],
             run,
@@ -111,47 +106,35 @@ impl SpareWorld {
                 self.attend(client);
             }
             SpareEvent::Node(node) => {
-                self.nodes[node].due = None;
+                self.due[node] = None;
                 self.serve(node);
             }
-            SpareEvent::Up { holder, stream, up } => {
-                let node = self.above(holder);
-                if !self.nodes[node].take_up(self.now, holder, stream, *up) {
-                    self.deliver(holder, stream, None);
+            SpareEvent::Message(message) => match *message {
+                NetMessage::Up(from, action) => {
+                    if let Some(event) = self.net.take_up(self.now, from, action) {
+                        self.deliver(from, event);
+                    }
+                    self.serve(self.net.home(from));
                 }
-                self.serve(node);
-            }
-            SpareEvent::Down { holder, stream, down } => {
-                self.take_down(holder, stream, down.map(|down| *down));
-            }
+                NetMessage::Down(to, event) => self.take_down(to, event),
+            },
         }
     }
 
-    /// The server that a holder reports to.
-    fn above(&self, holder: Holder) -> usize {
-        match self.run.leaves {
-            leaves if leaves > 0 && holder < self.run.clients => 1 + holder % leaves,
-            _ => ROOT,
-        }
-    }
-
-    fn take_down(&mut self, holder: Holder, stream: u64, down: Option<Down>) {
-        let node = self.above(holder);
-        self.nodes[node].ready(self.now, holder, stream);
-        if let Some(Down::Grants(grants)) = &down {
+    fn take_down(&mut self, to: Endpoint, event: Event) {
+        if let Event::Down { down: Down::Grants(grants), .. } = &event {
             self.report.grants += grants.len() as u64 * u64::from(self.counts());
         }
-        match holder.checked_sub(self.run.clients) {
-            None => {
-                self.clients[holder].take(self.now, stream, down);
-                self.attend(holder);
+        let event = self.net.take_down(self.now, to, event);
+        match (to, event) {
+            (Endpoint::Holder(client), Some(event)) => {
+                self.clients[client].take(self.now, event);
+                self.attend(client);
             }
-            Some(leaf) => {
-                self.nodes[leaf + 1].take_down(self.now, stream, down);
-                self.serve(leaf + 1);
-            }
+            (Endpoint::Node(leaf), _) => self.serve(leaf),
+            (Endpoint::Holder(_), None) => {}
         }
-        self.serve(node);
+        self.serve(self.net.home(to));
     }
 
     fn counts(&self) -> bool {
@@ -184,9 +167,7 @@ impl SpareWorld {
     fn attend(&mut self, client: usize) {
         let before = self.clients[client].capacity;
         while let Some(action) = self.clients[client].poll(self.now) {
-            if let Some(SpareMessage::Up(stream, up)) = upwards(action) {
-                self.send(client, stream, up);
-            }
+            self.send(Endpoint::Holder(client), action);
         }
         let after = self.clients[client].capacity;
         self.believed += u128::from(after.as_micros());
@@ -200,21 +181,28 @@ impl SpareWorld {
         }
     }
 
-    fn send(&mut self, holder: Holder, stream: u64, up: Up) {
-        let is_report = matches!(up, Up::Report(_)) && self.counts();
+    fn send(&mut self, from: Endpoint, action: Action) {
+        if matches!(action, Action::Disconnect { .. } | Action::News(_)) {
+            // Streams never end here.
+            return;
+        }
+        let is_report = matches!(action, Action::Send { up: Up::Report(_), .. }) && self.counts();
         self.report.reports += u64::from(is_report);
-        let at = self.arrival(holder, 0);
-        self.queue.put(at, SpareEvent::Up { holder, stream, up: Box::new(up) });
+        let at = self.arrival(from, 0);
+        self.queue.put(at, SpareEvent::Message(Box::new(NetMessage::Up(from, action))));
     }
 
-    fn deliver(&mut self, holder: Holder, stream: u64, down: Option<Down>) {
-        let at = self.arrival(holder, 1);
-        self.queue.put(at, SpareEvent::Down { holder, stream, down: down.map(Box::new) });
+    fn deliver(&mut self, to: Endpoint, event: Event) {
+        let at = self.arrival(to, 1);
+        self.queue.put(at, SpareEvent::Message(Box::new(NetMessage::Down(to, event))));
     }
 
-    fn arrival(&mut self, holder: Holder, way: usize) -> Time {
+    fn arrival(&mut self, endpoint: Endpoint, way: usize) -> Time {
         let SpareRun { clients, delay, delay_above, lost_in, .. } = self.run;
-        let delay = if holder < clients { delay } else { delay_above };
+        let (holder, delay) = match endpoint {
+            Endpoint::Holder(client) => (client, delay),
+            Endpoint::Node(node) => (clients + node - 1, delay_above),
+        };
         let is_lost = lost_in > 0 && self.rng.below(lost_in) == 0;
         let again = if is_lost { SAID_AGAIN } else { Duration::ZERO };
         let jitter = if lost_in > 0 { delay / 2 } else { Duration::ZERO };
@@ -226,19 +214,34 @@ impl SpareWorld {
 
     /// A server does what is due.
     fn serve(&mut self, node: usize) {
-        for sent in self.nodes[node].serve(self.now) {
-            match sent {
-                SpareMessage::Down(holder, stream, down) => self.deliver(holder, stream, down),
-                // Only leaves have somebody above them.
-                SpareMessage::Up(stream, up) => self.send(self.run.clients + node - 1, stream, up),
+        for message in self.net.serve(self.now, node) {
+            match message {
+                NetMessage::Down(to, event) => self.deliver(to, event),
+                NetMessage::Up(from, action) => self.send(from, action),
             }
         }
-        let due = self.nodes[node].due;
-        if let Some(at) = self.nodes[node].deadline().map(|at| at.max(self.now))
-            && due.is_none_or(|due| at < due)
+        if let Some(at) = self.net.deadline(node).map(|at| at.max(self.now))
+            && self.due[node].is_none_or(|due| at < due)
         {
-            self.nodes[node].due = Some(at);
+            self.due[node] = Some(at);
             self.queue.put(at, SpareEvent::Node(node));
         }
     }
+}
+
+/// The root, and the leaves below it, to which clients go in turn.
+fn network(run: &SpareRun) -> Net {
+    let parents: Vec<Option<usize>> = std::iter::once(None).chain(vec![Some(ROOT); run.leaves]).collect();
+    let mut net = Net::new(&parents);
+    net.begin(Time::ZERO, ROOT, NodeConfig::new("root", Epoch(1)), run.repository());
+    for leaf in 1..=run.leaves {
+        let servers = vec!["root:1".into()];
+        let parent = ParentConfig { servers, transport: Transport::Stream, eager: false };
+        let config = NodeConfig::new(format!("leaf-{}", leaf - 1), Epoch(1));
+        net.begin(Time::ZERO, leaf, NodeConfig { parent: Some(parent), ..config }, run.repository());
+    }
+    for client in 0..run.clients {
+        net.add_holder(if run.leaves > 0 { 1 + client % run.leaves } else { ROOT });
+    }
+    net
 }

@@ -8,12 +8,11 @@ use std::time::Duration;
 use lessor_client::domain::{Decision, DomainOptions, Domains, Ground, Lender, Scope, UNREACHABLE_AFTER};
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::limiter::Limiter;
-use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
+use lessor_client::session::{Action, Event, Session, SessionConfig, Transport};
 use lessor_client::sublessee::Sublessee;
-use lessor_proto::{ClientId, Incarnation, ReportId, Time};
+use lessor_proto::{ClientId, Incarnation, Time};
 
-use super::received::Received;
-use super::{DOMAIN, resource, unreachable_server};
+use super::{DOMAIN, resource};
 use crate::rng::Rng;
 
 /// The interval at which it looks at what its domains want of leases of their own.
@@ -142,21 +141,8 @@ impl TenantsClient {
     }
 
     /// Something has come from the server.
-    pub(super) fn take(&mut self, now: Time, id: u64, down: Received) {
-        let local = now + self.ahead;
-        match down {
-            Received::Stream(down) => self.session.handle(local, session::Event::Down { id, down: *down }),
-            Received::Answer(answer) => {
-                self.session.handle(local, session::Event::Answered { id: ReportId(id), answer: *answer });
-            }
-            Received::Lost => {
-                self.session.handle(local, session::Event::Closed { id, failure: unreachable_server() });
-                self.session.handle(
-                    local,
-                    session::Event::Failed { id: ReportId(id), failure: unreachable_server() },
-                );
-            }
-        }
+    pub(super) fn take(&mut self, now: Time, event: Event) {
+        self.session.handle(now + self.ahead, event);
     }
 
     /// Asks for the leases that domains are to have, as much as they want of them.

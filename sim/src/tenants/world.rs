@@ -3,24 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_client::session::{self, Action, Transport};
+use lessor_client::session::{Action, Event, Transport};
 use lessor_proto::message::{Down, Up};
-use lessor_proto::{Epoch, ReportId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
+use lessor_proto::{Epoch, Time};
+use lessor_server::node::{NodeConfig, ParentConfig};
 
 use super::client::{HitOutcome, TenantsClient};
-use super::received::Received;
 use super::truth::Truth;
-use super::{Ask, BEGIN, JITTER, TenantsReport, TenantsRun, TenantsWay, traffic, unreachable_server};
+use super::{Ask, BEGIN, JITTER, TenantsReport, TenantsRun, TenantsWay, traffic};
 use crate::event_queue::EventQueue;
+use crate::net::{Endpoint, Net, NetMessage};
 use crate::rng::Rng;
-
-/// Somebody who asks a server: a client, or a server below it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Endpoint {
-    Client(usize),
-    Node(usize),
-}
 
 /// Something that happens.
 #[derive(Debug)]
@@ -31,31 +24,12 @@ enum TenantsEvent {
     Client(usize),
     /// Something is due at a server.
     Server(usize),
-    /// Something arrives at the server of an endpoint.
-    Up { from: Endpoint, stream: u64, up: TenantsMessage },
-    /// Something arrives from there.
-    Down { to: Endpoint, stream: u64, down: Received },
+    /// Something arrives.
+    Message(Box<NetMessage>),
     /// A server is gone, and the streams with it.
     Loss,
     /// Another one begins in its place.
     Return,
-}
-
-/// A message to a server.
-#[derive(Debug)]
-enum TenantsMessage {
-    Stream(Box<Up>),
-    Ask(Box<lessor_proto::message::Ask>),
-}
-
-/// A server, or the site of one that is lost.
-struct TenantsServer {
-    node: Option<Node>,
-    epoch: Epoch,
-    /// The one above.
-    parent: Option<usize>,
-    peers: BTreeMap<Peer, (Endpoint, u64)>,
-    due: Option<Time>,
 }
 
 /// The servers, the clients and the network.
@@ -66,13 +40,11 @@ pub(super) struct TenantsWorld<'a> {
     rng: Rng,
     /// Those of the traffic, so that it is the same whatever the network does.
     traffic_rng: Rng,
-    /// The root first, then each level.
-    servers: Vec<TenantsServer>,
-    /// The server of each client.
-    homes: Vec<usize>,
+    /// The servers, the root first, then each level.
+    net: Net,
+    /// The epoch of each server, and when it is looked at next.
+    sites: Vec<(u64, Option<Time>)>,
     clients: Vec<TenantsClient>,
-    /// To which server a stream goes, and its number there.
-    streams: BTreeMap<(Endpoint, u64), Peer>,
     /// Nothing overtakes what was sent before it, up and down.
     clear: BTreeMap<Endpoint, [Time; 2]>,
     truth: Truth,
@@ -90,24 +62,19 @@ impl TenantsWorld<'_> {
         let clients =
             (0..run.clients).map(|number| TenantsClient::new(number, transport, &mut rng)).collect();
         let end = Time::ZERO + BEGIN + Duration::from_secs(run.seconds);
-        let servers = run.parents().into_iter().map(|parent| TenantsServer {
-            node: None,
-            epoch: Epoch::default(),
-            parent,
-            peers: BTreeMap::new(),
-            due: None,
-        });
-        let servers: Vec<TenantsServer> = servers.collect();
+        let parents = run.parents();
+        let mut net = Net::new(&parents);
         let leaves = run.leaves();
-        let home = |client| servers.len() - leaves + client % leaves;
+        for client in 0..run.clients {
+            net.add_holder(parents.len() - leaves + client % leaves);
+        }
         let mut world = TenantsWorld {
             run,
             now: Time::ZERO,
             queue: EventQueue::small(),
-            homes: (0..run.clients).map(home).collect(),
-            servers,
+            net,
+            sites: vec![(0, None); parents.len()],
             clients,
-            streams: BTreeMap::new(),
             clear: BTreeMap::new(),
             truth: Truth::new(run.contract.clone()),
             arrivals: traffic::Arrivals::new(run, Time::ZERO + BEGIN, end, &mut traffic_rng),
@@ -115,7 +82,7 @@ impl TenantsWorld<'_> {
             rng,
             traffic_rng,
         };
-        (0..world.servers.len()).for_each(|server| world.begin_server(server));
+        (0..world.sites.len()).for_each(|server| world.begin_server(server));
         for client in 0..run.clients {
             world.queue.put(Time::ZERO, TenantsEvent::Client(client));
         }
@@ -142,24 +109,20 @@ impl TenantsWorld<'_> {
                 self.attend(client);
             }
             TenantsEvent::Server(server) => {
-                self.servers[server].due = None;
+                self.sites[server].1 = None;
                 self.serve(server);
             }
-            TenantsEvent::Up { from, stream, up } => {
-                self.take_up(from, stream, up);
-                self.serve(self.home(from));
-            }
-            TenantsEvent::Down { to, stream, down } => self.take_down(to, stream, down),
+            TenantsEvent::Message(message) => match *message {
+                NetMessage::Up(from, action) => {
+                    if let Some(event) = self.net.take_up(self.now, from, action) {
+                        self.deliver(from, event);
+                    }
+                    self.serve(self.net.home(from));
+                }
+                NetMessage::Down(to, event) => self.take_down(to, event),
+            },
             TenantsEvent::Loss => self.lose_server(),
-            TenantsEvent::Return => self.begin_server(self.servers.len() - 1),
-        }
-    }
-
-    /// The server that an endpoint asks.
-    fn home(&self, endpoint: Endpoint) -> usize {
-        match endpoint {
-            Endpoint::Client(client) => self.homes[client],
-            Endpoint::Node(node) => self.servers[node].parent.expect("a root asks nobody"),
+            TenantsEvent::Return => self.begin_server(self.sites.len() - 1),
         }
     }
 
@@ -206,7 +169,7 @@ impl TenantsWorld<'_> {
         outcomes.into_iter().for_each(|outcome| self.count(outcome));
         while let Some(action) = self.clients[number].poll(self.now) {
             self.report.reports += u64::from(matches!(action, Action::Send { up: Up::Domains(_), .. }));
-            self.act(Endpoint::Client(number), action);
+            self.send(Endpoint::Holder(number), action);
         }
         let at = self.clients[number].deadline(self.now);
         if self.clients[number].due.is_none_or(|due| at < due) && at < Time::MAX {
@@ -215,29 +178,20 @@ impl TenantsWorld<'_> {
         }
     }
 
-    /// Carries out what an endpoint has to say to its server.
-    fn act(&mut self, from: Endpoint, action: Action) {
-        match action {
-            Action::Connect { id, hello, .. } => {
-                self.send(from, id, TenantsMessage::Stream(Box::new(Up::Hello(hello))));
-            }
-            Action::Send { id, up } => self.send(from, id, TenantsMessage::Stream(Box::new(up))),
-            Action::Ask { id, ask, .. } => self.send(from, id.0, TenantsMessage::Ask(Box::new(ask))),
-            Action::Disconnect { .. } | Action::Release { .. } => {}
-            Action::Change(_) | Action::News(_) => unreachable!("who asks takes these itself"),
+    fn send(&mut self, from: Endpoint, action: Action) {
+        if matches!(action, Action::Disconnect { .. } | Action::Release { .. }) {
+            return;
         }
-    }
-
-    fn send(&mut self, from: Endpoint, stream: u64, up: TenantsMessage) {
         self.report.messages += u64::from(self.may_ask());
         let at = self.arrival(from, 0);
-        self.queue.put(at, TenantsEvent::Up { from, stream, up });
+        self.queue.put(at, TenantsEvent::Message(Box::new(NetMessage::Up(from, action))));
     }
 
-    fn deliver(&mut self, to: Endpoint, stream: u64, down: Received) {
-        self.report.messages += u64::from(self.may_ask() && !matches!(down, Received::Lost));
+    fn deliver(&mut self, to: Endpoint, event: Event) {
+        let is_end = matches!(event, Event::Closed { .. } | Event::Failed { .. });
+        self.report.messages += u64::from(self.may_ask() && !is_end);
         let at = self.arrival(to, 1);
-        self.queue.put(at, TenantsEvent::Down { to, stream, down });
+        self.queue.put(at, TenantsEvent::Message(Box::new(NetMessage::Down(to, event))));
     }
 
     /// Whether requests may come.
@@ -253,128 +207,61 @@ impl TenantsWorld<'_> {
         *clear
     }
 
-    fn take_up(&mut self, from: Endpoint, stream: u64, up: TenantsMessage) {
-        let home = self.home(from);
-        let Some(node) = &mut self.servers[home].node else {
-            return self.deliver(from, stream, Received::Lost);
-        };
-        match up {
-            TenantsMessage::Ask(ask) => {
-                let answer = node.ask(self.now, &ask).expect("the request is good");
-                self.deliver(from, stream, Received::Answer(Box::new(answer)));
-            }
-            TenantsMessage::Stream(up) => match (*up, self.streams.get(&(from, stream))) {
-                (Up::Hello(hello), _) => {
-                    let peer = node.connect(self.now, hello);
-                    self.servers[home].peers.insert(peer, (from, stream));
-                    self.streams.insert((from, stream), peer);
-                }
-                (up, Some(&peer)) => node.receive(self.now, peer, up),
-                (_, None) => self.deliver(from, stream, Received::Lost),
-            },
-        }
-    }
-
-    fn take_down(&mut self, to: Endpoint, stream: u64, down: Received) {
-        let home = self.home(to);
-        if let Received::Stream(down) = &down {
-            self.report.news += u64::from(matches!(**down, Down::Domains(_)));
-            if let (Some(node), Some(&peer)) = (&mut self.servers[home].node, self.streams.get(&(to, stream)))
-            {
-                node.ready(self.now, peer);
-            }
-        }
-        match to {
-            Endpoint::Client(client) => {
-                self.clients[client].take(self.now, stream, down);
+    fn take_down(&mut self, to: Endpoint, event: Event) {
+        let is_news = matches!(event, Event::Down { down: Down::Domains(_), .. });
+        self.report.news += u64::from(is_news);
+        let event = self.net.take_down(self.now, to, event);
+        match (to, event) {
+            (Endpoint::Holder(client), Some(event)) => {
+                self.clients[client].take(self.now, event);
                 self.attend(client);
             }
-            Endpoint::Node(server) => {
-                self.take_from_above(server, stream, down);
-                self.serve(server);
-            }
+            (Endpoint::Node(server), _) => self.serve(server),
+            (Endpoint::Holder(_), None) => {}
         }
-        self.serve(home);
-    }
-
-    fn take_from_above(&mut self, server: usize, id: u64, down: Received) {
-        let Some(node) = &mut self.servers[server].node else { return };
-        let event = match down {
-            Received::Stream(down) => session::Event::Down { id, down: *down },
-            Received::Answer(answer) => session::Event::Answered { id: ReportId(id), answer: *answer },
-            Received::Lost => {
-                node.on_parent(self.now, session::Event::Closed { id, failure: unreachable_server() });
-                session::Event::Failed { id: ReportId(id), failure: unreachable_server() }
-            }
-        };
-        node.on_parent(self.now, event);
+        self.serve(self.net.home(to));
     }
 
     /// A server does what is due.
     fn serve(&mut self, server: usize) {
-        let Some(node) = &mut self.servers[server].node else { return };
-        node.advance(self.now);
-        let (mut sent, mut said) = (Vec::new(), Vec::new());
-        while let Some(output) = node.poll(self.now) {
-            match output {
-                Output::Send { peer, down } => sent.push((peer, Received::Stream(Box::new(down)))),
-                Output::Close { peer } => sent.push((peer, Received::Lost)),
-                Output::Parent(action) => said.push(action),
+        let mut said = Vec::new();
+        for message in self.net.serve(self.now, server) {
+            match message {
+                NetMessage::Down(to, event) => self.deliver(to, event),
+                NetMessage::Up(from, action) => said.push((from, action)),
             }
         }
-        let deadline = node.deadline();
-        for (peer, down) in sent {
-            if let Some(&(endpoint, stream)) = self.servers[server].peers.get(&peer) {
-                self.deliver(endpoint, stream, down);
-            }
-        }
-        said.into_iter().for_each(|action| self.act(Endpoint::Node(server), action));
-        if let Some(at) = deadline.map(|at| at.max(self.now))
-            && self.servers[server].due.is_none_or(|due| at < due)
+        said.into_iter().for_each(|(from, action)| self.send(from, action));
+        if let Some(at) = self.net.deadline(server).map(|at| at.max(self.now))
+            && self.sites[server].1.is_none_or(|due| at < due)
         {
-            self.servers[server].due = Some(at);
+            self.sites[server].1 = Some(at);
             self.queue.put(at, TenantsEvent::Server(server));
         }
     }
 
     /// The last server is lost: that of the last client, or the only one.
     fn lose_server(&mut self) {
-        let last = self.servers.len() - 1;
-        let lost = &mut self.servers[last];
-        (lost.node, lost.due) = (None, None);
-        for (endpoint, stream) in std::mem::take(&mut lost.peers).into_values() {
-            self.streams.remove(&(endpoint, stream));
-            self.deliver(endpoint, stream, Received::Lost);
+        let last = self.sites.len() - 1;
+        self.sites[last].1 = None;
+        for message in self.net.lose(self.now, last) {
+            if let NetMessage::Down(to, event) = message {
+                self.deliver(to, event);
+            }
         }
-        // Its own stream has ended as well.
-        self.close_above(Endpoint::Node(last));
         self.queue.put(self.now + Duration::from_secs(1), TenantsEvent::Return);
     }
 
-    fn close_above(&mut self, endpoint: Endpoint) {
-        let Endpoint::Node(server) = endpoint else { return };
-        let Some(parent) = self.servers[server].parent else { return };
-        let streams =
-            self.streams.range((endpoint, 0)..=(endpoint, u64::MAX)).map(|(&key, &peer)| (key, peer));
-        for (key, peer) in streams.collect::<Vec<_>>() {
-            self.streams.remove(&key);
-            self.servers[parent].peers.remove(&peer);
-            if let Some(node) = &mut self.servers[parent].node {
-                node.disconnect(self.now, peer);
-            }
-        }
-    }
-
     fn begin_server(&mut self, server: usize) {
-        let site = &mut self.servers[server];
-        site.epoch = site.epoch.next();
-        let mut config = NodeConfig::new(name(server), site.epoch);
-        config.parent = site.parent.map(|parent| ParentConfig {
+        let epoch = &mut self.sites[server].0;
+        *epoch += 1;
+        let mut config = NodeConfig::new(name(server), Epoch(*epoch));
+        config.parent = self.net.parent(server).map(|parent| ParentConfig {
             servers: vec![format!("{}:1", name(parent)).into()],
             transport: Transport::Stream,
             eager: true,
         });
-        site.node = Some(Node::new(self.now, config, self.run.repository()));
+        self.net.begin(self.now, server, config, self.run.repository());
         self.serve(server);
     }
 }
