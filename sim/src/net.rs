@@ -120,18 +120,19 @@ impl Net {
         self.sites[site].node = Some(Node::new(now, config, repository));
     }
 
-    /// The node at a site is lost, and the streams with it. Returns the ends of those that go to it.
-    pub fn lose(&mut self, now: Time, site: usize) -> Vec<NetMessage> {
+    /// The node at a site is lost, and the streams with it. Returns the ends of those that go to it, and of its own.
+    pub fn lose(&mut self, site: usize) -> Vec<NetMessage> {
         self.sites[site].node = None;
         let peers = std::mem::take(&mut self.sites[site].peers);
-        let own = Endpoint::Node(site);
-        let up: Vec<u64> = self.streams.range((own, 0)..=(own, u64::MAX)).map(|(&(_, id), _)| id).collect();
-        up.into_iter().for_each(|id| self.hang_up(now, own, id));
         let end = |(endpoint, id)| {
             self.streams.remove(&(endpoint, id));
             NetMessage::Down(endpoint, Event::Closed { id, failure: refused() })
         };
-        peers.into_values().map(end).collect()
+        let mut ends: Vec<NetMessage> = peers.into_values().map(end).collect();
+        let own = Endpoint::Node(site);
+        let up = self.streams.range((own, 0)..=(own, u64::MAX));
+        ends.extend(up.map(|(&(_, id), _)| NetMessage::Up(own, Action::Disconnect { id })));
+        ends
     }
 
     /// The action of an endpoint arrives at the node above it. Returns the event that answers it, if one does at once.
@@ -292,9 +293,9 @@ impl StillNet {
     }
 
     /// The node at a site is lost, and those connected with it find that out.
-    pub fn lose(&mut self, now: Time, site: usize) {
-        let ended = self.net.lose(now, site);
-        self.messages.extend(ended);
+    pub fn lose(&mut self, site: usize) {
+        let ends = self.net.lose(site);
+        self.messages.extend(ends);
     }
 
     /// Everything that is to be said at `now` is said, and arrives. What is for the program behind a session goes to `program`,

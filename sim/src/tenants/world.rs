@@ -244,9 +244,10 @@ impl TenantsWorld<'_> {
     fn lose_server(&mut self) {
         let last = self.sites.len() - 1;
         self.sites[last].1 = None;
-        for message in self.net.lose(self.now, last) {
-            if let NetMessage::Down(to, event) = message {
-                self.deliver(to, event);
+        for message in self.net.lose(last) {
+            match message {
+                NetMessage::Down(to, event) => self.deliver(to, event),
+                NetMessage::Up(from, action) => _ = self.net.take_up(self.now, from, action),
             }
         }
         self.queue.put(self.now + Duration::from_secs(1), TenantsEvent::Return);
