@@ -228,9 +228,8 @@ impl Net {
         while let Some(output) = node.poll(now) {
             match output {
                 Output::Send { peer, down: message } => {
-                    let event = |&(to, id): &(Endpoint, u64)| {
-                        NetMessage::Down(to, Event::Down { id, down: message })
-                    };
+                    let event =
+                        |&(to, id): &(Endpoint, u64)| NetMessage::Down(to, Event::Down { id, down: message });
                     messages.extend(peers.get(&peer).map(event));
                 }
                 Output::Close { peer } => {

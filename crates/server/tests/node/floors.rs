@@ -5,10 +5,11 @@ use std::time::Duration;
 use lessor_client::holding::Rung;
 use lessor_proto::Amount;
 use lessor_server::repository::{Field, Fraction, SafeCapacity, Template};
+use lessor_sim::net::Endpoint;
 use proptest::prelude::*;
 
 use super::holders::{resource, template};
-use super::village::{Village, Who};
+use super::village::Village;
 
 const LEASE: Duration = Duration::from_secs(10);
 const SAFE_LEASE: Duration = Duration::from_secs(60);
@@ -45,8 +46,8 @@ fn a_client_may_use_its_lease_and_its_floor() {
     for leaves in [0, 2] {
         let village = village(leaves, 4);
         // A floor is a power of two of a millionth: 4.194 of the 5 that each could have.
-        for client in &village.clients {
-            let [lease, floor] = client.session.leases(village.now, &resource());
+        for session in &village.net.sessions {
+            let [lease, floor] = session.leases(village.now, &resource());
             assert_eq!(floor.capacity.expect("a limit").as_micros(), 4_194_304, "{leaves} leaves");
             assert!((lease.capacity.expect("a limit").as_f64() - 20.0).abs() < 0.01);
             assert_eq!(client.allowance, lease.and(floor));
@@ -59,7 +60,7 @@ fn a_client_may_use_its_lease_and_its_floor() {
 fn cut_off_all_at_once_each_goes_on_with_its_floor_and_not_for_ever() {
     for leaves in [0, 2] {
         let mut village = village(leaves, 4);
-        (0..4).for_each(|client| village.cut_off(Who::Client(client), true));
+        (0..4).for_each(|client| village.cut_off(Endpoint::Holder(client), true));
         village.peak = 0;
         village.pass(LEASE + seconds(5));
         for client in &village.clients {
@@ -76,7 +77,7 @@ fn cut_off_all_at_once_each_goes_on_with_its_floor_and_not_for_ever() {
         assert!(village.peak <= 100_000_000, "{} at its peak", village.peak);
         village.pass(SAFE_LEASE);
         assert!(village.clients[..4].iter().all(|client| client.rung == Rung::Pessimistic));
-        (0..4).for_each(|client| village.cut_off(Who::Client(client), false));
+        (0..4).for_each(|client| village.cut_off(Endpoint::Holder(client), false));
         village.pass(seconds(60));
         assert!(village.clients.iter().all(|client| client.rung == Rung::Leased), "all come back");
         assert!(village.believed() > 90_000_000 && village.peak <= 100_000_000, "{}", village.believed());
@@ -86,17 +87,17 @@ fn cut_off_all_at_once_each_goes_on_with_its_floor_and_not_for_ever() {
 #[test]
 fn a_successor_counts_floors_for_as_long_as_they_last_and_leases_no_longer() {
     let mut village = village(0, 4);
-    (0..4).for_each(|client| village.cut_off(Who::Client(client), true));
+    (0..4).for_each(|client| village.cut_off(Endpoint::Holder(client), true));
     village.elect(0);
     let newcomer = village.come(1_000.0);
     village.pass(LEASE + seconds(3));
-    let mine = village.clients[newcomer].session.leases(village.now, &resource());
+    let mine = village.net.sessions[newcomer].leases(village.now, &resource());
     let [lease, floor] = mine.map(|lease| lease.capacity.expect("a limit").as_micros());
     assert_eq!(lease, 80_000_000, "leases have ended");
     assert!(floor <= 4_000_000, "floors have not: {floor}");
     assert!(village.peak <= 100_000_000, "{} at its peak", village.peak);
     village.pass(SAFE_LEASE);
-    let floor = village.clients[newcomer].session.leases(village.now, &resource())[1];
+    let floor = village.net.sessions[newcomer].leases(village.now, &resource())[1];
     assert_eq!(floor.capacity.expect("a limit").as_micros(), 16_777_216);
 }
 
@@ -105,7 +106,7 @@ fn a_part_that_is_reserved_later_comes_out_of_what_is_leased() {
     let mut village = Village::new(terms(100.0, 0.0), 0);
     (0..4).for_each(|_| _ = village.come(1_000.0));
     village.pass(seconds(5));
-    village.cut_off(Who::Client(0), true);
+    village.cut_off(Endpoint::Holder(0), true);
     village.configure(terms(100.0, 0.4));
     assert!(village.believed() <= 100_000_000);
     village.pass(seconds(5));
@@ -140,7 +141,7 @@ fn who_comes_and_goes_where_a_step_begins_moves_nobody_else() {
     let mut village = Village::new(terms(1_000.0, 0.5), 0);
     (0..119).for_each(|_| _ = village.come(0.25));
     village.pass(seconds(3));
-    let floor = |village: &Village| village.clients[0].session.leases(village.now, &resource())[1].capacity;
+    let floor = |village: &Village| village.net.sessions[0].leases(village.now, &resource())[1].capacity;
     assert_eq!(floor(&village).expect("a limit").as_micros(), 1 << 22);
     let last = village.come(0.25);
     village.pass(seconds(3));
@@ -211,10 +212,10 @@ proptest! {
             match step {
                 Step::Come { wants } if village.clients.len() < 8 => _ = village.come(wants),
                 Step::Want { client, wants } if client < village.clients.len() => village.want(client, wants),
-                Step::Cut { client } => village.cut_off(Who::Client(client), true),
-                Step::Heal { client } => village.cut_off(Who::Client(client), false),
-                Step::CutNode { place } => village.cut_off(Who::Place(place), true),
-                Step::HealNode { place } => village.cut_off(Who::Place(place), false),
+                Step::Cut { client } => village.cut_off(Endpoint::Holder(client), true),
+                Step::Heal { client } => village.cut_off(Endpoint::Holder(client), false),
+                Step::CutNode { place } => village.cut_off(Endpoint::Node(place), true),
+                Step::HealNode { place } => village.cut_off(Endpoint::Node(place), false),
                 Step::Elect { place } if place <= leaves => {
                     if place == 0 {
                         past.iter_mut().for_each(|(_, until)| *until = village.now + CUT);

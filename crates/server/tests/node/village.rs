@@ -1,54 +1,43 @@
 //! A village: nodes and the sessions of their clients on one clock. What is said is heard at once, or never by those who are
 //! cut off. Leaders die and are succeeded by others, who find what was written.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::allowance::Allowance;
 use lessor_client::holding::{HoldingConfig, Kind, Rung};
-use lessor_client::session::{self, Action, Change, Failure, Session, SessionConfig, Transport};
-use lessor_proto::message::{Down, Up};
+use lessor_client::session::{Action, Change, Event, Session, SessionConfig, Transport};
+use lessor_proto::message::Down;
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, ResourceId, Time};
-use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, ParentConfig, Peer};
+use lessor_server::node::{MarkWrite, NodeConfig, ParentConfig};
 use lessor_server::record::{Record, RecordChange};
 use lessor_server::repository::{Repository, Template};
+use lessor_sim::net::{Endpoint, Heard, StillNet};
 
 use super::holders::{client, repository, resource};
 
-/// More things than that at one moment, and nobody will ever come to rest.
-const ENDLESS: usize = 1_000_000;
+/// More writes than that at one moment, and nobody will ever come to rest.
+const ENDLESS: usize = 100_000;
 
-/// A holder: a client, or the node at a place.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Who {
-    Client(usize),
-    Place(usize),
-}
-
-/// A node and what is written for whoever leads it next.
-pub(crate) struct Place {
-    pub(crate) node: Option<Node>,
-    parent: Option<usize>,
+/// The record that the next leader of a place finds, and the epoch of the last.
+#[derive(Default)]
+struct Place {
     record: Record,
-    epoch: u64,
+    epoch: Epoch,
 }
 
-/// A client, and what it believes.
+/// The beliefs of a client.
 pub(crate) struct Client {
-    pub(crate) session: Session,
-    place: usize,
     pub(crate) allowance: Allowance,
     pub(crate) rung: Rung,
 }
 
 pub(crate) struct Village {
     pub(crate) now: Time,
-    pub(crate) places: Vec<Place>,
+    /// The nodes, and the sessions of the clients.
+    pub(crate) net: StillNet,
+    places: Vec<Place>,
     pub(crate) clients: Vec<Client>,
     pub(crate) template: Template,
-    /// Nobody hears of these, nor they of anybody.
-    pub(crate) cut: Vec<Who>,
-    streams: BTreeMap<(Who, u64), (usize, Peer)>,
     /// Grants that came down to clients.
     pub(crate) grants: usize,
     /// The most that all clients together believed since it was last set to nothing, in millionths.
@@ -60,16 +49,13 @@ pub(crate) struct Village {
 impl Village {
     /// A root, and `leaves` nodes below it; the clients are below those, if there are any.
     pub(crate) fn new(template: Template, leaves: usize) -> Village {
-        let place = |parent| Place { node: None, parent, record: Record::default(), epoch: 0 };
-        let mut places = vec![place(None)];
-        places.extend((0..leaves).map(|_| place(Some(0))));
+        let parents: Vec<Option<usize>> = std::iter::once(None).chain(vec![Some(0); leaves]).collect();
         let mut village = Village {
             now: Time::ZERO + Duration::from_secs(1_000),
-            places,
+            net: StillNet::new(&parents),
+            places: parents.iter().map(|_| Place::default()).collect(),
             clients: Vec::new(),
             template,
-            cut: Vec::new(),
-            streams: BTreeMap::new(),
             grants: 0,
             peak: 0,
         };
@@ -81,8 +67,8 @@ impl Village {
     pub(crate) fn elect(&mut self, index: usize) {
         self.lose(index);
         let place = &mut self.places[index];
-        place.epoch += 1;
-        let parent = place.parent.map(|parent| ParentConfig {
+        place.epoch = place.epoch.next();
+        let parent = self.net.net.parent(index).map(|parent| ParentConfig {
             servers: vec![parent.to_string().into()],
             transport: Transport::Stream,
             eager: true,
@@ -95,25 +81,15 @@ impl Village {
             authority: Duration::from_secs(1),
             trust_claims: true,
             parent,
-            ..NodeConfig::new(format!("place-{index}"), Epoch(place.epoch))
+            ..NodeConfig::new(format!("place-{index}"), place.epoch)
         };
-        place.node = Some(Node::new(self.now, config, repository(self.template.clone())));
+        self.net.net.begin(self.now, index, config, repository(self.template.clone()));
         self.settle();
     }
 
     /// The leader of a place dies, and those connected with it find that out.
     pub(crate) fn lose(&mut self, index: usize) {
-        self.places[index].node = None;
-        let ended: Vec<_> = self.streams.iter().filter(|(_, (place, _))| *place == index).collect();
-        let ended: Vec<_> = ended.into_iter().map(|(&key, _)| key).collect();
-        for (who, id) in ended {
-            self.streams.remove(&(who, id));
-            self.closed(who, id);
-        }
-        let own: Vec<_> = self.streams.keys().copied().filter(|&(who, _)| who == Who::Place(index)).collect();
-        for key in own {
-            self.hang_up(key);
-        }
+        self.net.lose(index);
     }
 
     /// Another client that wants so much; below the leaves in turn, if there are any.
@@ -129,19 +105,20 @@ impl Village {
         };
         let mut session = Session::new(config);
         session.add(self.now, resource(), HoldingConfig::new(Kind::Rate, wants, 0));
-        self.clients.push(Client { session, place, allowance: Allowance::NOTHING, rung: Rung::Waiting });
+        self.net.add(place, session);
+        self.clients.push(Client { allowance: Allowance::NOTHING, rung: Rung::Waiting });
         self.settle();
         index
     }
 
     /// The client gives back all it has.
     pub(crate) fn go(&mut self, index: usize) {
-        self.clients[index].session.remove_all(self.now);
+        self.net.sessions[index].remove_all(self.now);
         self.settle();
     }
 
     pub(crate) fn want(&mut self, index: usize, wants: f64) {
-        self.clients[index].session.set_wants(self.now, &resource(), wants);
+        self.net.sessions[index].set_wants(self.now, &resource(), wants);
         self.settle();
     }
 
@@ -150,7 +127,7 @@ impl Village {
         self.template = template;
         for index in 0..self.places.len() {
             let (now, repository) = (self.now, repository(self.template.clone()));
-            if let Some(node) = &mut self.places[index].node {
+            if let Some(node) = self.net.net.node_mut(index) {
                 node.reload(now, repository);
             }
         }
@@ -160,185 +137,82 @@ impl Village {
     /// One place hears of another template, or of none.
     pub(crate) fn configure_one(&mut self, index: usize, template: Option<Template>) {
         let repository = template.map_or_else(Repository::default, repository);
-        if let Some(node) = &mut self.places[index].node {
+        if let Some(node) = self.net.net.node_mut(index) {
             node.reload(self.now, repository);
         }
         self.settle();
     }
 
-    pub(crate) fn cut_off(&mut self, who: Who, is_cut: bool) {
-        self.cut.retain(|&other| other != who);
+    pub(crate) fn cut_off(&mut self, who: Endpoint, is_cut: bool) {
+        self.net.cut.remove(&who);
         if is_cut {
-            self.cut.push(who);
+            self.net.cut.insert(who);
         }
     }
 
     pub(crate) fn pass(&mut self, length: Duration) {
         let end = self.now + length;
         while self.now < end {
-            let sessions = self.clients.iter().map(|client| client.session.deadline());
-            let nodes = self.places.iter().filter_map(|place| place.node.as_ref()?.deadline());
             let tick = self.now + Duration::from_secs(1);
-            self.now = sessions.chain(nodes).fold(tick.min(end), Time::min).max(self.now);
-            for place in &mut self.places {
-                if let Some(node) = &mut place.node {
-                    node.advance(self.now);
-                }
-            }
+            self.now = self.net.deadline().min(tick).min(end).max(self.now);
             self.settle();
         }
     }
 
     /// The amount that all clients together may use, in millionths.
     pub(crate) fn believed(&self) -> u64 {
-        let live = |client: &&Client| self.now < client.allowance.until;
-        let amount = |client: &Client| client.allowance.capacity.unwrap_or(Amount::MAX).as_micros();
-        self.clients.iter().filter(live).map(amount).sum()
+        believed(&self.clients, self.now)
     }
 
     /// The amount that the leader of the root has out, in millionths.
     pub(crate) fn out(&self, resource: &ResourceId) -> u128 {
-        let node = self.places[0].node.as_ref();
-        node.and_then(|node| node.books(self.now, resource)).map_or(0, |books| books.total)
+        let books = self.net.net.node(0).and_then(|node| node.books(self.now, resource));
+        books.map_or(0, |books| books.total)
     }
 
     // === what happens at one moment ===
 
     fn settle(&mut self) {
-        for step in 0.. {
-            assert!(step < ENDLESS, "nobody comes to rest");
-            let mut moved = false;
-            for index in 0..self.clients.len() {
-                while let Some(action) = self.clients[index].session.poll(self.now) {
-                    moved = true;
-                    self.act(Who::Client(index), action);
+        for _ in 0..ENDLESS {
+            let Village { now, net, clients, grants, peak, .. } = self;
+            net.settle(*now, &mut |index, heard| match heard {
+                Heard::Action(Action::Change(Change { resource: id, allowance, rung, .. })) => {
+                    assert_eq!(id, resource(), "a program hears of what it has opened");
+                    (clients[index].allowance, clients[index].rung) = (allowance, rung);
+                    *peak = (*peak).max(believed(clients, *now));
                 }
-            }
-            for index in 0..self.places.len() {
-                moved |= self.drive(index);
-            }
-            self.peak = self.peak.max(self.believed());
-            if !moved {
+                Heard::Event(Event::Down { down: Down::Grants(told), .. }) => *grants += told.len(),
+                Heard::Event(_) => {}
+                Heard::Action(action) => panic!("nobody tells of domains: {action:?}"),
+            });
+            if !self.write() {
                 return;
             }
         }
+        panic!("nobody comes to rest");
     }
 
-    fn drive(&mut self, index: usize) -> bool {
-        let mut moved = false;
-        while let Some(output) = self.places[index].node.as_mut().and_then(|node| node.poll(self.now)) {
-            moved = true;
-            match output {
-                Output::Parent(action) => self.act(Who::Place(index), action),
-                Output::Send { peer, down } => {
-                    if let Some(node) = &mut self.places[index].node {
-                        node.ready(self.now, peer);
-                    }
-                    self.down(index, peer, down);
-                }
-                Output::Close { peer } => {
-                    if let Some((who, id)) = self.stream_of(index, peer) {
-                        self.streams.remove(&(who, id));
-                        self.closed(who, id);
-                    }
-                }
-            }
-        }
-        while let Some(write) = self.places[index].node.as_mut().and_then(|node| node.next_marks(self.now)) {
-            moved = true;
-            let ticket = write.ticket;
-            self.places[index].write(write);
-            if let Some(node) = &mut self.places[index].node {
+    /// Writes what leaders want written. Returns whether it was anything.
+    fn write(&mut self) -> bool {
+        let mut written = false;
+        for (index, place) in self.places.iter_mut().enumerate() {
+            let Some(node) = self.net.net.node_mut(index) else { continue };
+            while let Some(write) = node.next_marks(self.now) {
+                written = true;
+                let ticket = write.ticket;
+                place.write(write);
                 node.on_marks(self.now, ticket, true);
             }
         }
-        moved
+        written
     }
+}
 
-    fn act(&mut self, who: Who, action: Action) {
-        match action {
-            Action::Change(Change { resource: id, allowance, rung, .. }) => {
-                assert_eq!(id, resource(), "a program hears of what it has opened");
-                if let Who::Client(index) = who {
-                    (self.clients[index].allowance, self.clients[index].rung) = (allowance, rung);
-                }
-            }
-            Action::Connect { id, hello, .. } => {
-                let place = self.above(who);
-                let hears = !self.cut.contains(&who);
-                if let Some(node) = self.places[place].node.as_mut().filter(|_| hears) {
-                    let peer = node.connect(self.now, hello);
-                    self.streams.insert((who, id), (place, peer));
-                }
-            }
-            Action::Send { id, up } => self.up(who, id, up),
-            Action::Disconnect { id } => self.hang_up((who, id)),
-            Action::Ask { .. } | Action::Release { .. } => panic!("nobody polls"),
-            Action::News(_) => panic!("nobody tells of domains"),
-        }
-    }
-
-    fn up(&mut self, who: Who, id: u64, up: Up) {
-        let Some(&(place, peer)) = self.streams.get(&(who, id)).filter(|_| !self.cut.contains(&who)) else {
-            return;
-        };
-        if let Some(node) = &mut self.places[place].node {
-            node.receive(self.now, peer, up);
-        }
-    }
-
-    fn down(&mut self, place: usize, peer: Peer, down: Down) {
-        let Some((who, id)) = self.stream_of(place, peer).filter(|(who, _)| !self.cut.contains(who)) else {
-            return;
-        };
-        match who {
-            Who::Client(index) => {
-                if let Down::Grants(grants) = &down {
-                    self.grants += grants.len();
-                }
-                self.clients[index].session.handle(self.now, session::Event::Down { id, down });
-            }
-            Who::Place(index) => {
-                if let Some(node) = &mut self.places[index].node {
-                    node.on_parent(self.now, session::Event::Down { id, down });
-                }
-            }
-        }
-    }
-
-    fn closed(&mut self, who: Who, id: u64) {
-        let failure = Failure::Unreachable("connection reset".into());
-        match who {
-            _ if self.cut.contains(&who) => {}
-            Who::Client(index) => {
-                self.clients[index].session.handle(self.now, session::Event::Closed { id, failure });
-            }
-            Who::Place(index) => {
-                if let Some(node) = &mut self.places[index].node {
-                    node.on_parent(self.now, session::Event::Closed { id, failure });
-                }
-            }
-        }
-    }
-
-    /// The holder leaves the stream; whoever is cut off does so unheard.
-    fn hang_up(&mut self, key: (Who, u64)) {
-        let Some((place, peer)) = self.streams.remove(&key) else { return };
-        if let Some(node) = self.places[place].node.as_mut().filter(|_| !self.cut.contains(&key.0)) {
-            node.disconnect(self.now, peer);
-        }
-    }
-
-    fn stream_of(&self, place: usize, peer: Peer) -> Option<(Who, u64)> {
-        self.streams.iter().find(|(_, end)| **end == (place, peer)).map(|(&key, _)| key)
-    }
-
-    fn above(&self, who: Who) -> usize {
-        match who {
-            Who::Client(index) => self.clients[index].place,
-            Who::Place(index) => self.places[index].parent.expect("the root asks nobody"),
-        }
-    }
+/// The amount that clients together may use, in millionths.
+fn believed(clients: &[Client], now: Time) -> u64 {
+    let live = |client: &&Client| now < client.allowance.until;
+    let amount = |client: &Client| client.allowance.capacity.unwrap_or(Amount::MAX).as_micros();
+    clients.iter().filter(live).map(amount).sum()
 }
 
 // === impl Place ===
