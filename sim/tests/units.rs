@@ -211,8 +211,9 @@ fn who_is_cut_off_has_a_unit_when_it_is_due_and_all_are_due_one_after_the_other(
 #[cfg(feature = "mutations")]
 #[test]
 fn a_unit_more_in_the_pool_is_a_unit_more_in_one_instant() {
-    use lessor_server::mutation::{Mutation, Rules};
-    let config = NodeConfig { rules: Rules::without(Mutation::UnitOnTop), ..NodeConfig::new("root", 1) };
+    use lessor_server::mutation::{Rule, Rules};
+    let config =
+        NodeConfig { rules: Rules::without(Rule::UnitsWithinBurst), ..NodeConfig::new("root", Epoch(1)) };
     let mut world = World::new(CLIENTS, config);
     world.pass(Duration::from_secs(20));
     (0..CLIENTS).for_each(|client| world.acquire(client));

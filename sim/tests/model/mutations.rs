@@ -9,15 +9,15 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorRule::{
-    AckBySeq, AnewReplaces, ClaimFromOrigin, ClaimInSteps, ClaimWritten, ClaimedOnce, ClaimsLimited,
-    CoveredLease, CreditAtAck, DomainAck, DriftMargin, EarlierConfirmed, EarlierCounted, EchoCounted,
-    EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge, FullGhost, FullRest, Ghost, InheritLasting,
-    InheritShown, KindAfterOther, KindRecorded, KnownBelow, LearnAsShown, LearnWritten, LendUnwanted,
-    LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig,
-    NodeGhost, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept,
-    PartsWhole, PeakFromSpare, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestGuarded, SaidAnew,
-    ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, UnitsCounted, UnitsWithinBurst,
-    UntoldIsUnknown,
+    AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInSteps, ClaimLate, ClaimWritten,
+    ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin, EarlierConfirmed,
+    EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge, FullGhost, FullRest,
+    Ghost, InheritLasting, InheritShown, KindAfterOther, KindRecorded, KnownBelow, LearnAsShown,
+    LearnWritten, LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind,
+    NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead, OldLeadersCharged, OldLivesCharged,
+    OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PostCut, RecallToPart,
+    RenewAfterDebt, ResealLate, RestGuarded, SaidAnew, ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck,
+    ToldBelow, ToldOnce, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -59,7 +59,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 58] = [
+const NOT_NOTICED: [(Mutation, &str); 62] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -117,6 +117,7 @@ const NOT_NOTICED: [(Mutation, &str); 58] = [
     (Grantor(OwnKept), "streams, other wants"),
     (Grantor(ToldOnce), "streams, other wants"),
     (Grantor(SaidAnew), "streams, other wants"),
+    (Grantor(AllSaidFirst), "streams, other wants"),
     (Grantor(ToldBelow), "streams, other wants"),
     // There are no gauges.
     (Holder(UnitsNotHeld), "unary"),
@@ -125,6 +126,7 @@ const NOT_NOTICED: [(Mutation, &str); 58] = [
     (Grantor(KindRecorded), "unary, a succession"),
     // No domain has a lease.
     (Grantor(PartsWhole), "unary"),
+    (Grantor(PartsInTurn), "unary"),
     // There is one configuration.
     (Grantor(CoveredLease), "a node between"),
     (Grantor(NewestConfig), "unary, a succession"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Down, Hello, HolderKind, StreamReport, Up};
-use lessor_proto::{ClientId, Time};
+use lessor_proto::{ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, Output, Peer};
 use lessor_sim::mutation::Mutation;
 
@@ -80,8 +80,10 @@ fn hear(node: &mut Node, at: Time, holders: &mut [&mut Holder]) {
 impl Holder {
     fn connect(node: &mut Node, name: &str) -> Holder {
         let holder = ClientId::new(name, 16).expect("a name");
-        let peer =
-            node.connect(at(0), Hello { kind: HolderKind::Client, holder, incarnation: 1, line: None });
+        let peer = node.connect(
+            at(0),
+            Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None },
+        );
         Holder { peer, reports: 0, granted: (0, 0) }
     }
 
@@ -101,7 +103,8 @@ impl Holder {
         reports: Vec<lessor_proto::message::Report>,
     ) {
         self.reports += 1;
-        let report = StreamReport { id: self.reports, target_epoch: Some(1), renew_all, reports };
+        let report =
+            StreamReport { id: ReportId(self.reports), target_epoch: Some(Epoch(1)), renew_all, reports };
         node.receive(now, self.peer, Up::Report(report));
     }
 }

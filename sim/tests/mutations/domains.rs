@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::domain::{Policies, Rules, Scope};
 use lessor_proto::message::{DomainEntry, DomainHits, DomainReport, Hello, HolderKind};
-use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_proto::{ClientId, Incarnation, ResourceId, Time};
 use lessor_server::domain_sync::{DomainEvent, DomainOutput, DomainSync};
 use lessor_server::node::Peer;
 use lessor_sim::mutation::Mutation;
@@ -127,7 +127,7 @@ fn resource() -> ResourceId {
 /// A node is always one of the same line.
 fn hello(kind: HolderKind) -> Hello {
     let line = (kind == HolderKind::Node).then_some(5);
-    Hello { kind, holder: ClientId::new("one", 256).expect("a name"), incarnation: 1, line }
+    Hello { kind, holder: ClientId::new("one", 256).expect("a name"), incarnation: Incarnation(1), line }
 }
 
 /// A synchronisation that serves the domains.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::HolderKind;
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 use lessor_server::record::Record;
 use lessor_sim::mutation::Mutation;
@@ -55,7 +55,7 @@ fn second(without: Option<Mutation>, out: Amount) -> Node {
     let record = Record {
         marks: [(resource(), out)].into(),
         longest_lease: hall::LEASE,
-        epoch: 1,
+        epoch: Epoch(1),
         ..Record::default()
     };
     let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
@@ -64,7 +64,7 @@ fn second(without: Option<Mutation>, out: Amount) -> Node {
         rules: without.map(Mutation::node).unwrap_or_default(),
         parent: Some(parent),
         line: Some(1),
-        ..NodeConfig::new(LEAF, 2)
+        ..NodeConfig::new(LEAF, Epoch(2))
     };
     let mut node = Node::new(Time::ZERO + DEATH, config, hall::repository(10));
     ask(&mut node, Time::ZERO + DEATH, (HolderKind::Client, "idle", 1), &wants(0.0));

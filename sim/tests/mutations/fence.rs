@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_client::holding::{Fallback, HoldingConfig, Kind};
 use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
 use lessor_proto::message::{Down, HolderKind};
-use lessor_proto::{Amount, ClientId, Time};
+use lessor_proto::{Amount, ClientId, Incarnation, Time};
 use lessor_server::node::{Node, Output, Peer};
 use lessor_sim::mutation::Mutation;
 
@@ -56,7 +56,7 @@ impl Line {
         let config = SessionConfig {
             transport: Transport::Stream,
             mutation: without.and_then(Mutation::client),
-            ..SessionConfig::new(id, 1, vec!["leader:1".into()])
+            ..SessionConfig::new(id, Incarnation(1), vec!["leader:1".into()])
         };
         let mut session = Session::new(config);
         let holding =

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Bands, Has, HolderKind, Order};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::record::Record;
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
@@ -78,7 +78,7 @@ pub(crate) fn successor_of(without: Option<Mutation>, capacity: u64, out: Amount
 pub(crate) fn careful_successor(without: Option<Mutation>, capacity: u64) -> Node {
     let rules = without.map(Mutation::node).unwrap_or_default();
     let (record, keys) = (Some(left(capacity)), Some(keys()));
-    let config = NodeConfig { record, rules, keys, ..NodeConfig::new("root", 2) };
+    let config = NodeConfig { record, rules, keys, ..NodeConfig::new("root", Epoch(2)) };
     Node::new(Time::ZERO, config, repository(capacity))
 }
 
@@ -93,7 +93,7 @@ fn keys() -> TokenKeys {
 
 fn lead(without: Option<Mutation>, capacity: u64, epoch: u64, record: Option<Record>) -> Node {
     let rules = without.map(Mutation::node).unwrap_or_default();
-    let config = NodeConfig { record, rules, trust_claims: true, ..NodeConfig::new("root", epoch) };
+    let config = NodeConfig { record, rules, trust_claims: true, ..NodeConfig::new("root", Epoch(epoch)) };
     Node::new(Time::ZERO, config, repository(capacity))
 }
 
@@ -103,15 +103,21 @@ pub(crate) fn ask(node: &mut Node, now: Time, who: (HolderKind, &str, u64), repo
     let resource = resource();
     let mut told = report.told();
     if let (Some(amount), Some(has)) = (report.token, &mut told.has) {
-        let bearer = Bearer { node: "root", kind, holder: name, incarnation, resource: &resource };
+        let bearer = Bearer {
+            node: "root",
+            kind,
+            holder: name,
+            incarnation: Incarnation(incarnation),
+            resource: &resource,
+        };
         let order = has.order.expect("a lease of Lessor's has a number");
         has.token = keys().token(&bearer, Content { order, amount: units(amount) });
     }
     let ask = Ask {
         kind,
         holder: ClientId::new(name, 16).expect("a name"),
-        incarnation: Some(incarnation),
-        report_id: Some(1),
+        incarnation: Some(Incarnation(incarnation)),
+        report_id: Some(ReportId(1)),
         target_epoch: None,
         line: (kind == HolderKind::Node).then_some(1),
         reports: vec![told],
@@ -127,7 +133,7 @@ impl Report {
         let band = Band { priority: self.priority, subclients: 1, wants: self.wants };
         let has = self.has.map(|(epoch, seq, capacity)| Has {
             capacity: units(capacity),
-            order: Some(Order { epoch, seq }),
+            order: Some(Order { epoch: Epoch(epoch), seq }),
             token: Vec::new(),
             lasts: None,
         });

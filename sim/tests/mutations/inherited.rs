@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::holding::Proof;
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Order, Report};
-use lessor_proto::{Amount, ClientId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 use lessor_server::record::Record;
 use lessor_server::repository::Kind;
@@ -46,7 +46,7 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool, kind: Ki
     let mut node = between(without);
     node.reload(Time::ZERO, hall::gauge(10));
     let end = Time::ZERO + Duration::from_secs(first) + LEFT;
-    let (mut in_use_until, mut order) = (end, Order { epoch: 1, seq: 5 });
+    let (mut in_use_until, mut order) = (end, Order { epoch: Epoch(1), seq: 5 });
     ask(&mut node, Time::ZERO, "other", 1, None);
     for second in 0..100 {
         let now = Time::ZERO + Duration::from_secs(second);
@@ -58,7 +58,7 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool, kind: Ki
         }
         if second % 5 == first % 5 && second >= first && now < in_use_until {
             let left = end.since(now);
-            let capacity = if order.epoch == 1 { units(10) } else { Amount::ZERO };
+            let capacity = if order.epoch == Epoch(1) { units(10) } else { Amount::ZERO };
             // What is shown to the one that believes nobody counts no longer than that is waited for.
             let counts = if unsure { left.min(Duration::from_secs(2)) } else { left };
             let lasts = Some(Lasts { length: hall::LEASE, remaining: left, counts });
@@ -101,9 +101,9 @@ fn ask(node: &mut Node, now: Time, name: &str, report_id: u64, has: Option<Has>)
     let ask = Ask {
         kind: HolderKind::Client,
         holder: ClientId::new(name, 16).expect("a name"),
-        incarnation: Some(1),
-        report_id: Some(report_id),
-        target_epoch: Some(2),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(report_id)),
+        target_epoch: Some(Epoch(2)),
         line: None,
         reports: vec![report],
     };
@@ -116,7 +116,7 @@ fn claimed_after(without: Option<Mutation>, pause: Duration) -> Amount {
     let mut node = between(without);
     let shown = Has {
         capacity: units(10),
-        order: Some(Order { epoch: 1, seq: 5 }),
+        order: Some(Order { epoch: Epoch(1), seq: 5 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: hall::LEASE, remaining: LEFT, counts: LEFT }),
     };
@@ -132,9 +132,9 @@ fn claimed_after(without: Option<Mutation>, pause: Duration) -> Amount {
     let ask = Ask {
         kind: HolderKind::Client,
         holder: ClientId::new("client", 16).expect("a name"),
-        incarnation: Some(1),
-        report_id: Some(1),
-        target_epoch: Some(2),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(1)),
+        target_epoch: Some(Epoch(2)),
         line: None,
         reports: vec![report],
     };
@@ -156,7 +156,7 @@ fn claimed_after(without: Option<Mutation>, pause: Duration) -> Amount {
 /// The second leader of a node that held everything under the first leader above.
 fn between(without: Option<Mutation>) -> Node {
     let rules = without.map(Mutation::node).unwrap_or_default();
-    let proof = Proof { order: Order { epoch: 1, seq: 9 }, token: [].into() };
+    let proof = Proof { order: Order { epoch: Epoch(1), seq: 9 }, token: [].into() };
     let record = Record {
         marks: [(resource(), units(10))].into(),
         proofs: [(resource(), proof)].into(),
@@ -170,7 +170,7 @@ fn between(without: Option<Mutation>) -> Node {
         trust_claims: true,
         parent: Some(parent),
         line: Some(1),
-        ..NodeConfig::new("leaf", 2)
+        ..NodeConfig::new("leaf", Epoch(2))
     };
     Node::new(Time::ZERO, config, hall::repository(10))
 }

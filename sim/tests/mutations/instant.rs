@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lessor_proto::Epoch;
 use lessor_server::node::NodeConfig;
 use lessor_sim::mutation::Mutation;
 
@@ -10,7 +11,7 @@ use crate::world::{BURST, CAPACITY, World, worst};
 /// All of them take what there is, again and again: at once no more than the capacity brings in the burst.
 pub(crate) fn of_a_thousand(without: Option<Mutation>) -> Option<String> {
     let rules = without.map(Mutation::node).unwrap_or_default();
-    let mut world = World::new(1_000, NodeConfig { rules, ..NodeConfig::new("root", 1) });
+    let mut world = World::new(1_000, NodeConfig { rules, ..NodeConfig::new("root", Epoch(1)) });
     world.pass(Duration::from_secs(20));
     (0..1_000).for_each(|client| world.acquire(client));
     world.pass(Duration::from_secs(2));
@@ -23,7 +24,7 @@ pub(crate) fn of_a_thousand(without: Option<Mutation>) -> Option<String> {
 /// All of them are denied, and come again together when what was sent first is nearly lost.
 pub(crate) fn of_a_thousand_who_do_not_wait(without: Option<Mutation>) -> Option<String> {
     let rules = without.map(Mutation::node).unwrap_or_default();
-    let mut world = World::new(1_000, NodeConfig { rules, ..NodeConfig::new("root", 1) });
+    let mut world = World::new(1_000, NodeConfig { rules, ..NodeConfig::new("root", Epoch(1)) });
     world.pass(Duration::from_secs(20));
     let mut try_all = |later: Duration| {
         world.pass(later);

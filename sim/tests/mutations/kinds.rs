@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, HolderKind};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::record::Record;
 use lessor_server::repository::{Kind, Repository, Template};
@@ -32,8 +32,8 @@ pub(crate) fn ask(node: &mut Node, now: Time, name: &str, wish: &Report, integer
     let ask = Ask {
         kind: HolderKind::Client,
         holder: ClientId::new(name, 16).expect("a name"),
-        incarnation: Some(1),
-        report_id: Some(1 + now.as_nanos()),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(1 + now.as_nanos())),
         target_epoch: None,
         line: None,
         reports: vec![lessor_proto::message::Report { integer: Some(integer), ..wish.told() }],
@@ -78,7 +78,7 @@ pub(crate) fn units_under_the_mark_of_a_rate(without: Option<Mutation>) -> Optio
 
 fn gauge(without: Option<Mutation>, record: Record) -> Node {
     let rules = without.map(Mutation::node).unwrap_or_default();
-    let config = NodeConfig { record: Some(record), rules, marks: true, ..NodeConfig::new("root", 2) };
+    let config = NodeConfig { record: Some(record), rules, marks: true, ..NodeConfig::new("root", Epoch(2)) };
     let template = hall::repository(10).templates()[0].clone();
     let gauge = Template { kind: Kind::Gauge, ..Template::clone(&template) };
     Node::new(Time::ZERO, config, Repository::new(vec![gauge]).expect("it holds together"))

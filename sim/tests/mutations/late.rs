@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_proto::message::HolderKind::Node as Below;
 use lessor_proto::message::{Ask, Grant, HolderKind};
-use lessor_proto::{Amount, ClientId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::Node;
 use lessor_sim::mutation::Mutation;
 
@@ -40,7 +40,7 @@ pub(crate) fn after_another_leader(without: Option<Mutation>) -> Option<String> 
                 if in_use > 0 && grant.capacity < units(6) {
                     in_use_until = now + grant.length;
                 }
-                order = grant.order.map_or(order, |order| (order.epoch, order.seq));
+                order = grant.order.map_or(order, |order| (order.epoch.0, order.seq));
             }
         }
         let books = above.books(now, &hall::resource()).expect("it is asked");
@@ -70,9 +70,9 @@ fn ask(above: &mut Node, now: Time, report_id: u64, report: &Report) -> Option<G
     let ask = Ask {
         kind: HolderKind::Node,
         holder: ClientId::new("n", 16).expect("a name"),
-        incarnation: Some(2),
-        report_id: Some(report_id),
-        target_epoch: Some(2),
+        incarnation: Some(Incarnation(2)),
+        report_id: Some(ReportId(report_id)),
+        target_epoch: Some(Epoch(2)),
         line: Some(1),
         reports: vec![report.told()],
     };

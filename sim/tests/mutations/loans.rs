@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Band, Bands, Down, Has, Hello, HolderKind, Order, Report, StreamReport, Up};
-use lessor_proto::{Amount, ClientId, Time};
+use lessor_proto::{Amount, ClientId, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, Output, Peer};
 use lessor_sim::mutation::Mutation;
 
@@ -84,8 +84,10 @@ fn settle(node: &mut Node, begin: Time, clients: &mut [Client]) {
 impl Client {
     fn new(node: &mut Node, name: &str, wants: f64, peak: Option<f64>) -> Client {
         let holder = ClientId::new(name, 16).expect("a name");
-        let peer =
-            node.connect(at(0), Hello { kind: HolderKind::Client, holder, incarnation: 1, line: None });
+        let peer = node.connect(
+            at(0),
+            Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None },
+        );
         Client { peer, wants, peak, reports: 0, has: None }
     }
 
@@ -110,8 +112,12 @@ impl Client {
             integer: None,
             peak: self.peak,
         };
-        let report =
-            StreamReport { id: self.reports, target_epoch: None, renew_all: false, reports: vec![report] };
+        let report = StreamReport {
+            id: ReportId(self.reports),
+            target_epoch: None,
+            renew_all: false,
+            reports: vec![report],
+        };
         node.receive(now, self.peer, Up::Report(report));
     }
 }

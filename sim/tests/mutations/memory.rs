@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
-use lessor_proto::{Amount, ClientId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId};
 use lessor_server::election::{Candidate, ElectionConfig, Event};
 use lessor_server::node::{Node, NodeConfig};
@@ -35,13 +35,14 @@ fn begin_at(without: Option<Mutation>, epoch: u64, marks: bool, record: Option<R
     };
     let repository = Repository::new(vec![template]).expect("it holds together");
     let rules = without.map(Mutation::node).unwrap_or_default();
-    let config = NodeConfig { record, rules, marks, trust_claims: true, ..NodeConfig::new("root", epoch) };
+    let config =
+        NodeConfig { record, rules, marks, trust_claims: true, ..NodeConfig::new("root", Epoch(epoch)) };
     Node::new(Time::ZERO, config, repository)
 }
 
 /// Asks for all there is, and writes whatever is to be written.
 fn ask(node: &mut Node, seconds: u64, name: &str, shown: Option<u64>) -> Amount {
-    ask_with(node, seconds, name, shown.map(|amount| (amount, Order { epoch: 1, seq: 1 })))
+    ask_with(node, seconds, name, shown.map(|amount| (amount, Order { epoch: Epoch(1), seq: 1 })))
 }
 
 fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order)>) -> Amount {
@@ -68,8 +69,8 @@ fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order
         let ask = Ask {
             kind: HolderKind::Client,
             holder: ClientId::new(name, 16).expect("a name"),
-            incarnation: Some(1),
-            report_id: Some(seconds * 10 + id),
+            incarnation: Some(Incarnation(1)),
+            report_id: Some(ReportId(seconds * 10 + id)),
             target_epoch: None,
             reports: vec![report],
             line: None,
@@ -110,9 +111,9 @@ pub(crate) fn an_empty_record(without: Option<Mutation>) -> Option<String> {
 /// to one who does not. When what the record knows of is over by its own account, a newcomer asks for all there is.
 pub(crate) fn an_old_record(without: Option<Mutation>) -> Option<String> {
     let marks = [(resource(), units(2))].into();
-    let record = Record { epoch: 3, marks, longest_lease: LEASE, ..Record::default() };
+    let record = Record { epoch: Epoch(3), marks, longest_lease: LEASE, ..Record::default() };
     let mut node = begin_at(without, 7, true, Some(record));
-    let order = Order { epoch: 5, seq: 1 };
+    let order = Order { epoch: Epoch(5), seq: 1 };
     let shown = ask_with(&mut node, 1, "shows", Some((6, order)));
     assert!(shown >= units(6), "who shows a lease keeps it");
     let early = shown.saturating_sub(units(6)).max(ask(&mut node, 2, "newcomer", None));
@@ -166,7 +167,7 @@ fn elected(without: Option<Mutation>, date: u64, revision: u64) -> u64 {
     for _ in 0..100 {
         while let Some(event) = candidate.next_event() {
             if let Event::Elected { epoch, .. } = event {
-                return epoch;
+                return epoch.0;
             }
         }
         match candidate.poll(now) {

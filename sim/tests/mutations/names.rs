@@ -2,7 +2,7 @@
 
 use lessor_proto::Time;
 use lessor_proto::message::{Ask, HolderKind};
-use lessor_proto::{Amount, ClientId};
+use lessor_proto::{Amount, ClientId, Incarnation, ReportId};
 use lessor_server::node::Node;
 use lessor_sim::mutation::Mutation;
 
@@ -33,8 +33,8 @@ fn ask(node: &mut Node, incarnation: u64, report: u64, wish: &Report) -> Amount 
     let ask = Ask {
         kind: HolderKind::Node,
         holder: ClientId::new("paris", 16).expect("a name"),
-        incarnation: Some(incarnation),
-        report_id: Some(report),
+        incarnation: Some(Incarnation(incarnation)),
+        report_id: Some(ReportId(report)),
         target_epoch: None,
         line: None,
         reports: vec![wish.told()],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, HolderKind, Order};
-use lessor_proto::{ClientId, Time};
+use lessor_proto::{ClientId, Incarnation, ReportId, Time};
 use lessor_server::node::Node;
 use lessor_sim::mutation::Mutation;
 
@@ -37,8 +37,8 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> u64 {
     let ask = Ask {
         kind: HolderKind::Client,
         holder: ClientId::new("c", 16).expect("a name"),
-        incarnation: Some(1),
-        report_id: Some(id),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(id)),
         target_epoch: None,
         line: None,
         reports: vec![report.told()],

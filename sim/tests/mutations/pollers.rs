@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
-use lessor_proto::{Amount, ClientId, Drift, Time};
+use lessor_proto::{Amount, ClientId, Drift, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::record::Record;
 use lessor_server::repository::{Legacy, Repository, Template};
@@ -39,7 +39,7 @@ fn lead(without: Option<Mutation>, epoch: u64, since: u64, record: Record) -> No
         keys: Some(TokenKeys::new(Key::new([7; 32]))),
         drift: Drift::NONE,
         rules: without.map(Mutation::node).unwrap_or_default(),
-        ..NodeConfig::new("root", epoch)
+        ..NodeConfig::new("root", Epoch(epoch))
     };
     Node::new(second(since), config, repository(CAPACITY))
 }
@@ -48,7 +48,7 @@ fn lead(without: Option<Mutation>, epoch: u64, since: u64, record: Record) -> No
 fn successor(without: Option<Mutation>, since: u64, stop: Option<u64>) -> Node {
     let record = Record {
         marks: BTreeMap::from([(resource(), units(CAPACITY))]),
-        stops: stop.map(|stop| (1, second(stop))).into_iter().collect(),
+        stops: stop.map(|stop| (Epoch(1), second(stop))).into_iter().collect(),
         longest_lease: LEASE,
         authority: Duration::from_secs(AUTHORITY),
         ..Record::default()

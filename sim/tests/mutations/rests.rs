@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::HolderKind;
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::record::{Record, RestOver};
 use lessor_sim::mutation::Mutation;
@@ -15,7 +15,7 @@ use super::hall::{LEASE, Report, ask, repository, resource, units};
 
 fn lead(without: Option<Mutation>) -> Node {
     let record = Record {
-        epoch: 2,
+        epoch: Epoch(2),
         marks: [(resource(), units(10))].into(),
         rests: [(resource(), units(4))].into(),
         rest_over: RestOver { lease: Duration::from_secs(20), safe_lease: Duration::ZERO },
@@ -23,7 +23,8 @@ fn lead(without: Option<Mutation>) -> Node {
         ..Record::default()
     };
     let rules = without.map(Mutation::node).unwrap_or_default();
-    let config = NodeConfig { record: Some(record), rules, trust_claims: true, ..NodeConfig::new("root", 3) };
+    let config =
+        NodeConfig { record: Some(record), rules, trust_claims: true, ..NodeConfig::new("root", Epoch(3)) };
     Node::new(Time::ZERO, config, repository(10))
 }
 

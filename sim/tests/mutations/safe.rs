@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::session::{self, Action, Failure, Session, SessionConfig};
 use lessor_proto::message::{Answer, Grant, Order};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_sim::mutation::Mutation;
 
 /// Of a lease of 20 for ten seconds, with 100 advised, nobody answers any more.
@@ -13,7 +13,7 @@ pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> 
     let holder = ClientId::new("c", 256).expect("a name");
     let resource = ResourceId::new("db", 256).expect("a name");
     let mutation = without.and_then(Mutation::client);
-    let config = SessionConfig { mutation, ..SessionConfig::new(holder, 1, vec!["a".into()]) };
+    let config = SessionConfig { mutation, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
     let mut session = Session::new(config);
     session.add(Time::ZERO, resource.clone(), HoldingConfig::new(Kind::Rate, 100.0, 0));
     let grant = Grant {
@@ -21,7 +21,7 @@ pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> 
         capacity: Amount::from_units(20),
         length: Duration::from_secs(10),
         refresh_interval: Duration::from_secs(5),
-        order: Some(Order { epoch: 1, seq: 1 }),
+        order: Some(Order { epoch: Epoch(1), seq: 1 }),
         basis: None,
         token: Vec::new(),
         ack_wanted: false,

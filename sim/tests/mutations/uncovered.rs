@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::session::{Action, Event, Transport};
 use lessor_proto::message::{Answer, Grant, HolderKind, Order};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 use lessor_server::repository::Repository;
 use lessor_sim::mutation::Mutation;
@@ -16,7 +16,7 @@ use super::hall::{self, LEASE, Report, units};
 pub(crate) fn a_leaf_that_has_no_template(without: Option<Mutation>) -> Option<String> {
     let rules = without.map(Mutation::node).unwrap_or_default();
     let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
-    let config = NodeConfig { rules, parent: Some(parent), ..NodeConfig::new("leaf", 1) };
+    let config = NodeConfig { rules, parent: Some(parent), ..NodeConfig::new("leaf", Epoch(1)) };
     let mut leaf = Node::new(Time::ZERO, config, hall::repository(10));
     let wish = Report { wants: 8.0, ..Report::default() };
     hall::ask(&mut leaf, Time::ZERO, (HolderKind::Client, "web", 1), &wish);
@@ -43,7 +43,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64) {
             capacity: units(8),
             length: LEASE,
             refresh_interval: Duration::from_secs(5),
-            order: Some(Order { epoch: 1, seq }),
+            order: Some(Order { epoch: Epoch(1), seq }),
             basis: ask.report_id,
             token: Vec::new(),
             ack_wanted: false,
@@ -58,7 +58,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64) {
             burst: None,
             learning: false,
         };
-        let answer = Answer { grants: vec![grant], epoch: Some(1), ..Answer::default() };
+        let answer = Answer { grants: vec![grant], epoch: Some(Epoch(1)), ..Answer::default() };
         node.on_parent(now, Event::Answered { id, answer });
     }
 }

@@ -7,7 +7,7 @@ use lessor_client::gauge::Gauge;
 use lessor_client::holding::{HoldingConfig, Kind};
 use lessor_client::session::{self, Action, Session, SessionConfig};
 use lessor_proto::message::{Answer, Grant, Order};
-use lessor_proto::{Amount, ClientId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_sim::mutation::Mutation;
 
 fn grant(resource: &ResourceId, units: u64) -> Grant {
@@ -16,7 +16,7 @@ fn grant(resource: &ResourceId, units: u64) -> Grant {
         capacity: Amount::from_units(units),
         length: Duration::from_secs(60),
         refresh_interval: Duration::from_secs(5),
-        order: Some(Order { epoch: 1, seq: 1 }),
+        order: Some(Order { epoch: Epoch(1), seq: 1 }),
         basis: None,
         token: Vec::new(),
         ack_wanted: false,
@@ -38,7 +38,7 @@ pub(crate) fn taken_while_given_back(without: Option<Mutation>) -> Option<String
     let holder = ClientId::new("c", 256).expect("a name");
     let resource = ResourceId::new("pool", 256).expect("a name");
     let mutation = without.and_then(Mutation::client);
-    let config = SessionConfig { mutation, ..SessionConfig::new(holder, 1, vec!["a".into()]) };
+    let config = SessionConfig { mutation, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
     let (mut session, gauge) = (Session::new(config), Gauge::default());
     session.add(Time::ZERO, resource.clone(), HoldingConfig::new(Kind::Gauge, 10.0, 0));
     let (mut permits, mut given_back) = (Vec::new(), false);

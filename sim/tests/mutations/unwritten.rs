@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_client::session::{self, Action, Transport};
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
-use lessor_proto::{Amount, ClientId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 use lessor_server::record::{Record, Terms};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
@@ -35,7 +35,7 @@ fn leases(lease_length: Duration) -> Repository {
 fn begin(without: Option<Mutation>, record: Record, parent: Option<ParentConfig>, told: Repository) -> Node {
     let rules = without.map(Mutation::node).unwrap_or_default();
     let (record, line) = (Some(record), parent.as_ref().map(|_| 1));
-    let base = NodeConfig::new("node", 7);
+    let base = NodeConfig::new("node", Epoch(7));
     let config = NodeConfig { record, rules, marks: true, trust_claims: true, parent, line, ..base };
     Node::new(Time::ZERO, config, told)
 }
@@ -55,7 +55,7 @@ fn write(node: &mut Node, now: Time) -> Option<Terms> {
 fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> Option<Amount> {
     let has = shown.map(|amount| Has {
         capacity: units(amount),
-        order: Some(Order { epoch: 3, seq: 1 }),
+        order: Some(Order { epoch: Epoch(3), seq: 1 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: LONG, remaining: SHORT, counts: SHORT }),
     });
@@ -66,8 +66,8 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> Option<Amount
     let ask = Ask {
         kind: HolderKind::Client,
         holder: ClientId::new("client", 16).expect("a name"),
-        incarnation: Some(1),
-        report_id: Some(id),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(id)),
         target_epoch: None,
         line: None,
         reports: vec![report],
@@ -106,7 +106,7 @@ pub(crate) fn without_templates(without: Option<Mutation>) -> Option<String> {
 pub(crate) fn of_an_earlier_line(without: Option<Mutation>) -> Option<String> {
     let mut above = hall::first(None, 4);
     let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
-    let record = Record { epoch: 5, longest_lease: LONG, ..Record::default() };
+    let record = Record { epoch: Epoch(5), longest_lease: LONG, ..Record::default() };
     let mut node = begin(without, record, Some(parent), leases(LONG));
     write(&mut node, at(0));
     let now = at(5);

@@ -86,7 +86,7 @@ fn units_that_were_recalled_are_shown_as_long_when_it_is_held_as_a_rate_by_then(
     adopt(&mut holding, 50, 1, 60);
     holding.reconfigure(HoldingConfig::new(Kind::Rate, 100.0, 0));
     adopt(&mut holding, 0, 2, 70);
-    assert_eq!(shown(&mut holding, 65, 2), (50, 2, 1));
+    assert_eq!(shown(&mut holding, 65, Epoch(2)), (50, 2, 1));
 }
 
 #[test]
@@ -94,5 +94,5 @@ fn a_rate_that_was_recalled_is_shown_no_longer_when_it_is_held_as_a_gauge_by_the
     let mut holding = recalled();
     holding.reconfigure(HoldingConfig::new(Kind::Gauge, 100.0, 0));
     adopt(&mut holding, 0, 3, 80);
-    assert_eq!(shown(&mut holding, 75, 2), (0, 3, 3));
+    assert_eq!(shown(&mut holding, 75, Epoch(2)), (0, 3, 3));
 }

@@ -12,7 +12,7 @@ use lessor_proto::{Amount, Time};
 use super::Resource;
 use super::holders::{Child, UnitClaim};
 use super::slab::Slot;
-use crate::mutation::Mutation;
+use crate::mutation::Rule;
 use crate::repository::Kind;
 
 /// With so many holders every change is looked at when it happens.

@@ -46,7 +46,7 @@ fn a_client_may_use_its_lease_and_its_floor() {
     for leaves in [0, 2] {
         let village = village(leaves, 4);
         // A floor is a power of two of a millionth: 4.194 of the 5 that each could have.
-        for session in &village.net.sessions {
+        for (client, session) in village.clients.iter().zip(&village.net.sessions) {
             let [lease, floor] = session.leases(village.now, &resource());
             assert_eq!(floor.capacity.expect("a limit").as_micros(), 4_194_304, "{leaves} leaves");
             assert!((lease.capacity.expect("a limit").as_f64() - 20.0).abs() < 0.01);

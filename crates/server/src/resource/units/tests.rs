@@ -193,16 +193,16 @@ proptest! {
                 }
                 Event::Join(slot, rate) => pool.join(slot, rate),
                 Event::Leave(slot) => {
-                    let units = pool.members.get(&slot).map(|member| member.out.until.clone());
+                    let units = pool.members.get(slot).map(|member| member.out.until.clone());
                     left.extend(units.unwrap_or_default());
                     pool.leave(slot);
                 }
                 Event::Ask(slot, n, keep) => {
-                    let sent = pool.members.get(&slot).map_or(0, |member| member.sent);
+                    let sent = pool.members.get(slot).map_or(0, |member| member.sent);
                     pool.ask(at(now), slot, &asked(sent + n, keep, 0));
                 }
                 Event::Done(slot, n) => {
-                    let done = pool.members.get(&slot).map_or(0, |member| member.done);
+                    let done = pool.members.get(slot).map_or(0, |member| member.done);
                     pool.ask(at(now), slot, &asked(0, None, done + n));
                 }
             }
@@ -212,10 +212,10 @@ proptest! {
             prop_assert_eq!(pool.out.units, pool.out.until.values().sum::<u64>());
             // Of those whose time is not over each is of a member, or of one that has left.
             let live = |out: &Out| -> u64 { out.until.range(at(now + 1)..).map(|(_, units)| units).sum() };
-            let members: u64 = pool.members.values().map(|member| live(&member.out)).sum();
+            let members: u64 = pool.members.iter().map(|(_, member)| live(&member.out)).sum();
             left.retain(|&(until, _)| at(now + 1) <= until);
             prop_assert_eq!(live(&pool.out), members + left.iter().map(|&(_, units)| units).sum::<u64>());
-            prop_assert_eq!(pool.rate, pool.members.values().map(|member| member.rate).sum::<u64>());
+            prop_assert_eq!(pool.rate, pool.members.iter().map(|(_, member)| member.rate).sum::<u64>());
         }
         for first in 0..sends.len() {
             let mut sum = 0;
