@@ -10,7 +10,7 @@ use lessor_proto::Time;
 
 /// The hits of one of those that use a domain.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct UserPart {
     history: Domain,
     /// The contract by which they are in the history.
     contract: Arc<Contract>,
@@ -20,12 +20,12 @@ pub(super) struct Part {
     pub(super) corrected: u64,
 }
 
-// === impl Part ===
+// === impl UserPart ===
 
-impl Part {
+impl UserPart {
     /// Of one that has done nothing, and to whom nothing was said that is not so.
-    pub(super) fn new(contract: &Arc<Contract>, corrected: u64) -> Part {
-        Part { history: Domain::new(), contract: Arc::clone(contract), cursor: 0, corrected }
+    pub(super) fn new(contract: &Arc<Contract>, corrected: u64) -> UserPart {
+        UserPart { history: Domain::new(), contract: Arc::clone(contract), cursor: 0, corrected }
     }
 
     /// The history by `contract`, from here on.

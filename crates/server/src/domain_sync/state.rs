@@ -9,11 +9,11 @@ use lessor_client::domain::{entry_at, is_share, message_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 
-use super::part::Part;
+use super::part::UserPart;
 use super::rounds::Rounds;
 use super::shared::DeltaOrigin;
 use super::subscriber::PendingUpdate;
-use super::sum::Sum;
+use super::sum::DomainSum;
 use crate::mutation::{Rule, Rules};
 use crate::node::Peer;
 
@@ -28,9 +28,9 @@ const LET_GO: usize = 4;
 pub(super) struct DomainState {
     pub(super) contract: Arc<Contract>,
     /// Those that use it, or did as long as that counts.
-    parts: BTreeMap<DeltaOrigin, Part>,
+    parts: BTreeMap<DeltaOrigin, UserPart>,
     /// The hits of all of them.
-    sum: Sum,
+    sum: DomainSum,
     /// The number of times that somebody was told what is not so.
     corrections: u64,
     /// All of the sum in few entries, as long as nothing changes.
@@ -94,7 +94,7 @@ impl DomainState {
         DomainState {
             contract,
             parts: BTreeMap::new(),
-            sum: Sum::default(),
+            sum: DomainSum::default(),
             corrections: 0,
             whole: None,
             rounds: Rounds::default(),
@@ -145,7 +145,7 @@ impl DomainState {
         let all = all && self.rules.keep(Rule::AnewReplaces);
         let is_replaced = all && !is_new;
         let (contract, corrections) = (&self.contract, self.corrections);
-        let fresh = || Part::new(contract, corrections);
+        let fresh = || UserPart::new(contract, corrections);
         let part = self.parts.entry(origin.clone()).or_insert_with(fresh);
         if all {
             part.clear(contract);
@@ -239,7 +239,7 @@ impl DomainState {
     /// From here on it is known what the node above was not told yet.
     pub(super) fn open_above(&mut self) {
         let (contract, corrections) = (&self.contract, self.corrections);
-        self.parts.entry(DeltaOrigin::Above).or_insert_with(|| Part::new(contract, corrections));
+        self.parts.entry(DeltaOrigin::Above).or_insert_with(|| UserPart::new(contract, corrections));
     }
 
     /// Another life of a node says all that there is below it: what lives of that name said that are not there any more does
@@ -333,7 +333,7 @@ impl DomainState {
     /// Whether others than `origin` said something of which it was not told.
     pub(super) fn has_news(&self, origin: &DeltaOrigin) -> bool {
         let has_news =
-            |part: &Part| part.corrected < self.corrections || self.rounds.has_news(part.cursor, origin);
+            |part: &UserPart| part.corrected < self.corrections || self.rounds.has_news(part.cursor, origin);
         self.parts.get(origin).is_some_and(has_news)
     }
 
@@ -345,7 +345,7 @@ impl DomainState {
         origin: &DeltaOrigin,
         pending: PendingUpdate,
     ) -> Option<DomainHits> {
-        let &Part { cursor, corrected, .. } = self.parts.get(origin)?;
+        let &UserPart { cursor, corrected, .. } = self.parts.get(origin)?;
         let is_misled = corrected < self.corrections;
         let is_all = pending == PendingUpdate::All || is_misled;
         let own = self.rules.keep(Rule::OwnKept).then_some(origin);

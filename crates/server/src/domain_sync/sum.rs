@@ -11,7 +11,7 @@ use std::sync::Arc;
 use lessor_algorithms::tiers::{Contract, Domain, MergeEntry};
 use lessor_proto::Time;
 
-use super::part::Part;
+use super::part::UserPart;
 use super::shared::DeltaOrigin;
 
 /// The most that are added up in one go.
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 256;
 
 /// The hits of all that use a domain.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sum {
+pub(super) struct DomainSum {
     total: Domain,
     /// A part was replaced, and is in the total as it was before.
     is_stale: bool,
@@ -35,9 +35,9 @@ struct Adding {
     after: Option<DeltaOrigin>,
 }
 
-// === impl Sum ===
+// === impl DomainSum ===
 
-impl Sum {
+impl DomainSum {
     pub(super) fn total(&self) -> &Domain {
         &self.total
     }
@@ -48,7 +48,7 @@ impl Sum {
     }
 
     /// Whether it is, and that there are so many that it is left to the walk to add them up.
-    pub(super) fn is_left_to_walk(&self, parts: &BTreeMap<DeltaOrigin, Part>) -> bool {
+    pub(super) fn is_left_to_walk(&self, parts: &BTreeMap<DeltaOrigin, UserPart>) -> bool {
         self.is_stale() && parts.len() > AT_ONCE
     }
 
@@ -78,12 +78,12 @@ impl Sum {
         &mut self,
         now: Time,
         contract: &Arc<Contract>,
-        parts: &BTreeMap<DeltaOrigin, Part>,
+        parts: &BTreeMap<DeltaOrigin, UserPart>,
     ) -> bool {
         let is_due = self.is_stale() && parts.len() <= AT_ONCE;
         if is_due {
-            let total = Sum::of(now, contract, parts);
-            *self = Sum { total, ..Sum::default() };
+            let total = DomainSum::of(now, contract, parts);
+            *self = DomainSum { total, ..DomainSum::default() };
         }
         is_due
     }
@@ -93,10 +93,10 @@ impl Sum {
         &self,
         now: Time,
         contract: &Arc<Contract>,
-        parts: &BTreeMap<DeltaOrigin, Part>,
+        parts: &BTreeMap<DeltaOrigin, UserPart>,
     ) -> Domain {
         match self.is_stale() && parts.len() <= AT_ONCE {
-            true => Sum::of(now, contract, parts),
+            true => DomainSum::of(now, contract, parts),
             false => self.total.clone(),
         }
     }
@@ -106,7 +106,7 @@ impl Sum {
         &mut self,
         now: Time,
         contract: &Arc<Contract>,
-        parts: &mut BTreeMap<DeltaOrigin, Part>,
+        parts: &mut BTreeMap<DeltaOrigin, UserPart>,
         left: &mut usize,
     ) -> bool {
         if self.refresh(now, contract, parts) || !self.is_stale() {
@@ -141,7 +141,7 @@ impl Sum {
         self.total.rest(contract, now.as_nanos());
     }
 
-    fn of(now: Time, contract: &Arc<Contract>, parts: &BTreeMap<DeltaOrigin, Part>) -> Domain {
+    fn of(now: Time, contract: &Arc<Contract>, parts: &BTreeMap<DeltaOrigin, UserPart>) -> Domain {
         let mut total = Domain::new();
         for entry in parts.values().flat_map(|part| part.export(now, contract)) {
             total.merge(contract, &entry);
