@@ -194,7 +194,7 @@ impl Square {
     }
 }
 
-/// So many hits in ten seconds, for a minute at a time.
+/// A limit of hits in ten seconds, for a minute at a time.
 fn policies(limit: u32) -> Arc<Policies> {
     let (window, active, cooldown) = (Duration::from_secs(10), Duration::from_secs(60), Duration::ZERO);
     let tier = Tier { limit, window, active, cooldown, is_skippable: false, kind: Window::Exact };

@@ -355,7 +355,7 @@ mod tests {
     use crate::mutation::Rules;
 
     const USERS: u64 = 100;
-    /// So many that they are not added up in one go.
+    /// A number of users that are not added up in one go.
     const CROWD: u64 = 600;
 
     fn domains(now: Time) -> SharedDomains {
