@@ -109,10 +109,10 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         // 280: I6; 804: I23
         GrantorRule::MarkOfKind => Both(900, kinds::units_under_the_mark_of_a_rate),
         GrantorRule::CoveredLease => Noticed::Story(uncovered::a_leaf_that_has_no_template),
-        GrantorRule::PartsWhole => Swarm(100),    // 8: I28
+        GrantorRule::PartsWhole => Swarm(100),        // 8: I28
         GrantorRule::PartsInTurn => Judged(300),      // 28: I28
-        GrantorRule::NewestConfig => Swarm(200), // 13: I26
-        GrantorRule::OldLeadersCharged => Swarm(900),  // 7, 73: I3; 8: I2
+        GrantorRule::NewestConfig => Swarm(200),      // 13: I26
+        GrantorRule::OldLeadersCharged => Swarm(900), // 7, 73: I3; 8: I2
         GrantorRule::NumberAhead => Noticed::Story(numbers::late_and_forgotten),
         GrantorRule::EchoUnchanged => Noticed::Story(pollers::echoed_again),
         GrantorRule::EchoCounted => Noticed::Story(pollers::echoed_and_cut_off),

@@ -13,132 +13,136 @@ pub struct Rules {
 
 /// A rule of a grantor (section 14.3 of the protocol).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Mutation {
-    /// A report counts for all grants, also for those sent after the one it shows.
-    AckWithoutSeq,
-    /// A charge ends a tenth before the lease does.
-    ShortCharge,
-    /// A charge lasts no longer than the lease, whatever clocks do.
-    NoDriftMargin,
-    /// A smaller grant counts when it is decided, as in Doorman.
-    CreditAtDecision,
-    /// A life of a client frees what its earlier ones were charged for.
-    IncarnationFreesOld,
-    /// After a cut, grants made since may add up to more than the limit.
-    NoPostCut,
-    /// A node's grants may outlive its own lease.
-    NoNestedEnd,
-    /// A successor takes it that nothing is out.
-    NoGhost,
-    /// A successor of the leader of a node below others takes it that nothing is out.
-    NoNodeGhost,
-    /// Capacity that may be out from before stops counting half way.
-    ShortGhost,
-    /// The record says that what is left from before is over in half the time that it is.
-    ShortRest,
-    /// More is handed out than the record says that outlasts what is left from before.
-    RestUnguarded,
-    /// A claim is honoured before the record allows for it beside what is left from before.
-    ClaimUnwritten,
-    /// Whatever is claimed comes out of the part of what may be out from before that ends last.
-    ClaimFromLast,
-    /// Units are claimed below a node that has shown what is out there to a successor of the node above already.
-    ClaimAfterShown,
-    /// Claims are honoured beyond what may be out.
-    ClaimsUnlimited,
-    /// Capacity that a holder has from an earlier epoch is taken out of what may be out each time it shows it, and
-    /// each time another leader of a node does.
-    ClaimsAdded,
-    /// A report of a node's leader frees what the leader before it was charged for.
-    LeaderFreesOld,
-    /// Processes that bear the name of one node are one holder, whether one succeeds the other or not.
-    NamesakesAreOne,
-    /// Another kind of a resource is granted at once, whatever is out of the one before.
-    KindAtOnce,
-    /// A leader takes what is left from before for the kind that its own template says.
-    KindForgotten,
-    /// A mark that was written for one kind allows for as much of another.
-    MarkOfOtherKind,
-    /// A node hands out its lease from above also where no template covers the resource any more.
-    UncoveredLease,
-    /// A fraction of a part of a domain's lease is granted where that is due.
-    PartsDivided,
-    /// A part of a domain's lease stays with whoever has it, however many wait for one.
-    PartsKept,
-    /// A leader grants by an older configuration than was in force before.
-    OldConfigGrants,
-    /// A heartbeat renews what is out also while a cut is being carried out.
-    RenewInDebt,
-    /// More is handed out than the mark allows that is certainly written.
-    MarkLate,
-    /// Claims are honoured without a look at their tokens.
-    NoTokenCheck,
-    /// A token is good for as much as is claimed with it.
-    TrustAmount,
-    /// A new leader of a node shows as much as may be out below it, and not what has been shown to it.
-    InheritUnseen,
-    /// A new leader of a node shows what those below had when it began for as long as any of it may last.
-    InheritEnded,
-    /// A new leader of a node below is told that all is over that those before it had, whatever they are charged for.
-    EarlierUncounted,
-    /// The same is told when that is over before it is certain that this leader still led when it was first heard.
-    EarlierUnconfirmed,
-    /// A holder that was forgotten goes on after what its first report shows, whatever the later ones do.
-    NumberBehind,
-    /// The lease that a poller shows too early is renewed where it is to be answered unchanged.
-    EchoRenews,
-    /// A sticky lease that was echoed counts from the election, and not from the echo.
-    EchoUncounted,
-    /// A poller claims with a lease whatever it counted when the leader stopped that had granted it.
-    EndUnchecked,
-    /// The lease of a poller is resealed before its earlier leader has certainly stopped.
-    ResealEarly,
-    /// A poller claims with the first request that shows a lease of an earlier leader.
-    ClaimAtOnce,
-    /// A server that knows nothing learns for as long as is configured, whatever holders show.
-    LearnAsConfigured,
-    /// A server that learns charges what is shown to it as far as there is room.
-    ShownWithinLimit,
-    /// A server that learns charges what is shown to it before its record says that it does not know.
-    LearnUnwritten,
-    /// Below another node a record that says that nothing is out says so of what was granted before its line of succession, too.
-    LineIsAll,
-    /// A leader that finds no record takes it that nothing is out as long as there are no templates.
-    UntoldIsNothing,
-    /// A leader that finds no record takes it that nothing is out.
-    EmptyIsNothing,
-    /// Below another node an empty record says that nothing is known, also in the line of succession that it has just begun.
-    UnknownBelow,
-    /// A record is believed though holders show that it is not the last.
-    TrustOldRecord,
-    /// One unit more is saved up for those who ask for units than the limit brings in the burst.
-    UnitOnTop,
-    /// Units that were sent to be used later do not count as saved up.
-    OutIsFree,
-    /// A peak is due like wants: it takes from the shares of others.
-    PeakTakesShare,
-    /// A loan is recalled below the part that a raise goes up to.
-    RecallBelowPart,
-    /// Wanted capacity is lent as if nobody wanted it.
-    LendWhatIsWanted,
-    /// A loan is not charged to whoever has it.
-    LoanIsFree,
-    /// A loan is not recalled for those who are short.
-    LoanStays,
-    /// A client or node that says what domains did is not told which of its reports was heard last.
-    NoDomainAck,
-    /// Hits of a domain that are said anew are added to those that were said before.
-    AnewIsAdded,
-    /// Hits of a domain are told to everybody, and to those who made them.
-    OwnToldBack,
-    /// Hits of a domain that were told are told again with the next news.
-    ToldAgain,
-    /// A node says nothing anew when its stream to the node above has begun.
-    NotSaidAnew,
-    /// A node says what is new of a domain of which it has not said everything on its stream.
-    RestSaidFirst,
-    /// A node tells those below nothing of the hits that the node above tells.
-    NotToldBelow,
+pub enum Rule {
+    /// A report counts for the grants up to the one that it shows.
+    AckBySeq,
+    /// A charge lasts for as long as its lease.
+    FullCharge,
+    /// A charge lasts longer than its lease, by as much as clocks may err.
+    DriftMargin,
+    /// A smaller grant counts when it is acknowledged, or what was granted before has ended.
+    CreditAtAck,
+    /// A life of a client leaves what its earlier ones were charged for.
+    OldLivesCharged,
+    /// After a cut, grants made since add up to no more than the limit.
+    PostCut,
+    /// A node's grants end with its own lease.
+    NestedEnd,
+    /// A successor counts what may be out from before.
+    Ghost,
+    /// A successor of the leader of a node below others counts what may be out from before.
+    NodeGhost,
+    /// Capacity that may be out from before counts until it has certainly ended.
+    FullGhost,
+    /// The record says of what is left from before that it is over no earlier than it is.
+    FullRest,
+    /// No more is handed out than the record says that outlasts what is left from before.
+    RestGuarded,
+    /// A claim is honoured once the record allows for it beside what is left from before.
+    ClaimWritten,
+    /// A claim comes out of that part of what may be out from before to which it belongs.
+    ClaimFromOrigin,
+    /// No units are claimed below a node that has shown what is out there to a successor of the node above.
+    ShownIsAll,
+    /// A holder that has claimed nothing yet may claim with a later report.
+    ClaimLate,
+    /// A holder is told nothing while it uses units of a gauge that nobody counts.
+    UnitsCounted,
+    /// Claims are honoured up to what may be out.
+    ClaimsLimited,
+    /// Capacity that a holder has from an earlier epoch is taken out of what may be out once, however often it is shown, and by
+    /// however many leaders of a node.
+    ClaimedOnce,
+    /// A report of a node's leader leaves what the leader before it was charged for.
+    OldLeadersCharged,
+    /// Processes that bear the name of one node are one holder only if one succeeds the other.
+    NamesakesAreTwo,
+    /// Another kind of a resource is granted once nothing is out of the one before.
+    KindAfterOther,
+    /// A leader takes what is left from before for the kind that the record says.
+    KindRecorded,
+    /// A mark that was written for one kind allows for nothing of another.
+    MarkOfKind,
+    /// A node hands out its lease from above only where a template covers the resource.
+    CoveredLease,
+    /// A part of a domain's lease is granted whole or not at all.
+    PartsWhole,
+    /// A part of a domain's lease goes round among those who wait for one.
+    PartsInTurn,
+    /// A leader grants by no older configuration than was in force before.
+    NewestConfig,
+    /// A heartbeat renews nothing while a cut is being carried out.
+    RenewAfterDebt,
+    /// No more is handed out than the mark allows that is certainly written.
+    MarkFirst,
+    /// Claims are honoured by their tokens.
+    TokenCheck,
+    /// A token is good for the amount that it says.
+    TokenAmount,
+    /// A new leader of a node shows no more than has been shown to it.
+    InheritShown,
+    /// A new leader of a node shows what those below had when it began only until that has ended.
+    InheritLasting,
+    /// A new leader of a node below is told what those before it are charged for.
+    EarlierCounted,
+    /// It is told that this is over once it is certain that this leader still led when it was first heard.
+    EarlierConfirmed,
+    /// A holder that was forgotten goes on after the greatest number that its reports show.
+    NumberAhead,
+    /// The lease that a poller shows too early is answered unchanged.
+    EchoUnchanged,
+    /// A sticky lease that was echoed counts from the echo.
+    EchoCounted,
+    /// A poller claims with a lease that still counted when the leader stopped that had granted it.
+    EndChecked,
+    /// The lease of a poller is resealed once its earlier leader has certainly stopped.
+    ResealLate,
+    /// A poller claims with the second request that shows a lease of an earlier leader.
+    ClaimInSteps,
+    /// A server that knows nothing learns for as long as leases may last that holders show.
+    LearnAsShown,
+    /// A server that learns charges what is shown to it, whether there is room or not.
+    ShownBeyondLimit,
+    /// A server that learns charges what is shown to it once its record says that it does not know.
+    LearnWritten,
+    /// Below another node a record says nothing of what was granted before its line of succession.
+    LineIsPart,
+    /// A leader that finds no record takes it, as long as there are no templates, that anything may be out.
+    UntoldIsUnknown,
+    /// A leader that finds no record takes it that anything may be out.
+    EmptyIsUnknown,
+    /// Below another node an empty record says that nothing is out in the line of succession that it has just begun.
+    KnownBelow,
+    /// A record is not believed when holders show that it is not the last.
+    OldRecordDoubted,
+    /// No more units are saved up for those who ask for units than the limit brings in the burst.
+    UnitsWithinBurst,
+    /// Units that were sent to be used later count as saved up.
+    OutCounts,
+    /// A peak takes nothing from the shares of others.
+    PeakFromSpare,
+    /// A loan is recalled down to the part that a raise goes up to.
+    RecallToPart,
+    /// Only capacity that nobody wants is lent.
+    LendUnwanted,
+    /// A loan is charged to the holder that has it.
+    LoanCharged,
+    /// A loan is recalled for those who are short.
+    LoanRecalled,
+    /// A client or node that says what domains did is told which of its reports was heard last.
+    DomainAck,
+    /// Hits of a domain that are said anew replace those that were said before.
+    AnewReplaces,
+    /// Hits of a domain are told to everybody but those who made them.
+    OwnKept,
+    /// Hits of a domain that were told are not told again.
+    ToldOnce,
+    /// A node says everything anew when its stream to the node above has begun.
+    SaidAnew,
+    /// A node says everything of a domain on its stream before it says what is new of it.
+    AllSaidFirst,
+    /// A node tells those below of the hits that the node above tells.
+    ToldBelow,
 }
 
 // === impl Rule ===
