@@ -357,7 +357,7 @@ impl StillNet {
     }
 }
 
-/// What the program behind a session hears.
+/// Something that the program behind a session hears.
 #[derive(Debug)]
 pub enum Heard<'a> {
     /// The session says it: a change, or news of domains.
