@@ -135,7 +135,10 @@ pub(crate) fn a_smaller_capacity(without: Option<Mutation>) -> Option<String> {
     node.reload(Time::ZERO, gauge(10));
     let busy = hall::Report { wants: 18.0, held: Some(18), ..hall::Report::default() };
     let shown = hall::Report { has: Some((1, 1, 18)), ..busy };
-    assert_eq!(kinds::ask(&mut node, second(1), "busy", &shown, true), units(10), "as much as there is");
+    let first = kinds::ask(&mut node, second(1), "busy", &shown, true);
+    if first != units(10) {
+        return Some(format!("{first} of the 10 that there are is granted to who has all of them in use"));
+    }
     for at in [5, 9, 13] {
         let shown = hall::Report { has: Some((2, at / 4, 10)), ..busy };
         assert_eq!(kinds::ask(&mut node, second(at), "busy", &shown, true), units(10), "it has units in use");
