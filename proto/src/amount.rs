@@ -65,6 +65,12 @@ impl Amount {
         self.0 / Self::MICROS_PER_UNIT
     }
 
+    /// The least number of whole units that it fits into, as an amount.
+    #[must_use]
+    pub const fn ceil_to_units(self) -> Amount {
+        Amount(self.0.div_ceil(Self::MICROS_PER_UNIT).saturating_mul(Self::MICROS_PER_UNIT))
+    }
+
     /// `self + other`, stopping at [`Amount::MAX`].
     #[must_use]
     pub const fn saturating_add(self, other: Amount) -> Amount {
@@ -108,6 +114,13 @@ mod tests {
         assert_eq!(Amount::from_f64(-1.0), Amount::ZERO);
         assert_eq!(Amount::from_f64(f64::INFINITY), Amount::MAX);
         assert_eq!(Amount::from_f64(1e300), Amount::MAX);
+    }
+
+    #[test]
+    fn a_part_of_a_unit_takes_a_whole_one() {
+        let units = |micros| Amount::from_micros(micros).ceil_to_units().floor_units();
+        assert_eq!([units(0), units(1), units(1_000_000), units(1_000_001)], [0, 1, 1, 2]);
+        assert!(Amount::MAX.ceil_to_units() >= Amount::from_units(Amount::MAX.floor_units()));
     }
 
     #[test]

@@ -169,7 +169,11 @@ impl Node {
         let Some(resource) = self.resources.get_mut(id).filter(|resource| resource.speaks(now)) else {
             return;
         };
-        let in_use = resource.outstanding();
+        // While the template says a gauge, and what is out are still units a second, those are counted as whole units.
+        let in_use = match resource.terms().kind {
+            repository::Kind::Rate => resource.outstanding(),
+            repository::Kind::Gauge => resource.outstanding().ceil_to_units(),
+        };
         if resource.ask_above() {
             let kind = match resource.terms().kind {
                 repository::Kind::Rate => Kind::Rate,
