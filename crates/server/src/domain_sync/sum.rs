@@ -1,5 +1,8 @@
 //! The sum of all that use a domain: added to with each hit, and added up again where what one of them had said was replaced.
 //!
+//! Histories lie side by side in time, and to put a hit between others takes as long as there are later ones. So hits are gathered
+//! first, those of a grain as made with the first of them, and then added in their order.
+//!
 //! What has been added cannot be taken out again, as a tier that was entered may not have been without it. Of few it is
 //! added up again when it is next asked for. Of many that is left to the walk that ends a round, in slices, and until it is
 //! through the sum of before is gone by: whoever is told everything of it is told again afterwards.
@@ -15,7 +18,9 @@ use super::part::UserPart;
 use super::shared::DeltaOrigin;
 
 /// The most that are added up in one go.
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = 64;
+/// Hits of one tier within so many nanoseconds are added as made with the first of them.
+const GRAIN: u64 = 20_000_000;
 
 /// The hits of all that use a domain.
 #[derive(Clone, Debug, Default)]
@@ -30,9 +35,29 @@ pub(super) struct DomainSum {
 /// A sum that is being made.
 #[derive(Clone, Debug, Default)]
 struct Adding {
-    total: Domain,
+    gathered: Gathered,
     /// The last that is in it.
     after: Option<DeltaOrigin>,
+}
+
+/// The hits of several, by grain, policy and tier; in each first that it was entered.
+#[derive(Clone, Debug, Default)]
+struct Gathered(BTreeMap<(u64, usize, usize, bool), MergeEntry>);
+
+// === impl Gathered ===
+
+impl Gathered {
+    fn add(&mut self, entry: &MergeEntry) {
+        let place = (entry.at / GRAIN, entry.policy, entry.tier, !entry.is_entered);
+        let sum = self.0.entry(place).or_insert(MergeEntry { hits: 0, ..*entry });
+        (sum.at, sum.hits) = (sum.at.min(entry.at), sum.hits.saturating_add(entry.hits));
+    }
+
+    fn total(&self, contract: &Contract) -> Domain {
+        let mut total = Domain::new();
+        self.0.values().for_each(|entry| total.merge(contract, entry));
+        total
+    }
 }
 
 // === impl DomainSum ===
@@ -56,7 +81,7 @@ impl DomainSum {
     pub(super) fn add(&mut self, contract: &Contract, origin: &DeltaOrigin, entry: &MergeEntry) {
         self.total.merge(contract, entry);
         if let Some(adding) = self.adding.as_mut().filter(|adding| adding.after.as_ref() >= Some(origin)) {
-            adding.total.merge(contract, entry);
+            adding.gathered.add(entry);
         }
     }
 
@@ -68,9 +93,8 @@ impl DomainSum {
     /// From here on they count by another contract.
     pub(super) fn swap(&mut self, before: &Contract, next: &Contract, now: Time) {
         self.total.swap(before, next, now.as_nanos());
-        if let Some(adding) = &mut self.adding {
-            adding.total.swap(before, next, now.as_nanos());
-        }
+        // What was gathered is of tiers that may not be there any more.
+        self.is_stale |= self.adding.take().is_some();
     }
 
     /// Adds all of them up again, if that is needed and they are few. Returns whether it was done.
@@ -122,14 +146,12 @@ impl DomainSum {
         for (origin, part) in parts.range_mut((from, Bound::Unbounded)).take(*left) {
             (looked_at, last) = (looked_at + 1, Some(origin));
             part.history(now, contract);
-            for entry in part.export(now, contract) {
-                adding.total.merge(contract, &entry);
-            }
+            part.export(now, contract).iter().for_each(|entry| adding.gathered.add(entry));
         }
         let is_over = looked_at < *left;
         *left -= looked_at;
         if is_over {
-            self.total = adding.total;
+            self.total = adding.gathered.total(contract);
             return true;
         }
         adding.after = last.cloned();
@@ -142,10 +164,8 @@ impl DomainSum {
     }
 
     fn of(now: Time, contract: &Arc<Contract>, parts: &BTreeMap<DeltaOrigin, UserPart>) -> Domain {
-        let mut total = Domain::new();
-        for entry in parts.values().flat_map(|part| part.export(now, contract)) {
-            total.merge(contract, &entry);
-        }
-        total
+        let mut gathered = Gathered::default();
+        parts.values().flat_map(|part| part.export(now, contract)).for_each(|entry| gathered.add(&entry));
+        gathered.total(contract)
     }
 }
