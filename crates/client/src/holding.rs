@@ -10,9 +10,14 @@ use std::time::Duration;
 use lessor_proto::message::{Band, Bands, Grant, Has, Lasts, Order, Report};
 use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
+use self::cover::Cover;
 use crate::allowance::Allowance;
 use crate::fault::Fault;
 use crate::transport::Transport;
+
+mod cover;
+#[cfg(test)]
+mod tests;
 
 /// A peak is told again when it has changed by so much, and not otherwise.
 const NOTABLE: f64 = 1.1;
@@ -107,7 +112,7 @@ pub(crate) struct Holding {
     lease: Option<Lease>,
     /// The amounts that a grantor still counts for certain, under the leases that have not ended: the larger the
     /// sooner it ends.
-    cover: Vec<Cover>,
+    cover: Cover,
     /// The highest order ever adopted.
     adopted: Option<Order>,
     /// The safe capacity of the last answer, in units; -1 is without limit. No more of it is used than the last lease gave.
@@ -151,17 +156,6 @@ struct Lease {
     outlived: Option<Amount>,
     /// Whether its grantor was learning.
     learning: bool,
-}
-
-/// An amount that is counted until `end`, by our clock.
-#[derive(Clone, Debug)]
-struct Cover {
-    amount: Amount,
-    end: Time,
-    /// The token of the grant that it is counted for.
-    token: Arc<[u8]>,
-    /// The kind as which it was granted.
-    kind: Kind,
 }
 
 // === impl Kind ===
@@ -220,7 +214,7 @@ impl Holding {
         Holding {
             config,
             lease: None,
-            cover: Vec::new(),
+            cover: Cover::default(),
             adopted: None,
             safe_capacity: None,
             is_bounded: true,
@@ -389,8 +383,7 @@ impl Holding {
 
     /// The epoch under which something is held, or counted, that has not ended.
     pub(crate) fn epoch(&self, now: Time) -> Option<Epoch> {
-        let lives = |cover: &Cover| now < cover.end && cover.amount > Amount::ZERO;
-        self.cover.iter().any(lives).then(|| self.order())?.map(|order| order.epoch)
+        self.cover.counts(now).then(|| self.order())?.map(|order| order.epoch)
     }
 
     /// Takes over what others have held before, unless something was granted already: it may not be used, and is
@@ -399,10 +392,7 @@ impl Holding {
         let Inheritance { counted, proof: Proof { order, token } } = inheritance;
         if self.lease.is_none() {
             self.adopted = Some(order);
-            let kind = self.config.kind;
-            let cover = |(amount, end)| Cover { amount, end, token: Arc::clone(&token), kind };
-            self.cover = counted.into_iter().map(cover).collect();
-            self.prune_cover();
+            self.cover = Cover::inherited(counted, &token, self.config.kind);
             let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
             self.lease = Some(Lease {
                 amount,
@@ -489,7 +479,7 @@ impl Holding {
         // Without an order there are no promises to be made.
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
         let token: Arc<[u8]> = grant.token.into();
-        self.add_cover(now, grant.capacity, end, Arc::clone(&token));
+        self.cover.add(now, (grant.capacity, end), Arc::clone(&token), self.config.kind);
         let (amount, length, learning) = (grant.capacity, grant.length, grant.learning);
         self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived, learning });
         Ok(())
@@ -522,43 +512,17 @@ impl Holding {
     ) -> Option<(Amount, Arc<[u8]>)> {
         let order = self.lease.as_ref().and_then(|lease| lease.order);
         let succeeded = order.is_some_and(|order| epoch > Some(order.epoch));
-        self.cover.retain(|cover| now < cover.end);
-        let first = self.cover.first().map(|cover| (cover.amount, Arc::clone(&cover.token)));
-        self.cover.iter_mut().for_each(|cover| cover.amount = cover.amount.min(promise));
-        self.prune_cover();
+        let first = self.cover.promise(now, promise);
         succeeded.then(|| first.unwrap_or_default())
     }
 
     /// The time for which what is held or counted lasts, if anything is.
     fn lasts(&self, now: Time) -> Option<Lasts> {
-        let ends = self.cover.iter().map(|cover| cover.end).chain(self.lease.as_ref().map(|lease| lease.end));
+        let ends = self.cover.end().into_iter().chain(self.lease.as_ref().map(|lease| lease.end));
         let remaining = ends.map(|end| end.since(now)).max().filter(|remaining| !remaining.is_zero())?;
         let length = self.lease.as_ref().map_or(Duration::ZERO, |lease| lease.length);
-        let shown = self.cover.iter().find(|cover| now < cover.end);
-        let counts = shown.map_or(Duration::ZERO, |cover| cover.end.since(now));
+        let counts = self.cover.greatest_lasts(now);
         Some(Lasts { length: length.max(remaining), remaining, counts })
-    }
-
-    fn add_cover(&mut self, now: Time, amount: Amount, end: Time, token: Arc<[u8]>) {
-        self.cover.retain(|cover| now < cover.end);
-        // Units that were recalled may be used as long as the lease is renewed, also when it is held as a rate by now.
-        let units = self.cover.iter_mut().filter(|cover| cover.kind == Kind::Gauge);
-        units.for_each(|before| before.end = before.end.max(end));
-        // There is nearly always one, of each of millions of leases.
-        self.cover.reserve_exact(1);
-        self.cover.push(Cover { amount, end, token, kind: self.config.kind });
-        self.prune_cover();
-    }
-
-    /// Forgets what something as large outlasts.
-    fn prune_cover(&mut self) {
-        let mut larger = None;
-        self.cover.sort_by_key(|cover| std::cmp::Reverse((cover.amount, cover.end)));
-        self.cover.retain(|cover| {
-            let adds = larger.is_none_or(|end| end < cover.end);
-            larger = larger.max(Some(cover.end));
-            adds
-        });
     }
 
     /// The grant `order` lasts until `end`, if that is later than it did. Returns whether it is the lease we have, and has
@@ -571,8 +535,8 @@ impl Holding {
         match self.lease.as_mut().filter(live) {
             Some(lease) => {
                 lease.end = lease.end.max(end);
-                let (amount, end, token) = (lease.amount, lease.end, Arc::clone(&lease.token));
-                self.add_cover(now, amount, end, token);
+                let counted = (lease.amount, lease.end);
+                self.cover.add(now, counted, Arc::clone(&lease.token), self.config.kind);
                 true
             }
             None => false,
@@ -581,9 +545,9 @@ impl Holding {
 
     /// Brings the end of the lease forward by time that passed unseen.
     pub(crate) fn lose_time(&mut self, lost: Duration) {
-        let ends = self.cover.iter_mut().map(|cover| &mut cover.end);
-        for end in ends.chain(self.lease.as_mut().map(|lease| &mut lease.end)) {
-            *end = end.earlier(lost);
+        self.cover.lose_time(lost);
+        if let Some(lease) = &mut self.lease {
+            lease.end = lease.end.earlier(lost);
         }
     }
 
@@ -679,6 +643,3 @@ fn one_band(priority: i64, wants: f64) -> Bands {
     let wants = if wants > 0.0 { wants.min(f64::MAX) } else { 0.0 };
     [Band { priority, subclients: 1, wants }].into_iter().collect()
 }
-
-#[cfg(test)]
-mod tests;
