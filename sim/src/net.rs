@@ -260,23 +260,6 @@ impl StillNet {
         StillNet { net: Net::new(parents), ..StillNet::default() }
     }
 
-    /// The node at a site.
-    ///
-    /// # Panics
-    /// When it is lost.
-    #[must_use]
-    pub fn node(&self, site: usize) -> &Node {
-        self.net.node(site).expect("a node")
-    }
-
-    /// The same, to be changed.
-    ///
-    /// # Panics
-    /// When it is lost.
-    pub fn node_mut(&mut self, site: usize) -> &mut Node {
-        self.net.node_mut(site).expect("a node")
-    }
-
     /// Another holder, which asks the node at `home`. Returns its number.
     pub fn add(&mut self, home: usize, session: Session) -> usize {
         self.sessions.push(session);
@@ -335,7 +318,7 @@ impl StillNet {
 
     fn arrive(&mut self, now: Time, message: NetMessage, program: &mut impl FnMut(usize, Heard<'_>)) {
         match message {
-            // A server finds out that a stream is gone, whoever is cut off.
+            // Nobody hears of one that is cut off, also not that its stream has ended.
             NetMessage::Up(from, _) if self.cut.contains(&from) => {}
             NetMessage::Up(from, action) => {
                 let answer = self.net.take_up(now, from, action);

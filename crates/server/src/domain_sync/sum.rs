@@ -3,8 +3,8 @@
 //! Histories lie side by side in time, and to put a hit between others takes as long as there are later ones. So hits are gathered
 //! first, those of a grain as made with the first of them, and then added in their order.
 //!
-//! What has been added cannot be taken out again, as a tier that was entered may not have been without it. Of few it is
-//! added up again when it is next asked for. Of many that is left to the walk that ends a round, in slices, and until it is
+//! A hit that has been added cannot be taken out again, as a tier that was entered may not have been without it. The sum of few is
+//! made again when it is next asked for. Of many that is left to the walk that ends a round, in slices, and until it is
 //! through the sum of before is gone by: whoever is told everything of it is told again afterwards.
 
 use std::collections::BTreeMap;
@@ -77,6 +77,11 @@ impl DomainSum {
         self.is_stale() && parts.len() > AT_ONCE
     }
 
+    /// Whether it is, and that there are so few that they are added up at once.
+    fn is_due(&self, parts: &BTreeMap<DeltaOrigin, UserPart>) -> bool {
+        self.is_stale() && parts.len() <= AT_ONCE
+    }
+
     /// `origin` has made another hit.
     pub(super) fn add(&mut self, contract: &Contract, origin: &DeltaOrigin, entry: &MergeEntry) {
         self.total.merge(contract, entry);
@@ -104,7 +109,7 @@ impl DomainSum {
         contract: &Arc<Contract>,
         parts: &BTreeMap<DeltaOrigin, UserPart>,
     ) -> bool {
-        let is_due = self.is_stale() && parts.len() <= AT_ONCE;
+        let is_due = self.is_due(parts);
         if is_due {
             let total = DomainSum::of(now, contract, parts);
             *self = DomainSum { total, ..DomainSum::default() };
@@ -119,7 +124,7 @@ impl DomainSum {
         contract: &Arc<Contract>,
         parts: &BTreeMap<DeltaOrigin, UserPart>,
     ) -> Domain {
-        match self.is_stale() && parts.len() <= AT_ONCE {
+        match self.is_due(parts) {
             true => DomainSum::of(now, contract, parts),
             false => self.total.clone(),
         }

@@ -3,7 +3,7 @@
 //! It says what those below it did, as one, and is told what others did. What came from above is never said up, and what
 //! others below did is never told as come from above: both are parts of the domain's state, and each is told the others.
 //!
-//! What is there above is of any leader of this node, also of an earlier one whose clients are back or not. So of each domain
+//! The hits that the node above knows are of any leader of this node, also of an earlier one whose clients are back or not. So of each domain
 //! everything is said first, which takes the place of that, and only then what is new.
 //!
 //! So long as a domain is not hot above, each of m nodes keeps to itself hits of up to 1/(4m) of the limit, and each of n

@@ -153,23 +153,16 @@ impl Resource {
 
     /// Charges a holder that has been heard before for what it has from an earlier epoch, if it has not claimed yet: what was
     /// heard first may have been sent before the election, by a leader of the node before this one, and have come late.
-    pub(super) fn claim_late(
-        &mut self,
-        now: Time,
-        slot: Slot,
-        has: &Has,
-        held: Option<Amount>,
-        cx: CallContext<'_>,
-    ) {
-        let earlier = has.order.is_some_and(|order| order.epoch < cx.config.epoch);
-        let can_claim = earlier
-            && has.capacity > Amount::ZERO
-            && self.holders.at(slot).claimed == Claimed::Nothing
+    pub(super) fn claim_late(&mut self, now: Time, slot: Slot, report: &Report, cx: CallContext<'_>) {
+        let Some(has) = report.has.as_ref().filter(|_| shows_earlier(report, cx.config.epoch)) else {
+            return;
+        };
+        let can_claim = self.holders.at(slot).claimed == Claimed::Nothing
             && !self.is_learning(now)
             && !self.is_late(cx)
             && cx.config.rules.keep(Rule::ClaimLate);
         if can_claim {
-            self.claim(now, slot, has, held, cx);
+            self.claim(now, slot, has, report.held, cx);
         }
     }
 
@@ -184,8 +177,7 @@ impl Resource {
         }
         // The grantor of this epoch has counted what it granted. A node also holds what those below have from before, which
         // it prolongs no more than this one does.
-        let is_earlier = has.order.is_some_and(|order| order.epoch < cx.config.epoch);
-        let is_lacking = is_earlier && held.min(has.capacity) > charge;
+        let is_lacking = shows_earlier(report, cx.config.epoch) && held.min(has.capacity) > charge;
         if !is_lacking || !cx.config.rules.keep(Rule::UnitsCounted) {
             return;
         }

@@ -61,9 +61,7 @@ impl Resource {
         {
             self.claim(now, slot, has, report.held, cx);
         }
-        if let Some(has) = &report.has {
-            self.claim_late(now, slot, has, report.held, cx);
-        }
+        self.claim_late(now, slot, report, cx);
         self.look_at_use(now, slot, report, cx);
         let shown = report.has.as_ref().map(|has| has.capacity);
         if self.holders.at_mut(slot).hear(now, ask.report_id, shown) {

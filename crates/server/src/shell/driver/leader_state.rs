@@ -42,6 +42,8 @@ pub(super) struct KnownLeader {
     pub(super) leader: Leader,
     /// Its epoch.
     pub(super) epoch: Option<Epoch>,
+    /// Whether it is this task, as long as it has authority.
+    pub(super) is_here: bool,
 }
 
 /// The node and the mailboxes of its streams.
@@ -84,7 +86,7 @@ impl LeaderState {
         let (notices, heard) = mpsc::unbounded_channel();
         let mut leader_state = LeaderState {
             node: None,
-            known: watch::Sender::new(KnownLeader { leader, epoch }),
+            known: watch::Sender::new(KnownLeader { leader, epoch, is_here: false }),
             repository,
             clocks: clock::ClockWatch::start(),
             deadline: Time::MAX,
@@ -107,6 +109,7 @@ impl LeaderState {
         let sync = node.take_domain_sync();
         self.note(Notice::Anew(self.term, Box::new(sync)));
         self.node = Some(node);
+        self.known.send_modify(|known| known.is_here = true);
     }
 
     /// Whether the synchronisation of domains was told something since this was last asked.
@@ -129,7 +132,7 @@ impl LeaderState {
             // Who has not read the last message yet finds out when the stream ends.
             let _ = outlet.0.put(Down::Redirect(leader.clone()));
         }
-        self.known.send_replace(KnownLeader { leader, epoch });
+        self.known.send_replace(KnownLeader { leader, epoch, is_here: false });
     }
 
     /// The leader, wherever this is read.
