@@ -23,6 +23,7 @@ mod mutations {
     pub(crate) mod pollers;
     pub(crate) mod rests;
     pub(crate) mod safe;
+    pub(crate) mod turns;
     pub(crate) mod uncovered;
     pub(crate) mod units;
     pub(crate) mod unwritten;
@@ -35,7 +36,7 @@ use lessor_sim::mutation::{DriverMutation, ElectionRule, GrantorRule, HolderMuta
 use lessor_sim::swarm::{Options, plan, run_one};
 use mutations::{
     claims, debt, domains, earlier, fence, inherited, instant, kinds, late, loans, memory, names, numbers,
-    pollers, rests, safe, uncovered, units, unwritten,
+    pollers, rests, safe, turns, uncovered, units, unwritten,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -109,8 +110,9 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         // Simulations noticed it at seeds 280 and 804 before domains were drawn, and in none of the first 900 since.
         GrantorRule::MarkOfKind => Noticed::Story(kinds::units_under_the_mark_of_a_rate),
         GrantorRule::CoveredLease => Noticed::Story(uncovered::a_leaf_that_has_no_template),
-        GrantorRule::PartsWhole => Swarm(100),        // 8: I28
-        GrantorRule::PartsInTurn => Judged(300),      // 28: I28
+        GrantorRule::PartsWhole => Swarm(100),   // 8: I28
+        GrantorRule::PartsInTurn => Judged(300), // 28: I28
+        GrantorRule::KeptFree => Noticed::Story(turns::of_a_lower_priority),
         GrantorRule::NewestConfig => Swarm(200),      // 13: I26
         GrantorRule::OldLeadersCharged => Swarm(900), // 7, 73: I3; 8: I2
         GrantorRule::NumberAhead => Noticed::Story(numbers::late_and_forgotten),
@@ -210,6 +212,11 @@ fn no_rule_about_leases_of_domains_can_be_left_out() {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
     check(Mutation::Driver(DriverMutation::DomainIsNotTold), &driver(DriverMutation::DomainIsNotTold));
+}
+
+#[test]
+fn what_is_kept_free_of_units_that_go_round_cannot_be_left_out() {
+    check(Mutation::Grantor(GrantorRule::KeptFree), &grantor(GrantorRule::KeptFree));
 }
 
 #[test]

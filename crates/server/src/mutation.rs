@@ -69,6 +69,8 @@ pub enum Rule {
     PartsWhole,
     /// A part of a domain's lease goes round among those who wait for one.
     PartsInTurn,
+    /// What a holder is short of for good is kept free for it: nobody of a lower priority takes it, nor anybody for a turn.
+    KeptFree,
     /// A leader grants by no older configuration than was in force before.
     NewestConfig,
     /// A heartbeat renews nothing while a cut is being carried out.
@@ -149,7 +151,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 64] = [
+    pub const ALL: [Rule; 65] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -177,6 +179,7 @@ impl Rule {
         Rule::CoveredLease,
         Rule::PartsWhole,
         Rule::PartsInTurn,
+        Rule::KeptFree,
         Rule::NewestConfig,
         Rule::RenewAfterDebt,
         Rule::MarkFirst,

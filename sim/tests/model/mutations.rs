@@ -12,7 +12,7 @@ use lessor_sim::mutation::GrantorRule::{
     AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInSteps, ClaimLate, ClaimWritten,
     ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin, EarlierConfirmed,
     EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge, FullGhost, FullRest,
-    Ghost, InheritLasting, InheritShown, KindAfterOther, KindRecorded, KnownBelow, LearnAsShown,
+    Ghost, InheritLasting, InheritShown, KeptFree, KindAfterOther, KindRecorded, KnownBelow, LearnAsShown,
     LearnWritten, LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind,
     NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead, OldLeadersCharged, OldLivesCharged,
     OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PostCut, RecallToPart,
@@ -127,6 +127,8 @@ const NOT_NOTICED: [(Mutation, &str); 62] = [
     // No domain has a lease.
     (Grantor(PartsWhole), "unary"),
     (Grantor(PartsInTurn), "unary"),
+    // Nothing is taken in turn.
+    (Grantor(KeptFree), "unary"),
     // There is one configuration.
     (Grantor(CoveredLease), "a node between"),
     (Grantor(NewestConfig), "unary, a succession"),

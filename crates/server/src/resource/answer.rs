@@ -68,9 +68,10 @@ impl Resource {
         }
         let length = self.length(now, slot, cx)?;
         let (target, most) = self.within_part(slot, self.steady(slot, target));
+        let most = most.min(self.beside_reserve(slot));
         let config = cx.config;
         if self.claims.is_any_shown() {
-            let reachable = self.ledger.reachable(self.holders.at(slot).account(), target.min(most));
+            let reachable = self.reachable(slot, target.min(most));
             if self.has_more(now, slot, reachable) {
                 return None;
             }
@@ -102,6 +103,7 @@ impl Resource {
         if !incarnated {
             self.check_lent();
         }
+        self.keep_free(now, slot, target, granted.amount);
         let short = granted.amount < target && target.saturating_sub(granted.amount) >= grain;
         let turn = self.until_turn(now, slot);
         let pace = match granted.ack_wanted || short {

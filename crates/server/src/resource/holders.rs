@@ -7,6 +7,7 @@
 
 mod child;
 mod children;
+mod reserve;
 mod rotation;
 mod totals;
 
@@ -21,6 +22,7 @@ use crate::repository::Template;
 
 pub(super) use self::child::{Child, Claimed, Demands, Knows};
 use self::children::Children;
+pub(super) use self::reserve::Short;
 pub(super) use self::rotation::{UnitClaim, UnitRotation};
 use self::totals::LegacyTotals;
 

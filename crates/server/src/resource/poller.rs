@@ -228,7 +228,7 @@ impl Resource {
         let Some(slot) = self.hear(now, ask, report, cx) else { return false };
         let granted = self.length(now, slot, cx).map(|_| {
             let (target, most) = self.within_part(slot, self.target(now, slot));
-            self.ledger.reachable(self.holders.at(slot).account(), target.min(most))
+            self.reachable(slot, target.min(most))
         });
         let wanted = amount.min(Amount::from_f64(self.holders.at(slot).demands().wants()));
         let better = granted.is_some_and(|granted| granted >= wanted);

@@ -278,8 +278,9 @@ impl Resource {
         (settled && same && self.is_near(last.amount, target)).then_some(length)
     }
 
-    /// As much of `target` as there is room for.
+    /// As much of `target` as there is room for beside what is kept free for others.
     pub(super) fn reachable(&mut self, slot: Slot, target: Amount) -> Amount {
+        let target = target.min(self.beside_reserve(slot));
         self.ledger.reachable(self.holders.at(slot).account(), target)
     }
 

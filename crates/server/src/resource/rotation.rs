@@ -10,7 +10,8 @@ use lessor_algorithms::rotation::parts;
 use lessor_proto::{Amount, Time};
 
 use super::Resource;
-use super::holders::{Child, UnitClaim};
+use super::answer::SOON;
+use super::holders::{Child, Short, UnitClaim};
 use super::slab::Slot;
 use crate::mutation::Rule;
 use crate::repository::Kind;
@@ -31,6 +32,12 @@ impl Resource {
     pub(super) fn take_turns(&mut self, now: Time) {
         if self.holders.rotation().wake().is_none_or(|wake| wake > now) {
             return;
+        }
+        if self.holders.rotation_mut().lapse(now) {
+            self.pusher.unsettle();
+            if self.holders.rotation().wake().is_none_or(|wake| wake > now) {
+                return;
+            }
         }
         if self.is_learning(now) {
             return self.holders.rotation_mut().suspend(self.learning.until());
@@ -60,6 +67,39 @@ impl Resource {
         let (whole, fraction) = self.parts(self.holders.at(slot));
         let extra = fraction > 0.0 && self.holders.rotation().has_extra(slot);
         self.units(whole.saturating_add(extra.into()))
+    }
+
+    /// The most that the holder at `slot` may be granted, lest it takes what is kept free for others: for all that it
+    /// gets those of a higher priority go first, and for its turn those of its own that miss what is theirs for good.
+    pub(super) fn beside_reserve(&self, slot: Slot) -> Amount {
+        if !self.holders.rotation().keeps_free() {
+            return Amount::MAX;
+        }
+        let child = self.holders.at(slot);
+        let (charged, free) = (child.account().charge(), self.ledger.free());
+        let priority = least_priority(child);
+        let beside = |or_same| {
+            let kept = self.holders.rotation().kept_free(slot, priority, or_same);
+            charged.saturating_add(free.saturating_sub(kept))
+        };
+        let whole = self.units(self.parts(child).0);
+        beside(false).min(beside(true).max(whole))
+    }
+
+    /// Keeps free what the holder at `slot`, which was just granted `amount` of `target`, is short of for good, until it
+    /// should have asked again.
+    pub(super) fn keep_free(&mut self, now: Time, slot: Slot, target: Amount, amount: Amount) {
+        if !self.terms.is_whole() || !self.ledger.rules().keep(Rule::KeptFree) {
+            return;
+        }
+        let child = self.holders.at(slot);
+        let missing = match amount < target {
+            true => target.min(self.units(self.parts(child).0)).saturating_sub(amount),
+            false => Amount::ZERO,
+        };
+        let until = now + self.terms.refresh_interval.max(SOON) * 2;
+        let short = Short { priority: least_priority(child), missing, until };
+        self.holders.rotation_mut().keep_free(slot, Some(short));
     }
 
     /// The given number of units, as an amount.
@@ -115,4 +155,9 @@ impl Resource {
             awake: began.is_none_or(|began| child.basis >= began) || self.pusher.peer(slot).is_some(),
         }
     }
+}
+
+/// The least priority of what the holder wants: what it misses may be of that.
+fn least_priority(child: &Child) -> i64 {
+    child.demands().iter().map(|demand| demand.priority).min().unwrap_or(i64::MIN)
 }

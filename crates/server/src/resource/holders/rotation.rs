@@ -17,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lessor_algorithms::{Rotate, Rotation};
-use lessor_proto::Time;
+use lessor_proto::{Amount, Time};
 
+use super::reserve::{Short, UnitReserve};
 use crate::repository::Template;
 use crate::resource::slab::Slot;
 
@@ -33,6 +34,7 @@ struct RotationTurns {
     /// Knows seats by their numbers: slots are used again.
     rotation: Rotation<u64>,
     seats: BTreeMap<Slot, Seat>,
+    reserve: UnitReserve,
     /// The number of the last seat.
     last: u64,
     /// When the last turn was taken.
@@ -95,14 +97,38 @@ impl UnitRotation {
     pub(in crate::resource) fn leave(&mut self, slot: Slot) {
         if let Some(turns) = &mut self.0 {
             turns.seats.remove(&slot);
+            turns.reserve.set(slot, None);
         }
     }
 
-    /// When the seats have to be looked at.
+    /// When the seats or the reserve have to be looked at.
     pub(in crate::resource) fn wake(&self) -> Option<Time> {
         let turns = self.0.as_ref()?;
         let look = turns.stale.then_some(turns.next_look);
-        [turns.next, look].into_iter().flatten().min()
+        [turns.next, look, turns.reserve.next_end()].into_iter().flatten().min()
+    }
+
+    /// The holder at `slot` is short of units that are due to it for good, which are kept free for it; absent: of none.
+    pub(in crate::resource) fn keep_free(&mut self, slot: Slot, short: Option<Short>) {
+        if let Some(turns) = &mut self.0 {
+            turns.reserve.set(slot, short);
+        }
+    }
+
+    /// The amount that is kept free for others than the holder at `slot`: those of a higher priority than `priority`, or
+    /// also those of the same.
+    pub(in crate::resource) fn kept_free(&self, slot: Slot, priority: i64, or_same: bool) -> Amount {
+        self.0.as_ref().map_or(Amount::ZERO, |turns| turns.reserve.of_others(slot, priority, or_same))
+    }
+
+    /// Whether anything is kept free for anybody.
+    pub(in crate::resource) fn keeps_free(&self) -> bool {
+        self.0.as_ref().is_some_and(|turns| turns.reserve.next_end().is_some())
+    }
+
+    /// Keeps nothing free for those who have not come back by `now`. Returns whether there were any.
+    pub(in crate::resource) fn lapse(&mut self, now: Time) -> bool {
+        self.0.as_mut().is_some_and(|turns| turns.reserve.lapse(now))
     }
 
     /// Whether the holder at `slot` has one unit more than its whole ones.
@@ -151,6 +177,7 @@ impl RotationTurns {
             quantum,
             rotation: Rotation::new(rotate),
             seats: BTreeMap::new(),
+            reserve: UnitReserve::default(),
             last: 0,
             began: None,
             next: None,
