@@ -127,6 +127,8 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::UntoldIsUnknown => Noticed::Story(unwritten::without_templates),
         // Simulations notice it about once in several thousand seeds (7041917: I4).
         GrantorRule::LineIsPart => Noticed::Story(unwritten::of_an_earlier_line),
+        // Simulations notice it about once in two thousand seeds (7561247: I7; 7563174: I4).
+        GrantorRule::ClaimInLine => Noticed::Story(earlier::before_the_record),
         GrantorRule::OldRecordDoubted => Noticed::Story(memory::an_old_record),
         // Simulations notice it about once in two thousand seeds (9010504, 9016334: I2).
         GrantorRule::KnownBelow => Noticed::Story(memory::a_leaf_that_has_just_begun),
@@ -199,9 +201,9 @@ fn no_rule_about_what_is_configured_can_be_left_out() {
 }
 
 #[test]
-fn no_rule_about_late_claims_can_be_left_out() {
-    use GrantorRule::{ClaimLate, ShownIsAll, UnitsCounted};
-    for rule in [ShownIsAll, ClaimLate, UnitsCounted] {
+fn no_rule_about_late_and_early_claims_can_be_left_out() {
+    use GrantorRule::{ClaimInLine, ClaimLate, ShownIsAll, UnitsCounted};
+    for rule in [ShownIsAll, ClaimLate, UnitsCounted, ClaimInLine] {
         check(Mutation::Grantor(rule), &grantor(rule));
     }
 }

@@ -113,6 +113,8 @@ pub enum Rule {
     UntoldIsUnknown,
     /// A leader that finds no record takes it that anything may be out.
     EmptyIsUnknown,
+    /// Below another node nobody claims what was granted before the line of succession that the record is of.
+    ClaimInLine,
     /// Below another node an empty record says that nothing is out in the line of succession that it has just begun.
     KnownBelow,
     /// A record is not believed when holders show that it is not the last.
@@ -151,7 +153,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 65] = [
+    pub const ALL: [Rule; 66] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -199,6 +201,7 @@ impl Rule {
         Rule::ShownBeyondLimit,
         Rule::LearnWritten,
         Rule::LineIsPart,
+        Rule::ClaimInLine,
         Rule::UntoldIsUnknown,
         Rule::EmptyIsUnknown,
         Rule::KnownBelow,

@@ -42,6 +42,9 @@ pub struct Record {
     pub epoch: Epoch,
     /// The line of succession of all who go on from this record; 0: whoever wrote last knew of none.
     pub line: u64,
+    /// The first epoch of that line; 0: not known. What was granted before it is no part of what is out by this record, where the
+    /// node has one above it, which knows of that.
+    pub first_epoch: Epoch,
     /// If whoever wrote last had stopped before, when: by its own clock.
     pub stopped: Option<Time>,
     /// Set when it is not known how much is out of anything: the record has been lost, or there has never been one.

@@ -69,6 +69,9 @@ pub enum Doubt {
     /// It is of this epoch or a later one.
     #[error("a token that is not of an earlier epoch")]
     NotEarlier,
+    /// It was granted before the line of succession that this leader goes on with; the node above counts it.
+    #[error("a token of an epoch before those of the record")]
+    BeforeRecord,
     /// More is claimed than was granted.
     #[error("a claim of more than its token says")]
     TooLarge,

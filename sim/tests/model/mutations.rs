@@ -9,15 +9,15 @@
 //! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorRule::{
-    AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInSteps, ClaimLate, ClaimWritten,
-    ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin, EarlierConfirmed,
-    EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge, FullGhost, FullRest,
-    Ghost, InheritLasting, InheritShown, KeptFree, KindAfterOther, KindRecorded, KnownBelow, LearnAsShown,
-    LearnWritten, LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind,
-    NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead, OldLeadersCharged, OldLivesCharged,
-    OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PostCut, RecallToPart,
-    RenewAfterDebt, ResealLate, RestGuarded, SaidAnew, ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck,
-    ToldBelow, ToldOnce, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
+    AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInLine, ClaimInSteps, ClaimLate,
+    ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin,
+    EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge,
+    FullGhost, FullRest, Ghost, InheritLasting, InheritShown, KeptFree, KindAfterOther, KindRecorded,
+    KnownBelow, LearnAsShown, LearnWritten, LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst,
+    MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead, OldLeadersCharged,
+    OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PostCut,
+    RecallToPart, RenewAfterDebt, ResealLate, RestGuarded, SaidAnew, ShownBeyondLimit, ShownIsAll,
+    TokenAmount, TokenCheck, ToldBelow, ToldOnce, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -127,6 +127,8 @@ const NOT_NOTICED: [(Mutation, &str); 62] = [
     // No domain has a lease.
     (Grantor(PartsWhole), "unary"),
     (Grantor(PartsInTurn), "unary"),
+    // No record begins after another one.
+    (Grantor(ClaimInLine), "a node between, with a successor"),
     // Nothing is taken in turn.
     (Grantor(KeptFree), "unary"),
     // There is one configuration.

@@ -46,6 +46,38 @@ pub(crate) fn from_a_successor(without: Option<Mutation>) -> Option<String> {
     (all > units(10)).then(|| format!("{all} of 10 are in use, {out} of it below a leaf"))
 }
 
+/// A leaf that has lost its memory has begun another record, and its leader has granted 10. What a client still has from before
+/// is charged above to whoever bore the name then. The next leader must not take it out of those 10.
+pub(crate) fn before_the_record(without: Option<Mutation>) -> Option<String> {
+    let begun = Epoch(2);
+    let record = Record {
+        marks: [(resource(), units(10))].into(),
+        longest_lease: hall::LEASE,
+        epoch: begun,
+        line: 1,
+        first_epoch: begun,
+        ..Record::default()
+    };
+    let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
+    let config = NodeConfig {
+        record: Some(record),
+        rules: without.map(Mutation::node).unwrap_or_default(),
+        parent: Some(parent),
+        line: Some(1),
+        trust_claims: true,
+        ..NodeConfig::new(LEAF, Epoch(3))
+    };
+    let mut leaf = Node::new(Time::ZERO + DEATH, config, hall::repository(10));
+    let now = Time::ZERO + DEATH + Duration::from_secs(1);
+    for (name, epoch, amount) in [("before", 1, 8), ("since", 2, 10)] {
+        let shown = Report { has: Some((epoch, 1, amount)), held: Some(amount), ..wants(10.0) };
+        ask(&mut leaf, now, (HolderKind::Client, name, 1), &shown);
+    }
+    let books = leaf.books(now, &resource()).expect("it was asked for");
+    let since = books.children.iter().find(|child| &*child.holder == "since").expect("it has asked");
+    (since.charge < units(10)).then(|| format!("who has 10 by the record is charged {}", since.charge))
+}
+
 fn wants(wants: f64) -> Report {
     Report { wants, ..Report::default() }
 }

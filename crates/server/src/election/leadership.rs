@@ -298,9 +298,10 @@ impl Leadership {
                 if record.line == 0 {
                     // Whoever led before is in no line that this one could go on with.
                     record.line = context.config.nonce;
+                    record.first_epoch = if record.is_first() { self.epoch } else { Epoch::default() };
                 }
                 let terms = opening(&record, context.config);
-                let writer = Writer::new(self.revision, (record.line, self.epoch), terms, mod_revision);
+                let writer = Writer::new(self.revision, &record, self.epoch, terms, mod_revision);
                 self.stage = Stage::Opening { writer, record };
             }
             Stage::Opening { writer, record } if writer.awaits(id) => {

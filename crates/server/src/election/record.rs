@@ -18,7 +18,8 @@
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
 //! the version of the form. Behind `longest_lease_ns` stands `longest_safe_lease_ns 3600000000000` where there are floors.
 //! At the end stands `unknown yes` while the leader does not know what was out before it, and `line 5577006791947779410`: drawn
-//! by the first who led by this record, and the same for all who do after it. `epoch` and `write` say whose write was
+//! by the first who led by this record, and the same for all who do after it; behind it `since 12` is the epoch of that first one,
+//! where that is known. `epoch` and `write` say whose write was
 //! the last, and which of them; every write puts them,
 //! and comes right behind the one before it or not at all. `stop` is put with the write that closes an epoch, and says what the
 //! clock of its leader showed then; beside another write it says nothing.
@@ -67,6 +68,7 @@ pub(super) struct RecordHeader {
     pub(super) closed: bool,
     pub(super) terms: Terms,
     pub(super) line: u64,
+    pub(super) first_epoch: Epoch,
 }
 
 /// The value of the key `stop`.
@@ -85,7 +87,7 @@ pub(super) struct KeyHolder {
 }
 
 const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_ns _] authority_ns _ closed yes|no \
-                      config_version _ [unknown yes] [line _] [rest_over_ns _ safe_rest_over_ns _] (numbers for _)";
+                      config_version _ [unknown yes] [line _ [since _]] [rest_over_ns _ safe_rest_over_ns _] (numbers for _)";
 const STOP: &str = "1 epoch _ write _ clock_ns _ (numbers for _)";
 const HOLDER: &str = "1 nonce _ address _";
 
@@ -160,7 +162,7 @@ impl Record {
             }
         }
         match header {
-            Some((RecordHeader { epoch, write, closed, terms, line }, mod_revision)) => {
+            Some((RecordHeader { epoch, write, closed, terms, line, first_epoch }, mod_revision)) => {
                 let is_of_it = |stop: &Stop| closed && (stop.epoch, stop.write) == (epoch, write);
                 let Terms { longest_lease, longest_safe_lease, authority, config_version, .. } = terms;
                 let counts = |rest: &Rest| rest.epoch == epoch && terms.rest_over.is_some();
@@ -180,6 +182,7 @@ impl Record {
                     longest_safe_lease,
                     unknown: terms.unknown,
                     line,
+                    first_epoch,
                     ..Record::default()
                 };
                 Ok((read, mod_revision))
@@ -204,7 +207,8 @@ impl RecordHeader {
         let unknown = if unknown { " unknown yes" } else { "" };
         let line = match self.line {
             0 => String::new(),
-            line => format!(" line {line}"),
+            line if self.first_epoch == Epoch::default() => format!(" line {line}"),
+            line => format!(" line {line} since {}", self.first_epoch),
         };
         let rest = rest_over.map_or(String::new(), |RestOver { lease, safe_lease }| {
             format!(" rest_over_ns {} safe_rest_over_ns {}", lease.as_nanos(), safe_lease.as_nanos())
@@ -239,6 +243,7 @@ impl RecordHeader {
                     ..Terms::default()
                 },
                 line: 0,
+                first_epoch: Epoch::default(),
                 closed: match after(&mut words, "closed")? {
                     "yes" => true,
                     "no" => false,
@@ -246,7 +251,7 @@ impl RecordHeader {
                 },
             };
             let config_version = number(&mut words, "config_version")?;
-            let (mut unknown, mut line) = (false, 0);
+            let (mut unknown, mut line, mut first_epoch) = (false, 0, Epoch::default());
             let mut word = words.next();
             if word == Some("unknown") {
                 unknown = (words.next()? == "yes").then_some(true)?;
@@ -255,6 +260,10 @@ impl RecordHeader {
             if word == Some("line") {
                 line = words.next()?.parse().ok()?;
                 word = words.next();
+                if word == Some("since") {
+                    first_epoch = Epoch(words.next()?.parse().ok()?);
+                    word = words.next();
+                }
             }
             let mut rest_over = None;
             if word == Some("rest_over_ns") {
@@ -264,7 +273,7 @@ impl RecordHeader {
                 word = words.next();
             }
             let terms = Terms { config_version, unknown, rest_over, ..header.terms };
-            word.is_none().then_some(RecordHeader { terms, line, ..header })
+            word.is_none().then_some(RecordHeader { terms, line, first_epoch, ..header })
         };
         read().ok_or_else(|| bad(stored, HEADER))
     }
@@ -434,7 +443,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             epoch in any::<u64>().prop_map(Epoch), write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
-            unknown: bool, line: u64, rest_over: Option<(u64, u64)>, rest: Option<(u64, u64)>,
+            unknown: bool, line: u64, first_epoch: u64, rest_over: Option<(u64, u64)>, rest: Option<(u64, u64)>,
             kind in 0..3_u8, nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
             let terms = Terms {
@@ -448,7 +457,9 @@ mod tests {
                     safe_lease: Duration::from_nanos(safe_lease),
                 }),
             };
-            let header = RecordHeader { epoch, write, closed, terms, line };
+            // Only a line has a first epoch.
+            let first_epoch = Epoch(if line == 0 { 0 } else { first_epoch });
+            let header = RecordHeader { epoch, write, closed, terms, line, first_epoch };
             prop_assert_eq!(RecordHeader::decode(&stored("k", &header.encode())).unwrap(), header);
             let holder = KeyHolder { nonce, address };
             prop_assert_eq!(KeyHolder::decode(&stored("k", &holder.encode())).unwrap(), holder);

@@ -80,6 +80,7 @@ impl State {
                 closed: false,
                 terms: Terms::default(),
                 line,
+                first_epoch: Epoch::default(),
             },
             marks: BTreeMap::new(),
         };
@@ -92,7 +93,9 @@ impl State {
     /// somebody else to the node above.
     #[must_use]
     pub fn of_nobody(node: &str, line: u64) -> (State, Record) {
-        (State::begin(node, line, 0), Record { unknown: true, ..Record::default() })
+        let mut state = State::begin(node, line, 0);
+        state.header.first_epoch = Epoch::default();
+        (state, Record { unknown: true, ..Record::default() })
     }
 
     /// Returns the state in the file of `node`, and the record that it leaves to a process that has the directory
@@ -119,7 +122,9 @@ impl State {
         let epoch = next_epoch(self.header.epoch, date);
         // All that is out may be claimed and renewed.
         let terms = Terms { rest_over: None, ..self.header.terms };
-        self.header = RecordHeader { epoch, write: 0, closed: false, terms, ..self.header };
+        let is_first = self.header.write == 0 && self.header.first_epoch == Epoch::default();
+        let first_epoch = if is_first { epoch } else { self.header.first_epoch };
+        self.header = RecordHeader { epoch, write: 0, closed: false, terms, first_epoch, ..self.header };
     }
 
     /// The number of its last epoch.

@@ -16,7 +16,7 @@ use super::event::Ticket;
 use super::mutation::ElectionRule;
 use super::record::{Mark, RecordHeader, RecordKeys, Rest, Stop};
 use super::retry::Retry;
-use crate::record::{RecordChange, Terms};
+use crate::record::{Record, RecordChange, Terms};
 
 /// Operations in one transaction, with that of the header; etcd takes 128.
 const OPERATIONS: usize = 100;
@@ -68,9 +68,17 @@ pub(super) enum Wrote {
 // === impl Writer ===
 
 impl Writer {
-    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`, in the epoch `epoch` of `line`.
-    pub(super) fn new(revision: u64, (line, epoch): (u64, Epoch), terms: Terms, mod_revision: u64) -> Writer {
-        let header = RecordHeader { epoch, write: 0, closed: false, terms, line };
+    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`, in the epoch `epoch` of the line of
+    /// `record`.
+    pub(super) fn new(
+        revision: u64,
+        record: &Record,
+        epoch: Epoch,
+        terms: Terms,
+        mod_revision: u64,
+    ) -> Writer {
+        let Record { line, first_epoch, .. } = *record;
+        let header = RecordHeader { epoch, write: 0, closed: false, terms, line, first_epoch };
         let (queue, batch, stopped) = (VecDeque::new(), None, None);
         let mut writer = Writer { queue, revision, header, mod_revision, batch, tickets: 0, stopped };
         writer.push(RecordChange { terms: Some(terms), ..RecordChange::default() });

@@ -51,6 +51,13 @@ impl CallContext<'_> {
     }
 }
 
+/// Whether a lease of the epoch `epoch` may be a part of what is out by the record: below another node nothing is that was
+/// granted before the line of succession which the record is of. That one charges it to whoever bore the name before.
+pub(super) fn is_of_record(epoch: Epoch, config: &NodeConfig) -> bool {
+    let first = config.record.as_ref().map_or(Epoch::default(), |record| record.first_epoch);
+    config.parent.is_none() || epoch >= first || !config.rules.keep(Rule::ClaimInLine)
+}
+
 /// The part of what the bearer shows of an earlier epoch that is believed, and who granted it.
 fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amount, GhostOrigin), Doubt> {
     if has.capacity == Amount::ZERO {
@@ -69,6 +76,9 @@ fn believed(bearer: &Bearer<'_>, has: &Has, config: &NodeConfig) -> Result<(Amou
     let content = keys.open(bearer, &has.token)?;
     if content.order.epoch >= config.epoch {
         return Err(Doubt::NotEarlier);
+    }
+    if !is_of_record(content.order.epoch, config) {
+        return Err(Doubt::BeforeRecord);
     }
     let origin = origin(content.order.epoch, config);
     if !config.rules.keep(Rule::TokenAmount) {
@@ -128,6 +138,10 @@ impl Resource {
             // It is told nothing meanwhile, whatever is due to it.
             self.claims.show(slot, Amount::MAX, end);
             return;
+        }
+        if has.order.is_some_and(|order| !is_of_record(order.epoch, cx.config)) {
+            self.holders.at_mut(slot).claimed = Claimed::Less;
+            return self.claims.doubt(Doubt::BeforeRecord);
         }
         let child = self.holders.at(slot);
         let (claimed, origin) = match believed(&self.bearer(child, cx.config), has, cx.config) {

@@ -46,6 +46,8 @@ pub struct ClaimTally {
     pub forged: u64,
     /// Of this epoch, or of one to come.
     pub not_earlier: u64,
+    /// Of an epoch before the line of succession of this node, which the node above counts.
+    pub before_record: u64,
     /// Of more than the token says: what it says was believed.
     pub too_large: u64,
 }
@@ -200,6 +202,7 @@ impl ClaimTally {
             Doubt::Missing => self.missing += 1,
             Doubt::Forged => self.forged += 1,
             Doubt::NotEarlier => self.not_earlier += 1,
+            Doubt::BeforeRecord => self.before_record += 1,
             Doubt::TooLarge => self.too_large += 1,
         }
     }
@@ -210,6 +213,7 @@ impl ClaimTally {
         self.missing += other.missing;
         self.forged += other.forged;
         self.not_earlier += other.not_earlier;
+        self.before_record += other.before_record;
         self.too_large += other.too_large;
     }
 }

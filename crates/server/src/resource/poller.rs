@@ -15,7 +15,7 @@ use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
 use lessor_proto::{Amount, Incarnation, Time};
 
 use super::answer::SOON;
-use super::claim::origin;
+use super::claim::{is_of_record, origin};
 use super::holders::{Child, Claimed};
 use super::identity::holder;
 use super::slab::Slot;
@@ -203,6 +203,7 @@ impl Resource {
     fn counts(&self, now: Time, lease: &PolledLease, cx: CallContext<'_>) -> bool {
         let Some(record) = &cx.config.record else { return false };
         if lease.origin >= cx.config.epoch
+            || !is_of_record(lease.origin, cx.config)
             || now >= self.ledger.ghost_end()
             || self.ledger.ghost() == Amount::ZERO
         {

@@ -150,6 +150,7 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
         ("lessor_claims_without_token", "Claims with no token behind them", claims.missing),
         ("lessor_claims_forged", "Claims whose token does not fit", claims.forged),
         ("lessor_claims_not_earlier", "Claims with a token that is of no earlier epoch", claims.not_earlier),
+        ("lessor_claims_before_record", "Claims of what the node above counts", claims.before_record),
         ("lessor_claims_too_large", "Claims of more than was granted", claims.too_large),
     ];
     for (name, help, count) in refused {

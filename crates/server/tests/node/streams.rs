@@ -64,7 +64,7 @@ fn run(hall: &mut Hall, case: &TestCase) -> String {
         "books" => books(hall),
         "claims" => {
             let tally = hall.node.status(hall.now, &StatusQuery::default()).tally;
-            let ClaimTally { honoured, missing, forged, not_earlier, too_large } = tally.claims;
+            let ClaimTally { honoured, missing, forged, not_earlier, too_large, .. } = tally.claims;
             format!(
                 "honoured {honoured}, missing {missing}, forged {forged}, not earlier {not_earlier}, too large {too_large}\n"
             )
