@@ -13,7 +13,6 @@
 //! Who was given a unit at a turn and could not have it in time, because the one before it was still using it, keeps its
 //! turn as long as it goes on asking.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lessor_algorithms::{Rotate, Rotation};
@@ -31,9 +30,9 @@ pub(in crate::resource) struct UnitRotation(Option<Box<RotationTurns>>);
 struct RotationTurns {
     rotate: Rotate,
     quantum: Duration,
-    /// Knows seats by their numbers: slots are used again.
-    rotation: Rotation<u64>,
-    seats: BTreeMap<Slot, Seat>,
+    /// Knows seats by their numbers first: slots are used again.
+    rotation: Rotation<SeatId>,
+    seats: Seats,
     reserve: UnitReserve,
     /// The number of the last seat.
     last: u64,
@@ -47,13 +46,22 @@ struct RotationTurns {
     next_look: Time,
 }
 
+/// The number of a seat, and the slot of its holder.
+type SeatId = (u64, Slot);
+
 /// The place of a holder with a fraction.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     number: u64,
     /// Whether it has one unit more than its whole ones in this quantum.
     extra: bool,
+    /// Whether it had when the seats began to be looked at.
+    had: bool,
 }
+
+/// The seats, by the slots of their holders.
+#[derive(Clone, Default, Debug)]
+struct Seats(Vec<Option<Seat>>);
 
 /// The claim of one holder, as far as units cannot be divided.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +104,7 @@ impl UnitRotation {
     /// The holder at `slot` is gone.
     pub(in crate::resource) fn leave(&mut self, slot: Slot) {
         if let Some(turns) = &mut self.0 {
-            turns.seats.remove(&slot);
+            turns.seats.remove(slot);
             turns.reserve.set(slot, None);
         }
     }
@@ -133,7 +141,7 @@ impl UnitRotation {
 
     /// Whether the holder at `slot` has one unit more than its whole ones.
     pub(in crate::resource) fn has_extra(&self, slot: Slot) -> bool {
-        self.0.as_ref().and_then(|turns| turns.seats.get(&slot)).is_some_and(|seat| seat.extra)
+        self.0.as_ref().and_then(|turns| turns.seats.get(slot)).is_some_and(|seat| seat.extra)
     }
 
     /// When the next turn is taken, if there is anything to take turns for.
@@ -176,7 +184,7 @@ impl RotationTurns {
             rotate,
             quantum,
             rotation: Rotation::new(rotate),
-            seats: BTreeMap::new(),
+            seats: Seats::default(),
             reserve: UnitReserve::default(),
             last: 0,
             began: None,
@@ -187,15 +195,15 @@ impl RotationTurns {
     }
 
     /// Looks at all claims, with so many units for them. Returns whether any seat has gained or lost one.
-    fn look(&mut self, now: Time, mut claims: Vec<UnitClaim>, units: usize) -> bool {
-        let before = self.extras();
-        claims.sort_by_key(|claim| (!claim.holds, claim.slot));
+    fn look(&mut self, now: Time, claims: Vec<UnitClaim>, units: usize) -> bool {
+        // Those who hold a unit come first.
+        let (mut claims, others): (Vec<UnitClaim>, Vec<UnitClaim>) =
+            claims.into_iter().partition(|claim| claim.holds);
+        claims.extend(others);
         for claim in &claims {
-            self.seats.entry(claim.slot).or_insert_with(|| {
-                self.last += 1;
-                Seat { number: self.last, extra: false }
-            });
+            self.seats.take(claim.slot, &mut self.last);
         }
+        self.seats.begin_look();
         let is_contended = claims.len() > units && self.rotate != Rotate::None;
         let earliest = self.began.map_or(now, |began| began + self.quantum);
         if is_contended && earliest <= now {
@@ -206,52 +214,113 @@ impl RotationTurns {
         }
         self.next = is_contended.then(|| self.began.map_or(now, |began| began + self.quantum));
         self.fit(&claims, units);
-        before != self.extras()
+        self.seats.have_moved()
     }
 
     /// Begins a quantum.
     fn turn(&mut self, claims: &[UnitClaim], units: usize) {
         // A claim of nothing: who has none at the moment is remembered, and who keeps its turn takes no other.
-        let mut fractions: BTreeMap<u64, f64> = self.seats.values().map(|seat| (seat.number, 0.0)).collect();
+        let mut fractions = vec![0.0; self.seats.0.len()];
         let mut late = 0;
         for claim in claims {
-            let seat = self.seats.get_mut(&claim.slot).expect("every claim has a seat");
+            let seat = self.seats.at_mut(claim.slot);
             seat.extra &= !claim.holds && claim.awake && late < units;
             late += usize::from(seat.extra);
             if !seat.extra {
-                fractions.insert(seat.number, claim.fraction);
+                fractions[claim.slot as usize] = claim.fraction;
             }
         }
-        let chosen: BTreeSet<u64> =
-            self.rotation.turn(fractions, (units - late) as u64).into_iter().collect();
-        for seat in self.seats.values_mut() {
-            seat.extra |= chosen.contains(&seat.number);
+        let all = self.seats.iter().map(|(slot, seat)| ((seat.number, slot), fractions[slot as usize]));
+        for (_, slot) in self.rotation.turn(all, (units - late) as u64) {
+            self.seats.at_mut(slot).extra = true;
         }
     }
 
     /// Lets exactly as many seats have a unit more as there are units, or all that have a claim.
     fn fit(&mut self, claims: &[UnitClaim], units: usize) {
-        let mut order: Vec<_> = claims
-            .iter()
-            .map(|claim| {
-                let Seat { number, extra, .. } = self.seats[&claim.slot];
-                let wait = match self.rotate {
-                    Rotate::None => ((1.0 - claim.fraction) * f64::from(u32::MAX)) as u64,
-                    _ => self.rotation.turns_until(&number, claim.fraction).unwrap_or(u64::MAX),
-                };
-                ((!extra, !claim.holds, wait, number), claim.slot)
-            })
-            .collect();
-        order.sort_unstable();
-        for seat in self.seats.values_mut() {
-            seat.extra = false;
+        let is_right = |extra: usize| extra == units.min(claims.len());
+        let mut having: Vec<Slot> =
+            claims.iter().map(|claim| claim.slot).filter(|&slot| self.seats.has_extra(slot)).collect();
+        if !is_right(having.len()) {
+            having = self.first(claims, units);
         }
-        for (_, slot) in order.into_iter().take(units) {
-            self.seats.get_mut(&slot).expect("every claim has a seat").extra = true;
+        self.seats.iter_mut().for_each(|seat| seat.extra = false);
+        for slot in having {
+            self.seats.at_mut(slot).extra = true;
         }
     }
 
-    fn extras(&self) -> BTreeSet<Slot> {
-        self.seats.iter().filter(|(_, seat)| seat.extra).map(|(&slot, _)| slot).collect()
+    /// The slots of those who are to have the units that there are: who has one, and then who would wait least.
+    fn first(&self, claims: &[UnitClaim], units: usize) -> Vec<Slot> {
+        let key = |claim: &UnitClaim| {
+            let Seat { number, extra, .. } = *self.seats.get(claim.slot).expect("every claim has a seat");
+            let wait = match self.rotate {
+                Rotate::None => ((1.0 - claim.fraction) * f64::from(u32::MAX)) as u64,
+                _ => self.rotation.turns_until(&(number, claim.slot), claim.fraction).unwrap_or(u64::MAX),
+            };
+            ((!extra, !claim.holds, wait, number), claim.slot)
+        };
+        let mut order: Vec<_> = claims.iter().map(key).collect();
+        if units < order.len() {
+            order.select_nth_unstable(units);
+            order.truncate(units);
+        }
+        order.into_iter().map(|(_, slot)| slot).collect()
+    }
+}
+
+// === impl Seats ===
+
+impl Seats {
+    fn get(&self, slot: Slot) -> Option<&Seat> {
+        self.0.get(slot as usize)?.as_ref()
+    }
+
+    fn has_extra(&self, slot: Slot) -> bool {
+        self.get(slot).is_some_and(|seat| seat.extra)
+    }
+
+    /// The seat of a holder that has a claim.
+    fn at_mut(&mut self, slot: Slot) -> &mut Seat {
+        self.0[slot as usize].as_mut().expect("every claim has a seat")
+    }
+
+    /// Keeps a seat for the holder at `slot`, if there is none; `last` is the number of the last one.
+    fn take(&mut self, slot: Slot, last: &mut u64) {
+        if self.0.len() <= slot as usize {
+            self.0.resize(slot as usize + 1, None);
+        }
+        self.0[slot as usize].get_or_insert_with(|| {
+            *last += 1;
+            Seat { number: *last, extra: false, had: false }
+        });
+    }
+
+    /// The holder at `slot` is gone.
+    fn remove(&mut self, slot: Slot) {
+        if let Some(seat) = self.0.get_mut(slot as usize) {
+            *seat = None;
+        }
+        while self.0.last().is_some_and(Option::is_none) {
+            self.0.pop();
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (Slot, &Seat)> {
+        self.0.iter().zip(0..).filter_map(|(seat, slot)| Some((slot, seat.as_ref()?)))
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Seat> {
+        self.0.iter_mut().flatten()
+    }
+
+    /// Remembers who has a unit more.
+    fn begin_look(&mut self) {
+        self.iter_mut().for_each(|seat| seat.had = seat.extra);
+    }
+
+    /// Whether others have one than when the look began.
+    fn have_moved(&self) -> bool {
+        self.iter().any(|(_, seat)| seat.had != seat.extra)
     }
 }
