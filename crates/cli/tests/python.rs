@@ -202,13 +202,59 @@ async fn a_leaf_leases_out_what_a_server_of_doormans_leases_to_it_and_for_no_lon
 
 #[tokio::test]
 async fn clients_that_echo_their_leases_keep_them_when_the_leader_dies() {
-    fail_over(End::Crash).await;
+    fail_over(&DOORMANS, End::Crash).await;
 }
 
 #[tokio::test]
 async fn clients_that_echo_their_leases_keep_them_when_the_leader_resigns() {
-    fail_over(End::Resignation).await;
+    fail_over(&DOORMANS, End::Resignation).await;
 }
+
+#[tokio::test]
+async fn clients_of_the_python_file_keep_their_leases_when_the_leader_dies() {
+    fail_over(&OF_THE_FILE, End::Crash).await;
+}
+
+#[tokio::test]
+async fn clients_of_the_python_file_keep_their_leases_when_the_leader_resigns() {
+    fail_over(&OF_THE_FILE, End::Resignation).await;
+}
+
+/// The file that a client in Python is.
+fn wire() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/lessor"))
+}
+
+#[tokio::test]
+async fn clients_of_the_python_file_never_hold_too_much_and_get_their_exact_shares() {
+    let Some((_, sources)) = prepare().await else { return };
+    let algorithm = "{kind: FAIR_SHARE, lease_length: 20, refresh_interval: 1, learning_mode_duration: 0}";
+    let pool =
+        template("pool", 6.0, algorithm).replace("safe_capacity: 5", "kind: gauge\n  safe_capacity: 0");
+    let pool = pool.strip_prefix("resources:\n").unwrap();
+    let rates = template("rate*", 100.0, algorithm).replace("safe_capacity: 5", "safe_capacity: 0");
+    let house = House::open(&format!("{rates}{pool}")).await;
+    let arguments = [wire().to_str().unwrap(), "shares", &house.address().to_string()];
+    run(&sources.join("leases.py"), &arguments, "5 clients, shares exact\n").await;
+    for resource in ["rate", "pool"] {
+        assert_eq!(house.metric(&format!("lessor_overcommitment{{resource=\"{resource}\"}}")).await, 0.0);
+    }
+    house.stop().await;
+}
+
+/// Clients that poll while the leader goes.
+struct Pollers {
+    script: &'static str,
+    resource: &'static str,
+    capacity: f64,
+    /// What they say in the end.
+    kept: &'static str,
+}
+
+const DOORMANS: Pollers =
+    Pollers { script: "fail_over.py", resource: "shared", capacity: 300.0, kept: "5 kept what they had" };
+const OF_THE_FILE: Pollers =
+    Pollers { script: "leases.py", resource: "rate", capacity: 100.0, kept: "5 clients kept their leases" };
 
 /// The way in which a leader ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -220,7 +266,7 @@ enum End {
 }
 
 /// Of two tasks of one node the one that leads ends, while clients poll in another language.
-async fn fail_over(end: End) {
+async fn fail_over(pollers: &Pollers, end: End) {
     let Some((messages, sources)) = prepare().await else { return };
     let Some(etcd) = Etcd::started().await else { return };
     let key = messages.path().join("key");
@@ -229,16 +275,20 @@ async fn fail_over(end: End) {
     let flags = ["--node", "root", "--etcd", &url, "--token-key", &key];
     let times = ["--ttl", "4s", "--authority", "1500ms", "--keep-alive", "300ms"];
     let algorithm = "{kind: FAIR_SHARE, lease_length: 30, refresh_interval: 2, learning_mode_duration: 0}";
-    let config = template("shared", 300.0, algorithm);
+    let config = template(pollers.resource, pollers.capacity, algorithm);
     let mut tasks = Vec::new();
     for _ in 0..2 {
         tasks.push(House::open_with(&config, &[&flags[..], &times].concat()).await);
     }
     let addresses: Vec<String> = tasks.iter().map(|task| task.address().to_string()).collect();
 
-    let script = sources.join("fail_over.py");
-    let mut child = Command::new(PYTHON)
-        .args([script.as_path(), messages.path()])
+    let mut command = Command::new(PYTHON);
+    command.arg(sources.join(pollers.script));
+    match pollers.script {
+        "fail_over.py" => command.arg(messages.path()),
+        _ => command.arg(wire()).arg("fail_over"),
+    };
+    let mut child = command
         .arg(addresses.join(","))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -259,11 +309,12 @@ async fn fail_over(end: End) {
             assert!(tasks[leader].ended().await.success());
         }
     }
-    assert_eq!(said(&mut lines).await, "5 kept what they had");
+    assert_eq!(said(&mut lines).await, pollers.kept);
     assert!(timeout(AGES, child.wait()).await.unwrap().unwrap().success());
 
     let other = &tasks[1 - leader];
     assert_eq!(other.metric("lessor_claims_honoured_total").await, 5.0);
-    assert_eq!(other.metric("lessor_overcommitment{resource=\"shared\"}").await, 0.0);
+    let overcommitment = format!("lessor_overcommitment{{resource=\"{}\"}}", pollers.resource);
+    assert_eq!(other.metric(&overcommitment).await, 0.0);
     tasks.swap_remove(1 - leader).stop().await;
 }
