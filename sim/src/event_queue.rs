@@ -4,10 +4,10 @@
 //! with the events that fall into it in no order; a tick is ordered when it begins. So a large simulation pays for the few
 //! events that fall into one tick, and not for the hundreds of thousands that lie ahead. A small simulation has no wheel.
 //!
-//! The events of a tick are a chain through the slots in which the events lie, so that a tick in which many happened keeps no
-//! memory when it is over.
+//! A tick is a list of its events, read from one end to the other, as memory that lies scattered is what a large simulation
+//! waits for most. It is given back when the tick is over, so that one in which many happened keeps nothing.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use lessor_proto::Time;
@@ -15,45 +15,32 @@ use lessor_proto::Time;
 /// Events to come.
 #[derive(Debug)]
 pub struct EventQueue<E> {
-    /// Everything up to the end of the current tick.
-    near: BinaryHeap<Reverse<Due>>,
-    /// The ticks after it, each at its number modulo their count: the first slot of a chain.
-    wheel: Vec<u32>,
+    /// The events of the current tick that were put down before it began: the last is the next.
+    current: Vec<Due<E>>,
+    /// Everything else up to the end of the current tick.
+    near: BinaryHeap<Due<E>>,
+    /// The ticks after it, each at its number modulo their count.
+    wheel: Vec<Vec<Due<E>>>,
     /// The number of events in the wheel.
     in_wheel: usize,
     /// The events beyond the wheel.
-    far: BinaryHeap<Reverse<Due>>,
+    far: BinaryHeap<Due<E>>,
     tick: u64,
-    slots: Vec<Slot<E>>,
-    /// The first of the slots that are free, which are a chain as well.
-    free: u32,
-    len: usize,
     numbered: u64,
 }
 
-/// An event, or a place for one.
+/// An event, and when it happens. The greatest is the one that happens first.
 #[derive(Debug)]
-struct Slot<E> {
+struct Due<E> {
     at: Time,
     number: u64,
-    event: Option<E>,
-    /// The next of its chain.
-    next: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Due {
-    at: Time,
-    number: u64,
-    slot: u32,
+    event: E,
 }
 
 /// A tick has 2^20 ns, about a millisecond.
 const TICK_BITS: u32 = 20;
 /// Ticks in the wheel of a large simulation: 69 seconds.
 const TICKS: usize = 1 << 16;
-/// The end of a chain.
-const END: u32 = u32::MAX;
 
 // === impl EventQueue ===
 
@@ -72,14 +59,12 @@ impl<E> EventQueue<E> {
 
     fn with_ticks(ticks: usize) -> EventQueue<E> {
         EventQueue {
+            current: Vec::new(),
             near: BinaryHeap::new(),
-            wheel: vec![END; ticks],
+            wheel: std::iter::repeat_with(Vec::new).take(ticks).collect(),
             in_wheel: 0,
             far: BinaryHeap::new(),
             tick: 0,
-            slots: Vec::new(),
-            free: END,
-            len: 0,
             numbered: 0,
         }
     }
@@ -87,7 +72,7 @@ impl<E> EventQueue<E> {
     /// The number of events to come.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.current.len() + self.near.len() + self.in_wheel + self.far.len()
     }
 
     /// Whether nothing will happen any more.
@@ -99,49 +84,37 @@ impl<E> EventQueue<E> {
     /// Puts down an event.
     pub fn put(&mut self, at: Time, event: E) {
         self.numbered += 1;
-        self.len += 1;
-        let number = self.numbered;
-        let filled = Slot { at, number, event: Some(event), next: END };
-        let slot = self.free;
-        let slot = match self.slots.get_mut(slot as usize) {
-            Some(place) => {
-                self.free = std::mem::replace(place, filled).next;
-                slot
-            }
-            None => {
-                self.slots.push(filled);
-                u32::try_from(self.slots.len() - 1).expect("fewer events than a u32 counts")
-            }
-        };
-        self.file(Due { at, number, slot });
+        self.file(Due { at, number: self.numbered, event });
     }
 
     /// Takes the next event that happens at `limit` or before.
     pub fn pop(&mut self, limit: Time) -> Option<(Time, E)> {
-        while self.near.is_empty() && (self.in_wheel > 0 || !self.far.is_empty()) {
+        while self.current.is_empty() && self.near.is_empty() && (self.in_wheel > 0 || !self.far.is_empty()) {
             self.turn();
         }
-        if self.near.peek()?.0.at > limit {
+        let (current, near) = (self.current.last(), self.near.peek());
+        if current.max(near)?.at > limit {
             return None;
         }
-        let Reverse(due) = self.near.pop()?;
-        let place = &mut self.slots[due.slot as usize];
-        let event = place.event.take().expect("an event happens once");
-        place.next = std::mem::replace(&mut self.free, due.slot);
-        self.len -= 1;
-        Some((due.at, event))
+        let next = if current > near { self.current.pop() } else { self.near.pop() };
+        next.map(|due| (due.at, due.event))
     }
 
-    fn file(&mut self, due: Due) {
+    /// The events of the current tick that were put down before it began and are still to come, the next first.
+    pub fn current(&self) -> impl Iterator<Item = &E> {
+        self.current.iter().rev().map(|due| &due.event)
+    }
+
+    fn file(&mut self, due: Due<E>) {
         let tick = due.at.as_nanos() >> TICK_BITS;
         if self.wheel.is_empty() || tick <= self.tick {
-            self.near.push(Reverse(due));
+            self.near.push(due);
         } else if tick - self.tick < self.wheel.len() as u64 {
-            let first = self.spoke(tick);
-            self.slots[due.slot as usize].next = std::mem::replace(&mut self.wheel[first], due.slot);
+            let place = self.place(tick);
+            self.wheel[place].push(due);
             self.in_wheel += 1;
         } else {
-            self.far.push(Reverse(due));
+            self.far.push(due);
         }
     }
 
@@ -149,31 +122,50 @@ impl<E> EventQueue<E> {
     fn turn(&mut self) {
         self.tick += 1;
         if self.in_wheel == 0
-            && let Some(Reverse(first)) = self.far.peek()
+            && let Some(first) = self.far.peek()
         {
             self.tick = self.tick.max(first.at.as_nanos() >> TICK_BITS);
         }
-        let first = self.spoke(self.tick);
-        let mut slot = std::mem::replace(&mut self.wheel[first], END);
-        while let Some(place) = self.slots.get_mut(slot as usize) {
-            self.near.push(Reverse(Due { at: place.at, number: place.number, slot }));
-            self.in_wheel -= 1;
-            slot = std::mem::replace(&mut place.next, END);
-        }
+        let place = self.place(self.tick);
+        self.current = std::mem::take(&mut self.wheel[place]);
+        self.current.sort_unstable();
+        self.in_wheel -= self.current.len();
         let reach = self.tick + self.wheel.len() as u64;
-        while let Some(Reverse(first)) = self.far.peek()
+        while let Some(first) = self.far.peek()
             && first.at.as_nanos() >> TICK_BITS < reach
-            && let Some(Reverse(due)) = self.far.pop()
+            && let Some(due) = self.far.pop()
         {
             self.file(due);
         }
     }
 
-    /// Where the chain of a tick begins.
-    fn spoke(&self, tick: u64) -> usize {
+    /// Where a tick stands in the wheel.
+    fn place(&self, tick: u64) -> usize {
         (tick % self.wheel.len() as u64) as usize
     }
 }
+
+// === impl Due ===
+
+impl<E> Ord for Due<E> {
+    fn cmp(&self, other: &Due<E>) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl<E> PartialOrd for Due<E> {
+    fn partial_cmp(&self, other: &Due<E>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> PartialEq for Due<E> {
+    fn eq(&self, other: &Due<E>) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<E> Eq for Due<E> {}
 
 #[cfg(test)]
 mod tests {

@@ -32,6 +32,7 @@ pub mod oracle;
 pub mod plan;
 mod process;
 mod program;
+mod programs;
 pub mod registry;
 pub mod report;
 pub mod rng;

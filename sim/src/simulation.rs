@@ -4,6 +4,7 @@
 //! The nodes and the sessions are the real ones. The simulation moves messages, wakes whoever has a deadline, and asks the
 //! oracle after every event. It draws everything it decides from one seed, and nothing in it depends on the machine.
 
+mod ahead;
 mod build;
 mod clocks;
 mod directory;
@@ -39,7 +40,7 @@ use crate::faults::{Fault, FaultPlan, Tally};
 use crate::oracle::{Holding, Oracle, Violation};
 use crate::plan::{DomainPlan, Election, Memory, Scrutiny, Settings, SimulationPlan};
 use crate::process::Actor;
-use crate::program::Program;
+use crate::programs::Programs;
 use crate::rng::Rng;
 use crate::site::{Site, Task};
 use crate::stream::Streams;
@@ -65,8 +66,8 @@ pub struct Simulation {
     pub(crate) etcd: Option<etcd::Office>,
     pub(crate) clients: Vec<Client>,
     pub(crate) holdings: Vec<Holding>,
-    /// The programs behind them, where anybody looks closely, while their processes live.
-    pub(crate) programs: Vec<Option<Program>>,
+    /// The programs behind them.
+    pub(crate) programs: Programs,
     pub(crate) streams: Streams,
     pub(crate) resources: Vec<Resource>,
     /// All editions of the configuration, where tasks have copies of their own.
@@ -79,6 +80,8 @@ pub struct Simulation {
     pub(crate) counts: Counts,
     pub(crate) tally: Tally,
     events: u64,
+    /// The number of events to come that were looked at ahead of their time.
+    looked_at: u32,
     /// The number of them at this very moment.
     at_once: u32,
     /// The changes of what clients believe in the event that happens.
@@ -220,6 +223,7 @@ impl Simulation {
             if self.at_once > ENDLESS {
                 self.oracle.fail(21, || format!("{event:?} comes again and again at one moment"));
             }
+            self.look_ahead();
             self.happen(event);
             self.watch_links();
             self.tell_news(observer);
@@ -297,8 +301,8 @@ impl Simulation {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Wake(actor) => self.wake(actor),
-            Event::ToNode { task, delivery } => self.at_node(task, delivery),
-            Event::ToHolder { holder, delivery } => self.at_holder(holder, delivery),
+            Event::ToNode { task, delivery } => self.at_node(task, *delivery),
+            Event::ToHolder { holder, delivery } => self.at_holder(holder, *delivery),
             Event::Lapse(hold) => self.lapse(hold),
             Event::Use(hold) => self.use_some(hold),
             Event::Hit(hold) => self.hit_again(hold),
@@ -313,9 +317,9 @@ impl Simulation {
             Event::Wants(client) => self.want_something(client),
             Event::Reload(task) => self.reload(task),
             Event::Tidy(task, life) => self.tidy(task, life),
-            Event::Clock(task, call) => self.at_clock(task, call),
+            Event::Clock(task, call) => self.at_clock(task, *call),
             Event::Cover(resource) => self.cover(resource, true),
-            Event::EtcdCall { caller, id, sent, call } => self.at_etcd(caller, id, sent, call),
+            Event::EtcdCall { caller, id, call } => self.at_etcd(caller, id, call),
             Event::EtcdAnswers { caller, id, result } => self.etcd_answers(caller, id, *result),
             Event::EtcdShows { caller, id, watched } => self.etcd_shows(caller, id, *watched),
             Event::LeasesEnd(site) => self.leases_end(site),

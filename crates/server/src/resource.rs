@@ -458,6 +458,11 @@ impl Resource {
         self.pusher.listeners().slot(peer)
     }
 
+    /// When the holder that listens on `peer` was last heard of.
+    pub(crate) fn last_heard(&self, peer: Peer) -> Option<Time> {
+        self.listener(peer).map(|slot| self.holders.at(slot).basis)
+    }
+
     /// The holder at `slot` said with heartbeat `id`, which came at `at`, that it keeps what it has.
     pub(crate) fn beat(&mut self, at: Time, slot: Slot, id: ReportId) {
         self.holders.touch(at);

@@ -31,9 +31,9 @@ impl Simulation {
         }
         let saves = self.resources[index].small_leases == SmallLeases::Save;
         let (mut units, mut twice) = (self.sites.len() as u128, 0_u64);
-        for (holding, program) in self.holdings.iter().zip(&self.programs) {
+        for (hold, holding) in (0..).zip(&self.holdings) {
             if holding.resource == resource {
-                let small = program.as_ref().and_then(Program::small_rate);
+                let small = self.programs.get(hold).and_then(Program::small_rate);
                 units += u128::from(saves || small.is_some());
                 twice += if saves { 0 } else { small.unwrap_or_default() };
             }

@@ -22,6 +22,7 @@ use crate::plan::{
     ClientPlan, Election, Hold, Keeps, Link, PREFIX, SimulationPlan, SitePlan, Terms, policies,
 };
 use crate::process::Process;
+use crate::programs::Programs;
 use crate::registry::Registry;
 use crate::rng::Rng;
 use crate::site::{FLOOR_LEASES, Site, Task};
@@ -63,7 +64,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
         etcd: None,
         clients: Vec::with_capacity(plan.clients.len()),
         holdings: Vec::with_capacity(plan.clients.iter().map(|client| client.holds.len()).sum()),
-        programs: Vec::new(),
+        programs: Programs::default(),
         streams: Streams::default(),
         resources: plan.resources.iter().map(Resource::new).collect(),
         editions: Vec::new(),
@@ -74,6 +75,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
         counts: Counts::default(),
         tally: Tally::default(),
         events: 0,
+        looked_at: 0,
         at_once: 0,
         news: Vec::new(),
     };
@@ -271,7 +273,6 @@ impl Simulation {
         let first = self.holdings.len() as u32;
         let kind = |hold: &Hold| self.resources[usize::from(hold.resource)].kind;
         self.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold, kind(hold))));
-        self.programs.resize_with(self.holdings.len(), || None);
         self.sites[plan.site as usize].clients.push(index);
         self.clients.push(Client {
             id: ClientId::new(plan.name.as_str(), 256).expect("the name of a client"),

@@ -33,7 +33,7 @@ impl Simulation {
     /// A task begins to ask.
     pub(super) fn begin_asking(&mut self, task: u32) {
         let births = self.tasks[task as usize].births;
-        self.later(Duration::ZERO, Event::Clock(task, ClockCall::Due { births }));
+        self.later(Duration::ZERO, Event::Clock(task, Box::new(ClockCall::Due { births })));
     }
 
     pub(super) fn at_clock(&mut self, task: u32, call: ClockCall) {
@@ -42,7 +42,7 @@ impl Simulation {
         match call {
             ClockCall::Due { births } if births == found.births => {
                 self.ask_clock(task, now, births);
-                self.later(PACE, Event::Clock(task, ClockCall::Due { births }));
+                self.later(PACE, Event::Clock(task, Box::new(ClockCall::Due { births })));
             }
             ClockCall::Seen { births } if births == found.births => self.ask_clock(task, now, births),
             ClockCall::Asked { by, births, asked } if found.acts(global) => {
@@ -95,6 +95,6 @@ impl Simulation {
     /// It takes its time. No rng are thrown for it: all else is as it would be without.
     fn under_way(&mut self, to: u32, call: ClockCall) {
         let lag = self.now.as_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15) % LONGEST;
-        self.later(Duration::from_nanos(lag), Event::Clock(to, call));
+        self.later(Duration::from_nanos(lag), Event::Clock(to, Box::new(call)));
     }
 }

@@ -62,7 +62,7 @@ impl Simulation {
         let Some((_, domain)) = id.domained() else { return };
         let (mut made, mut granted) = (0, 0);
         while made < most
-            && let Some(program) = &mut self.programs[lender as usize]
+            && let Some(program) = self.programs.get_mut(lender)
         {
             match program.ask(domain, local) {
                 Hit::Granted => granted += 1,
@@ -96,7 +96,7 @@ impl Simulation {
         if self.tells_domain(hold, change.allowance) {
             self.holdings[hold as usize].told = amount.as_micros();
             let lender = self.lender_of(hold);
-            let program = lender.and_then(|lender| self.programs[lender as usize].as_mut());
+            let program = lender.and_then(|lender| self.programs.get_mut(lender));
             if let Some(leasing) = program.and_then(Program::leasing) {
                 leasing.apply(now, change);
             }
@@ -110,7 +110,7 @@ impl Simulation {
         let holding = &self.holdings[hold as usize];
         let id = &self.resources[usize::from(holding.resource)].id;
         let Some(session) = self.clients[holding.client as usize].mind.session() else { return };
-        if let Some(leasing) = self.programs[hold as usize].as_mut().and_then(Program::leasing) {
+        if let Some(leasing) = self.programs.get_mut(hold).and_then(Program::leasing) {
             leasing.follow(session.policies(id));
         }
     }
@@ -122,7 +122,7 @@ impl Simulation {
         let Some(session) = found.mind.session() else { return };
         for hold in found.holds.clone() {
             let holding = &self.holdings[hold as usize];
-            let leasing = self.programs[hold as usize].as_mut().and_then(Program::leasing);
+            let leasing = self.programs.get_mut(hold).and_then(Program::leasing);
             if let Some(leasing) = leasing.filter(|_| holding.stance == Stance::Kept) {
                 leasing.drive(now, holding.priority, session);
             }
@@ -133,7 +133,7 @@ impl Simulation {
     pub(super) fn next_domain(&mut self, client: u32) -> Time {
         let programs = &mut self.programs;
         let holds = self.clients[client as usize].holds.clone();
-        let looks = holds.filter_map(|hold| Some(programs[hold as usize].as_mut()?.leasing()?.next_look()));
+        let looks = holds.filter_map(|hold| Some(programs.get_mut(hold)?.leasing()?.next_look()));
         looks.min().unwrap_or(Time::MAX)
     }
 
@@ -141,7 +141,7 @@ impl Simulation {
     pub(super) fn leave_domains(&mut self, hold: u32, now: Time) {
         let client = self.holdings[hold as usize].client;
         let Some(session) = self.clients[client as usize].mind.session() else { return };
-        if let Some(leasing) = self.programs[hold as usize].as_mut().and_then(Program::leasing) {
+        if let Some(leasing) = self.programs.get_mut(hold).and_then(Program::leasing) {
             leasing.leave(now, session);
         }
     }

@@ -276,7 +276,7 @@ impl Simulation {
                 let revision = leader.as_ref().map_or(0, |leader| leader.revision);
                 self.follow(task, Leader { address: leader.map(|leader| leader.address) }, revision);
                 let births = self.tasks[task as usize].births;
-                self.later(Duration::ZERO, Event::Clock(task, ClockCall::Seen { births }));
+                self.later(Duration::ZERO, Event::Clock(task, Box::new(ClockCall::Seen { births })));
             }
             Outcome::Written(ticket) => {
                 let now = self.local(Actor::Task(task));

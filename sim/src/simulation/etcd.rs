@@ -6,6 +6,7 @@ use lessor_proto::Time;
 use lessor_server::election::Candidate;
 use lessor_server::election::call::{Answer, Call, Failure, Watched};
 
+use super::event::SentCall;
 use super::{Event, Simulation};
 use crate::plan::{Election, EtcdPlan};
 use crate::process::Actor;
@@ -62,21 +63,21 @@ impl Simulation {
             return;
         }
         let sent = self.now;
-        self.later(delay, Event::EtcdCall { caller, id, sent, call: Box::new(call) });
+        self.later(delay, Event::EtcdCall { caller, id, call: Box::new(SentCall { sent, call }) });
     }
 
     /// A call arrives.
-    pub(super) fn at_etcd(&mut self, caller: Caller, id: u64, sent: Time, call: Box<Call>) {
+    pub(super) fn at_etcd(&mut self, caller: Caller, id: u64, call: Box<SentCall>) {
         if self.etcd().registry.is_frozen() {
-            self.etcd_mut().waiting.push(Event::EtcdCall { caller, id, sent, call });
+            self.etcd_mut().waiting.push(Event::EtcdCall { caller, id, call });
             return;
         }
         let (now, site) = (self.now, self.tasks[caller.task as usize].site);
-        if self.etcd().registry.is_elsewhere(site, sent) {
+        if self.etcd().registry.is_elsewhere(site, call.sent) {
             return;
         }
-        self.tally.etcd_late += u64::from(now.since(sent) > self.etcd_plan().call_timeout);
-        let Outcome { result, is_news, written } = self.etcd_mut().registry.carry_out(now, site, &call);
+        self.tally.etcd_late += u64::from(now.since(call.sent) > self.etcd_plan().call_timeout);
+        let Outcome { result, is_news, written } = self.etcd_mut().registry.carry_out(now, site, &call.call);
         if let Some((by, leads)) = written.filter(|(by, leads)| by.is_none() || by != leads) {
             self.oracle.fail(15, || format!("site {site}: a write of epoch {by:?} in that of {leads:?}"));
         }

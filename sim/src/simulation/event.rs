@@ -1,4 +1,7 @@
 //! The events of a simulation, and the messages that are under way.
+//!
+//! Millions of events lie ahead in a large simulation, nearly all of them deadlines. So an event is small, and what it
+//! brings lies elsewhere.
 
 use lessor_client::session::{self, Failure};
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
@@ -20,12 +23,12 @@ pub(crate) enum Event {
     /// Something arrives at a task.
     ToNode {
         task: u32,
-        delivery: ToNode,
+        delivery: Box<ToNode>,
     },
     /// Something arrives at a holder.
     ToHolder {
         holder: Sender,
-        delivery: ToHolder,
+        delivery: Box<ToHolder>,
     },
     /// A belief ends, unless it was renewed.
     Lapse(u32),
@@ -55,15 +58,14 @@ pub(crate) enum Event {
     /// A task cleans up in an epoch.
     Tidy(u32, u32),
     /// A task asks what the clock of its leader shows, is asked, or is told.
-    Clock(u32, ClockCall),
+    Clock(u32, Box<ClockCall>),
     /// A template comes back.
     Cover(u16),
     /// A call arrives at etcd.
     EtcdCall {
         caller: Caller,
         id: u64,
-        sent: Time,
-        call: Box<Call>,
+        call: Box<SentCall>,
     },
     /// Its answer arrives at a task.
     EtcdAnswers {
@@ -88,6 +90,13 @@ pub(crate) enum Event {
     },
     /// There is room again on the disk of a site.
     Room(u32),
+}
+
+/// A call of etcd that is under way.
+#[derive(Clone, Debug)]
+pub(crate) struct SentCall {
+    pub(crate) sent: Time,
+    pub(crate) call: Call,
 }
 
 /// Something that arrives at a task.
@@ -146,5 +155,15 @@ impl ToHolder {
             ToHolder::Down { down, .. } => session::Event::Down { id, down },
             ToHolder::Closed { failure, .. } => session::Event::Closed { id, failure },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_stays_small() {
+        assert_eq!(size_of::<Event>(), 32);
     }
 }

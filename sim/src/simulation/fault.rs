@@ -130,12 +130,12 @@ impl Simulation {
         if heard & 1 != 0 {
             let at = linger + self.rng.time(Duration::from_millis(1), Duration::from_millis(300));
             let failure = lessor_client::session::Failure::Unreachable("connection reset".to_owned());
-            let delivery = ToHolder::Closed { stream, failure, certain: true };
+            let delivery = Box::new(ToHolder::Closed { stream, failure, certain: true });
             self.later(at, Event::ToHolder { holder: found.holder, delivery });
         }
         if heard & 2 != 0 {
             let at = linger + self.rng.time(Duration::from_millis(1), Duration::from_millis(300));
-            let delivery = ToNode::Gone { stream, certain: true };
+            let delivery = Box::new(ToNode::Gone { stream, certain: true });
             self.later(at, Event::ToNode { task: found.task, delivery });
         }
         self.dies_out(stream);

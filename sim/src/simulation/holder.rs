@@ -106,7 +106,7 @@ impl Simulation {
         self.end_domain(client);
         for hold in self.clients[client as usize].holds.clone() {
             self.holdings[hold as usize].reborn();
-            self.programs[hold as usize] = None;
+            self.programs.set(hold, None);
             self.recount(hold);
         }
         // What the next lives do is not of the one that was frozen.
@@ -152,7 +152,7 @@ impl Simulation {
         if self.is_measured_now(hold) || self.is_sublease(hold) {
             return;
         }
-        let stated = self.programs[hold as usize].as_mut().and_then(|program| program.state(wants));
+        let stated = self.programs.get_mut(hold).and_then(|program| program.state(wants));
         let holding = &mut self.holdings[hold as usize];
         holding.wants = wants;
         let (client, resource) = (holding.client, holding.resource);

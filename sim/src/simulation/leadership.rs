@@ -198,10 +198,11 @@ impl Simulation {
 
     /// Something that a process kept back when it died is lost with it.
     pub(super) fn lost_with_process(&mut self, event: &Event, said: bool) {
-        match *event {
-            Event::ToNode { delivery: ToNode::Open { stream, .. }, .. } => self.orphan(stream, said),
-            Event::ToNode { delivery: ToNode::Gone { stream, .. }, .. } => self.streams.node_left(stream),
-            // The configuration is that of the site, and found there by whoever leads next.
+        // The configuration is that of the site, and found there by whoever leads next.
+        let Event::ToNode { delivery, .. } = event else { return };
+        match **delivery {
+            ToNode::Open { stream, .. } => self.orphan(stream, said),
+            ToNode::Gone { stream, .. } => self.streams.node_left(stream),
             _ => {}
         }
     }
@@ -226,10 +227,8 @@ impl Simulation {
         let holder = found.holder;
         let at = self.rng.time(Duration::from_secs(20), Duration::from_secs(60));
         let failure = Failure::Unreachable("dead in silence".to_owned());
-        self.later(
-            at,
-            Event::ToHolder { holder, delivery: ToHolder::Closed { stream, failure, certain: true } },
-        );
+        let delivery = Box::new(ToHolder::Closed { stream, failure, certain: true });
+        self.later(at, Event::ToHolder { holder, delivery });
         self.streams.node_left(stream);
     }
 

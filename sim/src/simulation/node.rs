@@ -277,7 +277,7 @@ impl Simulation {
         let stalled = self.streams.get(stream).is_some_and(|found| found.stalled > self.now);
         let at = self.send_down(stream, ToHolder::Down { stream, down });
         if stalled {
-            let delivery = ToNode::Ready { stream };
+            let delivery = Box::new(ToNode::Ready { stream });
             self.queue.put(at, super::Event::ToNode { task, delivery });
         } else {
             let now = self.local(Actor::Task(task));
@@ -349,11 +349,11 @@ impl Simulation {
         let Some(&found) = self.streams.get(stream) else { return };
         let (least, most) = (Duration::from_secs(20), Duration::from_secs(60));
         let at = self.rng.time(least, most);
-        let delivery = ToNode::Gone { stream, certain: true };
+        let delivery = Box::new(ToNode::Gone { stream, certain: true });
         self.later(at, super::Event::ToNode { task: found.task, delivery });
         let at = self.rng.time(least, most);
         let failure = Failure::Unreachable("dead in silence".to_owned());
-        let delivery = ToHolder::Closed { stream, failure, certain: true };
+        let delivery = Box::new(ToHolder::Closed { stream, failure, certain: true });
         self.later(at, super::Event::ToHolder { holder: found.holder, delivery });
     }
 }

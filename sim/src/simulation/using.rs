@@ -44,7 +44,7 @@ impl Simulation {
         let domains =
             (watched && !legacy && self.has_domains(resource)).then(|| self.resources[resource].id.clone());
         let watched = watched && !self.is_sublease(hold);
-        self.programs[hold as usize] = watched.then(|| Program::new(kind, from).with_domains(domains));
+        self.programs.set(hold, watched.then(|| Program::new(kind, from).with_domains(domains)));
     }
 
     /// A program does something: it ends operations and begins others, or tries some hits.
@@ -54,7 +54,7 @@ impl Simulation {
         }
         let actor = Actor::Client(self.holdings[hold as usize].client);
         if !self.faulty() {
-            if let Some(program) = &mut self.programs[hold as usize] {
+            if let Some(program) = self.programs.get_mut(hold) {
                 program.finish(Time::MAX);
             }
             return self.note_use(hold);
@@ -64,7 +64,7 @@ impl Simulation {
         let local = self.local(actor);
         let (number, length) = (self.rng.between(1, 8), self.rng.exponential(Duration::from_secs(2)));
         let stops = !self.rules.settings.overstays;
-        let Some(program) = &mut self.programs[hold as usize] else { return };
+        let Some(program) = self.programs.get_mut(hold) else { return };
         match program {
             Program::Units(_) => {
                 program.finish(self.now);
@@ -90,7 +90,7 @@ impl Simulation {
     fn hit(&mut self, hold: u32, local: Time) {
         let (mut tried, mut granted) = (0, 0);
         let resource = self.holdings[hold as usize].resource;
-        while let Some(program) = self.programs[hold as usize].as_mut().filter(|_| tried < MOST_AT_ONCE) {
+        while let Some(program) = self.programs.get_mut(hold).filter(|_| tried < MOST_AT_ONCE) {
             tried += 1;
             match program.hit(local) {
                 Hit::Granted => granted += 1,
@@ -116,7 +116,7 @@ impl Simulation {
             self.watch_hits(resource, granted);
         }
         let client = self.holdings[hold as usize].client;
-        let measured = self.programs[hold as usize].as_ref().and_then(Program::measured);
+        let measured = self.programs.get(hold).and_then(Program::measured);
         let knocks = measured.is_some_and(Measured::has_knocked);
         if self.exchange_units(client, self.local(Actor::Client(client))) || knocks {
             self.drive_client(client);
@@ -134,14 +134,14 @@ impl Simulation {
                 let resource_of = usize::from(self.holdings[*hold as usize].resource);
                 self.resources[resource_of].id == resource
             };
-            let program = holds.clone().find(of).and_then(|hold| self.programs[hold as usize].as_mut());
+            let program = holds.clone().find(of).and_then(|hold| self.programs.get_mut(hold));
             if let Some(program) = program {
                 program.bring(sent, now);
             }
         }
         for hold in holds {
             let resource = usize::from(self.holdings[hold as usize].resource);
-            if let Some(wish) = self.programs[hold as usize].as_ref().and_then(|program| program.wish(now)) {
+            if let Some(wish) = self.programs.get(hold).and_then(|program| program.wish(now)) {
                 exchanged |= session.wish(&self.resources[resource].id, wish);
             }
         }
@@ -152,7 +152,7 @@ impl Simulation {
     pub(super) fn hit_again(&mut self, hold: u32) {
         let local = self.local(Actor::Client(self.holdings[hold as usize].client));
         // However long it was to wait: nobody tries anything any more when the faults are over.
-        if self.faulty() && matches!(self.programs[hold as usize], Some(Program::Hits(_))) {
+        if self.faulty() && matches!(self.programs.get(hold), Some(Program::Hits(_))) {
             self.hit(hold, local);
         }
     }
@@ -161,7 +161,7 @@ impl Simulation {
     pub(crate) fn stop_overdue(&mut self, hold: u32) {
         let local = self.local(Actor::Client(self.holdings[hold as usize].client));
         if !self.rules.settings.overstays
-            && let Some(program @ Program::Units(_)) = &mut self.programs[hold as usize]
+            && let Some(program @ Program::Units(_)) = self.programs.get_mut(hold)
         {
             program.stop_overdue(local);
             self.note_use(hold);
@@ -175,7 +175,7 @@ impl Simulation {
     /// The enforcer behind a holding is told what may be used.
     pub(super) fn allow(&mut self, hold: u32, now: Time, allowance: Allowance) {
         let tells = self.tells_of(hold, allowance);
-        let Some(program) = &mut self.programs[hold as usize] else { return };
+        let Some(program) = self.programs.get_mut(hold) else { return };
         program.note(now, allowance);
         if tells {
             program.allow(now, allowance);
@@ -197,11 +197,11 @@ impl Simulation {
 
     /// Another thread of the program is faster than the driver, and takes units just before a change is put into force.
     pub(super) fn take_before(&mut self, hold: u32, local: Time) {
-        if !self.faulty() || !matches!(self.programs[hold as usize], Some(Program::Units(_))) {
+        if !self.faulty() || !matches!(self.programs.get(hold), Some(Program::Units(_))) {
             return;
         }
         let (number, length) = (self.rng.below(4), self.rng.exponential(Duration::from_secs(2)));
-        if let Some(program) = self.programs[hold as usize].as_mut().filter(|_| number > 0) {
+        if let Some(program) = self.programs.get_mut(hold).filter(|_| number > 0) {
             let begun = program.begin(local, u32::MAX >> (number * 8), self.now + length);
             self.counts.operations += u64::from(begun);
             self.note_use(hold);
@@ -235,7 +235,7 @@ impl Simulation {
     /// Notes that the use of a holding may have changed: the oracle counts it anew, and the driver looks at it when
     /// it does.
     fn note_use(&mut self, hold: u32) {
-        let Some(program) = &self.programs[hold as usize] else { return };
+        let Some(program) = self.programs.get(hold) else { return };
         let (used, in_use) = (program.used(), program.in_use());
         let holding = &mut self.holdings[hold as usize];
         if used == holding.used {
@@ -271,7 +271,7 @@ impl Simulation {
             if domain.is_some() {
                 continue;
             }
-            let program = self.programs[hold as usize].as_ref();
+            let program = self.programs.get(hold);
             let in_use = program.map_or(Amount::ZERO, Program::in_use);
             if holding.stance == Stance::Leaving {
                 if in_use == Amount::ZERO {
@@ -291,14 +291,13 @@ impl Simulation {
 impl Simulation {
     /// Whether it is measured what is wanted of a holding. When the faults are over programs state it.
     pub(super) fn is_measured_now(&self, hold: u32) -> bool {
-        self.faulty()
-            && self.programs[hold as usize].as_ref().is_some_and(|program| program.measured().is_some())
+        self.faulty() && self.programs.get(hold).is_some_and(|program| program.measured().is_some())
     }
 
     /// When the driver of a client looks at a demand again, by its clock.
     pub(super) fn next_demand(&self, client: u32) -> Time {
         let holds = self.clients[client as usize].holds.clone();
-        let measured = holds.filter_map(|hold| self.programs[hold as usize].as_ref()?.measured());
+        let measured = holds.filter_map(|hold| self.programs.get(hold)?.measured());
         measured.map(Measured::next_look).min().unwrap_or(Time::MAX)
     }
 
@@ -306,7 +305,7 @@ impl Simulation {
     pub(super) fn look_at_demands(&mut self, client: u32, now: Time) {
         let rests = !self.faulty();
         for hold in self.clients[client as usize].holds.clone() {
-            let Some(program) = &mut self.programs[hold as usize] else { continue };
+            let Some(program) = self.programs.get_mut(hold) else { continue };
             let Some(said) = program.say(now, rests) else { continue };
             let holding = &mut self.holdings[hold as usize];
             if holding.stance != Stance::Kept {

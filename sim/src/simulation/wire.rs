@@ -20,13 +20,13 @@ impl Simulation {
     /// A request goes up.
     pub(super) fn post_up(&mut self, from: Sender, task: u32, delivery: ToNode) {
         let closed = self.closed_up(from.actor, task) > self.now;
-        self.post(from.actor, closed, Event::ToNode { task, delivery });
+        self.post(from.actor, closed, Event::ToNode { task, delivery: Box::new(delivery) });
     }
 
     /// An answer comes down.
     pub(super) fn post_down(&mut self, task: u32, holder: Sender, delivery: ToHolder) {
         let closed = self.closed_down(holder.actor, task) > self.now;
-        self.post(holder.actor, closed, Event::ToHolder { holder, delivery });
+        self.post(holder.actor, closed, Event::ToHolder { holder, delivery: Box::new(delivery) });
     }
 
     fn post(&mut self, actor: Actor, closed: bool, event: Event) {
@@ -53,7 +53,7 @@ impl Simulation {
         if let Some(found) = self.streams.get_mut(stream) {
             found.up_clear = at;
         }
-        self.queue.put(at, Event::ToNode { task, delivery });
+        self.queue.put(at, Event::ToNode { task, delivery: Box::new(delivery) });
     }
 
     /// Something comes down a stream.
@@ -65,7 +65,7 @@ impl Simulation {
         if let Some(found) = self.streams.get_mut(stream) {
             found.down_clear = at;
         }
-        self.queue.put(at, Event::ToHolder { holder, delivery });
+        self.queue.put(at, Event::ToHolder { holder, delivery: Box::new(delivery) });
         at
     }
 

@@ -167,6 +167,13 @@ impl Node {
             .min()
     }
 
+    /// When the holder at the other end of a stream was last heard of; absent where nothing is granted on it.
+    #[must_use]
+    pub fn last_heard(&self, peer: Peer) -> Option<Time> {
+        let attached = self.peers.get(peer)?.attached.as_slice();
+        attached.iter().filter_map(|id| self.resources.get(id)?.last_heard(peer)).max()
+    }
+
     /// The number of open streams.
     #[must_use]
     pub fn streams(&self) -> usize {
