@@ -17,10 +17,12 @@ mod units;
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::Time;
 use lessor_proto::message::Order;
+use lessor_server::node::Books;
 
 use crate::clock::Clock;
 use crate::plan::{Scrutiny, SitePlan};
@@ -75,6 +77,8 @@ pub(crate) struct Oracle {
     /// The grants in the message that is being taken in.
     pub(crate) delivery: Vec<Delivery>,
     broken: Option<(Rule, String)>,
+    /// The books that were read in the look that goes on, while which nobody acts: by task and resource.
+    read: Vec<(u32, u16, Option<Arc<Books>>)>,
     /// The tasks and sites that an event has touched: tasks whose nodes acted, sites whose clients believe
     /// something else, and sites where something may have become of a candidate.
     acted: Vec<u32>,
@@ -120,6 +124,7 @@ impl Oracle {
             seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
             delivery: Vec::new(),
             broken: None,
+            read: Vec::new(),
             acted: Vec::new(),
             stirred: Vec::new(),
             voted: Vec::new(),
@@ -254,6 +259,7 @@ impl Simulation {
 
     /// The sites that an event has touched, and what they compare with.
     fn check_touched(&mut self) {
+        self.oracle.read.clear();
         self.recount_all();
         self.check_kinds();
         let acted = std::mem::take(&mut self.oracle.acted);
@@ -285,7 +291,12 @@ impl Simulation {
     /// Everything.
     pub(crate) fn check_all(&mut self) {
         self.recount_all();
-        (0..self.sites.len() as u32).for_each(|site| self.check_site(site));
+        for site in 0..self.sites.len() as u32 {
+            // The books of all large nodes together take much room.
+            self.oracle.read.clear();
+            self.check_site(site);
+        }
+        self.oracle.read.clear();
     }
 
     fn check_site(&mut self, site: u32) {

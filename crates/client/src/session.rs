@@ -134,7 +134,7 @@ impl Session {
                 entry.is_floor = false;
                 match &mut entry.stage {
                     Stage::Open => entry.holding.reconfigure(config),
-                    Stage::Leaving { again, .. } => *again = Some(config),
+                    Stage::Leaving { again, .. } => *again = Some(Box::new(config)),
                 }
                 self.expedite(now, place);
             }

@@ -1,5 +1,7 @@
 //! The books of nodes, compared with what clients believe, with each other, and with what they were.
 
+use std::sync::Arc;
+
 use lessor_client::holding::Rung;
 use lessor_proto::message::{HolderKind, Order};
 use lessor_proto::{Amount, Epoch, Time};
@@ -65,9 +67,19 @@ impl Simulation {
 
     /// The books of a task that leads, or believes that it does.
     pub(crate) fn books_of(&self, task: u32, resource: u16) -> Option<Books> {
-        let now = self.local(Actor::Task(task));
         let leadership = self.tasks[task as usize].leadership.as_ref()?;
-        leadership.node.books(now, &self.resources[usize::from(resource)].id)
+        leadership.node.charges(&self.resources[usize::from(resource)].id)
+    }
+
+    /// The same as they are in the look that goes on.
+    pub(super) fn read_books(&mut self, task: u32, resource: u16) -> Option<Arc<Books>> {
+        let mut read = self.oracle.read.iter();
+        if let Some((_, _, books)) = read.find(|(of, at, _)| (*of, *at) == (task, resource)) {
+            return books.clone();
+        }
+        let books = self.books_of(task, resource).map(Arc::new);
+        self.oracle.read.push((task, resource, books.clone()));
+        books
     }
 
     /// The task of a site that leads, or believes so, in an epoch.
@@ -199,7 +211,7 @@ impl Simulation {
         let Some(epoch) = self.tasks[task as usize].epoch() else { return };
         // The books of one who was deposed need not know what its successor grants.
         let is_head = self.sites[site as usize].head == Some(task);
-        let Some(books) = self.books_of(task, resource) else {
+        let Some(books) = self.read_books(task, resource) else {
             return if is_head {
                 self.check_no_books(task, resource);
             };

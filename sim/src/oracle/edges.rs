@@ -22,7 +22,7 @@ impl Simulation {
         if self.is_learning(head) || are_two {
             return;
         }
-        let books = self.books_of(head, resource);
+        let books = self.read_books(head, resource);
         let id = &self.resources[usize::from(resource)].id;
         let read = self.tasks[head as usize].leadership.as_ref().map(|leadership| &leadership.read);
         let ghost = match &books {
@@ -32,7 +32,7 @@ impl Simulation {
             }
             None => Amount::ZERO,
         };
-        let charge = self.charge_of(site, books.as_ref());
+        let charge = self.charge_of(site, books.as_deref());
         let below = self.oracle.below[self.oracle.at(site, resource)];
         let ghost = u128::from(ghost.as_micros());
         if below > charge + ghost {
@@ -48,12 +48,14 @@ impl Simulation {
     fn check_lease(&mut self, task: u32, parent: u32, resource: u16) {
         let seen = &self.oracle.seen[self.oracle.at(task, resource)];
         let (found, amount) = (&self.tasks[task as usize], seen.amount);
+        let site = found.site;
         let Some(order) = seen.order.filter(|_| self.local(Actor::Task(task)) < seen.until) else { return };
         let Some(grantor) = self.task_of(parent, order.epoch) else { return };
         if !found.acts(self.now) || !self.tasks[grantor as usize].acts(self.now) {
             return;
         }
-        let charge = self.charge_of(found.site, self.books_of(grantor, resource).as_ref());
+        let books = self.read_books(grantor, resource);
+        let charge = self.charge_of(site, books.as_deref());
         if u128::from(amount) > charge {
             self.oracle
                 .fail(4, || format!("task {task} has {amount} of r{resource} and is charged {charge}"));

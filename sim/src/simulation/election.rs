@@ -202,14 +202,30 @@ impl Simulation {
         self.watch_node(task);
     }
 
+    /// The same if its candidate has not been touched.
+    pub(super) fn drive_leader(&mut self, task: u32) {
+        let now = self.local(Actor::Task(task));
+        let candidate = self.tasks[task as usize].candidate.as_ref();
+        match candidate.is_some_and(|candidate| candidate.deadline() <= now) {
+            true => self.drive_elector(task),
+            false => self.drive_served(task),
+        }
+        self.watch_node(task);
+    }
+
     /// The same if its node has not been, as far as is known.
     pub(super) fn drive_elector(&mut self, task: u32) {
+        self.drive_candidate(task);
+        self.drive_served(task);
+    }
+
+    fn drive_served(&mut self, task: u32) {
         for round in 0.. {
             assert!(round < ENDLESS, "task {task} never comes to rest:\n{}", self.trace());
-            self.drive_candidate(task);
             if !self.drive_node(task) {
                 break;
             }
+            self.drive_candidate(task);
         }
         if let Some(candidate) = &self.tasks[task as usize].candidate {
             let deadline = candidate.deadline();

@@ -368,7 +368,7 @@ impl Simulation {
             }
             Actor::Task(task) => {
                 self.at_child(task, id, delivery);
-                self.drive_task(task);
+                self.drive_leader(task);
             }
         }
         self.oracle.delivery.clear();

@@ -82,7 +82,7 @@ impl Simulation {
                 self.node(task).ready(now, peer);
             }
         }
-        self.drive_task(task);
+        self.drive_leader(task);
     }
 
     fn ask_node(&mut self, task: u32, now: Time, ask: &Ask) -> Result<Answer, Refusal> {

@@ -48,7 +48,7 @@ pub(super) struct Entry {
     /// When all is over that leaders before this one had.
     earlier: Option<Time>,
     /// The state that the program was told last.
-    told: (Allowance, Rung, Option<Fault>, u32),
+    told: (Allowance, Rung, Option<Box<Fault>>, u32),
     /// The amount that the last change that was handed out allows.
     allowed: Amount,
     /// The amount of the lease before something of it was given back: a rule taken out.
@@ -88,7 +88,7 @@ pub(super) enum Stage {
         end: Time,
         /// It was opened again: ask as soon as the release is answered, not before, because a late release would take
         /// the later lease with it.
-        again: Option<HoldingConfig>,
+        again: Option<Box<HoldingConfig>>,
     },
 }
 
@@ -308,11 +308,12 @@ impl Entry {
     /// The change since the program was last told, when `allowance` may be used and comes from `rung`.
     pub(super) fn change(&mut self, allowance: Allowance, rung: Rung) -> Option<Change> {
         let version = self.version();
-        if (self.told.0, self.told.1, self.told.3) == (allowance, rung, version) && self.told.2 == self.fault
+        if (self.told.0, self.told.1, self.told.3) == (allowance, rung, version)
+            && self.told.2.as_deref() == self.fault.as_ref()
         {
             return None;
         }
-        self.told = (allowance, rung, self.fault.clone(), version);
+        self.told = (allowance, rung, self.fault.clone().map(Box::new), version);
         let (resource, fault, domains) = (self.resource.clone(), self.fault.clone(), self.domains.clone());
         Some(Change { resource, allowance, rung, fault, domains })
     }

@@ -5,6 +5,7 @@ use lessor_proto::{ReportId, ResourceId, Time};
 
 use super::entry::{Entry, Stage};
 use super::{Action, ExchangeKind, Session};
+use crate::holding::HoldingConfig;
 
 // === impl Session ===
 
@@ -53,7 +54,7 @@ impl Session {
             match &mut entry.stage {
                 Stage::Leaving { again: Some(config), .. } => {
                     let is_floor = entry.is_floor;
-                    *entry = Entry::new(now, entry.resource.clone(), config.clone());
+                    *entry = Entry::new(now, entry.resource.clone(), HoldingConfig::clone(config));
                     entry.is_floor = is_floor;
                     true
                 }

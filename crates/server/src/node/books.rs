@@ -7,15 +7,21 @@ use lessor_proto::{Amount, ResourceId, Time};
 
 use super::Node;
 use super::parent::Above;
-use crate::resource::Books;
+use crate::resource::{Books, Resource};
 
 // === impl Node ===
 
 impl Node {
-    /// The books of a resource at `now`.
+    /// The books of a resource at `now`, with what is due to each holder.
     #[must_use]
     pub fn books(&self, now: Time, resource: &ResourceId) -> Option<Books> {
         self.resources.get(resource).map(|resource| resource.books(now))
+    }
+
+    /// The same without what is due to each, which takes longest to say.
+    #[must_use]
+    pub fn charges(&self, resource: &ResourceId) -> Option<Books> {
+        self.resources.get(resource).map(Resource::charges)
     }
 
     /// The amounts that a successor must be told: no more is out.

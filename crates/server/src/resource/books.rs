@@ -3,8 +3,8 @@
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Incarnation, Time};
 
+use super::Resource;
 use super::holders::Child;
-use super::{Resource, Slot};
 use crate::ledger::Ghost;
 use crate::repository::Kind;
 
@@ -50,8 +50,8 @@ pub struct ChildBook {
     pub wants: f64,
     /// The number of clients that it stands for.
     pub weight: u64,
-    /// The amount that is due to it.
-    pub share: Amount,
+    /// The amount that is due to it; absent where that was not asked for.
+    pub share: Option<Amount>,
     /// Grants that count.
     pub entries: usize,
 }
@@ -59,8 +59,17 @@ pub struct ChildBook {
 // === impl Resource ===
 
 impl Resource {
-    /// The books at `now`.
+    /// The books at `now`, with what is due to each holder.
     pub(crate) fn books(&self, now: Time) -> Books {
+        let mut books = self.charges();
+        for ((slot, child), book) in self.holders.children().iter_slots().zip(&mut books.children) {
+            book.share = Some(if child.is_withdrawn() { Amount::ZERO } else { self.target(now, slot) });
+        }
+        books
+    }
+
+    /// The books without what is due to each holder.
+    pub(crate) fn charges(&self) -> Books {
         Books {
             limit: self.ledger().limit(),
             counted: self.counted(),
@@ -71,13 +80,13 @@ impl Resource {
             ghost_parts: *self.ledger().ghost_parts(),
             in_debt: self.ledger().in_debt(),
             since_cut: self.ledger().since_cut(),
-            children: self.child_books(now),
+            children: self.child_books(),
         }
     }
 
     /// The books of the children, one by one.
-    fn child_books(&self, now: Time) -> Vec<ChildBook> {
-        let book = |(slot, child): (Slot, &Child)| ChildBook {
+    fn child_books(&self) -> Vec<ChildBook> {
+        let book = |child: &Child| ChildBook {
             kind: child.kind,
             holder: child.name.to_string(),
             incarnation: child.incarnated.then_some(child.session),
@@ -85,9 +94,9 @@ impl Resource {
             ends: child.account().last_end(),
             wants: child.demands().wants(),
             weight: child.demands().weight(),
-            share: if child.is_withdrawn() { Amount::ZERO } else { self.target(now, slot) },
+            share: None,
             entries: child.account().entries().len(),
         };
-        self.holders.children().iter_slots().map(book).collect()
+        self.holders.children().iter().map(book).collect()
     }
 }

@@ -197,7 +197,8 @@ impl Pool {
         let sum: u64 = units.iter().map(|amount| amount.floor_units()).sum();
         assert!(sum <= self.capacity, "{sum} units of {} at {:?}", self.capacity, self.hall.now);
         if let Some(books) = self.hall.node.books(self.hall.now, &resource()) {
-            let due: u64 = books.children.iter().map(|child| child.share.floor_units()).sum();
+            let due: u64 =
+                books.children.iter().map(|child| child.share.map_or(0, Amount::floor_units)).sum();
             assert!(due <= self.capacity, "{due} units of {} are due at {:?}", self.capacity, self.hall.now);
         }
     }

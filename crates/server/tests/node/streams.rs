@@ -338,8 +338,8 @@ fn books(hall: &Hall) -> String {
     }
     said += if books.in_debt { " in debt\n" } else { "\n" };
     for child in &books.children {
-        let line =
-            format!("{} has {} wants {} share {}", child.holder, child.charge, child.wants, child.share);
+        let share = child.share.unwrap_or_default();
+        let line = format!("{} has {} wants {} share {share}", child.holder, child.charge, child.wants);
         let ends = child.ends.map_or(Duration::ZERO, |end| end.since(hall.now));
         writeln!(said, "{line} ends in {:.1}s", ends.as_secs_f64()).expect("a string takes it");
     }
