@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lessor_client::session::{self, Action, Session};
+use lessor_client::internals::session::{self, Action, Session};
 use lessor_proto::{ClientId, Epoch, Incarnation, Time};
 
 use crate::legacy::Legacy;

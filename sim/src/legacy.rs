@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::holding::Rung;
-use lessor_client::session::{Action, Change};
+use lessor_client::Rung;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::session::{Action, Change};
 use lessor_proto::message::{Answer, Ask, Band, Bands, Has, HolderKind, Report};
 use lessor_proto::{ClientId, ReportId, ResourceId, Time};
 use lessor_server::repository::Legacy as Counts;
@@ -150,6 +150,7 @@ impl Legacy {
                     allowance,
                     rung: Rung::Leased,
                     fault: None,
+                    is_learning: false,
                     domains: None,
                 });
             }

@@ -1,6 +1,6 @@
 //! Rules of the minds that are taken out one at a time, to show that the oracle notices.
 
-pub use lessor_client::mutation::Mutation as HolderMutation;
+pub use lessor_client::internals::mutation::Mutation as HolderMutation;
 pub use lessor_server::election::mutation::{ElectionRule, ElectionRules};
 pub use lessor_server::mutation::{Rule as GrantorRule, Rules};
 

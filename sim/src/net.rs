@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use lessor_client::session::{Action, Event, Failure, Session};
+use lessor_client::Failure;
+use lessor_client::internals::session::{Action, Event, Session};
 use lessor_proto::Time;
 use lessor_proto::message::Up;
 use lessor_server::node::{Node, NodeConfig, Output, Peer};

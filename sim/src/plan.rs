@@ -7,8 +7,7 @@ mod shared;
 
 use std::time::Duration;
 
-use lessor_client::holding::Fallback;
-use lessor_client::session::Transport;
+use lessor_client::{Fallback, Transport};
 use lessor_proto::{Amount, Drift};
 use lessor_server::election::ElectionConfig;
 use lessor_server::node::Claims;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use lessor_client::suspend::SuspendWatch;
+use lessor_client::internals::suspend::SuspendWatch;
 use lessor_proto::Time;
 
 use crate::clock::Clock;

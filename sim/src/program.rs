@@ -5,9 +5,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::gauge::{Gauge, Permit};
-use lessor_client::limiter::{Limiter, SentUnits, UnitWish};
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::gauge::Semaphore;
+use lessor_client::internals::limiter::{Limiter, SentUnits, UnitWish};
+use lessor_client::{Denied, Permit};
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::repository::Kind;
 
@@ -46,7 +47,7 @@ pub(crate) struct Hits {
 /// Operations under permits of a gauge.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
-    gauge: Gauge,
+    gauge: Semaphore,
     operations: Vec<Operation>,
 }
 
@@ -214,7 +215,8 @@ impl Program {
     pub(crate) fn hit(&mut self, local: Time) -> Hit {
         let Program::Hits(hits) = self else { return Hit::Denied(None) };
         match hits.limiter.try_acquire(1, || local) {
-            Err(denied) => Hit::Denied(denied.retry_after()),
+            Err(Denied::Spent { retry_after }) => Hit::Denied(Some(retry_after)),
+            Err(_) => Hit::Denied(None),
             Ok(()) => hits.judge(local),
         }
     }

@@ -28,8 +28,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::domain::Policies;
-use lessor_client::holding::Fallback;
+use lessor_client::Fallback;
+use lessor_client::internals::domain::Policies;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::node::Claims;
 use lessor_server::repository::{Kind, Legacy, Rotate, SharePolicy, SmallLeases};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::session::Transport;
+use lessor_client::Transport;
 use lessor_proto::message;
 use lessor_proto::{Epoch, ResourceId, Time};
 use lessor_server::election::lag::Lag;

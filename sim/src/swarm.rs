@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use lessor_client::session::Transport;
+use lessor_client::Transport;
 use lessor_proto::Time;
 
 pub use self::draw::plan;

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::Contract;
-use lessor_client::domain::{Policies, Rules, Scope};
+use lessor_client::internals::domain::{Policies, Rules, Scope};
 use lessor_proto::{Amount, ResourceId};
 use lessor_server::repository::{Domains, Glob, Repository, Template};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lessor_client::domain::Scope;
+use lessor_client::internals::domain::Scope;
 use lessor_server::repository::{Domains, SmallLeases, Template};
 use lessor_server::shell::source::{self, LoadError};
 

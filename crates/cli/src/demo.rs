@@ -19,7 +19,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 
 use self::screen::Screen;
 use self::town::Town;

@@ -5,13 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use lessor_client::gauge::Gauge;
-use lessor_client::holding::{Fallback, Rung};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::Transport;
-use lessor_client::shell::{LeaseView, clock};
-use lessor_client::{Client, Resource};
-use lessor_proto::{Amount, Time};
+use lessor_client::internals::clock;
+use lessor_client::{Client, Fallback, LeaseState, Resource, Rung, Transport};
+use lessor_proto::Amount;
 
 /// Asks a server for capacity and says what it gives. It is given back at the end.
 #[derive(Debug, Args)]
@@ -86,7 +82,7 @@ impl Get {
         outcome
     }
 
-    async fn follow<E: Enforcer>(&self, mut resource: Resource<E>) -> anyhow::Result<()> {
+    async fn follow<E>(&self, mut resource: Resource<E>) -> anyhow::Result<()> {
         let start = clock::now();
         let first = tokio::time::timeout(FIRST_ANSWER, resource.changed()).await;
         let mut lease =
@@ -102,7 +98,7 @@ impl Get {
         {
             lease = changed?;
         }
-        println!("{}", self.line::<E>(&lease));
+        println!("{}", self.line(&lease));
         if !self.hold {
             return Ok(());
         }
@@ -114,19 +110,17 @@ impl Get {
                 interrupted = &mut interrupt => return interrupted.context("cannot listen for signals"),
             }
             let after = clock::now().since(start).as_secs_f64();
-            println!("{} after {after:.1} s", self.line::<E>(&lease));
+            println!("{} after {after:.1} s", self.line(&lease));
         }
     }
 
-    fn line<E: Enforcer>(&self, lease: &LeaseView) -> String {
+    fn line(&self, lease: &LeaseState) -> String {
+        let unit = if self.gauge { "" } else { "/s" };
         let capacity =
-            lease.capacity.map_or_else(|| "without limit".to_owned(), |amount| amount.to_string() + E::UNIT);
-        let until = match lease.rung {
-            Rung::Leased => format!("for {:.0} s", lease.remaining().as_secs_f64()),
-            // A floor is a lease as well, and advice is none.
-            Rung::Safe if lease.until < Time::MAX => {
-                format!("for {:.0} s", lease.remaining().as_secs_f64())
-            }
+            lease.capacity.map_or_else(|| "without limit".to_owned(), |amount| amount.to_string() + unit);
+        let until = match (lease.rung, lease.remaining()) {
+            // A floor is a lease as well, and advice, which has no end, is none.
+            (Rung::Leased | Rung::Safe, Some(remaining)) => format!("for {:.0} s", remaining.as_secs_f64()),
             _ => "no lease".to_owned(),
         };
         let fault = lease.last_error.as_ref().map(|fault| format!(", {fault}")).unwrap_or_default();
@@ -134,7 +128,7 @@ impl Get {
             "{}: {capacity} of {}{} wanted, {until} ({}{fault})",
             self.resource,
             self.wants,
-            E::UNIT,
+            unit,
             lease.rung.name()
         )
     }
@@ -149,17 +143,4 @@ impl From<Way> for Transport {
             Way::Poll => Transport::Poll,
         }
     }
-}
-
-/// The two kinds of resource, for those who print them.
-trait Enforcer {
-    const UNIT: &str;
-}
-
-impl Enforcer for Limiter {
-    const UNIT: &str = "/s";
-}
-
-impl Enforcer for Gauge {
-    const UNIT: &str = "";
 }

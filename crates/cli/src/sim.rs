@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_sim::big::BigTree;
 use lessor_sim::measure::Recording;
 use lessor_sim::report::{self, ReportLine, ReportRun};

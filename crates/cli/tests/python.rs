@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use lessor_client::limiter::Limiter;
-use lessor_client::{Client, Resource};
+use lessor_client::{Client, Rate};
 use lessor_proto::Amount;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -156,7 +155,7 @@ impl Parent {
 }
 
 /// Waits until a client may use so much.
-async fn until_it_has(resource: &mut Resource<Limiter>, units: u64) {
+async fn until_it_has(resource: &mut Rate, units: u64) {
     let waiting = timeout(AGES, async {
         while resource.lease().capacity != Some(Amount::from_units(units)) {
             resource.changed().await.unwrap();
@@ -184,7 +183,7 @@ async fn a_leaf_leases_out_what_a_server_of_doormans_leases_to_it_and_for_no_lon
     let both = |asked: &Value| asked["wants"] == json!([[0, 2, 140.0]]);
     parent.asked("renewed for both clients", |asked| renewed(asked) && both(asked)).await;
     assert!(
-        hungry.lease().remaining() <= LEASE,
+        hungry.lease().remaining() <= Some(LEASE),
         "{:?} under a lease of {LEASE:?}",
         hungry.lease().remaining()
     );

@@ -21,9 +21,12 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use governor::{Quota, RateLimiter};
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{DomainOptions, Domains, Policies, Query, Rules};
-use lessor_client::limiter::{Allowance, Limiter};
-use lessor_client::shell::clock;
+use lessor_client::DomainOptions;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::clock;
+use lessor_client::internals::domain::{Domains, Policies, Rules};
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::snapshot::Query;
 use lessor_proto::Time;
 use rustix::time::{ClockId, clock_gettime};
 

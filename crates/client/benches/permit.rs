@@ -24,9 +24,10 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 use governor::nanos::Nanos;
 use governor::{Quota, RateLimiter};
-use lessor_client::gauge::Gauge;
-use lessor_client::limiter::{Allowance, Limiter};
-use lessor_client::shell::clock;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::clock;
+use lessor_client::internals::gauge::Semaphore;
+use lessor_client::internals::limiter::Limiter;
 use lessor_proto::{Amount, Time};
 
 /// A number of units a second that nobody reaches.
@@ -174,7 +175,7 @@ fn low(c: &mut Criterion) {
 
 fn gauge(c: &mut Criterion) {
     let mut group = c.benchmark_group("gauge");
-    let gauge = Gauge::default();
+    let gauge = Semaphore::default();
     gauge.allow(clock::now(), Allowance::forever(Amount::from_units(1000)));
     on_one_and_two_threads(&mut group, "lessor", || {
         let _ = black_box(gauge.try_acquire(black_box(1), clock::now));

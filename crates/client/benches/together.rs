@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{DomainOptions, Domains, Policies, Rules};
-use lessor_client::gauge::Gauge;
-use lessor_client::limiter::{Allowance, Limiter};
-use lessor_client::shell::clock;
-use lessor_client::together::{Combination, Price};
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::clock;
+use lessor_client::internals::domain::{Domains, Policies, Rules};
+use lessor_client::internals::gauge::Semaphore;
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::internals::together::Combination;
+use lessor_client::{DomainOptions, Price};
 use lessor_proto::Time;
 
 const MUCH: Allowance = Allowance::new(None, Time::MAX);
@@ -57,7 +59,7 @@ fn on_threads(threads: usize, iterations: u64, work: &(impl Fn(usize) + Sync)) -
 
 fn job(c: &mut Criterion) {
     let mut group = c.benchmark_group("job");
-    let ((calls, call_lease), (queries, query_lease), workers) = (domains(), domains(), Gauge::default());
+    let ((calls, call_lease), (queries, query_lease), workers) = (domains(), domains(), Semaphore::default());
     workers.allow(clock::now(), MUCH);
     let tenants = ["tenant-1", "tenant-2"];
     let together = tenants.map(|tenant| {

@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use lessor_client::together::Price;
-use lessor_client::{Client, Together};
+use lessor_client::{Client, Price, Together};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

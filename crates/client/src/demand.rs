@@ -15,8 +15,8 @@
 //! Besides the mean, which shares are made of, it can say a [peak], which is a claim on what nobody wants.
 //!
 //! ```
-//! use lessor_client::demand::{Estimator, DemandOptions};
-//! use lessor_client::limiter::RateUsage;
+//! use lessor_client::internals::demand::{DemandOptions, Estimator};
+//! use lessor_client::internals::limiter::RateUsage;
 //! use lessor_proto::{Amount, Time};
 //!
 //! let second = |s: u64| Time::from_nanos(s * 1_000_000_000);
@@ -36,8 +36,8 @@ use self::haste::{KnockGate, Knocks};
 use self::peak::{Attempts, Peak};
 use crate::{gauge, limiter};
 
-pub mod haste;
-pub mod peak;
+pub(crate) mod haste;
+pub(crate) mod peak;
 
 /// The options of the measurement of demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -274,7 +274,7 @@ impl Estimator {
     }
 
     /// Learns how a gauge was used until `now`, and returns what to ask for, in whole units. Every
-    /// [`gauge::Gauge::usage`] must come here, since its peak begins anew each time.
+    /// [`gauge::Semaphore::usage`] must come here, since its peak begins anew each time.
     pub fn observe_gauge(&mut self, now: Time, usage: gauge::GaugeUsage) -> Amount {
         let (begun, _) = *self.begun.get_or_insert((now, Settled::default()));
         self.running_peak = self.running_peak.max(Amount::from_units(usage.peak));

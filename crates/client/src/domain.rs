@@ -8,8 +8,10 @@
 //! and the global limit, and the lease. If that is less than is of use nothing is granted, and nothing has changed.
 //!
 //! ```
-//! use lessor_client::domain::{Bound, Domains, DomainOptions, Override, Policies, Rules};
-//! use lessor_client::limiter::{Allowance, Limiter};
+//! use lessor_client::internals::allowance::Allowance;
+//! use lessor_client::internals::domain::{Domains, Override, Policies, Rules};
+//! use lessor_client::internals::limiter::Limiter;
+//! use lessor_client::{Bound, DomainOptions};
 //! use lessor_algorithms::tiers::{Contract, TierPolicy, Tier, Window};
 //! use lessor_proto::{Amount, Time};
 //! use std::{sync::Arc, time::Duration};
@@ -51,7 +53,6 @@
 //! Chance, and clocks.
 
 mod counts;
-mod decision;
 mod lookup;
 mod name;
 mod policies;
@@ -75,7 +76,6 @@ mod wait;
 mod wire;
 
 pub use self::counts::DomainCounts;
-pub use self::decision::{Bound, Decision, Ground};
 pub use self::policies::{Policies, Rule};
 pub(crate) use self::reservation::{Cut, Grant, LockedDomain, Reservation};
 pub(crate) use self::retry::{End, Held, Next, Request, until_granted};
@@ -86,6 +86,6 @@ pub use self::store::{Degraded, DomainOptions, Domains};
 pub use self::strict::{Lender, MOST_LEASES, News, Sublease, Subleases};
 pub use self::sync::{CADENCE, Clocks, DeltaStream, UNREACHABLE_AFTER};
 pub use self::sync::{entry_at, is_marked, is_share, least_limit, message_at};
-pub(crate) use self::wait::text;
-pub use self::wait::{DomainWish, NotGranted};
+pub use self::wait::DomainWish;
 pub use self::wire::none;
+pub(crate) use crate::decision::Bound;

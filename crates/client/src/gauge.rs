@@ -11,18 +11,19 @@
 //! of a permit that has expired and is still out are not free here: they are given again when the permit is dropped.
 //!
 //! ```
-//! use lessor_client::gauge::{Allowance, GaugeDenied, Gauge};
+//! use lessor_client::Denied;
+//! use lessor_client::internals::{allowance::Allowance, gauge::Semaphore};
 //! use lessor_proto::{Amount, Time};
 //!
-//! let gauge = Gauge::default();
+//! let gauge = Semaphore::default();
 //! gauge.allow(Time::ZERO, Allowance::forever(Amount::from_units(2)));
 //! let first = gauge.try_acquire(1, || Time::ZERO)?;
 //! let second = gauge.try_acquire(1, || Time::ZERO)?;
-//! assert_eq!(gauge.try_acquire(1, || Time::ZERO).unwrap_err(), GaugeDenied::Full { in_use: 2, limit: 2 });
+//! assert_eq!(gauge.try_acquire(1, || Time::ZERO).unwrap_err(), Denied::Full { in_use: 2, limit: 2 });
 //! drop(first);
 //! assert!(gauge.try_acquire(1, || Time::ZERO).is_ok());
 //! # drop(second);
-//! # Ok::<(), GaugeDenied>(())
+//! # Ok::<(), Denied>(())
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +33,9 @@ use lessor_proto::Time;
 
 use self::count::Count;
 use self::term::{GaugeTerms, Tenure};
-pub use crate::allowance::Allowance;
-pub use crate::waiting::{Clock, Refused, Waiting};
+pub(crate) use crate::allowance::Allowance;
+use crate::denied::Denied;
+pub(crate) use crate::waiting::Waiting;
 use crate::waiting::{Queue, Ticket};
 
 mod count;
@@ -44,7 +46,7 @@ mod wait;
 
 /// Grants permits within an allowance. Clones are the same gauge.
 #[derive(Clone, Debug)]
-pub struct Gauge {
+pub struct Semaphore {
     inner: Arc<Inner>,
     waiting: Waiting,
 }
@@ -56,7 +58,7 @@ struct Inner {
     terms: GaugeTerms,
     /// Units that are waited for; changes under the lock of the queue.
     waited_for: AtomicU64,
-    /// The most that was in use, waited for and asked for at a time, since the last [`Gauge::usage`].
+    /// The most that was in use, waited for and asked for at a time, since the last [`Semaphore::usage`].
     peak: AtomicU64,
     queue: Mutex<Queue>,
 }
@@ -80,28 +82,6 @@ struct Units {
     tenure: Tenure,
 }
 
-/// Why a permit was not given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum GaugeDenied {
-    /// There is no lease, or one of less than a unit, or it has ended.
-    #[error("nothing is leased")]
-    NothingLeased,
-    /// Too much is in flight.
-    #[error("{in_use} of {limit} are in use")]
-    Full {
-        /// Units that are out.
-        in_use: u32,
-        /// Units that may be out.
-        limit: u32,
-    },
-    /// There may be room, but others wait for it.
-    #[error("{waiting} units are waited for already")]
-    OthersWait {
-        /// The number of units.
-        waiting: u64,
-    },
-}
-
 /// The use of a gauge.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct GaugeUsage {
@@ -113,12 +93,12 @@ pub struct GaugeUsage {
     pub peak: u64,
 }
 
-// === impl Gauge ===
+// === impl Semaphore ===
 
-impl Gauge {
+impl Semaphore {
     /// A gauge that grants nothing yet.
     #[must_use]
-    pub fn new(waiting: Waiting) -> Gauge {
+    pub fn new(waiting: Waiting) -> Semaphore {
         let inner = Inner {
             count: Count::default(),
             terms: GaugeTerms::default(),
@@ -126,14 +106,14 @@ impl Gauge {
             peak: AtomicU64::new(0),
             queue: Mutex::new(Queue::new()),
         };
-        Gauge { inner: Arc::new(inner), waiting }
+        Semaphore { inner: Arc::new(inner), waiting }
     }
 
     /// A gauge without one of its rules, in tests.
     #[cfg(feature = "mutations")]
     #[must_use]
-    pub fn without(mutation: crate::mutation::Mutation) -> Gauge {
-        let gauge = Gauge::default();
+    pub fn without(mutation: crate::mutation::Mutation) -> Semaphore {
+        let gauge = Semaphore::default();
         gauge.inner.terms.set_broken(mutation == crate::mutation::Mutation::DeadlineMoves);
         gauge
     }
@@ -162,9 +142,9 @@ impl Gauge {
     ///
     /// # Errors
     ///
-    /// See [`GaugeDenied`].
+    /// See [`Denied`].
     #[inline]
-    pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<Permit, GaugeDenied> {
+    pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<Permit, Denied> {
         self.try_acquire_between(n, n, now)
     }
 
@@ -172,14 +152,14 @@ impl Gauge {
     ///
     /// # Errors
     ///
-    /// See [`GaugeDenied`]. Nothing is taken then.
+    /// See [`Denied`]. Nothing is taken then.
     #[inline]
     pub fn try_acquire_between(
         &self,
         least: u32,
         most: u32,
         now: impl Fn() -> Time,
-    ) -> Result<Permit, GaugeDenied> {
+    ) -> Result<Permit, Denied> {
         let most = most.max(least);
         self.inner.let_in(most)?;
         let taken = self.inner.take(least, most, now())?;
@@ -213,9 +193,9 @@ impl Gauge {
     }
 }
 
-impl Default for Gauge {
-    fn default() -> Gauge {
-        Gauge::new(Waiting::DEFAULT)
+impl Default for Semaphore {
+    fn default() -> Semaphore {
+        Semaphore::new(Waiting::DEFAULT)
     }
 }
 
@@ -224,18 +204,18 @@ impl Default for Gauge {
 impl Inner {
     /// Whether one who does not wait may ask for `n` units: nobody is overtaken.
     #[inline]
-    fn let_in(&self, n: u32) -> Result<(), GaugeDenied> {
+    fn let_in(&self, n: u32) -> Result<(), Denied> {
         let waiting = self.waited_for.load(Ordering::Relaxed);
         if waiting == 0 || n == 0 {
             return Ok(());
         }
         self.note_peak(u64::from(self.count.in_use()) + waiting + u64::from(n));
-        Err(GaugeDenied::OthersWait { waiting })
+        Err(Denied::OthersWait { waiting })
     }
 
     /// Takes as many as there are of `most` units, if that is at least `least`.
     #[inline]
-    fn take(&self, least: u32, most: u32, now: Time) -> Result<Units, GaugeDenied> {
+    fn take(&self, least: u32, most: u32, now: Time) -> Result<Units, Denied> {
         // After the clock: an allowance that ended by `now` is seen here.
         let tenure = self.terms.tenure();
         if most == 0 {
@@ -243,12 +223,12 @@ impl Inner {
         }
         if now.as_nanos() >= tenure.until {
             self.note_peak(u64::from(self.count.in_use()) + u64::from(most));
-            return Err(GaugeDenied::NothingLeased);
+            return Err(Denied::NothingLeased);
         }
         let (in_use, taken) = match self.count.take(least, most) {
             Ok((in_use, taken)) => (in_use, Ok(taken)),
-            Err((in_use, 0)) => (in_use, Err(GaugeDenied::NothingLeased)),
-            Err((in_use, limit)) => (in_use, Err(GaugeDenied::Full { in_use, limit })),
+            Err((in_use, 0)) => (in_use, Err(Denied::NothingLeased)),
+            Err((in_use, limit)) => (in_use, Err(Denied::Full { in_use, limit })),
         };
         self.note_peak(u64::from(in_use) + u64::from(most));
         taken.map(|units| Units { units, tenure })
@@ -323,6 +303,13 @@ impl Permit {
     #[must_use]
     pub fn is_expired(&self) -> bool {
         self.is_expired_at(crate::shell::clock::now())
+    }
+
+    /// The time until its [deadline](Permit::deadline); `None` where it has none.
+    #[cfg(feature = "shell")]
+    #[must_use]
+    pub fn remaining(&self) -> Option<std::time::Duration> {
+        self.deadline().map(|deadline| deadline.since(crate::shell::clock::now()))
     }
 
     fn tenure(&self) -> Tenure {

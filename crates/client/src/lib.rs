@@ -1,79 +1,102 @@
 //! The client's side of a lease: asking for it, holding it and spending it.
 //!
-//! A client asks a server for leases of capacity, enforces them on its own machine, and renews them in the background: what
-//! a permit costs is an atomic operation, never a message. When no server answers, a lease ends to the millisecond, and the
-//! program goes on with what it chose for that case ([`holding::Fallback`]).
+//! A service opens its limits once, and asks them on each request. What a permit costs is an atomic operation, never a message:
+//! leases are renewed in the background, and the server moves capacity to where it is wanted.
 //!
 //! ```no_run
 //! # #[cfg(feature = "shell")]
-//! # async fn work() -> Result<(), Box<dyn std::error::Error>> {
-//! use lessor_client::Client;
+//! # mod service {
+//! use lessor_client::{Client, Denied, Gauge, Rate};
 //!
-//! let client = Client::builder("127.0.0.1:15000").id("web-1").build()?;
-//! let queries = client.rate("db-orders").max_wants(500.0).open()?;
-//! let connections = client.gauge("db-connections").wants(10.0).open()?;
+//! struct Service {
+//!     searches: Rate,     // units a second, of all replicas together
+//!     connections: Gauge, // whole units in use at the same time
+//! }
 //!
-//! queries.acquire(1).await?; // waits in order, five seconds at most
-//! let connection = connections.acquire(1).await?; // comes back when dropped
-//! # drop(connection);
-//! println!("{:?}", queries.lease());
-//! client.close().await; // releases everything
-//! # Ok(())
+//! impl Service {
+//!     async fn search(&self, tenant: &str) -> Result<String, Denied> {
+//!         self.searches.domain(tenant).try_acquire(1)?; // what this tenant may do of it
+//!         let connection = self.connections.acquire(1).await?; // waits in order
+//!         let found = format!("found for {tenant}");
+//!         drop(connection); // it is free again
+//!         Ok(found)
+//!     }
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let client = Client::builder("127.0.0.1:15000").id("web-1").connect().await?;
+//!     let searches = client.rate("search/queries").open()?;
+//!     let connections = client.gauge("db-connections").open()?;
+//!     let service = Service { searches, connections };
+//!     match service.search("tenant-42").await {
+//!         Ok(found) => println!("200 {found}"),
+//!         Err(denied) if denied.is_over_limit() => println!("429, after {:?}", denied.retry_after()),
+//!         Err(denied) => println!("503, {denied}"), // no lease: {:?} of service.searches.lease() says more
+//!     }
+//!     client.close().await; // gives all leases back
+//!     Ok(())
+//! }
 //! # }
 //! ```
 //!
-//! Without the feature `shell` what remains is free of clocks, sockets and tasks, and takes the time as an argument:
-//!
-//! ```
-//! use lessor_client::holding::{HoldingConfig, Kind, Rung};
-//! use lessor_client::session::{Action, Event, Session, SessionConfig, Transport};
-//! use lessor_proto::{ClientId, Incarnation, ResourceId, Time, message::Answer};
-//!
-//! let id = ClientId::new("web-1", 256)?;
-//! let config = SessionConfig::new(id, Incarnation(1), vec!["127.0.0.1:15000".into()]);
-//! let mut session = Session::new(SessionConfig { transport: Transport::Poll, ..config });
-//! let db = ResourceId::new("db", 256)?;
-//! session.add(Time::ZERO, db.clone(), HoldingConfig::new(Kind::Rate, 100.0, 0));
-//! let Some(Action::Ask { id, to, ask }) = session.poll(Time::ZERO) else { panic!("it asks at once") };
-//! assert_eq!((&*to, ask.reports.len()), ("127.0.0.1:15000", 1));
-//! session.handle(Time::ZERO, Event::Answered { id, answer: Answer::default() });
-//! assert_eq!(session.rung(Time::ZERO, &db), Rung::Waiting);
-//! # Ok::<(), lessor_proto::name::BadName>(())
-//! ```
-//!
-//! | room | what it is |
+//! | type | what it is |
 //! | --- | --- |
-//! | [`session`] | which resources, from which server, report, refresh, back off |
-//! | [`fault`] | what can go wrong between a session and its servers |
-//! | [`holding`] | one resource as we hold it, and the ladder below it |
-//! | [`limiter`], [`gauge`] | the hot path: permits for a rate, and for units in use |
-//! | [`domain`] | what each tenant may use of a lease: burst tiers, contracts, debts |
-//! | [`together`] | several of these in one request, all or nothing |
-//! | [`sublessee`] | the leases that domains have for themselves, in a session |
-//! | [`demand`] | watches use, says what we want next |
-//! | `shell` | the task, the clock, the sockets, and the public `Client` |
+//! | `Client` | one for each process: it holds the leases, and renews them in the background |
+//! | `Rate`, `Gauge` | an open resource: units a second, whole units in use |
+//! | `Domain` | what one tenant may do of a rate, by the policies that come with the lease |
+//! | `Together` | several of these in one request, all or nothing |
+//! | [`Permit`] | units of a gauge, until it is dropped; [`Decision`]: hits of a domain |
+//! | [`Denied`] | the one way to say no: the reason, and after how long to ask again |
+//! | `LeaseState` | what is leased, until when, by which [`Rung`] of the ladder, and what went wrong last |
+//! | [`Fallback`] | what a program goes on with when its lease has ended and no server answers |
+//!
+//! When no server answers, a lease ends to the millisecond, and what then is allowed is said by `LeaseState`: a floor that is
+//! leased for longer, or nothing, or what [`Fallback`] asks for.
 //!
 //! Deliberately absent: TLS, a metrics library (`Client::metrics` gives plain numbers), a choice among several nodes, and
 //! any state on disk.
 
-pub mod allowance;
-pub mod demand;
-pub mod domain;
-pub mod fault;
-pub mod gauge;
-pub mod holding;
-pub mod limiter;
-pub mod mutation;
-pub mod session;
-pub mod sublessee;
-pub mod suspend;
-pub mod together;
-pub mod transport;
-pub mod waiting;
+mod allowance;
+mod decision;
+mod demand;
+mod denied;
+mod domain;
+mod fault;
+mod gauge;
+mod holding;
+pub mod internals;
+mod limiter;
+mod mutation;
+mod session;
+mod sublessee;
+mod suspend;
+mod together;
+mod transport;
+mod waiting;
 
 #[cfg(feature = "shell")]
-pub mod shell;
+mod shell;
 
-pub use domain::Snapshot;
+pub use lessor_proto::name::BadName;
+pub use lessor_proto::{Amount, ClientId, ResourceId, Time};
+
+pub use self::decision::{Bound, Decision, Ground};
+pub use self::denied::{Denied, DomainDenial};
+pub use self::domain::{Degraded, DomainCounts, DomainOptions};
+pub use self::fault::{Failure, Fault};
+pub use self::gauge::Permit;
+pub use self::holding::{Fallback, Kind, Rung};
+pub use self::session::SessionCounts;
 #[cfg(feature = "shell")]
-pub use shell::{Client, Resource, Together};
+pub use self::shell::{
+    BuildError, Builder, Client, Closed, ConnectError, Domain, Gauge, LeaseState, Metrics, OpenError,
+    Opening, Rate, Resource, ResourceMetrics, Together,
+};
+pub use self::together::{Price, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
+pub use self::transport::Transport;
+
+/// A look at the domains of a rate: see `Rate::snapshot`.
+pub mod snapshot {
+    pub use crate::domain::{Filter, Order, Query, Rest, Row, Snapshot};
+}

@@ -57,7 +57,8 @@
 //! # Example
 //!
 //! ```
-//! use lessor_client::limiter::{Allowance, Denied, Limiter};
+//! use lessor_client::Denied;
+//! use lessor_client::internals::{allowance::Allowance, limiter::Limiter};
 //! use lessor_proto::{Amount, Time};
 //! use std::time::Duration;
 //!
@@ -85,10 +86,11 @@ use self::knocker::Knocker;
 use self::meter::{Meter, MeterAnswer};
 use self::shards::Shards;
 pub use self::units::{SentUnits, UnitWish};
-pub use crate::allowance::Allowance;
+pub(crate) use crate::allowance::Allowance;
 use crate::demand::haste::KnockGate;
 use crate::demand::peak::Attempts;
-pub use crate::waiting::{Clock, Refused, Waiting};
+use crate::denied::Denied;
+pub(crate) use crate::waiting::Waiting;
 
 mod attempts;
 mod central;
@@ -119,29 +121,6 @@ pub struct Limiter {
 
 /// There will be no token until the allowance changes.
 const NEVER: u64 = u64::MAX;
-
-/// Why a permit was not given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Denied {
-    /// There is no lease, or one of zero, or it has ended. A lease that ends while the rate is used up may first be
-    /// seen as [`Denied::Spent`].
-    #[error("nothing is leased")]
-    NothingLeased,
-    /// More at once than ever come together; waiting for it works.
-    #[error("{n} at once is above the burst of {burst}")]
-    AboveBurst {
-        /// The number of units asked for.
-        n: u32,
-        /// The greatest number that can be had at once.
-        burst: u64,
-    },
-    /// The rate is used up, or others wait already.
-    #[error("spent; wait {retry_after:?}")]
-    Spent {
-        /// When it makes sense to ask again, if the rate stays and nobody else takes the tokens.
-        retry_after: Duration,
-    },
-}
 
 /// The units that were asked of a limiter and that it gave, since it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -432,18 +411,5 @@ fn notify(mut central: MutexGuard<'_, Central>) {
     drop(central);
     if let Some(notifier) = notifier {
         notifier.wake();
-    }
-}
-
-// === impl Denied ===
-
-impl Denied {
-    /// After how long it makes sense to ask again; `None` when time alone does not help.
-    #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Denied::Spent { retry_after } => Some(*retry_after),
-            Denied::NothingLeased | Denied::AboveBurst { .. } => None,
-        }
     }
 }

@@ -38,11 +38,12 @@ use lessor_proto::{Amount, Epoch, ReportId, ResourceId, Time};
 
 use crate::allowance::Allowance;
 use crate::domain::Policies;
-pub use crate::fault::{Failure, Fault};
+pub(crate) use crate::fault::{Failure, Fault};
 use crate::holding::{HoldingConfig, Inheritance, Proof, Rung};
 use crate::mutation::Mutation;
 pub use action::{Action, Change, SessionCounts};
-pub use config::{SessionConfig, Transport};
+pub use config::SessionConfig;
+pub(crate) use config::Transport;
 use entry::{Entry, Stage};
 pub use event::Event;
 use line::Streams;

@@ -5,14 +5,13 @@
 //! gauge is out, no hit of a domain is made, no token of a lease is spent.
 //!
 //! ```
-//! use lessor_client::gauge::Gauge;
-//! use lessor_client::limiter::{Allowance, Limiter};
-//! use lessor_client::together::{Price, Combination};
+//! use lessor_client::internals::{allowance::Allowance, gauge::Semaphore, limiter::Limiter, together::Combination};
+//! use lessor_client::{Price, TogetherDenied};
 //! use lessor_proto::{Amount, Time};
 //! use std::time::Duration;
 //!
 //! let allow = |units| Allowance::forever(Amount::from_units(units));
-//! let (workers, queries) = (Gauge::default(), Limiter::new(Duration::from_secs(1)));
+//! let (workers, queries) = (Semaphore::default(), Limiter::new(Duration::from_secs(1)));
 //! workers.allow(Time::ZERO, allow(3));
 //! queries.allow(Time::ZERO, allow(10));
 //!
@@ -23,11 +22,11 @@
 //! assert_eq!((permit.copies(), permit.bound_by(), workers.in_use()), (3, Some(1), 1));
 //!
 //! let refused = jobs.try_acquire(second).unwrap_err();
-//! assert_eq!(refused.to_string(), "part 1 refuses: spent; wait 200ms");
+//! assert_eq!(refused.to_string(), "part 1 refuses: the rate is used up for another 200ms");
 //! assert_eq!(workers.in_use(), 1, "the second worker is not kept");
 //! drop(permit);
 //! assert_eq!(workers.in_use(), 0);
-//! # Ok::<(), lessor_client::together::TogetherDenied>(())
+//! # Ok::<(), TogetherDenied>(())
 //! ```
 //!
 //! # One number for all parts
@@ -62,7 +61,7 @@ use lessor_proto::Time;
 
 pub use self::answer::{Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 use crate::domain::{Domains, Held};
-use crate::gauge::Gauge;
+use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
 
 /// A request of several resources. It can be made any number of times.
@@ -92,7 +91,7 @@ struct Part<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Of<'a> {
-    Gauge(&'a Gauge),
+    Gauge(&'a Semaphore),
     Domain { domains: &'a Domains, lease: &'a Limiter, name: &'a str },
     Rate(&'a Limiter),
 }
@@ -112,7 +111,7 @@ impl<'a> Combination<'a> {
     }
 
     /// Units of a gauge as well.
-    pub fn gauge(self, gauge: &'a Gauge, price: Price) -> Combination<'a> {
+    pub fn gauge(self, gauge: &'a Semaphore, price: Price) -> Combination<'a> {
         self.with(Of::Gauge(gauge), price)
     }
 

@@ -30,31 +30,6 @@ pub struct Waiting {
     pub max_waiters: usize,
 }
 
-/// Why a permit was not waited for any longer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refused {
-    /// As many wait as may.
-    #[error("{max_waiters} are waiting already, which is as many as may")]
-    TooManyWaiters {
-        /// The bound.
-        max_waiters: usize,
-    },
-    /// At the present rate the permit would come after the bound.
-    #[error("would wait {wait:?}, and the bound is {max_wait:?}")]
-    TooLong {
-        /// The time that the wait would take.
-        wait: Duration,
-        /// The bound.
-        max_wait: Duration,
-    },
-    /// The bound passed and no permit came.
-    #[error("waited {max_wait:?} without a permit")]
-    TimedOut {
-        /// The bound.
-        max_wait: Duration,
-    },
-}
-
 // === impl Waiting ===
 
 impl Waiting {

@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use allocation_counter::measure;
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{DomainOptions, Domains, Override, Policies, Rules};
-use lessor_client::limiter::{Allowance, Limiter};
+use lessor_client::DomainOptions;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::domain::{Domains, Override, Policies, Rules};
+use lessor_client::internals::limiter::Limiter;
 use lessor_proto::{Amount, Glob, Time};
 
 /// A resource on a clock of its own.

@@ -12,8 +12,9 @@ mod town;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_client::holding::{Fallback, HoldingConfig, Kind, Rung};
-use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::{Failure, Fallback, Kind, Rung, Transport};
 use lessor_proto::message::{Answer, Ask, Grant, Leader, Order};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 use proptest::prelude::*;
@@ -68,7 +69,7 @@ struct Town {
     asked: Option<Ask>,
     released: Option<(u64, Vec<ResourceId>)>,
     /// The allowances that the program was told.
-    allowed: BTreeMap<ResourceId, lessor_client::allowance::Allowance>,
+    allowed: BTreeMap<ResourceId, lessor_client::internals::allowance::Allowance>,
 }
 
 // === impl Counter ===

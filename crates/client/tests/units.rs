@@ -7,9 +7,10 @@
 
 use std::time::Duration;
 
-use lessor_client::gauge::{Gauge, Permit};
-use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
+use lessor_client::internals::gauge::Semaphore;
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::{Kind, Permit, Transport};
 use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Order, Report, Up, Welcome};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 
@@ -24,7 +25,7 @@ enum Reading {
 
 struct Program {
     session: Session,
-    gauge: Gauge,
+    gauge: Semaphore,
     now: Time,
     reading: Reading,
     permits: Vec<Permit>,
@@ -78,7 +79,7 @@ impl Program {
             SessionConfig { transport, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
         let mut program = Program {
             session: Session::new(config),
-            gauge: Gauge::default(),
+            gauge: Semaphore::default(),
             now: second(0),
             reading,
             permits: Vec::new(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::session::Transport;
+use lessor_client::Transport;
 use lessor_proto::message::Limits;
 use lessor_proto::{Drift, Epoch};
 

@@ -24,7 +24,7 @@ mod need;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lessor_client::holding::Proof;
+use lessor_client::internals::holding::Proof;
 use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 
 use crate::config::NodeConfig;

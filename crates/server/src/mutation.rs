@@ -8,7 +8,7 @@ pub struct Rules {
     #[cfg(feature = "mutations")]
     without: Option<Rule>,
     #[cfg(feature = "mutations")]
-    holder_without: Option<lessor_client::mutation::Mutation>,
+    holder_without: Option<lessor_client::internals::mutation::Mutation>,
 }
 
 /// A rule of a grantor (section 14.3 of the protocol).
@@ -236,13 +236,13 @@ impl Rules {
     /// All but one of those that a node keeps towards the one above it.
     #[cfg(feature = "mutations")]
     #[must_use]
-    pub const fn holder_without(mutation: lessor_client::mutation::Mutation) -> Rules {
+    pub const fn holder_without(mutation: lessor_client::internals::mutation::Mutation) -> Rules {
         Rules { without: None, holder_without: Some(mutation) }
     }
 
     /// The rule that the session with the node above lacks, if any.
     #[cfg(feature = "mutations")]
-    pub(crate) const fn of_holder(self) -> Option<lessor_client::mutation::Mutation> {
+    pub(crate) const fn of_holder(self) -> Option<lessor_client::internals::mutation::Mutation> {
         self.holder_without
     }
 

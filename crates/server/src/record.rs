@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lessor_client::holding::Proof;
+use lessor_client::internals::holding::Proof;
 use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 
 use crate::ledger::{Ghost, Part};

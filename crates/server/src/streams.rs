@@ -10,7 +10,7 @@ mod peer_table;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
-use lessor_client::session::Action;
+use lessor_client::internals::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind};
 use lessor_proto::{ClientId, ReportId, ResourceId, Time};
 use smallvec::SmallVec;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lessor_client::holding::Rung;
+use lessor_client::Rung;
 use lessor_proto::message::{HolderKind, Order};
 use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Books, ChildBook, Claims};
@@ -427,7 +427,7 @@ impl Simulation {
 mod tests {
     use std::time::Duration;
 
-    use lessor_client::session::Transport;
+    use lessor_client::Transport;
     use lessor_proto::ResourceId;
 
     use crate::plan::{Link, SimulationPlan};

@@ -23,7 +23,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use lessor_client::domain::Ground;
+use lessor_client::Ground;
 use lessor_proto::{Epoch, Time};
 
 use crate::client::Mind;

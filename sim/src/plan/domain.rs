@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{Override, Policies, Rules, Scope, Share};
+use lessor_client::internals::domain::{Override, Policies, Rules, Scope, Share};
 use lessor_proto::{Amount, Glob};
 use lessor_server::repository::Domains;
 

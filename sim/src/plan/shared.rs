@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{Policies, Rules, Scope};
+use lessor_client::internals::domain::{Policies, Rules, Scope};
 
 /// A domain of scope `shared` that all clients serve that stream for the first resource.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use lessor_client::domain::{Decision, DomainOptions, Domains, Lender, Policies};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::{Change, Session};
-use lessor_client::sublessee::Sublessee;
+use lessor_client::internals::domain::{Domains, Lender, Policies};
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::internals::session::{Change, Session};
+use lessor_client::internals::sublessee::Sublessee;
+use lessor_client::{Decision, DomainOptions};
 use lessor_proto::{ResourceId, Time};
 
 /// The interval at which a driver looks at what domains want.

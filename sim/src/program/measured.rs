@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::demand::haste::SOON;
-use lessor_client::demand::{DemandOptions, Estimator};
-use lessor_client::limiter::Limiter;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::demand::{DemandOptions, Estimator, SOON};
+use lessor_client::internals::limiter::Limiter;
 use lessor_proto::{Amount, Time};
 
 /// The time between two looks at a demand.

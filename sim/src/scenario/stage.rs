@@ -11,12 +11,11 @@
 use std::time::Duration;
 
 use lessor_algorithms::{Demand, SharePolicy, Shares};
-use lessor_client::session::Transport;
+use lessor_client::{Fallback, Transport};
 use lessor_proto::{Drift, Time};
 use lessor_server::node::Claims;
 
 use super::Mode;
-use lessor_client::holding::Fallback;
 
 use crate::faults::FaultPlan;
 use crate::measure::{Level, Recorder, Recording};

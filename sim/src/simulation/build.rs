@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::domain::Policies;
-use lessor_client::holding::Fallback;
+use lessor_client::Fallback;
+use lessor_client::internals::domain::Policies;
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::repository::{
     BadTemplates, Domains, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::holding::Rung;
-use lessor_client::session::Change;
+use lessor_client::Rung;
+use lessor_client::internals::session::Change;
 use lessor_proto::{Amount, Time};
 
 use super::{Event, Simulation};

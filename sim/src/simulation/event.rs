@@ -3,7 +3,8 @@
 //! Millions of events lie ahead in a large simulation, nearly all of them deadlines. So an event is small, and what it
 //! brings lies elsewhere.
 
-use lessor_client::session::{self, Failure};
+use lessor_client::Failure;
+use lessor_client::internals::session;
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
 
 use lessor_proto::{ReportId, Time};

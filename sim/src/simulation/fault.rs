@@ -129,7 +129,7 @@ impl Simulation {
         let found = *found;
         if heard & 1 != 0 {
             let at = linger + self.rng.time(Duration::from_millis(1), Duration::from_millis(300));
-            let failure = lessor_client::session::Failure::Unreachable("connection reset".to_owned());
+            let failure = lessor_client::Failure::Unreachable("connection reset".to_owned());
             let delivery = Box::new(ToHolder::Closed { stream, failure, certain: true });
             self.later(at, Event::ToHolder { holder: found.holder, delivery });
         }

@@ -1,7 +1,8 @@
 //! Holders: clients and the upper halves of nodes. What they do, what reaches them, and what clients come to believe.
 
-use lessor_client::holding::{HoldingConfig, Kind as Counting, Rung, Surplus};
-use lessor_client::session::{Action, Change, Failure, Session, SessionConfig, Transport};
+use lessor_client::internals::holding::{HoldingConfig, Surplus};
+use lessor_client::internals::session::{Action, Change, Session, SessionConfig};
+use lessor_client::{Failure, Kind as Counting, Rung, Transport};
 use lessor_proto::message::{Band, Bands, Report, Up};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::repository::Kind;

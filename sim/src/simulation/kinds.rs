@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::fault::Fault;
-use lessor_client::session::{Change, Failure};
+use lessor_client::internals::session::Change;
+use lessor_client::{Failure, Fault};
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::{Kind, Legacy};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::session::Failure;
+use lessor_client::Failure;
 use lessor_proto::message::{Down, Leader};
 use lessor_proto::{Epoch, Time};
 use lessor_server::election::state::State;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::session::Failure;
+use lessor_client::Failure;
 use lessor_proto::Time;
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Refusal};
 use lessor_server::election::Candidate;

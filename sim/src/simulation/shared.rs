@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::domain::{Bound, Decision, DomainOptions, Domains, Ground, Policies};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::Change;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::domain::{Domains, Policies};
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::internals::session::Change;
+use lessor_client::{Bound, Decision, DomainOptions, Ground};
 use lessor_proto::message::DomainNews;
 use lessor_proto::{Amount, Time};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
+use lessor_client::internals::allowance::Allowance;
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lessor_client::session::Failure;
+use lessor_client::Failure;
 use lessor_proto::Time;
 use lessor_proto::message::{Down, Up};
 

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use lessor_client::demand::haste::SOON;
-use lessor_client::demand::{DemandOptions, Estimator};
-use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::{Action, Event, Session, SessionConfig, Transport};
+use lessor_client::internals::demand::{DemandOptions, Estimator, SOON};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::internals::session::{Action, Event, Session, SessionConfig};
+use lessor_client::{Kind, Transport};
 use lessor_proto::{Amount, ClientId, Incarnation, Time};
 
 use super::{SpareRun, resource};

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_client::limiter::{Allowance, Limiter};
-use lessor_client::session::{Action, Event, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::internals::session::{Action, Event};
 use lessor_proto::message::{Down, Up};
 use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::config::ParentConfig;

@@ -8,8 +8,7 @@ mod shared;
 
 use std::time::Duration;
 
-use lessor_client::holding::Fallback;
-use lessor_client::session::Transport;
+use lessor_client::{Fallback, Transport};
 use lessor_proto::{Amount, Drift};
 use lessor_server::node::Claims;
 use lessor_server::repository::{Kind, Legacy, Rotate, SharePolicy, SmallLeases};

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use lessor_client::domain::{Decision, DomainOptions, Domains, Ground, Lender, Scope, UNREACHABLE_AFTER};
-use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::{Action, Event, Session, SessionConfig, Transport};
-use lessor_client::sublessee::Sublessee;
+use lessor_client::internals::domain::{Domains, Lender, Scope, UNREACHABLE_AFTER};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::internals::session::{Action, Event, Session, SessionConfig};
+use lessor_client::internals::sublessee::Sublessee;
+use lessor_client::{Decision, DomainOptions, Ground, Kind, Transport};
 use lessor_proto::{ClientId, Incarnation, Time};
 
 use super::{DOMAIN, resource};

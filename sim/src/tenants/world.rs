@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_client::session::{Action, Event, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::session::{Action, Event};
 use lessor_proto::message::{Down, Up};
 use lessor_proto::{Epoch, Time};
 use lessor_server::node::{NodeConfig, ParentConfig};

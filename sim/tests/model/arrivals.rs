@@ -4,7 +4,8 @@ use lessor_server::record::Record;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lessor_client::session::{self, Failure};
+use lessor_client::Failure;
+use lessor_client::internals::session;
 use lessor_proto::message::{Down, HolderKind, Up};
 use lessor_proto::{Amount, Incarnation, ReportId};
 

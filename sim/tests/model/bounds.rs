@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::session::Transport;
+use lessor_client::Transport;
 #[cfg(feature = "mutations")]
 use lessor_sim::mutation::Mutation;
 

@@ -1,6 +1,6 @@
 //! The configurations that are explored: each has a small size, which is exhausted in seconds, and a large one.
 
-use lessor_client::session::Transport::{Poll, Stream};
+use lessor_client::{Transport::Poll, Transport::Stream};
 
 use super::bounds::{Bounds, Budget, Clocks, QUIET, Shape, TRUE_CLOCKS, WORST_CLOCKS};
 

@@ -10,8 +10,8 @@ use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::session::Session;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::session::Session;
 use lessor_proto::message::{Answer, Ask, Down, Order, Release, Up};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::{Node, Peer};

@@ -5,9 +5,10 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{Action, Change, Session, SessionConfig};
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{Action, Change, Session, SessionConfig};
+use lessor_client::{Fallback, Kind};
 use lessor_proto::message::{Grant, Up};
 use lessor_proto::{Amount, ClientId, Drift, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};

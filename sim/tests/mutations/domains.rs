@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{Policies, Rules, Scope};
+use lessor_client::internals::domain::{Policies, Rules, Scope};
 use lessor_proto::message::{DomainEntry, DomainHits, DomainReport, Hello, HolderKind};
 use lessor_proto::{ClientId, Incarnation, ResourceId, Time};
 use lessor_server::domain_sync::{DomainEvent, DomainOutput, DomainSync};

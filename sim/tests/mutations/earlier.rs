@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{self, Action, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::{Failure, Fallback, Kind, Transport};
 use lessor_proto::message::{Down, HolderKind};
 use lessor_proto::{Amount, ClientId, Incarnation, Time};
 use lessor_server::node::{Node, Output, Peer};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use lessor_client::holding::Proof;
-use lessor_client::session::{self, Action, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::holding::Proof;
+use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};

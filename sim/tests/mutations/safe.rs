@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::session::{self, Action, Failure, Session, SessionConfig};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::{Failure, Kind};
 use lessor_proto::message::{Answer, Grant, Order};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_sim::mutation::Mutation;

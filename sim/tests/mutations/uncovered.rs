@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{Action, Event, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::session::{Action, Event};
 use lessor_proto::message::{Answer, Grant, HolderKind, Order};
 use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};

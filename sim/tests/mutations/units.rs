@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::gauge::Gauge;
-use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::session::{self, Action, Session, SessionConfig};
+use lessor_client::Kind;
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::gauge::Semaphore;
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
 use lessor_proto::message::{Answer, Grant, Order};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_sim::mutation::Mutation;
@@ -39,7 +40,7 @@ pub(crate) fn taken_while_given_back(without: Option<Mutation>) -> Option<String
     let resource = ResourceId::new("pool", 256).expect("a name");
     let mutation = without.and_then(Mutation::client);
     let config = SessionConfig { mutation, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
-    let (mut session, gauge) = (Session::new(config), Gauge::default());
+    let (mut session, gauge) = (Session::new(config), Semaphore::default());
     session.add(Time::ZERO, resource.clone(), HoldingConfig::new(Kind::Gauge, 10.0, 0));
     let (mut permits, mut given_back) = (Vec::new(), false);
     for (seconds, wants) in [(0, 10.0), (2, 3.0)] {
@@ -79,7 +80,7 @@ pub(crate) fn taken_while_given_back(without: Option<Mutation>) -> Option<String
 /// A lease has ended, safe capacity is used, and then there is another lease: the permit taken under the first one has ended.
 pub(crate) fn expired(without: Option<Mutation>) -> Option<String> {
     let second = |seconds| Time::ZERO + Duration::from_secs(seconds);
-    let gauge = without.and_then(Mutation::client).map_or_else(Gauge::default, Gauge::without);
+    let gauge = without.and_then(Mutation::client).map_or_else(Semaphore::default, Semaphore::without);
     let lease = |until| Allowance::new(Some(Amount::from_units(10)), second(until));
     gauge.allow(second(0), lease(10));
     let permit = gauge.try_acquire(10, || second(0)).expect("ten are leased");

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::limiter::{Clock, Limiter, Refused, Waiting};
-use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::limiter::{Clock, Limiter, Waiting};
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::{Denied, Failure, Kind, Transport};
 use lessor_proto::message::{Down, Hello, Up};
 use lessor_proto::{Amount, ClientId, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
@@ -74,7 +75,7 @@ struct Task {
     future: Option<Waiter>,
 }
 
-type Waiter = Pin<Box<dyn Future<Output = Result<(), Refused>>>>;
+type Waiter = Pin<Box<dyn Future<Output = Result<(), Denied>>>>;
 
 /// Set when something is woken, in a list of whose flags are set.
 struct Flag {
@@ -216,9 +217,11 @@ impl World {
         let now = self.now();
         let answer = self.clients[client].limiter.try_acquire(1, || now);
         self.touch(client);
-        answer
-            .map(|()| self.passes.push(Pass { client, asked: now, at: now }))
-            .map_err(|denied| denied.retry_after().unwrap_or_else(|| panic!("it has a lease: {denied}")))
+        answer.map(|()| self.passes.push(Pass { client, asked: now, at: now })).map_err(|denied| match denied
+        {
+            Denied::Spent { retry_after } => retry_after,
+            denied => panic!("it has a lease: {denied}"),
+        })
     }
 
     /// The node is gone, and everybody notices at once.

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::Time;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::Resource;
-use lessor_client::domain::{Bound, Policies, Query, Row, Rules, Scope};
-use lessor_client::limiter::Limiter;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
+use lessor_client::internals::domain::{Policies, Rules, Scope};
+use lessor_client::snapshot::{Query, Row};
+use lessor_client::{Bound, Rate};
 use lessor_proto::Time;
 use lessor_server::repository::Domains;
 use tokio::task::JoinHandle;
@@ -24,7 +24,7 @@ use super::worker::{Request, TICK};
 #[derive(Debug)]
 pub(super) struct Tenants {
     each: Vec<Tenant>,
-    fronts: Vec<Resource<Limiter>>,
+    fronts: Vec<Rate>,
 }
 
 /// One, and what became of its requests.
@@ -100,11 +100,7 @@ pub(super) fn domains(fair: f64) -> anyhow::Result<Domains> {
 
 impl Tenants {
     /// They ask `fronts` in turn, where `fair` requests a second are everybody's equal share.
-    pub(super) fn start(
-        fronts: Vec<Resource<Limiter>>,
-        target: SocketAddr,
-        fair: f64,
-    ) -> anyhow::Result<Tenants> {
+    pub(super) fn start(fronts: Vec<Rate>, target: SocketAddr, fair: f64) -> anyhow::Result<Tenants> {
         let request = Request::new(target)?;
         let tenant = |habit: Habit| {
             let tally = Arc::new(Tally::default());
@@ -154,12 +150,11 @@ pub(super) fn refused(tenants: &[view::Tenant]) -> (u64, u64) {
 }
 
 /// Asks as often as it likes.
-async fn live(habit: Habit, fair: f64, fronts: Vec<Resource<Limiter>>, request: Request, tally: Arc<Tally>) {
+async fn live(habit: Habit, fair: f64, fronts: Vec<Rate>, request: Request, tally: Arc<Tally>) {
     let mut timer = tokio::time::interval(TICK);
     // It opens when there is something to be had.
     let enough = 0.99 * wants(fair) / fronts.len() as f64;
-    let is_open =
-        |front: &Resource<Limiter>| front.lease().capacity.is_none_or(|capacity| capacity.as_f64() >= enough);
+    let is_open = |front: &Rate| front.lease().capacity.is_none_or(|capacity| capacity.as_f64() >= enough);
     while !fronts.iter().all(is_open) {
         timer.tick().await;
     }
@@ -181,7 +176,7 @@ async fn live(habit: Habit, fair: f64, fronts: Vec<Resource<Limiter>>, request: 
     }
 }
 
-async fn ask(front: Resource<Limiter>, name: &'static str, request: Request, tally: Arc<Tally>) {
+async fn ask(front: Rate, name: &'static str, request: Request, tally: Arc<Tally>) {
     if is_granted(&front, name).await {
         tally.granted.fetch_add(1, Ordering::Relaxed);
         request.send().await;
@@ -192,12 +187,14 @@ async fn ask(front: Resource<Limiter>, name: &'static str, request: Request, tal
 
 /// Whether a request is granted: one that the tenant may not make is refused at once, one that the lease has no
 /// room for yet may wait a little.
-async fn is_granted(front: &Resource<Limiter>, name: &str) -> bool {
+async fn is_granted(front: &Rate, name: &str) -> bool {
     let domain = front.domain(name);
-    match domain.request(1, 1).bound {
-        None => true,
-        Some(Bound::Lease) => domain.acquire(1, 1).await.is_ok(),
-        Some(_) => false,
+    match domain.try_acquire(1) {
+        Ok(_) => true,
+        Err(denied) if denied.decision().is_none_or(|decision| decision.bound == Some(Bound::Lease)) => {
+            domain.acquire(1).await.is_ok()
+        }
+        Err(_) => false,
     }
 }
 
@@ -233,7 +230,7 @@ mod tests {
     fn only_the_greedy_one_asks_for_more_than_its_first_tier_has() {
         let domains = domains(40.0).unwrap();
         let contract = match domains.policies.rule("ann") {
-            lessor_client::domain::Rule::Contract(contract) => contract,
+            lessor_client::internals::domain::Rule::Contract(contract) => contract,
             other => panic!("{other:?}"),
         };
         let limits: Vec<u32> = contract.policies()[0].tiers().iter().map(|tier| tier.limit).collect();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use lessor_client::shell::{LeaseView, clock};
+use lessor_client::LeaseState;
+use lessor_client::internals::clock;
 use lessor_proto::{Amount, Time};
 
 use super::script::{Appetite, LEAVES, Script};
@@ -149,7 +150,7 @@ impl Town {
 
     /// The leases of all clients, and whether all of them were held at one instant: nothing changed between two
     /// looks. While capacity moves, one look can see what has come to one client and not yet what has left another.
-    fn leases(&self) -> (Vec<LeaseView>, bool) {
+    fn leases(&self) -> (Vec<LeaseState>, bool) {
         let look = || self.workers.iter().map(|(_, worker)| worker.lease()).collect::<Vec<_>>();
         let mut leases = look();
         for _ in 0..LOOKS {
@@ -162,7 +163,7 @@ impl Town {
         (leases, false)
     }
 
-    fn leaves(&self, leases: &[LeaseView], now: Time) -> Vec<Leaf> {
+    fn leaves(&self, leases: &[LeaseState], now: Time) -> Vec<Leaf> {
         let mut leaves = self.tree.leaves();
         for ((leaf, worker), lease) in self.workers.iter().zip(leases) {
             leaves[*leaf].clients.push(Client {
@@ -206,8 +207,8 @@ fn leasable(limit: u32, clients: usize) -> anyhow::Result<f64> {
 }
 
 /// The capacity that a lease allows at `now`.
-fn usable(lease: &LeaseView, now: Time) -> f64 {
-    lease.capacity.filter(|_| now < lease.until).unwrap_or(Amount::ZERO).as_f64()
+fn usable(lease: &LeaseState, now: Time) -> f64 {
+    lease.capacity.filter(|_| lease.until.is_none_or(|until| now < until)).unwrap_or(Amount::ZERO).as_f64()
 }
 
 #[cfg(test)]

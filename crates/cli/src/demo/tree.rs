@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lessor_client::session::Transport;
-use lessor_client::shell::clock;
+use lessor_client::Transport;
+use lessor_client::internals::clock;
 use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{NodeConfig, NodeStatus, ParentConfig, ResourceRow, StatusQuery};
 use lessor_server::repository::{Domains, Glob, Repository, SafeCapacity, Template};

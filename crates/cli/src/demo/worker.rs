@@ -11,9 +11,8 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use lessor_client::limiter::Limiter;
-use lessor_client::shell::{LeaseView, clock};
-use lessor_client::{Client, Resource};
+use lessor_client::internals::clock;
+use lessor_client::{Client, LeaseState, Rate};
 use lessor_proto::Time;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -26,7 +25,7 @@ use super::tree::RESOURCE;
 pub(super) struct Worker {
     pub(super) name: String,
     client: Client,
-    queries: Resource<Limiter>,
+    queries: Rate,
     task: Option<JoinHandle<()>>,
 }
 
@@ -76,12 +75,12 @@ impl Worker {
         Ok(Worker { name, client, queries, task })
     }
 
-    pub(super) fn lease(&self) -> LeaseView {
+    pub(super) fn lease(&self) -> LeaseState {
         self.queries.lease()
     }
 
     /// The resource with which it serves others.
-    pub(super) fn queries(&self) -> &Resource<Limiter> {
+    pub(super) fn queries(&self) -> &Rate {
         &self.queries
     }
 
@@ -95,7 +94,7 @@ impl Worker {
 }
 
 /// Sends requests as they become due, whether or not earlier ones are done: a client does not slow down by itself.
-async fn live(queries: Resource<Limiter>, request: Request, appetite: Appetite, start: Time) {
+async fn live(queries: Rate, request: Request, appetite: Appetite, start: Time) {
     let room = Arc::new(Semaphore::new(UNDER_WAY));
     let mut timer = tokio::time::interval(TICK);
     let (mut due, mut last) = (0.0, clock::now());

@@ -2,7 +2,7 @@
 //! and that nobody is given too much while leaders die.
 
 use anyhow::ensure;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_sim::big::{BigReport, BigTree};
 use lessor_sim::plan::Way;
 use lessor_sim::scenario::Mode;

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use anyhow::ensure;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_sim::tenants::{TenantsLine, TenantsReport, TenantsRun, TenantsTraffic, TenantsWay};
 
 use super::range::Seeds;

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use anyhow::bail;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_sim::swarm::{Options, SwarmReport, run_one};
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{ArgGroup, Args};
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_sim::tiers::{
     Arrival, COLUMNS, History, Pattern, TextStyle, TierLine, TiersFigures, arrivals, csv, read_arrivals, run,
     svg, text,

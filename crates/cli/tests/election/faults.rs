@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 
 use crate::handover::{self, AT_ONCE};
 use crate::house::etcd::Etcd;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use etcd_client::WatchStream;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use tokio::time::timeout;
 
 use crate::house::AGES;

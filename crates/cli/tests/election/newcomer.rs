@@ -1,8 +1,7 @@
 //! A newcomer: a client that comes to an elected server and has nothing.
 
-use lessor_client::limiter::Limiter;
-use lessor_client::shell::{Builder, clock};
-use lessor_client::{Client, Resource};
+use lessor_client::internals::clock;
+use lessor_client::{Builder, Client, Rate};
 use lessor_proto::{Amount, Time};
 use tokio::time::timeout;
 
@@ -11,7 +10,7 @@ use crate::house::AGES;
 /// A client with a lease, which it keeps.
 pub(crate) struct Guest {
     client: Client,
-    resource: Resource<Limiter>,
+    resource: Rate,
 }
 
 // === impl Guest ===

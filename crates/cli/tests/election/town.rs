@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::{Amount, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

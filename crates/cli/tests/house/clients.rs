@@ -7,9 +7,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use lessor_client::limiter::Limiter;
-use lessor_client::shell::{Builder, clock};
-use lessor_client::{Client, Resource};
+use lessor_client::internals::clock;
+use lessor_client::{Builder, Client, Rate};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -68,7 +67,7 @@ impl Clients {
         write_down();
         let mut dice = Pcg64::seed_from_u64(clients.seed);
         let servers: Vec<&str> = clients.servers.split(',').collect();
-        let mut open: Vec<(Client, Resource<Limiter>)> = Vec::new();
+        let mut open: Vec<(Client, Rate)> = Vec::new();
         for number in 0..clients.clients {
             let builder = Client::builder(servers[0]).id(format!("{}-{number}", clients.name));
             let client = servers[1..].iter().fold(builder, Builder::server);

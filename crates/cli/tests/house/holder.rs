@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::{GetCapacityRequest, Lease, ReleaseCapacityRequest, ResourceRequest};
 use lessor_proto::{Amount, Time};

@@ -1,8 +1,7 @@
 //! Units on request, over sockets and with what templates say by default: clients with too little to save a unit up.
 
-use lessor_client::limiter::{Denied, Limiter};
-use lessor_client::shell::clock;
-use lessor_client::{Client, Resource};
+use lessor_client::internals::clock;
+use lessor_client::{Client, Denied, Rate};
 use lessor_proto::Time;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -18,7 +17,7 @@ async fn house(capacity: u32) -> House {
     House::open(&template).await
 }
 
-async fn lease(house: &House, wants: f64) -> (Client, Resource<Limiter>) {
+async fn lease(house: &House, wants: f64) -> (Client, Rate) {
     let client = Client::builder(house.address().to_string()).build().unwrap();
     let mut rate = client.rate("db").wants(wants).max_wait(AGES).open().unwrap();
     while rate.lease().capacity.is_none_or(|capacity| capacity.as_f64() <= 0.0) {
@@ -28,7 +27,7 @@ async fn lease(house: &House, wants: f64) -> (Client, Resource<Limiter>) {
 }
 
 /// Opens so many clients, each with its lease.
-async fn leases(house: &House, clients: usize, wants: f64) -> Vec<(Client, Resource<Limiter>)> {
+async fn leases(house: &House, clients: usize, wants: f64) -> Vec<(Client, Rate)> {
     let mut leases = Vec::new();
     for _ in 0..clients {
         leases.push(lease(house, wants).await);
@@ -61,7 +60,7 @@ async fn units_are_had_by_asking_and_two_clients_together_keep_to_the_rate() {
     eventually("the next attempt finds what the first has asked for", async || first.try_acquire(1).is_ok())
         .await;
 
-    let acquire = async |rate: &Resource<Limiter>| {
+    let acquire = async |rate: &Rate| {
         let mut passes = Vec::new();
         for _ in 0..6 {
             timeout(AGES, rate.acquire(1)).await.expect("a unit in time").unwrap();

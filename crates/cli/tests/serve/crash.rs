@@ -1,8 +1,6 @@
 //! Our own client under a server that crashes and comes back.
 
-use lessor_client::holding::Rung;
-use lessor_client::shell::LeaseView;
-use lessor_client::{Client, Resource};
+use lessor_client::{Client, LeaseState, Resource, Rung};
 use tokio::time::timeout;
 
 use crate::house::{AGES, House, everything};
@@ -11,7 +9,7 @@ use crate::house::{AGES, House, everything};
 pub(crate) async fn until<E>(
     resource: &mut Resource<E>,
     what: &str,
-    mut wanted: impl FnMut(&LeaseView) -> bool,
+    mut wanted: impl FnMut(&LeaseState) -> bool,
 ) {
     let waiting = async {
         while !wanted(&resource.lease()) {
@@ -23,7 +21,7 @@ pub(crate) async fn until<E>(
     }
 }
 
-pub(crate) fn is(lease: &LeaseView, rung: Rung, units: u64) -> bool {
+pub(crate) fn is(lease: &LeaseState, rung: Rung, units: u64) -> bool {
     lease.rung == rung && lease.capacity.is_some_and(|capacity| capacity.floor_units() == units)
 }
 

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use lessor_client::domain::{Bound, Ground, Query, UNREACHABLE_AFTER};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::Transport;
-use lessor_client::{Client, Resource};
+use lessor_client::internals::domain::UNREACHABLE_AFTER;
+use lessor_client::snapshot::Query;
+use lessor_client::{Bound, Client, Domain, Ground, Rate, Transport};
 use lessor_proto::Amount;
 use tokio::time::timeout;
 
@@ -37,7 +36,7 @@ fn configuration(domains: &str) -> String {
 }
 
 /// A client of this server, and a rate that it has leased.
-async fn lease(house: &House, transport: Transport) -> (Client, Resource<Limiter>) {
+async fn lease(house: &House, transport: Transport) -> (Client, Rate) {
     let client = Client::builder(house.address().to_string()).transport(transport).build().unwrap();
     let mut rate = client.rate("db").wants(CAPACITY).burst(Duration::from_secs(1)).open().unwrap();
     while rate.lease().capacity.is_none_or(|capacity| capacity < Amount::from_units(1_000)) {
@@ -48,11 +47,16 @@ async fn lease(house: &House, transport: Transport) -> (Client, Resource<Limiter
     (client, rate)
 }
 
+/// Takes as many hits as there are of `copies`, if they are at least `min`, and says how many.
+fn hits(domain: &Domain<'_>, copies: u32, min: u32) -> u32 {
+    domain.request(copies, min).map_or(0, |decision| decision.granted)
+}
+
 /// Asks for more than there can be until that much is granted.
-async fn eventually_granted(rate: &Resource<Limiter>, wanted: u32) {
+async fn eventually_granted(rate: &Rate, wanted: u32) {
     let mut granted = 0;
     eventually("as much is granted", async || {
-        granted += rate.domain("greedy").request(100, 1).granted;
+        granted += hits(&rate.domain("greedy"), 100, 1);
         assert!(granted <= wanted, "{granted} of {wanted}");
         granted == wanted
     })
@@ -64,13 +68,13 @@ async fn policies_come_with_the_lease_and_one_tenant_does_not_eat_what_the_other
     for transport in [Transport::Stream, Transport::Poll] {
         let house = House::open(&tenants(20)).await;
         let (client, rate) = lease(&house, transport).await;
-        let greedy = rate.domain("greedy").request(100, 1);
+        let greedy = rate.domain("greedy").request(100, 1).unwrap();
         assert_eq!((greedy.granted, greedy.bound, greedy.ground), (20, Some(Bound::Tiers), Ground::Policies));
-        assert_eq!(rate.domain("greedy").request(1, 1).granted, 0);
+        assert_eq!(hits(&rate.domain("greedy"), 1, 1), 0);
         for modest in 0..10 {
-            assert_eq!(rate.domain(&format!("modest-{modest}")).request(20, 20).granted, 20);
+            assert_eq!(hits(&rate.domain(&format!("modest-{modest}")), 20, 20), 20);
         }
-        assert_eq!(rate.domain("vip").request(100, 1).granted, 40);
+        assert_eq!(hits(&rate.domain("vip"), 100, 1), 40);
         let top = rate.snapshot(&Query::busiest(1));
         assert_eq!((top.rows[0].domain.as_str(), top.rows[0].granted, top.rest.domains), ("vip", 40, 11));
 
@@ -93,14 +97,14 @@ async fn policies_come_with_the_lease_and_one_tenant_does_not_eat_what_the_other
 async fn tenants_are_limited_while_the_server_is_away_and_after_it_has_come_back() {
     let mut house = House::open(&tenants(20)).await;
     let (client, rate) = lease(&house, Transport::Stream).await;
-    assert_eq!(rate.domain("greedy").request(15, 15).granted, 15);
+    assert_eq!(hits(&rate.domain("greedy"), 15, 15), 15);
     house.crash().await;
-    assert_eq!(rate.domain("greedy").request(100, 1).granted, 5);
-    assert_eq!(rate.domain("other").request(100, 1).granted, 20);
+    assert_eq!(hits(&rate.domain("greedy"), 100, 1), 5);
+    assert_eq!(hits(&rate.domain("other"), 100, 1), 20);
     let house = house.start_again().await;
     let mut again = rate.clone();
     let _ = timeout(Duration::from_secs(5), again.changed()).await;
-    assert_eq!(rate.domain("greedy").request(100, 1).granted, 0);
+    assert_eq!(hits(&rate.domain("greedy"), 100, 1), 0);
     client.close().await;
     house.stop().await;
 }
@@ -111,10 +115,10 @@ async fn a_leaf_delivers_what_its_own_template_says() {
     let parent = root.address().to_string();
     let leaf = House::open_with(&tenants(20), &["--node", "leaf", "--parent", &parent]).await;
     let (client, rate) = lease(&leaf, Transport::Stream).await;
-    assert_eq!(rate.domain("greedy").request(100, 1).granted, 20);
+    assert_eq!(hits(&rate.domain("greedy"), 100, 1), 20);
     client.close().await;
     let (client, rate) = lease(&root, Transport::Stream).await;
-    let free = rate.domain("greedy").request(100, 1);
+    let free = rate.domain("greedy").request(100, 1).unwrap();
     assert_eq!((free.granted, free.ground), (100, Ground::NoPolicies), "the root has no policies");
     client.close().await;
     leaf.stop().await;
@@ -126,10 +130,10 @@ async fn who_waits_is_granted_when_its_tenant_may_go_on() {
     let config = tenants(20).replace("1h", "3s");
     let house = House::open(&config).await;
     let (client, rate) = lease(&house, Transport::Stream).await;
-    assert_eq!(rate.domain("greedy").request(20, 20).granted, 20);
-    let decision = timeout(AGES, rate.domain("greedy").acquire(20, 20)).await.unwrap().unwrap();
+    assert_eq!(hits(&rate.domain("greedy"), 20, 20), 20);
+    let decision = timeout(AGES, rate.domain("greedy").acquire(20)).await.unwrap().unwrap();
     assert_eq!((decision.granted, decision.ground), (20, Ground::Policies));
-    rate.domain("modest").request(20, 20);
+    rate.domain("modest").try_acquire(20).unwrap();
     rate.domain("modest").settle(20, 10);
     assert_eq!(rate.domain("modest").peek(20, 1).granted, 10, "what it did not cost came back");
     client.close().await;
@@ -137,7 +141,7 @@ async fn who_waits_is_granted_when_its_tenant_may_go_on() {
 }
 
 /// Clients of this server that tell each other what their tenants do.
-async fn talkers(house: &House, count: usize) -> Vec<(Client, Resource<Limiter>)> {
+async fn talkers(house: &House, count: usize) -> Vec<(Client, Rate)> {
     let mut talkers = Vec::new();
     for _ in 0..count {
         talkers.push(lease(house, Transport::Stream).await);
@@ -153,19 +157,19 @@ async fn domains_of(house: &House) -> serde_json::Value {
 
 /// The first uses half of the limit, and then they ask in turn, and as soon as all use the tenant nobody before all have heard of
 /// all. Returns how much they were granted together.
-async fn take_turns(talkers: &[(Client, Resource<Limiter>)], house: &House, limit: u32) -> u32 {
-    let mut granted = talkers[0].1.domain("tenant").request(limit / 2, 1).granted;
+async fn take_turns(talkers: &[(Client, Rate)], house: &House, limit: u32) -> u32 {
+    let mut granted = hits(&talkers[0].1.domain("tenant"), limit / 2, 1);
     eventually("the tenant is hot", async || domains_of(house).await["hot"] == 1).await;
     for turn in 1..=limit as usize {
         if turn >= talkers.len() {
             eventually("all have heard of all", async || {
-                let left = |(_, rate): &(_, Resource<Limiter>)| rate.domain("tenant").peek(limit, 1).granted;
+                let left = |(_, rate): &(_, Rate)| rate.domain("tenant").peek(limit, 1).granted;
                 talkers.iter().all(|talker| left(talker) == limit.saturating_sub(granted))
             })
             .await;
         }
         let (_, rate) = &talkers[turn % talkers.len()];
-        granted += rate.domain("tenant").confirmed(1, 1).await.granted;
+        granted += rate.domain("tenant").confirmed(1, 1).await.map_or(0, |decision| decision.granted);
     }
     granted
 }
@@ -176,7 +180,9 @@ async fn what_one_client_did_counts_at_the_others() {
     let talkers = talkers(&house, 3).await;
     assert_eq!(take_turns(&talkers, &house, 60).await, 60);
     for (_, rate) in &talkers {
-        let refused = timeout(AGES, rate.domain("tenant").confirmed(1, 1)).await.unwrap();
+        let denied = timeout(AGES, rate.domain("tenant").confirmed(1, 1)).await.unwrap().unwrap_err();
+        assert!(denied.is_over_limit() && denied.retry_after().is_some(), "{denied}");
+        let refused = denied.decision().unwrap();
         assert_eq!((refused.granted, refused.bound, refused.others), (0, Some(Bound::Tiers), 2));
     }
     let status = domains_of(&house).await;
@@ -203,15 +209,13 @@ async fn while_the_server_is_gone_the_least_is_granted_or_nothing_as_is_configur
         // Twice as long as without news others count as heard of.
         for _ in 0..20 {
             timer.tick().await;
-            let decision = rate.domain("tenant").confirmed(5, 2).await;
-            if decision.is_granted() {
-                grounds.push((decision.granted, decision.ground));
-            } else {
-                assert_eq!(decision.bound, Some(Bound::Tiers));
+            match rate.domain("tenant").confirmed(5, 2).await {
+                Ok(decision) => grounds.push((decision.granted, decision.ground)),
+                Err(denied) => assert_eq!(denied.decision().unwrap().bound, Some(Bound::Tiers)),
             }
         }
         assert_eq!(grounds.first(), is_granted.then_some(&(2, Ground::Unheard)), "{unheard}: {grounds:?}");
-        assert_eq!(rate.domains().counts().unheard, grounds.len() as u64);
+        assert_eq!(rate.domain_counts().unheard, grounds.len() as u64);
         for (client, _) in talkers {
             client.close().await;
         }

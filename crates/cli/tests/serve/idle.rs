@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use lessor_client::limiter::{Allowance, Limiter, Refused};
-use lessor_client::shell::clock;
-use lessor_client::{Client, Resource};
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::clock;
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::{Client, Denied, Rate};
 use lessor_proto::{Amount, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -23,7 +24,7 @@ const IDLE: &str = "resources:\n\
 - identifier_glob: \"shares\"\n  capacity: 5000\n  algorithm: *fair\n  spare_to_nodes: 0\n";
 
 /// A program with a lease, and nothing attempted yet.
-async fn program(client: &Client, resource: &str) -> Resource<Limiter> {
+async fn program(client: &Client, resource: &str) -> Rate {
     let mut rate = client.rate(resource).open().unwrap();
     while rate.lease().capacity.is_none_or(|capacity| capacity.as_f64() <= 0.0) {
         timeout(AGES, rate.changed()).await.expect("a lease in time").unwrap();
@@ -36,7 +37,7 @@ async fn program(client: &Client, resource: &str) -> Resource<Limiter> {
 /// The attempts at a resource, and at the same moments at a judge, a limiter that always has so many a second.
 /// Where the machine stood still, both refuse what comes too late together.
 struct Trial {
-    rate: Resource<Limiter>,
+    rate: Rate,
     judge: Limiter,
     attempted: u32,
     refused: u32,
@@ -44,7 +45,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(rate: &Resource<Limiter>, judge: u64) -> Trial {
+    fn new(rate: &Rate, judge: u64) -> Trial {
         let (rate, limiter) = (rate.clone(), Limiter::new(SECOND / 20));
         limiter.allow(clock::now(), Allowance::forever(Amount::from_units(judge)));
         Trial { rate, judge: limiter, attempted: 0, refused: 0, refused_by_judge: 0 }
@@ -177,6 +178,6 @@ async fn nobody_is_refused_a_wait_because_its_demand_is_not_known_yet() {
         let rate = rate.clone();
         waits.spawn(async move { timeout(AGES, rate.acquire(1)).await.expect("an answer in time") });
     }
-    let got: Vec<Result<(), Refused>> = waits.join_all().await;
+    let got: Vec<Result<(), Denied>> = waits.join_all().await;
     assert!(got.iter().all(Result::is_ok), "{got:?}");
 }

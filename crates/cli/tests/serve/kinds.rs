@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use lessor_client::holding::Rung;
-use lessor_client::{Client, Resource};
+use lessor_client::{Client, Resource, Rung};
 use lessor_proto::Amount;
 use tokio::time::timeout;
 

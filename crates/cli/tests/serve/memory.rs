@@ -1,9 +1,8 @@
 //! Servers that die and come back with nothing but what they are told: what holders have from before is not handed out
 //! again.
 
-use lessor_client::Client;
-use lessor_client::holding::Rung;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
+use lessor_client::{Client, Rung};
 use lessor_proto::Amount;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use tempfile::TempDir;

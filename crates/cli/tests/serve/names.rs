@@ -2,9 +2,7 @@
 
 use std::net::SocketAddr;
 
-use lessor_client::holding::Rung;
-use lessor_client::limiter::Limiter;
-use lessor_client::{Client, Resource};
+use lessor_client::{Client, Rate, Rung};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -22,17 +20,17 @@ async fn leaf(name: &str, parent: &str) -> House {
     House::open_with(&template("*", 100.0, PUSHED), &["--node", name, "--parent", parent]).await
 }
 
-async fn open(house: &House, id: &str, wants: f64) -> (Client, Resource<Limiter>) {
+async fn open(house: &House, id: &str, wants: f64) -> (Client, Rate) {
     let client = Client::builder(house.address().to_string()).id(id).connect().await.unwrap();
     let resource = client.rate("db").wants(wants).open().unwrap();
     (client, resource)
 }
 
-async fn until(resource: &mut Resource<Limiter>, units: u64) {
+async fn until(resource: &mut Rate, units: u64) {
     crash::until(resource, &format!("{units} units"), |lease| crash::is(lease, Rung::Leased, units)).await;
 }
 
-fn believed(resource: &Resource<Limiter>) -> f64 {
+fn believed(resource: &Rate) -> f64 {
     resource.lease().capacity.unwrap_or_default().as_f64()
 }
 

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use lessor_client::Client;
-use lessor_client::holding::Rung;
+use lessor_client::{Client, Rung};
 use lessor_proto::Amount;
 use tokio::time::{interval, timeout};
 

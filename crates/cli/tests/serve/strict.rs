@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::domain::{Bound, Decision};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::Transport;
-use lessor_client::shell::clock;
-use lessor_client::{Client, Resource};
+use lessor_client::internals::clock;
+use lessor_client::{Bound, Client, Decision, Rate, Transport};
 use lessor_proto::{Amount, Time};
 use tokio::time::timeout;
 
@@ -30,7 +27,7 @@ fn tenants(scope: &str, limit: u32) -> String {
 /// A client that hammers a domain, and what it was granted.
 struct Hammer {
     client: Client,
-    rate: Resource<Limiter>,
+    rate: Rate,
     hits: Vec<Hit>,
 }
 
@@ -54,7 +51,10 @@ impl Hammer {
     /// Asks for as many as `most` hits.
     fn ask(&mut self, domain: &str, most: u32) -> Decision {
         let before = clock::now();
-        let decision = self.rate.domain(domain).request(most, 1);
+        let decision = match self.rate.domain(domain).request(most, 1) {
+            Ok(decision) => decision,
+            Err(denied) => *denied.decision().expect("a decision on the domain"),
+        };
         let hit = Hit(before, clock::now());
         self.hits.extend((0..decision.granted).map(|_| hit));
         decision
@@ -109,9 +109,9 @@ async fn clients_of_one_domain_never_pass_its_limit_together_and_what_one_leaves
 
     // None of it is a limit for other domains, and whoever needs no lease asks for none.
     let another = one.rate.domain("another");
-    let decision = timeout(AGES, another.acquire(1, 1)).await.unwrap().unwrap();
+    let decision = timeout(AGES, another.acquire(1)).await.unwrap().unwrap();
     assert_eq!(decision.granted, 1, "who waits does so for the lease too");
-    assert_eq!(one.rate.domain("probe").request(10, 10).granted, 10);
+    assert_eq!(one.rate.domain("probe").try_acquire(10).unwrap().granted, 10);
     assert!(house.resource("db|d:another").await.is_some() && house.resource("db|d:probe").await.is_none());
     one.client.close().await;
     eventually("what it had is given back", async || {

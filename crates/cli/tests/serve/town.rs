@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::wire::Lease;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::{Amount, Time};

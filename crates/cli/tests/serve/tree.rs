@@ -1,8 +1,6 @@
 //! Servers below a server: what clients of one give up, clients of another get.
 
-use lessor_client::holding::Rung;
-use lessor_client::limiter::Limiter;
-use lessor_client::{Client, Resource};
+use lessor_client::{Client, Rate, Rung};
 use tokio::time::timeout;
 
 use crate::crash;
@@ -16,13 +14,13 @@ async fn leaf(name: &str, parents: &str) -> House {
     House::open_with(&template("*", 100.0, PUSHED), &["--node", name, "--parent", parents]).await
 }
 
-async fn open(house: &House, id: &str, wants: f64) -> (Client, Resource<Limiter>) {
+async fn open(house: &House, id: &str, wants: f64) -> (Client, Rate) {
     let client = Client::builder(house.address().to_string()).id(id).connect().await.unwrap();
     let resource = client.rate("db").wants(wants).open().unwrap();
     (client, resource)
 }
 
-async fn until(resource: &mut Resource<Limiter>, units: u64) {
+async fn until(resource: &mut Rate, units: u64) {
     crash::until(resource, &format!("{units} units"), |lease| crash::is(lease, Rung::Leased, units)).await;
 }
 

@@ -2,9 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lessor_client::gauge::{Gauge, Permit};
-use lessor_client::holding::Rung;
-use lessor_client::{Client, Resource};
+use lessor_client::{Client, Gauge, Permit, Rung};
 use tokio::time::timeout;
 
 use crate::crash::{is, until};
@@ -34,7 +32,7 @@ async fn client(house: &House, id: &str) -> Client {
 }
 
 /// Takes all that there is.
-fn take_all(gauge: &Resource<Gauge>, permits: &mut Vec<Permit>) {
+fn take_all(gauge: &Gauge, permits: &mut Vec<Permit>) {
     while let Ok(permit) = gauge.try_acquire(1) {
         permits.push(permit);
     }

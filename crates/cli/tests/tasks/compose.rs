@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::Path;
 
-use lessor_client::shell::Builder;
-use lessor_client::{Client, Resource, limiter::Limiter};
+use lessor_client::{Builder, Client, Rate};
 use lessor_proto::Amount;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -73,7 +72,7 @@ fn listener() -> TcpListener {
     free.next().expect("a free port")
 }
 
-async fn client(here: &Here, leaf: &str) -> (Client, Resource<Limiter>) {
+async fn client(here: &Here, leaf: &str) -> (Client, Rate) {
     let [one, two] = [1, 2].map(|task| here.word("", &format!("{leaf}-{task}:15000")));
     let client = Builder::server(Client::builder(one), two).id(format!("of-{leaf}")).build().unwrap();
     let queries = client.rate("db/orders").wants(900.0).open().unwrap();

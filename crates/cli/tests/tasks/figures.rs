@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lessor_client::Client;
-use lessor_client::limiter::Limiter;
-use lessor_client::shell::LeaseView;
+use lessor_client::{Client, LeaseState};
 use lessor_proto::Amount;
 use tokio::time::timeout;
 
@@ -35,12 +33,12 @@ async fn is(house: &House, figure: &str, value: f64) {
     eventually(&format!("{figure} is {value}"), waiting).await;
 }
 
-async fn until(resource: &mut lessor_client::Resource<Limiter>, units: u64) {
+async fn until(resource: &mut lessor_client::Rate, units: u64) {
     until_it_has(resource, Amount::from_units(units)).await;
 }
 
-pub(crate) async fn until_it_has(resource: &mut lessor_client::Resource<Limiter>, amount: Amount) {
-    let has = |lease: &LeaseView| lease.capacity == Some(amount);
+pub(crate) async fn until_it_has(resource: &mut lessor_client::Rate, amount: Amount) {
+    let has = |lease: &LeaseState| lease.capacity == Some(amount);
     let waiting = async {
         while !has(&resource.lease()) {
             resource.changed().await.unwrap();

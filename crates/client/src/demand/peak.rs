@@ -7,7 +7,7 @@
 //! kept for two to four seconds.
 //!
 //! ```
-//! use lessor_client::demand::peak::{Attempts, Peak};
+//! use lessor_client::internals::demand::{Attempts, Peak};
 //! use lessor_proto::{Amount, Time};
 //! use std::time::Duration;
 //!

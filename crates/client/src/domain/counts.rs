@@ -1,6 +1,6 @@
 //! Counts of the requests of domains, and of what became of them.
 
-use super::decision::{Bound, Decision, Ground};
+use crate::decision::{Bound, Decision, Ground};
 
 /// Requests and hits of domains, counted since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

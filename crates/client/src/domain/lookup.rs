@@ -1,7 +1,7 @@
 //! The outcome of looking a domain up.
 
-use super::decision::Ground;
 use super::record::Record;
+use crate::decision::Ground;
 
 /// The outcome of looking a domain up.
 #[derive(Debug)]

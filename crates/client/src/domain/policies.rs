@@ -51,7 +51,7 @@ impl Policies {
     /// ```
     /// use std::time::Duration;
     /// use lessor_algorithms::tiers::{Contract, TierPolicy, Tier, Window};
-    /// use lessor_client::domain::{Override, Policies, Rule, Rules};
+    /// use lessor_client::internals::domain::{Override, Policies, Rule, Rules};
     /// use lessor_proto::Glob;
     ///
     /// let second = Duration::from_secs(1);

@@ -5,11 +5,12 @@ use std::cell::Cell;
 use lessor_algorithms::tiers::{Ask, Domain};
 use lessor_proto::Time;
 
-use super::decision::{Decision, Ground};
 use super::policies::Rule;
 use super::reservation::{Cut, Grant, Reservation};
 use super::store::Domains;
-use crate::limiter::{Denied, Limiter};
+use crate::decision::{Decision, Ground};
+use crate::denied::Denied;
+use crate::limiter::Limiter;
 
 /// The lease that hits are taken of, and what was taken of it for them already, by waiting in its queue.
 #[derive(Debug)]
@@ -100,7 +101,7 @@ fn decide(reservation: Reservation<'_>, purse: &Purse<'_>, now: Time) -> Decisio
     }
     let (hits, is_degraded) = match purse.take_between(least, wanted, now) {
         Ok(hits) => (hits, false),
-        Err(denied) if reservation.is_degraded(denied) => (least, true),
+        Err(denied) if reservation.is_degraded(&denied) => (least, true),
         Err(denied) => return reservation.deny(Some(denied)),
     };
     if !reservation.take(hits) {

@@ -13,7 +13,6 @@ use lessor_algorithms::tiers::{self, Ask, Plan};
 use lessor_proto::Time;
 
 use super::counts::DomainCounts;
-use super::decision::{Bound, Decision, Ground};
 use super::lookup::Lookup;
 use super::record::Record;
 use super::rules::Scope;
@@ -21,7 +20,8 @@ use super::second::All;
 use super::shard::Shard;
 use super::store::{Degraded, Domains};
 use super::strict::Gate;
-use crate::limiter::Denied;
+use crate::decision::{Bound, Decision, Ground};
+use crate::denied::Denied;
 
 /// The shard of a domain, under its lock.
 ///
@@ -222,9 +222,9 @@ impl Reservation<'_> {
     }
 
     /// Whether the least is granted although the lease says so.
-    pub(crate) fn is_degraded(&self, denied: Denied) -> bool {
+    pub(crate) fn is_degraded(&self, denied: &Denied) -> bool {
         let is_chosen = self.domains.options().degraded == Degraded::GrantLeast;
-        denied == Denied::NothingLeased && is_chosen && !self.is_unheard()
+        *denied == Denied::NothingLeased && is_chosen && !self.is_unheard()
     }
 
     /// Whether policies refuse, as far as is known here, and the least is granted all the same.
@@ -271,13 +271,13 @@ impl Reservation<'_> {
             (Authority::Policies { record, mut all, planned }, denied) => {
                 record.count_refused();
                 let decision = match denied {
-                    Some(denied) => planned.refused(denied, now),
+                    Some(denied) => planned.refused(&denied, now),
                     None if planned.is_refusal() => self.domains.record_plan(&mut all, record, &planned.plan),
                     None => planned.gated(least, now),
                 };
                 Decision { hits_in_second_by_all: all.hits(now), others: record.others(), ..decision }
             }
-            (Authority::Lease(ground), Some(denied)) => refused(Decision::free(ground), denied, now),
+            (Authority::Lease(ground), Some(denied)) => refused(Decision::free(ground), &denied, now),
             (Authority::Lease(ground), None) => Decision::free(ground),
             (Authority::Nobody(decision), _) => decision,
         };
@@ -302,18 +302,18 @@ impl Planned {
     }
 
     /// The lease of the resource is too little, and nothing has changed.
-    fn refused(&self, denied: Denied, now: Time) -> Decision {
+    fn refused(&self, denied: &Denied, now: Time) -> Decision {
         self.gate.give_up(self.wanted);
         refused(Decision::of(self.plan.decision()), denied, now)
     }
 }
 
 /// The lease is too little, and nothing has changed.
-fn refused(decision: Decision, denied: Denied, now: Time) -> Decision {
-    let retry_at = denied.retry_after().map(|after| now + after);
+fn refused(decision: Decision, denied: &Denied, now: Time) -> Decision {
+    let retry_at = denied.exact_retry_after().map(|after| now + after);
     let bound = match denied {
-        Denied::AboveBurst { burst, .. } => Bound::Burst { most: burst },
-        Denied::NothingLeased | Denied::Spent { .. } => Bound::Lease,
+        Denied::AboveBurst { burst, .. } => Bound::Burst { most: *burst },
+        _ => Bound::Lease,
     };
     Decision { granted: 0, burst: false, bound: Some(bound), retry_at, ..decision }
 }

@@ -15,9 +15,10 @@ use lessor_proto::{BackOff, Time};
 
 use super::store::Domains;
 use super::sync::UNREACHABLE_AFTER;
-use crate::gauge::{self, Gauge};
+use crate::denied::Denied;
+use crate::gauge::{self, Semaphore};
 use crate::limiter::Limiter;
-use crate::waiting::{Clock, Refused};
+use crate::waiting::Clock;
 
 /// The least time between two requests of one who waits.
 const LEAST: Duration = Duration::from_millis(1);
@@ -39,7 +40,7 @@ pub(crate) trait Request {
     /// The event to wait for after a refusal; nothing if it is for good.
     fn next(&self, refusal: &Self::Refusal) -> Option<Next<'_>>;
     /// The error of a refusal.
-    fn denied(&self, refusal: Self::Refusal, end: End) -> Self::Denied;
+    fn denied(&self, refusal: Self::Refusal, end: End, now: Time) -> Self::Denied;
 }
 
 /// The units that were waited for in a queue.
@@ -60,7 +61,7 @@ pub(crate) enum Next<'a> {
     /// This number of units of a lease, in its queue.
     Lease(&'a Limiter, u32),
     /// This number of units of a gauge, in its queue, and which part of the request that is.
-    Gauge(&'a Gauge, u32, usize),
+    Gauge(&'a Semaphore, u32, usize),
     /// None is known; those of the same name come back apart.
     Unknown(&'a str),
 }
@@ -91,10 +92,10 @@ pub(crate) async fn until_granted<R: Request, C: Clock>(
         };
         held = Held::Nothing;
         let now = clock.now();
-        let Some(next) = request.next(&refusal) else { return Err(request.denied(refusal, End::Never)) };
+        let Some(next) = request.next(&refusal) else { return Err(request.denied(refusal, End::Never, now)) };
         let queued = match next {
-            _ if now >= limit => return Err(request.denied(refusal, End::TooLate(max_wait))),
-            Next::At(at) if at > limit => return Err(request.denied(refusal, End::TooLate(max_wait))),
+            _ if now >= limit => return Err(request.denied(refusal, End::TooLate(max_wait), now)),
+            Next::At(at) if at > limit => return Err(request.denied(refusal, End::TooLate(max_wait), now)),
             Next::At(at) => {
                 clock.sleep_until(at.max(now + LEAST).min(limit)).await;
                 continue;
@@ -114,10 +115,10 @@ pub(crate) async fn until_granted<R: Request, C: Clock>(
         };
         held = match (queued, next) {
             (Ok(held), _) => held,
-            (Err(Refused::TooManyWaiters { max_waiters }), Next::Gauge(_, _, part)) => {
-                return Err(request.denied(refusal, End::Crowded { part, max_waiters }));
+            (Err(Denied::TooManyWaiters { max_waiters }), Next::Gauge(_, _, part)) => {
+                return Err(request.denied(refusal, End::Crowded { part, max_waiters }, clock.now()));
             }
-            (Err(_), _) => return Err(request.denied(refusal, End::TooLate(max_wait))),
+            (Err(_), _) => return Err(request.denied(refusal, End::TooLate(max_wait), clock.now())),
         };
     }
 }

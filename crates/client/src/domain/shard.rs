@@ -9,11 +9,11 @@ use lessor_algorithms::tiers::Contract;
 use lessor_proto::Time;
 
 use super::counts::DomainCounts;
-use super::decision::Ground;
 use super::lookup::Lookup;
 use super::policies::{Policies, Rule};
 use super::record::{Record, Terms};
 use super::table::Table;
+use crate::decision::Ground;
 
 /// The least time between two sweeps that are made because a shard is full.
 const SWEEP: Duration = Duration::from_secs(1);

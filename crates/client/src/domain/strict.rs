@@ -16,13 +16,14 @@ use std::time::Duration;
 use lessor_algorithms::tiers::Contract;
 use lessor_proto::{Amount, ResourceId, Time};
 
-use super::decision::{Bound, Decision};
 use super::policies::{Policies, Rule};
 use super::rules::Scope;
 use super::share::Share;
 use crate::allowance::Allowance;
+use crate::decision::{Bound, Decision};
 use crate::demand::{self, Estimator};
-use crate::limiter::{Denied, Limiter};
+use crate::denied::Denied;
+use crate::limiter::Limiter;
 
 /// The most domains of a resource that can have leases in one client.
 pub const MOST_LEASES: usize = 1_000;
@@ -281,7 +282,7 @@ impl Sublease {
         match denied {
             Denied::Spent { retry_after } => Gate::Shut(Bound::Sublease, Some(now + retry_after)),
             // No part of it has been granted yet, or others have all of them.
-            Denied::NothingLeased | Denied::AboveBurst { .. } => Gate::Shut(bound, Some(self.again(now))),
+            _ => Gate::Shut(bound, Some(self.again(now))),
         }
     }
 

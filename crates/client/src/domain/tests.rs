@@ -10,6 +10,8 @@ use lessor_proto::{Amount, Glob, Time};
 use proptest::prelude::*;
 
 use super::*;
+use crate::decision::{Decision, Ground};
+use crate::denied::Denied;
 use crate::limiter::{Allowance, Limiter, SentUnits};
 use crate::waiting::Clock;
 use crate::waiting::fake::{FakeClock, Tasks};
@@ -399,7 +401,7 @@ fn who_waits_is_granted_at_the_moment_that_is_named() {
     // At 1.001: two are left, and three are there at 2.000000002 again.
     tasks.spawn(domains.acquire_by(&lease, wish("a", 5, 5, 0), &clock, || ()));
     let (_, refused) = tasks.finished().remove(0);
-    assert_eq!(refused.unwrap_err().to_string(), "nothing is granted within 0ns: bound by its tiers");
+    assert_eq!(refused.unwrap_err().to_string(), "bound by its tiers for another 1s");
 }
 
 #[test]
@@ -412,7 +414,7 @@ fn who_wants_more_than_the_lease_ever_holds_is_refused_at_once() {
     tasks.spawn(domains.acquire_by(&lease, wish(20, 12), &clock, || ()));
     tasks.spawn(domains.acquire_by(&lease, wish(20, 10), &clock, || ()));
     let (task, refused) = tasks.finished().remove(0);
-    let told = "at least 12 of 20 are wanted, and the lease never holds more than 10 at once";
+    let told = "bound by the burst of the lease, 10 at once";
     assert_eq!((task, refused.unwrap_err().to_string()), (0, told.to_owned()));
     tasks.pass(Duration::from_millis(1_101));
     let (task, decision) = tasks.finished().remove(0);
@@ -438,8 +440,8 @@ fn who_is_told_no_moment_comes_back_later_and_later_and_never_past_the_bound() {
     assert_eq!((tasks.finished(), domains.counts().refused), (vec![], 4), "at 0, 1, 3 and 7 seconds, about");
     tasks.pass(Duration::from_millis(2));
     let (_, refused) = tasks.finished().remove(0);
-    let Err(NotGranted::TooLate { decision, .. }) = refused else { panic!("{refused:?}") };
-    assert_eq!((granted(decision), domains.counts().refused), ((0, TIERS), 5));
+    let Err(denied) = refused else { panic!("{refused:?}") };
+    assert_eq!((granted(*denied.decision().unwrap()), domains.counts().refused), ((0, TIERS), 5));
 }
 
 #[test]
@@ -464,10 +466,8 @@ fn who_waits_for_units_that_are_asked_for_one_by_one_holds_a_place() {
     tasks.run();
     let mut finished = tasks.finished();
     finished.sort_by_key(|&(task, _)| task);
-    let [(1, Err(NotGranted::TooLate { decision, .. })), (2, Ok(other))] = &finished[..] else {
-        panic!("{finished:?}")
-    };
-    assert_eq!((decision.bound, granted(*other), missing()), (TIERS, (1, None), 0));
+    let [(1, Err(denied)), (2, Ok(other))] = &finished[..] else { panic!("{finished:?}") };
+    assert_eq!((denied.decision().unwrap().bound, granted(*other), missing()), (TIERS, (1, None), 0));
     assert_eq!(lease.usage().granted, 2);
 }
 
@@ -498,7 +498,7 @@ fn who_waits_in_the_queue_of_a_lease_keeps_its_place_while_another_comes_to_lead
     let newcomer = DomainWish { domain: "d", copies: 1, min: 1, max_wait: Duration::from_secs(20) };
     tasks.pass(Duration::from_secs(1));
     let late = tasks.finished();
-    assert!(matches!(late[..], [(3, Err(NotGranted::TooLate { .. }))]), "{late:?}");
+    assert!(matches!(late[..], [(3, Err(Denied::Domain(_)))]), "{late:?}");
 
     lease.allow(clock.now(), until(30.0));
     tasks.spawn(domains.acquire_by(&lease, newcomer, &clock, || ()));

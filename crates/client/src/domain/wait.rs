@@ -5,9 +5,10 @@ use std::time::Duration;
 use lessor_algorithms::tiers::Ask;
 use lessor_proto::Time;
 
-use super::decision::{Bound, Decision};
 use super::retry::{End, Held, Next, Request, confirmed, until_granted};
 use super::store::Domains;
+use crate::decision::{Bound, Decision};
+use crate::denied::Denied;
 use crate::limiter::Limiter;
 use crate::waiting::Clock;
 
@@ -33,29 +34,6 @@ struct One<'a, F> {
     notify: F,
 }
 
-/// Why nothing was granted to one who waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotGranted {
-    /// There was nothing in time.
-    #[error("nothing is granted within {max_wait:?}: bound by {bound}", bound = text(decision))]
-    TooLate {
-        /// The last answer.
-        decision: Decision,
-        /// The bound.
-        max_wait: Duration,
-    },
-    /// The least that is of use is more than the lease ever holds at once; waiting does not help.
-    #[error("at least {min} of {copies} are wanted, and the lease never holds more than {burst} at once")]
-    AboveBurst {
-        /// The most that are wanted.
-        copies: u32,
-        /// The least that are of use.
-        min: u32,
-        /// The greatest number that can be had at once.
-        burst: u64,
-    },
-}
-
 // === impl Domains ===
 
 impl Domains {
@@ -75,7 +53,7 @@ impl Domains {
         wish: DomainWish<'_>,
         clock: &C,
         notify: impl Fn(),
-    ) -> Result<Decision, NotGranted> {
+    ) -> Result<Decision, Denied> {
         until_granted(&One { domains: self, lease, wish, notify }, clock, wish.max_wait).await
     }
 
@@ -102,7 +80,7 @@ impl Domains {
 impl<F: Fn()> Request for One<'_, F> {
     type Granted = Decision;
     type Refusal = Decision;
-    type Denied = NotGranted;
+    type Denied = Denied;
 
     fn attempt(&self, held: Held, now: Time) -> Result<Decision, Decision> {
         let DomainWish { domain, copies, min, .. } = self.wish;
@@ -134,31 +112,7 @@ impl<F: Fn()> Request for One<'_, F> {
         }
     }
 
-    fn denied(&self, decision: Decision, end: End) -> NotGranted {
-        let DomainWish { copies, min, max_wait, .. } = self.wish;
-        match (end, decision.bound) {
-            (End::Never, Some(Bound::Burst { most: burst })) => {
-                NotGranted::AboveBurst { copies, min: min.min(copies), burst }
-            }
-            _ => NotGranted::TooLate { decision, max_wait },
-        }
-    }
-}
-
-/// The bound of an answer, in words.
-pub(crate) fn text(decision: &Decision) -> &'static str {
-    match decision.bound {
-        Some(Bound::Debt) => "what it owes",
-        Some(Bound::Tiers) => "its tiers",
-        Some(Bound::Hard) => "its hard limit",
-        Some(Bound::Global) => "the limit of all domains",
-        Some(Bound::Lease) => "the lease",
-        Some(Bound::Burst { .. }) => "what the lease holds at once",
-        Some(Bound::Unconfigured) => "there being no policy for it",
-        Some(Bound::Sublease) => "the lease of the domain",
-        Some(Bound::Asking) => "the lease of the domain, which has not been granted yet",
-        Some(Bound::Crowded) => "there being too many leases of domains",
-        Some(Bound::Unleasable) => "there being no lease for a domain of that name",
-        None => "nothing",
+    fn denied(&self, decision: Decision, _: End, now: Time) -> Denied {
+        Denied::domain(decision, now)
     }
 }

@@ -7,6 +7,7 @@ use lessor_proto::Amount;
 use proptest::prelude::*;
 
 use super::*;
+use crate::waiting::Clock;
 use crate::waiting::fake::{FakeClock, Tasks};
 
 const SECOND: u64 = 1_000_000_000;
@@ -15,25 +16,25 @@ fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
-fn gauge(units: u64) -> Gauge {
-    let gauge = Gauge::default();
+fn gauge(units: u64) -> Semaphore {
+    let gauge = Semaphore::default();
     gauge.allow(Time::ZERO, Allowance::forever(Amount::from_units(units)));
     gauge
 }
 
-fn take(gauge: &Gauge, n: u32) -> Result<Permit, GaugeDenied> {
+fn take(gauge: &Semaphore, n: u32) -> Result<Permit, Denied> {
     gauge.try_acquire(n, || Time::ZERO)
 }
 
 #[test]
 fn parts_of_a_unit_do_not_count() {
-    let gauge = Gauge::default();
+    let gauge = Semaphore::default();
     gauge.allow(Time::ZERO, Allowance::forever(Amount::from_f64(1.9)));
     let permit = take(&gauge, 1).unwrap();
-    assert_eq!(take(&gauge, 1).unwrap_err(), GaugeDenied::Full { in_use: 1, limit: 1 });
+    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::Full { in_use: 1, limit: 1 });
     gauge.allow(Time::ZERO, Allowance::forever(Amount::from_f64(0.9)));
     drop(permit);
-    assert_eq!(take(&gauge, 1).unwrap_err(), GaugeDenied::NothingLeased);
+    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::NothingLeased);
     assert_eq!(take(&gauge, 0).unwrap().units(), 0);
 }
 
@@ -44,7 +45,7 @@ fn as_many_as_there_are_can_be_taken_and_some_of_them_given_back() {
     let mut first = between(2, 3).unwrap();
     let second = between(1, 9).unwrap();
     assert_eq!((first.units(), second.units()), (3, 2));
-    assert_eq!(between(1, 9).unwrap_err(), GaugeDenied::Full { in_use: 5, limit: 5 });
+    assert_eq!(between(1, 9).unwrap_err(), Denied::Full { in_use: 5, limit: 5 });
     assert_eq!(between(0, 9).unwrap().units(), 0);
     first.shrink(7);
     assert_eq!((first.units(), gauge.in_use()), (3, 5));
@@ -79,7 +80,7 @@ fn after_a_shrink_enough_must_come_back_first() {
     assert_eq!(gauge.in_use(), 5);
     for in_use in (2..=4).rev() {
         permits.pop();
-        assert_eq!(take(&gauge, 1).unwrap_err(), GaugeDenied::Full { in_use, limit: 2 });
+        assert_eq!(take(&gauge, 1).unwrap_err(), Denied::Full { in_use, limit: 2 });
     }
     permits.pop();
     assert!(take(&gauge, 1).is_ok());
@@ -92,11 +93,11 @@ fn lease(until: u64) -> Allowance {
 
 #[test]
 fn nothing_is_given_after_the_end_and_renewals_move_deadlines() {
-    let gauge = Gauge::default();
+    let gauge = Semaphore::default();
     gauge.allow(Time::ZERO, lease(SECOND));
     let permit = gauge.try_acquire(1, || at(SECOND - 1)).unwrap();
     assert_eq!(permit.deadline(), Some(at(SECOND)));
-    assert_eq!(gauge.try_acquire(1, || at(SECOND)).unwrap_err(), GaugeDenied::NothingLeased);
+    assert_eq!(gauge.try_acquire(1, || at(SECOND)).unwrap_err(), Denied::NothingLeased);
     gauge.allow(at(SECOND - 1), lease(2 * SECOND));
     assert_eq!((permit.deadline(), permit.is_expired_at(at(2 * SECOND - 1))), (Some(at(2 * SECOND)), false));
     assert!(gauge.try_acquire(1, || at(SECOND)).is_ok());
@@ -110,7 +111,7 @@ fn the_end_of_a_permit_does_not_move_ahead_once_it_has_passed() {
     let nothing = Allowance::NOTHING;
     let safe = Allowance::forever(Amount::from_units(3));
     for between in [None, Some(nothing), Some(safe)] {
-        let gauge = Gauge::default();
+        let gauge = Semaphore::default();
         gauge.allow(Time::ZERO, lease(SECOND));
         let permit = gauge.try_acquire(1, || Time::ZERO).unwrap();
         if let Some(between) = between {
@@ -124,7 +125,7 @@ fn the_end_of_a_permit_does_not_move_ahead_once_it_has_passed() {
         // What is still out is not free, though it has ended.
         assert_eq!(
             gauge.try_acquire(2, || at(3 * SECOND)).unwrap_err(),
-            GaugeDenied::Full { in_use: 2, limit: 3 }
+            Denied::Full { in_use: 2, limit: 3 }
         );
         drop(permit);
         assert!(gauge.try_acquire(2, || at(3 * SECOND)).is_ok());
@@ -133,7 +134,7 @@ fn the_end_of_a_permit_does_not_move_ahead_once_it_has_passed() {
 
 #[test]
 fn who_was_told_that_a_permit_has_ended_is_not_told_otherwise() {
-    let gauge = Gauge::default();
+    let gauge = Semaphore::default();
     gauge.allow(Time::ZERO, lease(SECOND));
     let permit = gauge.try_acquire(1, || Time::ZERO).unwrap();
     assert!(permit.is_expired_at(at(SECOND)));
@@ -158,7 +159,7 @@ fn what_is_not_leased_has_no_end_and_a_lease_does_not_give_it_one() {
 
 #[test]
 fn permits_beyond_a_recall_last_as_long_as_the_lease_is_renewed() {
-    let gauge = Gauge::default();
+    let gauge = Semaphore::default();
     gauge.allow(Time::ZERO, lease(SECOND));
     let permit = gauge.try_acquire(3, || Time::ZERO).unwrap();
     gauge.allow(at(1), Allowance::new(Some(Amount::ZERO), at(2 * SECOND)));
@@ -167,7 +168,7 @@ fn permits_beyond_a_recall_last_as_long_as_the_lease_is_renewed() {
 
 #[test]
 fn a_holder_waits_for_the_end_of_its_permit_wherever_that_moves() {
-    let (gauge, clock) = (Gauge::default(), FakeClock::default());
+    let (gauge, clock) = (Semaphore::default(), FakeClock::default());
     gauge.allow(clock.now(), lease(10 * SECOND));
     let permit = gauge.try_acquire(1, || clock.now()).unwrap();
     let mut tasks = Tasks::new(&clock);
@@ -202,7 +203,7 @@ fn who_waits_for_the_end_of_what_has_none_is_woken_by_nothing() {
 
 #[test]
 fn a_permit_that_has_ended_does_not_grow() {
-    let gauge = Gauge::default();
+    let gauge = Semaphore::default();
     gauge.allow(Time::ZERO, lease(SECOND));
     let mut permit = gauge.try_acquire(1, || Time::ZERO).unwrap();
     gauge.allow(at(SECOND), lease(3 * SECOND));
@@ -283,7 +284,7 @@ proptest! {
     }
 }
 
-type Waiters<'a> = Tasks<'a, Result<Permit, Refused>>;
+type Waiters<'a> = Tasks<'a, Result<Permit, Denied>>;
 
 /// The tasks that finished, and whether each has a permit; the permits come back.
 fn done(tasks: &mut Waiters) -> Vec<(usize, bool)> {
@@ -300,7 +301,7 @@ fn permits_that_come_back_go_to_who_waits_in_order() {
     let [first, second] = out;
     drop(first);
     tasks.run();
-    assert_eq!(take(&gauge, 1).unwrap_err(), GaugeDenied::OthersWait { waiting: 3 });
+    assert_eq!(take(&gauge, 1).unwrap_err(), Denied::OthersWait { waiting: 3 });
     assert_eq!(done(&mut tasks), []);
     drop(second);
     tasks.run();
@@ -328,15 +329,15 @@ fn who_goes_away_lets_the_next_one_in() {
 fn waits_are_bounded_in_number_and_time() {
     let clock = FakeClock::default();
     let max_wait = Duration::from_secs(1);
-    let gauge = Gauge::new(Waiting { max_wait, max_waiters: 1 });
+    let gauge = Semaphore::new(Waiting { max_wait, max_waiters: 1 });
     let mut tasks = Waiters::new(&clock);
     tasks.spawn(gauge.acquire_by(&clock, 1));
     tasks.spawn(gauge.acquire_by(&clock, 1));
     let (_, refused) = tasks.finished().remove(0);
-    assert_eq!(refused.unwrap_err(), Refused::TooManyWaiters { max_waiters: 1 });
+    assert_eq!(refused.unwrap_err(), Denied::TooManyWaiters { max_waiters: 1 });
     tasks.pass(max_wait);
     let (_, refused) = tasks.finished().remove(0);
-    assert_eq!(refused.unwrap_err(), Refused::TimedOut { max_wait });
+    assert_eq!(refused.unwrap_err(), Denied::TimedOut { max_wait });
 }
 
 #[test]

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use super::{Gauge, Inner, Permit, Refused, Units, Waiting};
+use super::{Denied, Inner, Permit, Semaphore, Units, Waiting};
 use crate::waiting::{Clock, QueueGate, Step, Ticket, wait};
 
-impl Gauge {
-    /// Waits for a permit for `n` units, in order, within the bounds given to [`Gauge::new`].
+impl Semaphore {
+    /// Waits for a permit for `n` units, in order, within the bounds given to [`Semaphore::new`].
     ///
     /// While less than `n` is leased it waits for a greater lease. Dropping the future gives up the place and takes
     /// nothing.
     ///
     /// # Errors
     ///
-    /// See [`Refused`].
+    /// See [`Denied`].
     #[cfg(feature = "shell")]
-    pub async fn acquire(&self, n: u32) -> Result<Permit, Refused> {
+    pub async fn acquire(&self, n: u32) -> Result<Permit, Denied> {
         self.acquire_by(&crate::waiting::Boot, n).await
     }
 
@@ -29,8 +29,8 @@ impl Gauge {
     ///
     /// # Errors
     ///
-    /// See [`Refused`].
-    pub async fn acquire_by<C: Clock>(&self, clock: &C, n: u32) -> Result<Permit, Refused> {
+    /// See [`Denied`].
+    pub async fn acquire_by<C: Clock>(&self, clock: &C, n: u32) -> Result<Permit, Denied> {
         if let Ok(permit) = self.try_acquire(n, || clock.now()) {
             return Ok(permit);
         }
@@ -43,7 +43,7 @@ impl Gauge {
         clock: &C,
         n: u32,
         max_wait: Duration,
-    ) -> Result<Permit, Refused> {
+    ) -> Result<Permit, Denied> {
         let waiting = Waiting { max_wait, ..self.waiting };
         let ticket = self.inner.join(n, waiting)?;
         let taken = wait(&*self.inner, clock, ticket, clock.now(), waiting).await?;
@@ -85,14 +85,14 @@ impl Permit {
 }
 
 impl Inner {
-    fn join(&self, n: u32, waiting: Waiting) -> Result<Ticket, Refused> {
+    fn join(&self, n: u32, waiting: Waiting) -> Result<Ticket, Denied> {
         let Waiting { max_wait, max_waiters } = waiting;
         let mut queue = self.lock();
         if queue.len() >= max_waiters {
-            return Err(Refused::TooManyWaiters { max_waiters });
+            return Err(Denied::TooManyWaiters { max_waiters });
         }
         if max_wait.is_zero() {
-            return Err(Refused::TimedOut { max_wait });
+            return Err(Denied::TimedOut { max_wait });
         }
         let ticket = queue.join(n);
         let waiting = self.waited_for.fetch_add(u64::from(n), Ordering::SeqCst) + u64::from(n);

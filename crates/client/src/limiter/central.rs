@@ -11,7 +11,7 @@ use super::shards::{SHARDS, Shards};
 use super::units::{SentUnits, UnitWish, Units};
 use super::{Denied, Limiter, RateUsage};
 use crate::allowance::Allowance;
-use crate::waiting::{Queue, Refused, Step, Ticket, Waiting};
+use crate::waiting::{Queue, Step, Ticket, Waiting};
 
 /// Tokens for a shard while there is no limit.
 const UNLIMITED_SHARE: u64 = 1024;
@@ -249,13 +249,13 @@ impl Central {
     }
 
     /// Takes the last place in the queue for `n` tokens that [`Central::draw`] has just denied, if that makes sense.
-    pub(super) fn join(&mut self, n: u32, now: Time, waiting: Waiting) -> Result<Ticket, Refused> {
+    pub(super) fn join(&mut self, n: u32, now: Time, waiting: Waiting) -> Result<Ticket, Denied> {
         let Waiting { max_wait, max_waiters } = waiting;
         let wait = self.due(n).filter(|_| self.is_open(now)).map_or(Duration::ZERO, |due| due.since(now));
         let refused = if self.queue.len() >= max_waiters {
-            Refused::TooManyWaiters { max_waiters }
+            Denied::TooManyWaiters { max_waiters }
         } else if wait > max_wait {
-            Refused::TooLong { wait, max_wait }
+            Denied::TooLong { wait, max_wait }
         } else {
             self.units.waits_instead();
             let ticket = self.queue.join(n);

@@ -75,7 +75,7 @@ pub(super) struct MeterTerms {
 }
 
 /// The answer of the meter to a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum MeterAnswer {
     Granted,
     Denied(Denied),
@@ -84,7 +84,7 @@ pub(super) enum MeterAnswer {
 }
 
 /// The answer of terms to a request, given what was spent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Verdict {
     /// The amount that is spent by granting it.
     Costs(u64),

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::shards::sit;
 use super::units::{SentUnits, UnitWish};
 use super::*;
+use crate::waiting::Clock;
 use crate::waiting::fake::{FakeClock, Tasks};
 
 const MILLI: u64 = 1_000_000;
@@ -579,7 +580,7 @@ impl std::task::Wake for Rung {
     }
 }
 
-type Waiters<'a> = Tasks<'a, Result<(), Refused>>;
+type Waiters<'a> = Tasks<'a, Result<(), Denied>>;
 
 #[test]
 fn waiters_are_served_in_order_at_the_rate() {
@@ -662,7 +663,7 @@ fn a_wait_is_too_long_only_where_a_knock_has_brought_nothing() {
     limiter.set_door(KnockGate::Shut);
     tasks.spawn(limiter.acquire_by(&clock, 1));
     let (wait, refused) = (Duration::from_secs(3), tasks.finished());
-    assert_eq!(refused, [(2, Err(Refused::TooLong { wait, max_wait }))]);
+    assert_eq!(refused, [(2, Err(Denied::TooLong { wait, max_wait }))]);
     // The lease was as small as the demand until then, and is not any more.
     limiter.allow(clock.now(), Allowance::forever(Amount::from_units(1_000)));
     tasks.pass(Duration::from_millis(10));
@@ -677,11 +678,11 @@ fn waits_that_are_known_to_be_too_long_are_refused_at_once() {
     let mut tasks = Waiters::new(&clock);
     tasks.spawn(limiter.acquire_by(&clock, 11));
     let wait = Duration::from_millis(110);
-    assert_eq!(tasks.finished(), [(0, Err(Refused::TooLong { wait, max_wait }))]);
+    assert_eq!(tasks.finished(), [(0, Err(Denied::TooLong { wait, max_wait }))]);
     tasks.spawn(limiter.acquire_by(&clock, 5));
     tasks.spawn(limiter.acquire_by(&clock, 5));
     tasks.spawn(limiter.acquire_by(&clock, 1));
-    assert_eq!(tasks.finished(), [(3, Err(Refused::TooManyWaiters { max_waiters: 2 }))]);
+    assert_eq!(tasks.finished(), [(3, Err(Denied::TooManyWaiters { max_waiters: 2 }))]);
     tasks.pass(max_wait);
     assert_eq!(tasks.finished(), [(1, Ok(())), (2, Ok(()))]);
 }
@@ -700,7 +701,7 @@ fn waiters_outlive_the_gap_between_two_leases_but_not_their_patience() {
     tasks.pass(Duration::from_secs(2));
     assert_eq!(tasks.finished(), [(0, Ok(()))]);
     tasks.pass(Duration::from_secs(2));
-    assert_eq!(tasks.finished(), [(1, Err(Refused::TimedOut { max_wait }))]);
+    assert_eq!(tasks.finished(), [(1, Err(Denied::TimedOut { max_wait }))]);
     assert_eq!(limiter.usage(), RateUsage { attempted: 2, granted: 1, waiting: 0 });
 }
 
@@ -714,7 +715,7 @@ fn a_greater_allowance_wakes_who_waits() {
     assert_eq!(tasks.finished(), [(0, Ok(()))]);
     limiter.allow(clock.now(), rate(1, u64::MAX));
     tasks.spawn(limiter.acquire_by(&clock, 1));
-    assert!(matches!(tasks.finished()[..], [(1, Err(Refused::TooLong { .. }))]));
+    assert!(matches!(tasks.finished()[..], [(1, Err(Denied::TooLong { .. }))]));
 }
 
 #[test]

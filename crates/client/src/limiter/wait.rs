@@ -8,7 +8,7 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use super::central::Central;
-use super::{Limiter, Refused, notify};
+use super::{Denied, Limiter, notify};
 use crate::waiting::{Clock, QueueGate, Step, Ticket, Waiting, wait};
 
 impl Limiter {
@@ -18,9 +18,9 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// See [`Refused`].
+    /// See [`Denied`].
     #[cfg(feature = "shell")]
-    pub async fn acquire(&self, n: u32) -> Result<(), Refused> {
+    pub async fn acquire(&self, n: u32) -> Result<(), Denied> {
         self.acquire_by(&crate::waiting::Boot, n).await
     }
 
@@ -28,8 +28,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// See [`Refused`].
-    pub async fn acquire_by<C: Clock>(&self, clock: &C, n: u32) -> Result<(), Refused> {
+    /// See [`Denied`].
+    pub async fn acquire_by<C: Clock>(&self, clock: &C, n: u32) -> Result<(), Denied> {
         if self.shards.spend(n) {
             return Ok(());
         }
@@ -47,7 +47,7 @@ impl Limiter {
     }
 
     /// Waits in the queue for so many units, for so long at the most, though some may be there.
-    pub(crate) async fn queue<C: Clock>(&self, clock: &C, n: u32, max_wait: Duration) -> Result<(), Refused> {
+    pub(crate) async fn queue<C: Clock>(&self, clock: &C, n: u32, max_wait: Duration) -> Result<(), Denied> {
         let now = clock.now();
         let waiting = Waiting { max_wait, ..self.waiting };
         let ticket = {
@@ -84,7 +84,7 @@ impl Limiter {
     }
 
     /// A place in the queue where a permit cannot be had at once.
-    fn draw_or_join(&self, n: u32, now: Time) -> Result<Option<Ticket>, Refused> {
+    fn draw_or_join(&self, n: u32, now: Time) -> Result<Option<Ticket>, Denied> {
         let mut central = self.take_over();
         let is_fetched = central.fetch(n, now, &self.shards);
         let answer = match is_fetched {

@@ -69,6 +69,8 @@ pub struct Change {
     pub rung: Rung,
     /// The last fault; nothing if the last answer was good.
     pub fault: Option<Fault>,
+    /// Whether the server that granted the lease was learning what is out.
+    pub is_learning: bool,
     /// The policies of its domains; absent: they may use all of it.
     pub domains: Option<Arc<Policies>>,
 }

@@ -7,7 +7,7 @@ use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, Drift, Incarnation};
 
 use crate::mutation::Mutation;
-pub use crate::transport::Transport;
+pub(crate) use crate::transport::Transport;
 
 /// The configuration of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -17,7 +17,7 @@ use super::link::{Link, endpoint};
 use super::metrics::Metrics;
 use super::opening::Opening;
 use super::registry::Registry;
-use crate::gauge::Gauge;
+use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
 use crate::session::{Failure, Session, SessionConfig, SessionCounts, Transport};
 
@@ -100,7 +100,7 @@ impl Client {
     }
 
     /// Opens a gauge: whole units in use at the same time.
-    pub fn gauge(&self, name: impl Into<String>) -> Opening<'_, Gauge> {
+    pub fn gauge(&self, name: impl Into<String>) -> Opening<'_, Semaphore> {
         Opening::new(&self.registry, &self.commands, name.into())
     }
 

@@ -6,7 +6,7 @@ use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{oneshot, watch};
 
 use super::enforce::Enforce;
-use super::lease_view::LeaseView;
+use super::lease_state::LeaseState;
 use crate::demand::Estimator;
 use crate::domain::Domains;
 use crate::holding::HoldingConfig;
@@ -56,7 +56,7 @@ pub(super) struct OpenResource {
     pub(super) enforcer: Arc<dyn Enforce>,
     pub(super) demand: Estimator,
     pub(super) domains: Arc<Domains>,
-    pub(super) view: watch::Sender<LeaseView>,
+    pub(super) view: watch::Sender<LeaseState>,
 }
 
 // === impl OpenResource ===

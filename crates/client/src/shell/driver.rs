@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 
 use super::clock;
 use super::command::{Command, OpenResource};
-use super::lease_view::LeaseView;
+use super::lease_state::LeaseState;
 use super::line::ParentLine;
 use super::registry::Registry;
 use crate::allowance::Allowance;
@@ -348,7 +348,7 @@ impl Held {
     fn leave(&mut self, now: Time, until: Time) {
         self.leaving = true;
         self.opening.enforcer.allow(now, Allowance { until, ..Allowance::NOTHING });
-        self.opening.view.send_modify(|view| *view = LeaseView::waiting(0.0));
+        self.opening.view.send_modify(|view| *view = LeaseState::closed());
     }
 
     fn wants(&mut self, now: Time) -> f64 {
@@ -375,16 +375,7 @@ impl Held {
             enforcer.set_door(demand.door(now));
         }
         log(now, before, &change);
-        view.send_if_modified(|view| {
-            let news = view.capacity != allowance.capacity
-                || view.rung != change.rung
-                || view.last_error != change.fault;
-            view.capacity = allowance.capacity;
-            view.until = allowance.until;
-            view.rung = change.rung;
-            view.last_error = change.fault;
-            news
-        });
+        view.send_if_modified(|view| view.apply(change));
     }
 }
 

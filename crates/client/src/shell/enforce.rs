@@ -7,7 +7,7 @@ use lessor_proto::{Amount, Time};
 use crate::allowance::Allowance;
 use crate::demand::Estimator;
 use crate::demand::haste::KnockGate;
-use crate::gauge::Gauge;
+use crate::gauge::Semaphore;
 use crate::limiter::{Limiter, SentUnits, UnitWish};
 
 /// The interface to a limiter or a gauge that the driver needs.
@@ -73,9 +73,9 @@ impl Enforce for Limiter {
     }
 }
 
-impl Enforce for Gauge {
+impl Enforce for Semaphore {
     fn allow(&self, now: Time, allowance: Allowance) {
-        Gauge::allow(self, now, allowance);
+        Semaphore::allow(self, now, allowance);
     }
 
     fn observe(&self, now: Time, demand: &mut Estimator) -> Amount {
@@ -83,7 +83,7 @@ impl Enforce for Gauge {
     }
 
     fn in_use(&self) -> Amount {
-        Amount::from_units(Gauge::in_use(self).into())
+        Amount::from_units(Semaphore::in_use(self).into())
     }
 
     fn call(&self, _: Waker) {}

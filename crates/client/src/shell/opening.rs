@@ -10,13 +10,13 @@ use tokio::sync::{mpsc, watch};
 use super::clock;
 use super::command::{Command, OpenResource};
 use super::enforce::Enforce;
-use super::lease_view::LeaseView;
+use super::lease_state::LeaseState;
 use super::notifier::Notifier;
 use super::registry::{Registered, Registry};
-use super::resource::{Closed, Core, Resource, Tally};
+use super::resource::{Closed, Core, Gauge, Rate, Resource, Tally};
 use crate::demand::{self, Estimator};
 use crate::domain::{DomainOptions, Domains, Lender};
-use crate::gauge::Gauge;
+use crate::gauge::Semaphore;
 use crate::holding::{Fallback, HoldingConfig, Kind};
 use crate::limiter::Limiter;
 use crate::waiting::Waiting;
@@ -115,8 +115,9 @@ impl<'a, E> Opening<'a, E> {
         Opening { fallback, ..self }
     }
 
-    /// The longest that `acquire` waits; five seconds without it.
-    pub fn max_wait(self, max_wait: Duration) -> Opening<'a, E> {
+    /// The longest that `acquire` waits; five seconds without it, and with `None` as long as it takes.
+    pub fn max_wait(self, max_wait: impl Into<Option<Duration>>) -> Opening<'a, E> {
+        let max_wait = max_wait.into().unwrap_or(Duration::MAX);
         Opening { waiting: Waiting { max_wait, ..self.waiting }, ..self }
     }
 
@@ -147,7 +148,7 @@ impl<'a, E> Opening<'a, E> {
         }
         demand.set(self.wants.map(Amount::from_f64));
         let wants = demand.wants().as_f64();
-        let (publish, view) = watch::channel(LeaseView::waiting(wants));
+        let (publish, view) = watch::channel(LeaseState::waiting(wants));
         let options = DomainOptions { max_wait: self.waiting.max_wait, ..self.domains };
         let generation = self.registry.next_generation();
         let notifier = |command| Notifier::waker(self.commands, &resource, generation, command);
@@ -191,7 +192,7 @@ impl Opening<'_, Limiter> {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(self) -> Result<Resource<Limiter>, OpenError> {
+    pub fn open(self) -> Result<Rate, OpenError> {
         let resource = self.resource()?;
         let registry = self.registry;
         let mut open = registry.lock();
@@ -214,13 +215,13 @@ impl Opening<'_, Limiter> {
     }
 }
 
-impl Opening<'_, Gauge> {
+impl Opening<'_, Semaphore> {
     /// Opens the gauge. If it is open already, returns another handle of the same lease, and the settings of the first
     /// opening stay.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(self) -> Result<Resource<Gauge>, OpenError> {
+    pub fn open(self) -> Result<Gauge, OpenError> {
         let resource = self.resource()?;
         let registry = self.registry;
         let mut open = registry.lock();
@@ -235,7 +236,7 @@ impl Opening<'_, Gauge> {
             }
             Some(Registered::Rate(_)) | None => {}
         }
-        let gauge = left.unwrap_or_else(|| Arc::new(Gauge::new(self.waiting)));
+        let gauge = left.unwrap_or_else(|| Arc::new(Semaphore::new(self.waiting)));
         let core = self.start(Kind::Gauge, resource.clone(), gauge.clone())?;
         open.insert(resource, Registered::Gauge(Arc::downgrade(&core), gauge));
         Ok(Resource::new(core))

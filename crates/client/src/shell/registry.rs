@@ -8,7 +8,7 @@ use lessor_proto::ResourceId;
 
 use super::metrics::ResourceMetrics;
 use super::resource::Core;
-use crate::gauge::Gauge;
+use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
 use crate::session::{SessionCounts, Transport};
 
@@ -25,13 +25,13 @@ pub(super) struct Registry {
 pub(super) enum Registered {
     Rate(Weak<Core<Limiter>>),
     /// The gauge outlives its handles while permits are out, and serves those who open the name again.
-    Gauge(Weak<Core<Gauge>>, Arc<Gauge>),
+    Gauge(Weak<Core<Semaphore>>, Arc<Semaphore>),
 }
 
 /// Something that is open.
 enum Held {
     Rate(Arc<Core<Limiter>>),
-    Gauge(Arc<Core<Gauge>>),
+    Gauge(Arc<Core<Semaphore>>),
 }
 
 // === impl Registry ===

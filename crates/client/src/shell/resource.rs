@@ -8,22 +8,50 @@ use tokio::sync::{mpsc, watch};
 
 use super::clock;
 use super::command::Command;
-use super::lease_view::LeaseView;
+use super::lease_state::LeaseState;
 use super::metrics::ResourceMetrics;
+use crate::decision::Bound;
+use crate::denied::Denied;
 use crate::domain::{Domains, Query};
-use crate::gauge::{self, Gauge, Permit};
+use crate::gauge::{Permit, Semaphore};
 use crate::holding::Kind;
-use crate::limiter::{self, Limiter};
-use crate::waiting::Refused;
+use crate::limiter::Limiter;
 
-/// An open resource: a rate is a `Resource<Limiter>`, a gauge a `Resource<Gauge>`.
+/// An open rate: units a second. Opened with [`Client::rate`](super::Client::rate); see [`Resource`].
+///
+/// ```no_run
+/// # async fn work(client: lessor_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let queries = client.rate("db-orders").open()?;
+/// queries.acquire(1).await?; // waits in order, five seconds at most
+/// if let Err(denied) = queries.try_acquire(10) {
+///     println!("{denied}; try again after {:?}", denied.retry_after());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub type Rate = Resource<Limiter>;
+
+/// An open gauge: whole units in use at the same time. Opened with [`Client::gauge`](super::Client::gauge); see [`Resource`].
+///
+/// ```no_run
+/// # async fn work(client: lessor_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let connections = client.gauge("db-connections").open()?;
+/// let permit = connections.acquire(1).await?;
+/// println!("{} is in use, for {:?} at the least", permit.units(), permit.remaining());
+/// drop(permit); // the connection is free again
+/// # Ok(())
+/// # }
+/// ```
+pub type Gauge = Resource<Semaphore>;
+
+/// An open resource: a [`Rate`] or a [`Gauge`].
 ///
 /// Clones, and resources opened under the same name, share one lease, which is released when the last of them is dropped.
 /// Permits of a gauge may outlive it: the release then waits for them.
 #[derive(Debug)]
 pub struct Resource<E> {
     core: Arc<Core<E>>,
-    seen: watch::Receiver<LeaseView>,
+    seen: watch::Receiver<LeaseState>,
 }
 
 /// The client was closed.
@@ -38,7 +66,7 @@ pub(super) struct Core<E> {
     /// Which opening of the name it is.
     pub(super) generation: u64,
     pub(super) enforcer: Arc<E>,
-    pub(super) view: watch::Receiver<LeaseView>,
+    pub(super) view: watch::Receiver<LeaseState>,
     pub(super) commands: mpsc::UnboundedSender<Command>,
     pub(super) tally: Tally,
     /// Of a rate; those of a gauge are never asked for.
@@ -74,7 +102,7 @@ impl<E> Resource<E> {
 
     /// The lease at this moment.
     #[must_use]
-    pub fn lease(&self) -> LeaseView {
+    pub fn lease(&self) -> LeaseState {
         self.seen.borrow().clone()
     }
 
@@ -83,7 +111,7 @@ impl<E> Resource<E> {
     ///
     /// # Errors
     /// When the client has been closed.
-    pub async fn changed(&mut self) -> Result<LeaseView, Closed> {
+    pub async fn changed(&mut self) -> Result<LeaseState, Closed> {
         self.seen.changed().await.map_err(|_| Closed)?;
         Ok(self.seen.borrow_and_update().clone())
     }
@@ -106,40 +134,43 @@ impl<E> Resource<E> {
     }
 }
 
-impl Resource<Limiter> {
+impl Rate {
     /// Takes `n` units if they are there.
     ///
     /// # Errors
-    /// See [`limiter::Denied`].
+    /// When they are not, or nothing is leased. Nothing is taken then.
     #[inline]
-    pub fn try_acquire(&self, n: u32) -> Result<(), limiter::Denied> {
-        self.core.enforcer.try_acquire(n, clock::now)
+    pub fn try_acquire(&self, n: u32) -> Result<(), Denied> {
+        self.core.enforcer.try_acquire(n, clock::now).map_err(|denied| self.core.explain(denied))
     }
 
     /// Waits for `n` units, in order.
     ///
     /// # Errors
-    /// When the wait would be too long, or too many wait.
-    pub async fn acquire(&self, n: u32) -> Result<(), Refused> {
-        self.core.enforcer.acquire(n).await
+    /// When the wait would be longer than [`Opening::max_wait`](super::Opening::max_wait), or too many wait; and at once when
+    /// the client is closed, or the server refuses the resource. Nothing is taken then.
+    pub async fn acquire(&self, n: u32) -> Result<(), Denied> {
+        self.core.wait_for(self.core.enforcer.acquire(n)).await
     }
 }
 
-impl Resource<Gauge> {
+impl Gauge {
     /// Takes `n` units, if they are there, until the permit is dropped.
     ///
     /// # Errors
-    /// See [`gauge::GaugeDenied`].
-    pub fn try_acquire(&self, n: u32) -> Result<Permit, gauge::GaugeDenied> {
-        self.core.tally.count(self.core.enforcer.try_acquire(n, clock::now))
+    /// When they are not, or nothing is leased. Nothing is taken then.
+    pub fn try_acquire(&self, n: u32) -> Result<Permit, Denied> {
+        let permit = self.core.enforcer.try_acquire(n, clock::now);
+        self.core.tally.count(permit).map_err(|denied| self.core.explain(denied))
     }
 
     /// Waits for `n` units, in order; they are held until the permit is dropped.
     ///
     /// # Errors
-    /// When the wait would be too long, or too many wait.
-    pub async fn acquire(&self, n: u32) -> Result<Permit, Refused> {
-        self.core.tally.count(self.core.enforcer.acquire(n).await)
+    /// When the wait would be longer than [`Opening::max_wait`](super::Opening::max_wait), or too many wait; and at once when
+    /// the client is closed, or the server refuses the resource. Nothing is taken then.
+    pub async fn acquire(&self, n: u32) -> Result<Permit, Denied> {
+        self.core.tally.count(self.core.wait_for(self.core.enforcer.acquire(n)).await)
     }
 }
 
@@ -164,7 +195,7 @@ impl Core<Limiter> {
     }
 }
 
-impl Core<Gauge> {
+impl Core<Semaphore> {
     pub(super) fn metrics(&self) -> ResourceMetrics {
         let Tally { granted, denied } = &self.tally;
         let (granted, denied) = (granted.load(Ordering::Relaxed), denied.load(Ordering::Relaxed));
@@ -177,6 +208,51 @@ impl<E> Core<E> {
     pub(super) fn call(&self) {
         // Nobody listens after the client was closed, and nobody is to be told anything.
         let _ = self.commands.send(Command::Tell);
+    }
+
+    /// Waits for a permit, but not once the client is closed or the server refuses the resource.
+    pub(super) async fn wait_for<T>(
+        &self,
+        permit: impl Future<Output = Result<T, Denied>>,
+    ) -> Result<T, Denied> {
+        tokio::select! {
+            biased;
+            permit = permit => permit.map_err(|denied| self.explain(denied)),
+            denied = self.hopeless() => Err(denied),
+        }
+    }
+
+    /// Waits until there is nothing to wait for.
+    pub(super) async fn hopeless(&self) -> Denied {
+        let mut view = self.view.clone();
+        match view.wait_for(|lease| lease.hopeless().is_some()).await {
+            Ok(lease) => lease.hopeless().unwrap_or(Denied::NothingLeased),
+            Err(_) => Denied::Closed,
+        }
+    }
+
+    /// The denial, with the reason why nothing is leased where it comes from that.
+    #[cold]
+    pub(super) fn explain(&self, denied: Denied) -> Denied {
+        let is_unserved = match &denied {
+            Denied::NothingLeased | Denied::TimedOut { .. } => true,
+            Denied::Domain(denial) => {
+                denial.decision.bound == Some(Bound::Lease) && denial.retry_after.is_none()
+            }
+            _ => false,
+        };
+        if !is_unserved {
+            return denied;
+        }
+        if self.view.has_changed().is_err() {
+            return Denied::Closed;
+        }
+        self.view.borrow().unserved().unwrap_or(denied)
+    }
+
+    /// Whether the client was closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.view.has_changed().is_err() || matches!(self.view.borrow().hopeless(), Some(Denied::Closed))
     }
 
     fn metrics_with(&self, kind: Kind, granted: u64, denied: u64, in_use: u32) -> ResourceMetrics {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use crate::domain::{self, Decision};
-use crate::{gauge, limiter};
+use crate::decision::Decision;
+use crate::denied::{Denied, round_up};
+use crate::gauge;
 
 /// The permit for what was granted. The units of gauges come back when this is dropped; what was taken of rates
 /// is spent.
@@ -15,21 +16,19 @@ use crate::{gauge, limiter};
 pub struct TogetherPermit {
     pub(super) copies: u32,
     pub(super) bound_by: Option<usize>,
-    pub(super) answers: Vec<TogetherAnswer>,
+    pub(crate) answers: Vec<TogetherAnswer>,
     pub(super) held: Vec<gauge::Permit>,
 }
 
 /// The answer of one part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TogetherAnswer {
     /// This number of units is taken, of a gauge or a rate.
     Taken(u32),
     /// The decision on the domain: what it was granted, or why it was refused.
     Domain(Decision),
-    /// The gauge refuses.
-    GaugeDenied(gauge::GaugeDenied),
-    /// The rate refuses.
-    RateDenied(limiter::Denied),
+    /// The gauge, or the rate, refuses.
+    Denied(Denied),
     /// It would have been granted; nothing is taken, as another part refuses.
     Agreed,
 }
@@ -41,6 +40,8 @@ pub struct Refusal {
     pub answers: Vec<TogetherAnswer>,
     /// When to try again: the latest of the times that parts name. `None` where none names one.
     pub retry_at: Option<Time>,
+    /// The time until then, when it was answered.
+    pub retry_after: Option<Duration>,
 }
 
 /// Why there is no permit. Parts are counted from 0, in the order in which they were named.
@@ -74,6 +75,14 @@ pub enum TogetherDenied {
         refusal: Refusal,
         /// The bound.
         max_wait: Duration,
+    },
+    /// There is no lease for a part, and will be none: the client is closed, or the server refuses the resource.
+    #[error("part {part} cannot be had: {denied}")]
+    Part {
+        /// Which part.
+        part: usize,
+        /// Its answer.
+        denied: Denied,
     },
     /// As many wait for a gauge as may.
     #[error("{max_waiters} are waiting for part {part} already, which is as many as may")]
@@ -113,6 +122,13 @@ impl TogetherPermit {
         self.held.iter().filter_map(gauge::Permit::deadline).min()
     }
 
+    /// Whether the units of one of its gauges have ended: see [`gauge::Permit::is_expired`].
+    #[cfg(feature = "shell")]
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.is_expired_at(crate::shell::clock::now())
+    }
+
     /// Whether the units of one of its gauges have ended by `now`: see [`gauge::Permit::is_expired_at`].
     #[must_use]
     pub fn is_expired_at(&self, now: Time) -> bool {
@@ -129,7 +145,7 @@ impl TogetherAnswer {
         match self {
             TogetherAnswer::Taken(_) | TogetherAnswer::Agreed => false,
             TogetherAnswer::Domain(decision) => !decision.is_granted(),
-            TogetherAnswer::GaugeDenied(_) | TogetherAnswer::RateDenied(_) => true,
+            TogetherAnswer::Denied(_) => true,
         }
     }
 
@@ -137,8 +153,8 @@ impl TogetherAnswer {
     pub(super) fn retry_at(&self, now: Time) -> Option<Time> {
         match self {
             TogetherAnswer::Domain(decision) => decision.retry_at,
-            TogetherAnswer::RateDenied(denied) => denied.retry_after().map(|after| now + after),
-            TogetherAnswer::Taken(_) | TogetherAnswer::Agreed | TogetherAnswer::GaugeDenied(_) => None,
+            TogetherAnswer::Denied(denied) => denied.exact_retry_after().map(|after| now + after),
+            TogetherAnswer::Taken(_) | TogetherAnswer::Agreed => None,
         }
     }
 }
@@ -147,12 +163,11 @@ impl fmt::Display for TogetherAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TogetherAnswer::Taken(units) => write!(f, "{units} units are taken"),
-            TogetherAnswer::Domain(decision) => match domain::text(decision) {
-                _ if decision.is_granted() => write!(f, "{} hits are granted", decision.granted),
-                text => write!(f, "bound by {text}"),
-            },
-            TogetherAnswer::GaugeDenied(denied) => denied.fmt(f),
-            TogetherAnswer::RateDenied(denied) => denied.fmt(f),
+            TogetherAnswer::Domain(decision) if decision.is_granted() => {
+                write!(f, "{} hits are granted", decision.granted)
+            }
+            TogetherAnswer::Domain(decision) => write!(f, "bound by {}", decision.bound_in_words()),
+            TogetherAnswer::Denied(denied) => denied.fmt(f),
             TogetherAnswer::Agreed => f.write_str("agrees"),
         }
     }
@@ -176,6 +191,13 @@ impl std::error::Error for Refusal {}
 // === impl TogetherDenied ===
 
 impl TogetherDenied {
+    /// The time after which it makes sense to ask again, as [`Denied::retry_after`] gives it: until the latest of the times
+    /// that parts name.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.refusal()?.retry_after.map(round_up)
+    }
+
     /// The refusal with the answers of the parts, if they were asked.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
@@ -183,7 +205,22 @@ impl TogetherDenied {
             TogetherDenied::Refused(refusal) | TogetherDenied::TooLate { refusal, .. } => Some(refusal),
             TogetherDenied::Twice { .. }
             | TogetherDenied::TooMuch { .. }
+            | TogetherDenied::Part { .. }
             | TogetherDenied::TooManyWaiters { .. } => None,
+        }
+    }
+
+    /// The answers of the parts, if they were asked.
+    #[cfg(feature = "shell")]
+    pub(crate) fn answers_mut(&mut self) -> &mut [TogetherAnswer] {
+        match self {
+            TogetherDenied::Refused(refusal) | TogetherDenied::TooLate { refusal, .. } => {
+                &mut refusal.answers
+            }
+            TogetherDenied::Twice { .. }
+            | TogetherDenied::TooMuch { .. }
+            | TogetherDenied::Part { .. }
+            | TogetherDenied::TooManyWaiters { .. } => &mut [],
         }
     }
 }

@@ -4,9 +4,10 @@ use lessor_algorithms::tiers::Ask;
 use lessor_proto::Time;
 
 use super::{Combination, Of, Part, Refusal, TogetherAnswer, TogetherPermit};
+use crate::denied::Denied;
 use crate::domain::{Cut, Grant, Held, LockedDomain, Reservation};
 use crate::gauge;
-use crate::limiter::{self, Hold};
+use crate::limiter::Hold;
 
 /// The units that are asked of a part.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +25,9 @@ struct Room<'a> {
 }
 
 /// The permit of a gauge, or its denial.
-type Taken = Result<gauge::Permit, gauge::GaugeDenied>;
+type Taken = Result<gauge::Permit, Denied>;
 /// The room in a lease, or its denial.
-type Found<'a> = Result<Room<'a>, limiter::Denied>;
+type Found<'a> = Result<Room<'a>, Denied>;
 
 /// The stand of a part on the request.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ enum Stand<'a> {
     /// It costs nothing.
     Free,
     /// The number of its units that are out for the request, or its denial.
-    Gauge(Result<u32, gauge::GaugeDenied>),
+    Gauge(Result<u32, Denied>),
     Rate(Found<'a>),
     /// The lease is not asked where policies refuse.
     Domain(Reservation<'a>, Option<Found<'a>>),
@@ -77,7 +78,7 @@ fn decide(
     let rooms = rooms(asked, &reserved, now);
     let stands = permits.iter().zip(reserved).zip(rooms).map(|stand| match stand {
         ((Some(Ok(permit)), _), _) => Stand::Gauge(Ok(permit.units())),
-        ((Some(Err(denied)), _), _) => Stand::Gauge(Err(*denied)),
+        ((Some(Err(denied)), _), _) => Stand::Gauge(Err(denied.clone())),
         ((None, Some(reservation)), room) => Stand::Domain(reservation, room),
         ((None, None), Some(room)) => Stand::Rate(room),
         ((None, None), None) => Stand::Free,
@@ -171,7 +172,7 @@ fn settle(
 fn refuse(stands: Vec<Stand<'_>>, now: Time) -> Refusal {
     let answers: Vec<_> = stands.into_iter().map(Stand::refuse).collect();
     let retry_at = answers.iter().filter_map(|answer| answer.retry_at(now)).max();
-    Refusal { answers, retry_at }
+    Refusal { answers, retry_at, retry_after: retry_at.map(|at| at.since(now)) }
 }
 
 // === impl Asked ===
@@ -200,11 +201,11 @@ impl Stand<'_> {
     fn allows(&self, asked: &Asked<'_>) -> Option<u32> {
         let units = match self {
             Stand::Free => return Some(u32::MAX),
-            Stand::Gauge(units) => units.ok()?,
+            Stand::Gauge(units) => *units.as_ref().ok()?,
             Stand::Rate(room) => room.as_ref().ok()?.units,
             Stand::Domain(reservation, room) => match room.as_ref()? {
                 Ok(room) => room.units,
-                Err(denied) if reservation.is_degraded(*denied) => asked.least,
+                Err(denied) if reservation.is_degraded(denied) => asked.least,
                 Err(_) => return None,
             },
         };
@@ -256,10 +257,9 @@ impl Stand<'_> {
     /// Nothing is granted.
     fn refuse(self) -> TogetherAnswer {
         match self {
-            Stand::Gauge(Err(denied)) => TogetherAnswer::GaugeDenied(denied),
-            Stand::Rate(Err(denied)) => TogetherAnswer::RateDenied(denied),
+            Stand::Gauge(Err(denied)) | Stand::Rate(Err(denied)) => TogetherAnswer::Denied(denied),
             Stand::Domain(reservation, None) => TogetherAnswer::Domain(reservation.deny(None)),
-            Stand::Domain(reservation, Some(Err(denied))) if !reservation.is_degraded(denied) => {
+            Stand::Domain(reservation, Some(Err(denied))) if !reservation.is_degraded(&denied) => {
                 TogetherAnswer::Domain(reservation.deny(Some(denied)))
             }
             Stand::Free | Stand::Gauge(Ok(_)) | Stand::Rate(Ok(_)) | Stand::Domain(..) => {

@@ -8,7 +8,8 @@ use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_proto::{Amount, Time};
 
 use super::*;
-use crate::domain::{Bound, Degraded, DomainCounts, DomainOptions, Ground, Policies, Query, Row, Rules};
+use crate::decision::Ground;
+use crate::domain::{Bound, Degraded, DomainCounts, DomainOptions, Policies, Query, Row, Rules};
 use crate::limiter::Allowance;
 
 mod oracle;
@@ -45,8 +46,8 @@ fn lease(units: u64) -> Limiter {
     limiter
 }
 
-fn gauge(units: u64) -> Gauge {
-    let gauge = Gauge::default();
+fn gauge(units: u64) -> Semaphore {
+    let gauge = Semaphore::default();
     gauge.allow(Time::ZERO, allow(units));
     gauge
 }
@@ -57,7 +58,7 @@ fn at(seconds: f64) -> Time {
 
 /// The resources that the cookbook's job needs: a worker, and calls and queries for its tenant.
 struct Kitchen {
-    workers: Gauge,
+    workers: Semaphore,
     calls: (Domains, Limiter),
     queries: (Domains, Limiter),
     disk: Limiter,
@@ -99,8 +100,8 @@ fn a_job_gets_its_worker_and_all_that_it_needs_and_the_worker_comes_back() {
     let TogetherAnswer::Domain(calls) = permit.answers()[1] else { panic!("{permit:?}") };
     assert_eq!((calls.granted, calls.hits_in_tier, calls.bound), (2, 2, None));
     assert_eq!(
-        (permit.answers()[0], permit.answers()[3]),
-        (TogetherAnswer::Taken(1), TogetherAnswer::Taken(1))
+        (&permit.answers()[0], &permit.answers()[3]),
+        (&TogetherAnswer::Taken(1), &TogetherAnswer::Taken(1))
     );
     assert_eq!(permit.deadline(), None, "it is not leased");
     let (workers, _, _, granted) = kitchen.look(at(1.0));
@@ -132,7 +133,7 @@ fn a_domain_says_what_keeps_it_from_more_only_if_it_is_what_keeps_the_others_fro
     let bounds = |copies, prices: [u32; 3]| {
         let kitchen = Kitchen::new();
         let permit = kitchen.job("a", 1, copies, prices).try_acquire(at(0.3)).unwrap();
-        [1, 2].map(|part| match permit.answers()[part] {
+        [1, 2].map(|part| match &permit.answers()[part] {
             TogetherAnswer::Domain(decision) => (decision.granted, decision.bound),
             other => panic!("{other:?}"),
         })

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use super::{Combination, Of, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
+use crate::denied::Denied;
 use crate::domain::{Bound, Domains, End, Held, Next, Request, until_granted};
-use crate::limiter;
 use crate::waiting::Clock;
 
 /// A request that waits, and whom to tell that the domains of a part have something to send.
@@ -97,7 +97,7 @@ impl<F: Fn(usize)> Request for Waiting<'_, F> {
         }
         let mut parts = self.request.parts.iter().zip(&refusal.answers).enumerate();
         let queue = parts.find_map(|(index, (part, answer))| match (part.of, answer) {
-            (Of::Gauge(gauge), TogetherAnswer::GaugeDenied(_)) => {
+            (Of::Gauge(gauge), TogetherAnswer::Denied(_)) => {
                 Some(Next::Gauge(gauge, part.price.units(self.request.min), index))
             }
             _ => None,
@@ -105,7 +105,7 @@ impl<F: Fn(usize)> Request for Waiting<'_, F> {
         Some(queue.unwrap_or_else(|| Next::Unknown(self.request.name())))
     }
 
-    fn denied(&self, refusal: Refusal, end: End) -> TogetherDenied {
+    fn denied(&self, refusal: Refusal, end: End, _: Time) -> TogetherDenied {
         match end {
             End::Never => TogetherDenied::Refused(refusal),
             End::TooLate(max_wait) => TogetherDenied::TooLate { refusal, max_wait },
@@ -121,7 +121,7 @@ impl Refusal {
     fn is_for_good(&self) -> bool {
         self.answers.iter().any(|answer| match answer {
             TogetherAnswer::Domain(decision) => matches!(decision.bound, Some(Bound::Burst { .. })),
-            TogetherAnswer::RateDenied(denied) => matches!(denied, limiter::Denied::AboveBurst { .. }),
+            TogetherAnswer::Denied(denied) => matches!(denied, Denied::AboveBurst { .. } | Denied::Closed),
             _ => false,
         })
     }

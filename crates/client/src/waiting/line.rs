@@ -6,7 +6,8 @@ use std::task::{Poll, Waker};
 
 use lessor_proto::Time;
 
-use super::{Refused, Ticket, Waiting};
+use super::{Ticket, Waiting};
+use crate::denied::Denied;
 
 /// The view of time that a waiter needs. The shell has the process's own; a simulation brings another.
 pub trait Clock {
@@ -49,7 +50,7 @@ pub(crate) async fn wait<D: QueueGate, C: Clock>(
     ticket: Ticket,
     since: Time,
     waiting: Waiting,
-) -> Result<D::Pass, Refused> {
+) -> Result<D::Pass, Denied> {
     let mut place = Place { door, ticket, waits: true };
     let give_up = since + waiting.max_wait;
     loop {
@@ -63,7 +64,7 @@ pub(crate) async fn wait<D: QueueGate, C: Clock>(
                 place.waits = false;
                 return Ok(pass);
             }
-            Step::Wait(_) if now >= give_up => return Err(Refused::TimedOut { max_wait: waiting.max_wait }),
+            Step::Wait(_) if now >= give_up => return Err(Denied::TimedOut { max_wait: waiting.max_wait }),
             Step::Wait(due) => due.unwrap_or(Time::MAX).min(give_up),
         };
         let mut sleep = pin!(clock.sleep_until(due));

@@ -4,7 +4,7 @@
 //! a grantor must: what it sent until that ends, less what reports promise, longer by what renewals say. The two clocks
 //! differ by the time that the holder's did not show.
 
-use lessor_client::holding::Rung;
+use lessor_client::Rung;
 use lessor_proto::Amount;
 use lessor_proto::message::HolderKind;
 use proptest::prelude::*;
@@ -127,7 +127,7 @@ proptest! {
 #[cfg(feature = "mutations")]
 #[test]
 fn each_rule_taken_out_is_noticed() {
-    use lessor_client::mutation::Mutation;
+    use lessor_client::internals::mutation::Mutation;
     use proptest::test_runner::{Config, TestRunner};
 
     for mutation in [

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::{Failure, Fallback, Kind, Transport};
 use lessor_proto::message::{Down, HolderKind, Leader, Order, Up, Welcome};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{Bound, Policies, Rules};
-use lessor_client::gauge;
-use lessor_client::holding::Rung;
-use lessor_client::session::Transport;
-use lessor_client::together::{Price, TogetherAnswer, TogetherDenied};
-use lessor_client::{Client, Together};
+use lessor_client::internals::domain::{Policies, Rules};
+use lessor_client::{
+    Bound, Client, Denied, Price, Rung, Together, TogetherAnswer, TogetherDenied, Transport,
+};
 
 use crate::town::{Town, answer, grant, soon, until};
 
@@ -57,8 +55,8 @@ async fn a_worker_and_the_calls_and_queries_of_a_tenant_come_together_or_not_at_
     let permit = soon(sendable(jobs("a").acquire())).await.unwrap();
     assert_eq!((permit.copies(), permit.bound_by()), (3, Some(1)));
     assert_eq!(
-        (permit.answers()[0], permit.answers()[2]),
-        (TogetherAnswer::Taken(1), TogetherAnswer::Taken(6))
+        (&permit.answers()[0], &permit.answers()[2]),
+        (&TogetherAnswer::Taken(1), &TogetherAnswer::Taken(6))
     );
     let TogetherAnswer::Domain(decision) = permit.answers()[1] else { panic!("{permit:?}") };
     assert_eq!((decision.granted, decision.bound), (3, Some(Bound::Tiers)));
@@ -69,10 +67,7 @@ async fn a_worker_and_the_calls_and_queries_of_a_tenant_come_together_or_not_at_
     let Err(TogetherDenied::Refused(refusal)) = jobs("c").try_acquire() else {
         panic!("there is a third worker")
     };
-    assert_eq!(
-        refusal.answers[0],
-        TogetherAnswer::GaugeDenied(gauge::GaugeDenied::Full { in_use: 2, limit: 2 })
-    );
+    assert_eq!(refusal.answers[0], TogetherAnswer::Denied(Denied::Full { in_use: 2, limit: 2 }));
     assert_eq!(calls.domain("c").peek(9, 1).granted, 3);
 
     let metrics = client.metrics();

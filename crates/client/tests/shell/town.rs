@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lessor_client::shell::LeaseView;
-use lessor_client::{Client, Resource};
+use lessor_client::{Client, LeaseState, Resource};
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
 use lessor_proto::wire::{
     DiscoveryRequest, DiscoveryResponse, GetCapacityRequest, GetCapacityResponse, GetServerCapacityRequest,
@@ -159,7 +158,7 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("within 20 s")
 }
 
-pub(crate) async fn until<E>(resource: &mut Resource<E>, done: impl Fn(&LeaseView) -> bool) -> LeaseView {
+pub(crate) async fn until<E>(resource: &mut Resource<E>, done: impl Fn(&LeaseState) -> bool) -> LeaseState {
     soon(async {
         loop {
             let lease = resource.lease();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::session_down::Message as Down;

@@ -12,7 +12,7 @@ mod storm;
 
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 
 use fleet::Fleet;
 use server::{Child, Kind};

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::session_down::Message as Down;

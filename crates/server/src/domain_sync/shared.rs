@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::Contract;
-use lessor_client::domain::{Policies, Rule, UNREACHABLE_AFTER};
+use lessor_client::internals::domain::{Policies, Rule, UNREACHABLE_AFTER};
 use lessor_proto::message::{
     Census, DomainHits, DomainNews, DomainReport, Hello, HolderKind, MOST_DOMAINS, MOST_ENTRIES,
 };

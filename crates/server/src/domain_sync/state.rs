@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, Domain, MergeEntry, Status, TierState, coarsened};
-use lessor_client::domain::{entry_at, is_share, message_at};
+use lessor_client::internals::domain::{entry_at, is_share, message_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lessor_client::domain::Policies;
+use lessor_client::internals::domain::Policies;
 use lessor_proto::message::{DomainNews, DomainReport, Hello};
 use lessor_proto::{ResourceId, Time};
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::Contract;
-use lessor_client::domain::{DeltaStream, entry_at, is_marked, is_share, least_limit};
+use lessor_client::internals::domain::{DeltaStream, entry_at, is_marked, is_share, least_limit};
 use lessor_proto::Time;
 use lessor_proto::message::{
     Census, DomainEntry, DomainHits, DomainNews, DomainReport, MOST_DOMAINS, MOST_ENTRIES,

@@ -347,7 +347,7 @@ impl SharedDomains {
 #[cfg(test)]
 mod tests {
     use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-    use lessor_client::domain::Policies;
+    use lessor_client::internals::domain::Policies;
     use lessor_proto::message::{DomainEntry, DomainHits, DomainReport, Hello, HolderKind};
     use lessor_proto::{ClientId, Incarnation, ResourceId};
 
@@ -373,7 +373,7 @@ mod tests {
             kind: Window::Exact,
         };
         let contract = Contract::from(TierPolicy::new(vec![tier], None, None).unwrap());
-        let rules = lessor_client::domain::Rules { default: Some(contract), ..Default::default() };
+        let rules = lessor_client::internals::domain::Rules { default: Some(contract), ..Default::default() };
         Arc::new(Policies::new(rules).unwrap())
     }
 

@@ -341,7 +341,7 @@ fn bad(stored: &Stored, wanted: &'static str) -> BadRecord {
 
 #[cfg(test)]
 mod tests {
-    use lessor_client::holding::Proof;
+    use lessor_client::internals::holding::Proof;
     use lessor_proto::Amount;
     use lessor_proto::message::Order;
     use proptest::prelude::*;

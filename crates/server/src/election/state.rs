@@ -244,7 +244,7 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use lessor_client::holding::Proof;
+    use lessor_client::internals::holding::Proof;
     use lessor_proto::message::Order;
     use lessor_proto::{Amount, ResourceId};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lessor_client::session::Session;
+use lessor_client::internals::session::Session;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::Node;

@@ -1,7 +1,7 @@
 //! The marks of a node: what is to be written so that a successor knows the most that may be out, and what the node may
 //! do once it is.
 
-use lessor_client::holding::Proof;
+use lessor_client::internals::holding::Proof;
 use lessor_proto::message::Report;
 use lessor_proto::{Amount, ResourceId, Time};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use lessor_client::holding::{Fallback, HoldingConfig, Inheritance, Kind, Surplus};
-use lessor_client::session::{Action, Change, Event, Failure, Session, SessionConfig};
+use lessor_client::internals::holding::{HoldingConfig, Inheritance, Surplus};
+use lessor_client::internals::session::{Action, Change, Event, Session, SessionConfig};
+use lessor_client::{Failure, Fallback, Kind};
 use lessor_proto::message::{DomainReport, Down, HolderKind};
 use lessor_proto::{ClientId, Epoch, ResourceId, Time};
 

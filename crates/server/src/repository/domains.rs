@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::Normalisation;
-use lessor_client::domain::Policies;
+use lessor_client::internals::domain::Policies;
 
 /// The part of a template about domains: clients enforce it, as the scope of the policies says.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
 use lessor_algorithms::rotation::Rotate;
-use lessor_client::domain::{Policies, Rule, Scope, Share};
+use lessor_client::internals::domain::{Policies, Rule, Scope, Share};
 use lessor_proto::{Amount, ResourceId};
 
 use super::{Fraction, Kind, Repository, SafeCapacity, Template};

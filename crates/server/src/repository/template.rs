@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
 use lessor_algorithms::rotation::Rotate;
-use lessor_client::limiter::Limiter;
+use lessor_client::internals::limiter::Limiter;
 use lessor_proto::Amount;
 
 use super::Glob;

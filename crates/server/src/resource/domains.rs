@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lessor_client::domain::{Policies, Scope};
+use lessor_client::internals::domain::{Policies, Scope};
 use lessor_proto::message::Report;
 use lessor_proto::wire;
 
@@ -41,7 +41,7 @@ impl Resource {
         }
         // One that polls shows what it has with its next report, should this be lost.
         child.knows = Knows::These;
-        let none = || Arc::new(lessor_client::domain::none());
+        let none = || Arc::new(lessor_client::internals::domain::none());
         Some(self.terms.domains.as_ref().map_or_else(none, |domains| domains.policies.to_wire()))
     }
 

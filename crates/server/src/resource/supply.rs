@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
+use lessor_client::internals::allowance::Allowance;
 use lessor_proto::message::{Band, Bands};
 use lessor_proto::{Amount, Drift, Time};
 

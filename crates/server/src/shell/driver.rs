@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use lessor_client::session;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
+use lessor_client::internals::session;
 use lessor_proto::message::{
     Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
 };

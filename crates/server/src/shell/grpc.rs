@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::message::{Answer, Ask, Release, WallClock};
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::session::Event;
-use lessor_client::shell::ParentLine;
+use lessor_client::internals::ParentLine;
+use lessor_client::internals::session::Event;
 use lessor_proto::message::Down;
 use tokio::sync::watch;
 use tracing::{info, warn};

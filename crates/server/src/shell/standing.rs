@@ -7,7 +7,7 @@ use lessor_proto::Epoch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::message::Leader;
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};

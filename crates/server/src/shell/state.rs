@@ -22,7 +22,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use futures_util::Stream;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up, WallClock};
 use lessor_proto::wire::session_up_request::Message;
 use lessor_proto::{ReportId, wire};

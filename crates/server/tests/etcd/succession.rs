@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::{Amount, Epoch};
 use lessor_server::election::Event;
 

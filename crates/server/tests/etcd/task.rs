@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::election::{ElectionConfig, Event};
 use lessor_server::record::{Record, RecordChange, Terms};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{self, Action, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Answer, Ask, Before, Grant, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Books, Node, NodeConfig, Output, ParentConfig};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{Policies, Rules};
-use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::session::{self, Action, Change, Session, SessionConfig, Transport};
+use lessor_client::internals::domain::{Policies, Rules};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Change, Session, SessionConfig};
+use lessor_client::{Failure, Kind, Transport};
 use lessor_proto::message::{Ask, Bands, Down, HolderKind, Report};
 use lessor_proto::{Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
@@ -172,7 +173,7 @@ fn a_stream_that_begins_anew_brings_only_what_is_not_there() {
         let config = NodeConfig::new("root", pair.node.epoch().next());
         pair.node = Node::new(pair.now, config, repository(template));
         let (id, _) = pair.stream.expect("a stream");
-        let gone = session::Failure::Unreachable("gone".into());
+        let gone = Failure::Unreachable("gone".into());
         pair.session.handle(pair.now, session::Event::Closed { id, failure: gone });
         pair.later(5);
         assert_eq!(pair.came(), [expected]);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{self, Action, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Ask, Down, Grant, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::holding::Rung;
+use lessor_client::Rung;
 use lessor_proto::Amount;
 use lessor_server::repository::{Field, Fraction, SafeCapacity, Template};
 use lessor_sim::net::Endpoint;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{self, Action, Failure, Transport};
+use lessor_client::internals::session::{self, Action};
+use lessor_client::{Failure, Transport};
 use lessor_proto::message::{
     Answer, Ask, Down, Grant, Has, Hello, HolderKind, Order, Report, StreamReport, Up,
 };

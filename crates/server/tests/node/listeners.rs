@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_client::session::Action;
+use lessor_client::internals::session::Action;
 use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Lasts, Report, StreamReport, Up};
 use lessor_proto::{Amount, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, Peer};

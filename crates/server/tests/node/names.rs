@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lessor_client::session::{self, Action, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Answer, Ask, Grant, Has, HolderKind, Lasts, NodeNotice, Order, Refusal, Report};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{NameWarning, NamesStatus, Node, NodeConfig, Output, ParentConfig, StatusQuery};

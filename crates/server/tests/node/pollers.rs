@@ -298,7 +298,7 @@ fn a_node_without_a_lease_of_its_own_echoes_too() {
     let mut street = Street::new(80.0);
     let parent = ParentConfig {
         servers: vec!["above:1".into()],
-        transport: lessor_client::session::Transport::Poll,
+        transport: lessor_client::Transport::Poll,
         eager: false,
     };
     let config = NodeConfig { parent: Some(parent), ..config(2, left(Some(SUCCESSION + 1 + AUTHORITY))) };
@@ -338,7 +338,7 @@ fn what_is_sticky_is_refused_below_a_node_with_the_reason() {
     let sticky = Template { legacy: Legacy::Sticky { hold: Duration::from_secs(600) }, ..terms() };
     let parent = ParentConfig {
         servers: vec!["above:1".into()],
-        transport: lessor_client::session::Transport::Poll,
+        transport: lessor_client::Transport::Poll,
         eager: false,
     };
     let config = NodeConfig { parent: Some(parent), ..NodeConfig::new("leaf", Epoch(1)) };

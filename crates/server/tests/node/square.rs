@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{Policies, Rules};
+use lessor_client::internals::domain::{Policies, Rules};
 use lessor_proto::message::{
     DomainEntry, DomainHits, DomainNews, DomainReport, Down, Hello, HolderKind, Report, StreamReport, Up,
 };

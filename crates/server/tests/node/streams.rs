@@ -20,8 +20,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use datadriven::{TestCase, walk};
-use lessor_client::holding::Proof;
-use lessor_client::session::{self, Action, Transport};
+use lessor_client::Transport;
+use lessor_client::internals::holding::Proof;
+use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, NodeNotice, Order, Up, Welcome};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{ClaimTally, Claims, MarkWrite, NodeConfig, ParentConfig, StatusQuery};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::allowance::Allowance;
-use lessor_client::domain::{Override, Policies, Rules, Scope};
-use lessor_client::holding::{Fallback, HoldingConfig, Kind};
-use lessor_client::session::{self, Action, Session, SessionConfig, Transport};
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::domain::{Override, Policies, Rules, Scope};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::{Fallback, Kind, Transport};
 use lessor_proto::message::{Ask, Bands, HolderKind, Report};
 use lessor_proto::{Amount, Epoch, Glob, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};

@@ -7,11 +7,12 @@ use std::task::Waker;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{DomainOptions, Domains as Spending, Lender, Override, Policies, Rules, Scope};
-use lessor_client::holding::{HoldingConfig, Kind};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::{self, Action, Failure, Session, SessionConfig, Transport};
-use lessor_client::sublessee::Sublessee;
+use lessor_client::internals::domain::{Domains as Spending, Lender, Override, Policies, Rules, Scope};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::limiter::Limiter;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::internals::sublessee::Sublessee;
+use lessor_client::{DomainOptions, Failure, Kind, Transport};
 use lessor_proto::{Epoch, Glob, Incarnation, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Domains, Template};

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use lessor_client::allowance::Allowance;
-use lessor_client::holding::{HoldingConfig, Kind, Rung};
-use lessor_client::session::{Action, Change, Event, Session, SessionConfig, Transport};
+use lessor_client::internals::allowance::Allowance;
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{Action, Change, Event, Session, SessionConfig};
+use lessor_client::{Kind, Rung, Transport};
 use lessor_proto::message::Down;
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::node::{MarkWrite, NodeConfig, ParentConfig};

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use lessor_client::holding::Rung;
-use lessor_client::limiter::Limiter;
-use lessor_client::session::{self, Action, Transport};
-use lessor_client::shell::{LeaseView, ParentLine};
-use lessor_client::{Client, Resource};
+use lessor_client::internals::ParentLine;
+use lessor_client::internals::session::{self, Action};
+use lessor_client::{Client, LeaseState, Rate, Rung, Transport};
 use lessor_proto::message::{Ask, Band, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, ClientId, Incarnation, ReportId, ResourceId};
 
@@ -18,7 +16,7 @@ fn client(address: std::net::SocketAddr, id: &str) -> Client {
 }
 
 /// Waits until so many units are leased, and gives back every lease seen on the way.
-async fn until(resource: &mut Resource<Limiter>, units: u64) -> Vec<LeaseView> {
+async fn until(resource: &mut Rate, units: u64) -> Vec<LeaseState> {
     let mut seen = vec![resource.lease()];
     soon(async {
         while !is(seen.last().unwrap(), units) {
@@ -29,7 +27,7 @@ async fn until(resource: &mut Resource<Limiter>, units: u64) -> Vec<LeaseView> {
     seen
 }
 
-fn is(lease: &LeaseView, units: u64) -> bool {
+fn is(lease: &LeaseState, units: u64) -> bool {
     lease.rung == Rung::Leased && lease.capacity.is_some_and(|capacity| capacity.floor_units() == units)
 }
 

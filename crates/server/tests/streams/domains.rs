@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::domain::{Policies, Rules};
-use lessor_client::limiter::Limiter;
-use lessor_client::session::Transport;
-use lessor_client::{Client, Resource};
+use lessor_client::internals::domain::{Policies, Rules};
+use lessor_client::{Client, Rate, Transport};
 use lessor_proto::{Amount, Epoch};
 use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Domains, Glob, Repository, Template};
@@ -43,7 +41,7 @@ async fn server(name: &str, parent: Option<SocketAddr>) -> Server {
 }
 
 /// A client of a server, and its lease.
-fn client(server: &Server, id: &str) -> (Client, Resource<Limiter>) {
+fn client(server: &Server, id: &str) -> (Client, Rate) {
     let client = Client::builder(server.address().to_string()).id(id).build().unwrap();
     let lease = client.rate("db").wants(1_000.0).open().unwrap();
     (client, lease)
@@ -51,16 +49,16 @@ fn client(server: &Server, id: &str) -> (Client, Resource<Limiter>) {
 
 /// Each of two clients uses the domain until it knows what the other did: together they make as many hits as the tier allows,
 /// and who is refused is refused for those.
-async fn check(one: &Resource<Limiter>, other: &Resource<Limiter>) {
-    soon(one.domain("tenant").acquire(30, 30)).await.unwrap();
-    soon(other.domain("tenant").acquire(1, 1)).await.unwrap();
-    let left = |of: &Resource<Limiter>| of.domain("tenant").peek(LIMIT, 1).granted;
+async fn check(one: &Rate, other: &Rate) {
+    soon(one.domain("tenant").acquire(30)).await.unwrap();
+    soon(other.domain("tenant").acquire(1)).await.unwrap();
+    let left = |of: &Rate| of.domain("tenant").peek(LIMIT, 1).granted;
     eventually("each knows of the other", || (left(one), left(other)) == (9, 9)).await;
-    let last = soon(other.domain("tenant").acquire(LIMIT, 1)).await.unwrap();
+    let last = soon(other.domain("tenant").acquire_some(LIMIT, 1)).await.unwrap();
     assert_eq!(last.granted, 9);
     eventually("the tier is full", || left(one) == 0).await;
-    assert!(!one.domain("tenant").request(1, 1).is_granted());
-    assert!(one.domain("others").request(1, 1).is_granted(), "nobody else is refused");
+    assert!(one.domain("tenant").try_acquire(1).is_err());
+    assert!(one.domain("others").try_acquire(1).is_ok(), "nobody else is refused");
 }
 
 #[tokio::test]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use lessor_client::holding::{Fallback, HoldingConfig, Kind, Surplus};
-use lessor_client::session::{Session, SessionConfig, Transport};
+use lessor_client::internals::holding::{HoldingConfig, Surplus};
+use lessor_client::internals::session::{Session, SessionConfig};
+use lessor_client::{Fallback, Kind, Transport};
 use lessor_proto::message::{Band, Bands, HolderKind};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::node::{NodeConfig, ParentConfig};

@@ -6,7 +6,7 @@ mod grove;
 use std::time::Duration;
 
 use lessor_algorithms::{Demand, SharePolicy, Shares};
-use lessor_client::session::Transport;
+use lessor_client::Transport;
 use lessor_proto::Time;
 use lessor_proto::message::Band;
 use proptest::prelude::*;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lessor_client::suspend::{BELIEVED, SuspendWatch};
+use lessor_client::internals::suspend::{BELIEVED, SuspendWatch};
 use lessor_proto::Time;
 
 use crate::plan::Way;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use lessor_algorithms::tiers::{Contract, TierPolicy, normalise};
-use lessor_client::domain::Rule;
+use lessor_client::internals::domain::Rule;
 use lessor_proto::ResourceId;
 use lessor_server::shell::source;
 use lessor_sim::tiers::Tiers;

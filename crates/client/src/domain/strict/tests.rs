@@ -8,8 +8,9 @@ use lessor_proto::Glob;
 use lessor_proto::message::{DomainHits, DomainNews};
 use proptest::prelude::*;
 
-use super::super::{Degraded, DomainOptions, Domains, Ground, Override, Rules};
+use super::super::{Degraded, DomainOptions, Domains, Override, Rules};
 use super::*;
+use crate::decision::Ground;
 use crate::together::{Combination, Price, TogetherAnswer, TogetherDenied};
 
 #[derive(Default)]
@@ -196,26 +197,26 @@ fn together_with_other_things_the_lease_of_a_domain_is_one_of_those_that_have_to
         let request = Combination::between(min, 5).domain(&domains, &lease, "a", Price::Each(1));
         request.rate(&other, Price::Each(1)).try_acquire(at(millis))
     };
-    let bound = |answer: TogetherAnswer| match answer {
+    let bound = |answer: &TogetherAnswer| match answer {
         TogetherAnswer::Domain(decision) => (decision.granted, decision.bound),
         other => panic!("{other:?}"),
     };
     let refusal = |denied: TogetherDenied| denied.refusal().unwrap().clone();
     let first = refusal(ask(1, 1_000).unwrap_err());
-    assert_eq!((bound(first.answers[0]), first.retry_at), ((0, Some(Bound::Asking)), Some(at(1_010))));
+    assert_eq!((bound(&first.answers[0]), first.retry_at), ((0, Some(Bound::Asking)), Some(at(1_010))));
     let sublease = asked(&domains);
     sublease.allow(at(1_000), parts(&sublease, 3));
     let refused = refusal(ask(3, 2_000).unwrap_err());
     assert_eq!(refused.answers[0], TogetherAnswer::Agreed, "three are there of its lease, two of the other");
     let permit = ask(1, 2_000).unwrap();
-    assert_eq!((permit.copies(), permit.bound_by(), bound(permit.answers()[0])), (2, Some(1), (2, None)));
+    assert_eq!((permit.copies(), permit.bound_by(), bound(&permit.answers()[0])), (2, Some(1), (2, None)));
     other.allow(at(2_000), Allowance::forever(Amount::from_units(1_000)));
     let permit = ask(1, 2_010).unwrap();
-    assert_eq!((permit.copies(), bound(permit.answers()[0])), (1, (1, Some(Bound::Sublease))));
+    assert_eq!((permit.copies(), bound(&permit.answers()[0])), (1, (1, Some(Bound::Sublease))));
     let spent = refusal(ask(1, 2_010).unwrap_err());
     assert_eq!(
-        (bound(spent.answers[0]), spent.answers[1]),
-        ((0, Some(Bound::Sublease)), TogetherAnswer::Agreed)
+        (bound(&spent.answers[0]), &spent.answers[1]),
+        ((0, Some(Bound::Sublease)), &TogetherAnswer::Agreed)
     );
     assert_eq!([&sublease.limiter, &lease, &other].map(|limiter| limiter.usage().granted), [3, 3, 3]);
     domains.settle(&lease, "a", 1, 3, at(2_010));

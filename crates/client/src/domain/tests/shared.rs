@@ -6,6 +6,7 @@ use lessor_proto::ResourceId;
 use lessor_proto::message::{DomainEntry, DomainHits, DomainNews, DomainReport};
 
 use super::*;
+use crate::decision::{Decision, Ground};
 
 const AT_ONCE: Duration = Duration::ZERO;
 /// By how much the relay's clock is ahead.

@@ -8,7 +8,7 @@ use lessor_proto::{Amount, Time};
 use proptest::prelude::*;
 
 use super::{MAX_BRIM, MeterTerms};
-use crate::limiter::{Allowance, Denied, Limiter, Refused};
+use crate::limiter::{Allowance, Denied, Limiter};
 use crate::waiting::Waiting;
 use crate::waiting::fake::{FakeClock, Tasks};
 
@@ -56,7 +56,7 @@ fn at_a_low_rate_grants_and_denials_take_no_lock() {
 #[test]
 fn the_meter_runs_until_somebody_waits_and_again_when_he_is_served() {
     let (limiter, clock) = (limiter(100_000_000), FakeClock::default());
-    let mut tasks = Tasks::<Result<(), Refused>>::new(&clock);
+    let mut tasks = Tasks::<Result<(), Denied>>::new(&clock);
     assert!(limiter.meter.stop().is_some());
     limiter.allow(Time::ZERO, allowance(100_000_000, u64::MAX));
     tasks.spawn(limiter.acquire_by(&clock, 1));
@@ -216,7 +216,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 struct Play<'a> {
     limiter: &'a Limiter,
     clock: &'a FakeClock,
-    tasks: Tasks<'a, Result<(), Refused>>,
+    tasks: Tasks<'a, Result<(), Denied>>,
     waiting: Vec<usize>,
     oracle: Bucket,
     until: u64,

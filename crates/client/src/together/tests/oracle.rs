@@ -23,7 +23,7 @@ struct Plain {
 
 /// The same in earnest.
 struct Real {
-    gauges: [Gauge; 2],
+    gauges: [Semaphore; 2],
     leases: [Limiter; 3],
     domains: [Domains; 2],
 }

@@ -73,7 +73,7 @@ fn a_server_that_does_not_answer_is_not_waited_for_and_out_of_hearing_the_least_
     let mut tasks = Tasks::new(&clock);
     tasks.pass(Duration::from_secs(1));
     update(&domains, clock.now(), 4);
-    let bound = |refusal: &Refusal| match refusal.answers[0] {
+    let bound = |refusal: &Refusal| match &refusal.answers[0] {
         TogetherAnswer::Domain(decision) => (decision.granted, decision.bound, decision.others),
         other => panic!("{other:?}"),
     };

@@ -78,7 +78,7 @@ fn who_is_let_in_and_then_refused_gives_the_units_to_the_next() {
 fn who_cannot_be_served_is_told_at_once_and_others_when_their_time_is_over() {
     let clock = FakeClock::default();
     let (rate, none) = (lease(6), Limiter::default());
-    let workers = Gauge::new(Waiting { max_waiters: 1, ..Waiting::DEFAULT });
+    let workers = Semaphore::new(Waiting { max_waiters: 1, ..Waiting::DEFAULT });
     let second = Duration::from_secs(1);
     let (huge, idle) =
         (Combination::once().rate(&rate, Price::Once(8)), Combination::once().rate(&none, Price::Once(1)));

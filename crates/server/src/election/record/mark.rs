@@ -1,6 +1,6 @@
 //! The value of the key of a mark.
 
-use lessor_client::holding::Proof;
+use lessor_client::internals::holding::Proof;
 use lessor_proto::message::Order;
 use lessor_proto::{Amount, Epoch};
 

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::Time;
 use lessor_proto::message::DomainReport;
 use tokio::sync::{Notify, mpsc, watch};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lessor_client::session::Action;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
+use lessor_client::internals::session::Action;
 use lessor_proto::message::{Down, Hello, Leader, Refusal};
 use lessor_proto::{Epoch, Time};
 use tokio::sync::{mpsc, watch};

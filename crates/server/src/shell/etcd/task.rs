@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lessor_algorithms::tiers::{Contract, MOST_POLICIES, MOST_TIERS, Tier, TierPolicy, Window, normalise};
-use lessor_client::domain::{MOST_OVERRIDES, NotStrict, Override, Policies, Rules, Scope, Share};
+use lessor_client::internals::domain::{MOST_OVERRIDES, NotStrict, Override, Policies, Rules, Scope, Share};
 
 use super::fields::{Fields, Schema};
 use super::node::{Place, YamlNode, YamlValue};

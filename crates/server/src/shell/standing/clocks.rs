@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::message::Whereabouts;
 use lessor_proto::wire::DiscoveryRequest;
 use lessor_proto::wire::capacity_client::CapacityClient;

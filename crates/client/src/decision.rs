@@ -1,5 +1,7 @@
 //! The decision that a request of a domain is answered with.
 
+use std::fmt;
+
 use lessor_algorithms::tiers;
 use lessor_proto::Time;
 
@@ -94,7 +96,7 @@ pub enum Bound {
 
 impl Decision {
     /// Without policies.
-    pub(super) fn free(ground: Ground) -> Decision {
+    pub(crate) fn free(ground: Ground) -> Decision {
         Decision {
             granted: 0,
             ground,
@@ -114,17 +116,17 @@ impl Decision {
     }
 
     /// Of a domain that may do nothing, as nothing is configured for it.
-    pub(super) fn unconfigured() -> Decision {
+    pub(crate) fn unconfigured() -> Decision {
         Decision { bound: Some(Bound::Unconfigured), ..Decision::free(Ground::Policies) }
     }
 
     /// Of a domain that cannot be remembered, and so can have no lease.
-    pub(super) fn crowded() -> Decision {
+    pub(crate) fn crowded() -> Decision {
         Decision { bound: Some(Bound::Crowded), ..Decision::free(Ground::Policies) }
     }
 
     #[inline]
-    pub(super) fn of(decision: &tiers::Decision) -> Decision {
+    pub(crate) fn of(decision: &tiers::Decision) -> Decision {
         Decision {
             granted: decision.granted,
             ground: Ground::Policies,
@@ -150,10 +152,35 @@ impl Decision {
         !self.is_granted() && self.others > 0 && by_hits
     }
 
+    /// The bound in words.
+    pub(crate) fn bound_in_words(&self) -> String {
+        self.bound.map_or_else(|| "nothing".to_owned(), |bound| bound.to_string())
+    }
+
     /// Whether something was granted.
     #[must_use]
     pub fn is_granted(&self) -> bool {
         self.granted > 0
+    }
+}
+
+// === impl Bound ===
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Bound::Burst { most } => return write!(f, "the burst of the lease, {most} at once"),
+            Bound::Debt => "what it owes",
+            Bound::Tiers => "its tiers",
+            Bound::Hard => "its hard limit",
+            Bound::Global => "the limit of all domains",
+            Bound::Lease => "the lease",
+            Bound::Unconfigured => "there being no policy for it",
+            Bound::Sublease => "the lease of the domain",
+            Bound::Asking => "the lease of the domain, which has not been granted yet",
+            Bound::Crowded => "there being too many leases of domains",
+            Bound::Unleasable => "there being no lease for a domain of that name",
+        })
     }
 }
 

@@ -1,0 +1,102 @@
+//! The state of a resource's lease, as a program sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::{Amount, Time};
+
+use super::clock;
+use crate::allowance::Allowance;
+use crate::denied::Denied;
+use crate::fault::{Failure, Fault};
+use crate::holding::Rung;
+use crate::session::Change;
+
+/// The state of a resource's lease at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LeaseState {
+    /// The capacity that is allowed, in units (a second); `None` is without limit.
+    pub capacity: Option<Amount>,
+    /// The time at which that ends if nothing is renewed, by the process's own clock; `None` where it has no end, as safe
+    /// capacity that is advised and not leased.
+    pub until: Option<Time>,
+    /// Where the allowance comes from.
+    pub rung: Rung,
+    /// Whether the server that granted the lease was learning what is out: for a while after its start it grants no more than
+    /// what was held before.
+    pub is_learning: bool,
+    /// The amount that was asked for last, in units (a second).
+    pub wants: f64,
+    /// The fault when the lease was last to be renewed; nothing if the last answer was good.
+    pub last_error: Option<Arc<Fault>>,
+    /// Whether the client was closed.
+    is_closed: bool,
+}
+
+// === impl LeaseState ===
+
+impl LeaseState {
+    pub(super) fn waiting(wants: f64) -> LeaseState {
+        LeaseState {
+            capacity: Allowance::NOTHING.capacity,
+            until: end(Allowance::NOTHING.until),
+            rung: Rung::Waiting,
+            is_learning: false,
+            wants,
+            last_error: None,
+            is_closed: false,
+        }
+    }
+
+    /// The state after the client was closed, or the last handle is gone.
+    pub(super) fn closed() -> LeaseState {
+        LeaseState { is_closed: true, ..LeaseState::waiting(0.0) }
+    }
+
+    /// Takes up a change. Whether it is more than a renewal.
+    pub(super) fn apply(&mut self, change: Change) -> bool {
+        let Change { allowance, rung, fault, is_learning, .. } = change;
+        let is_news = self.capacity != allowance.capacity
+            || self.rung != rung
+            || self.is_learning != is_learning
+            || self.last_error.as_deref() != fault.as_ref();
+        if self.last_error.as_deref() != fault.as_ref() {
+            self.last_error = fault.map(Arc::new);
+        }
+        self.capacity = allowance.capacity;
+        self.until = end(allowance.until);
+        self.rung = rung;
+        self.is_learning = is_learning;
+        is_news
+    }
+
+    /// The time for which the lease, or the floor, lasts if nothing is renewed: zero without either, `None` where it has no
+    /// end.
+    #[must_use]
+    pub fn remaining(&self) -> Option<Duration> {
+        self.until.map(|until| until.since(clock::now()))
+    }
+
+    /// The reason why there is nothing to wait for: the client was closed, or the server refuses the resource.
+    pub(super) fn hopeless(&self) -> Option<Denied> {
+        match &self.last_error {
+            _ if self.is_closed => Some(Denied::Closed),
+            Some(fault) if matches!(**fault, Fault::Failed(Failure::Refused(_))) => self.unserved(),
+            _ => None,
+        }
+    }
+
+    /// The reason why nothing is leased, if that is so and the reason is known.
+    pub(super) fn unserved(&self) -> Option<Denied> {
+        match &self.last_error {
+            _ if self.is_closed => Some(Denied::Closed),
+            Some(fault) if self.capacity == Some(Amount::ZERO) => Some(Denied::Unserved(Arc::clone(fault))),
+            _ => None,
+        }
+    }
+}
+
+/// An end that comes.
+fn end(until: Time) -> Option<Time> {
+    (until < Time::MAX).then_some(until)
+}
