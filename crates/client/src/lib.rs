@@ -32,7 +32,7 @@
 //!     match service.search("tenant-42").await {
 //!         Ok(found) => println!("200 {found}"),
 //!         Err(denied) if denied.is_over_limit() => println!("429, after {:?}", denied.retry_after()),
-//!         Err(denied) => println!("503, {denied}"), // no lease: {:?} of service.searches.lease() says more
+//!         Err(denied) => println!("503, {denied}"),
 //!     }
 //!     client.close().await; // gives all leases back
 //!     Ok(())
@@ -42,16 +42,16 @@
 //!
 //! | type | what it is |
 //! | --- | --- |
-//! | `Client` | one for each process: it holds the leases, and renews them in the background |
-//! | `Rate`, `Gauge` | an open resource: units a second, whole units in use |
-//! | `Domain` | what one tenant may do of a rate, by the policies that come with the lease |
-//! | `Together` | several of these in one request, all or nothing |
+//! | [`Client`] | one for each process: it holds the leases, and renews them in the background |
+//! | [`Rate`], [`Gauge`] | an open resource: units a second, whole units in use |
+//! | [`Domain`] | what one tenant may do of a rate, by the policies that come with the lease |
+//! | [`Together`] | several of these in one request, all or nothing |
 //! | [`Permit`] | units of a gauge, until it is dropped; [`Decision`]: hits of a domain |
 //! | [`Denied`] | the one way to say no: the reason, and after how long to ask again |
-//! | `LeaseState` | what is leased, until when, by which [`Rung`] of the ladder, and what went wrong last |
+//! | [`LeaseState`] | what is leased, until when, by which [`Rung`] of the ladder, and what went wrong last |
 //! | [`Fallback`] | what a program goes on with when its lease has ended and no server answers |
 //!
-//! When no server answers, a lease ends to the millisecond, and what then is allowed is said by `LeaseState`: a floor that is
+//! When no server answers, a lease ends to the millisecond, and what then is allowed is said by [`LeaseState`]: a floor that is
 //! leased for longer, or nothing, or what [`Fallback`] asks for.
 //!
 //! Deliberately absent: TLS, a metrics library (`Client::metrics` gives plain numbers), a choice among several nodes, and

@@ -268,19 +268,19 @@ impl Sublease {
             Ok(ready) => Gate::Leased(self, ready.min(wanted)),
             Err(denied) => {
                 self.limiter.count_denied(wanted);
-                self.shut(denied, now)
+                self.shut(&denied, now)
             }
         }
     }
 
     /// Not even one hit is to be had.
-    fn shut(&self, denied: Denied, now: Time) -> Gate {
+    fn shut(&self, denied: &Denied, now: Time) -> Gate {
         let bound = match self.has_granted.load(Ordering::Relaxed) {
             true => Bound::Sublease,
             false => Bound::Asking,
         };
         match denied {
-            Denied::Spent { retry_after } => Gate::Shut(Bound::Sublease, Some(now + retry_after)),
+            Denied::Spent { retry_after } => Gate::Shut(Bound::Sublease, Some(now + *retry_after)),
             // No part of it has been granted yet, or others have all of them.
             _ => Gate::Shut(bound, Some(self.again(now))),
         }

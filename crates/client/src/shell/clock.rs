@@ -13,7 +13,7 @@ use crate::suspend;
 
 /// The longest sleep between two looks at the clock: timers stop during suspend.
 const SLICE: Duration = Duration::from_secs(1);
-/// The guard of [`suspend`] on the clocks of this process.
+/// The guard of suspend on the clocks of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockWatch(suspend::SuspendWatch);
 

@@ -234,16 +234,16 @@ impl<E> Core<E> {
     /// The denial, with the reason why nothing is leased where it comes from that.
     #[cold]
     pub(super) fn explain(&self, denied: Denied) -> Denied {
-        let is_unserved = match &denied {
-            Denied::NothingLeased | Denied::TimedOut { .. } => true,
-            Denied::Domain(denial) => {
-                denial.decision.bound == Some(Bound::Lease) && denial.retry_after.is_none()
+        let denied = match denied {
+            // A lease that is used up says for how long.
+            Denied::Domain(denial)
+                if denial.decision.bound == Some(Bound::Lease) && denial.retry_after.is_none() =>
+            {
+                Denied::NothingLeased
             }
-            _ => false,
+            Denied::NothingLeased | Denied::TimedOut { .. } => denied,
+            denied => return denied,
         };
-        if !is_unserved {
-            return denied;
-        }
         if self.view.has_changed().is_err() {
             return Denied::Closed;
         }

@@ -110,6 +110,9 @@ async fn those_who_wait_are_told_that_the_client_closes() {
     let town = Town::start(|_, _| None).await;
     let client = town.client();
     let service = service(&client).await;
+    let not_yet = service.denials();
+    assert_eq!(not_yet, [Denied::NothingLeased, Denied::NothingLeased, Denied::NothingLeased]);
+    assert!(!not_yet[0].is_over_limit());
     let both = Together::once().rate(&service.searches, Price::Each(1)).max_wait(None);
     let (denials, together, ()) = tokio::join!(service.denials_of_who_wait(), soon(both.acquire()), async {
         tokio::task::yield_now().await;
