@@ -1,6 +1,7 @@
 //! The decision that a request of a domain is answered with.
 
 use std::fmt;
+use std::time::Duration;
 
 use lessor_algorithms::tiers;
 use lessor_proto::Time;
@@ -20,6 +21,8 @@ pub struct Decision {
     pub tier: usize,
     /// Of that tier; 0 of the fake one.
     pub tier_limit: u32,
+    /// The window in which that many hits may be made; zero of the fake one.
+    pub tier_window: Duration,
     /// Those that count in that tier, the granted ones among them.
     pub hits_in_tier: u32,
     /// Hits of the domain in the last second, the granted ones among them.
@@ -104,6 +107,7 @@ impl Decision {
             global_limit: None,
             tier: 0,
             tier_limit: 0,
+            tier_window: Duration::ZERO,
             hits_in_tier: 0,
             hits_in_second: 0,
             hits_in_second_by_all: 0,
@@ -134,6 +138,7 @@ impl Decision {
             global_limit: decision.global_limit,
             tier: decision.tier,
             tier_limit: decision.tier_limit,
+            tier_window: Duration::from_nanos(decision.tier_window),
             hits_in_tier: decision.hits_in_tier,
             hits_in_second: decision.hits_in_second,
             hits_in_second_by_all: decision.hits_in_second_by_all,

@@ -22,6 +22,8 @@ pub struct Decision {
     pub tier: usize,
     /// Of that tier; 0 of the fake one.
     pub tier_limit: u32,
+    /// The window in which that many hits may be made; 0 of the fake one.
+    pub tier_window: u64,
     /// Those that count in that tier, the granted ones among them.
     pub hits_in_tier: u32,
     /// Hits of the domain in the last second, the granted ones among them. Exact where there is a hard limit, or else

@@ -210,6 +210,7 @@ impl Domain {
             policy: room.policy,
             tier: walk.tier,
             tier_limit: if walk.tier > 0 { moment.rules[walk.tier - 1].limit } else { 0 },
+            tier_window: if walk.tier > 0 { moment.rules[walk.tier - 1].window() } else { 0 },
             hits_in_tier: walk.used,
             hits_in_second: room.second.saturating_add(hits),
             hits_in_second_by_all: room.by_all.saturating_add(hits),

@@ -93,6 +93,15 @@ impl Rule {
         }
     }
 
+    /// The window in which hits are counted.
+    pub(super) fn window(&self) -> u64 {
+        match self.measure {
+            // A fixed window ends before the next one begins.
+            Measure::Runs { grain, span } => span.max(grain),
+            Measure::Bucket { window, .. } => window,
+        }
+    }
+
     /// The status of the tier at `now` if it was last entered at `since`, which is before that or never.
     #[inline]
     pub(super) fn status(&self, since: u64, now: u64) -> Status {

@@ -86,6 +86,7 @@ fn an_answer_says_where_the_domain_stands() {
         global_limit: Some(100),
         tier: 2,
         tier_limit: 50,
+        tier_window: Duration::from_secs(5),
         hits_in_tier: 35,
         hits_in_second: 40,
         hits_in_second_by_all: 47,
@@ -193,6 +194,7 @@ fn ask_like(granted: u32) -> Decision {
     let numbers = Decision {
         tier: 1,
         tier_limit: 3,
+        tier_window: Duration::from_secs(60),
         hits_in_tier: 3,
         hits_in_second: 3,
         ..Decision::free(Ground::Policies)

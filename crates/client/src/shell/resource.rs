@@ -152,6 +152,14 @@ impl Rate {
     pub async fn acquire(&self, n: u32) -> Result<(), Denied> {
         self.core.wait_for(self.core.enforcer.acquire(n)).await
     }
+
+    /// Settles units that were granted and turned out to cost `actual` instead of `granted`. What was too little is taken
+    /// late: nobody is granted anything until as much has come in, a minute at the most. What was too much does not come back.
+    pub fn settle(&self, granted: u32, actual: u32) {
+        if let Some(missing @ 1..) = actual.checked_sub(granted) {
+            self.core.enforcer.charge(missing, clock::now());
+        }
+    }
 }
 
 impl Gauge {
