@@ -30,7 +30,7 @@ pub mod allowance {
     pub use crate::allowance::Allowance;
 }
 
-/// What a program wants, measured.
+/// The demand of a program, measured.
 pub mod demand {
     pub use crate::demand::haste::{KnockGate, SOON};
     pub use crate::demand::peak::{Attempts, Peak};

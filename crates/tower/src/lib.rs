@@ -31,6 +31,8 @@
 //! | [`LimitLayer`] | a request costs units of a rate, of the domain that its [`Key`] names; else 429, or 503 where nothing is leased |
 //! | [`InFlightLayer`] | a request holds units of a gauge until its response body has ended or is dropped; else 503 |
 //! | [`WaitLayer`] | at a client: a request waits for units of a rate before it is sent |
+//! | [`RetryAfterLayer`] | at a client: whoever answers 429 or 503 with `Retry-After` is left alone for so long |
+//! | `reqwest::Middleware` | both, for `reqwest-middleware` |
 //! | [`Key`] | whose request it is: [`PeerIp`], [`ForwardedFor`], [`Header`], [`Global`], `MatchedPath`, tuples of them, closures |
 //! | [`Cost`], [`Settle`] | what a request costs, before and after its answer |
 //! | [`Answer`] | what is answered when nothing is granted: [`Problem`] by RFC 9457, `Grpc`, closures |
@@ -42,7 +44,7 @@
 //! [`LimitLayer::name`]), and denials `Retry-After` in seconds, rounded up.
 //!
 //! Features: `axum` (the route and the peer's address as axum knows them), `tonic` (denials as statuses of gRPC, the peer's
-//! address as tonic knows it).
+//! address as tonic knows it), `reqwest` (a middleware).
 //!
 //! Deliberately absent: rules in files, for which a server of Lessor has templates, and waiting at a server, where a queue
 //! would only hide that it is asked for too much.
@@ -52,10 +54,14 @@ mod cost;
 mod fields;
 #[cfg(feature = "tonic")]
 mod grpc;
+mod hold_back;
 mod in_flight;
 mod key;
 mod limit;
 mod peer;
+#[cfg(feature = "reqwest")]
+pub mod reqwest;
+mod retry_after;
 mod wait;
 
 pub use self::answer::{Answer, Problem, Rejection};
@@ -68,4 +74,5 @@ pub use self::key::MatchedPath;
 pub use self::key::{Global, Header, Key, Name, Unkeyed};
 pub use self::limit::{Limit, LimitFuture, LimitLayer, Unleased};
 pub use self::peer::{ForwardedFor, PeerIp};
+pub use self::retry_after::{RetryAfter, RetryAfterFuture, RetryAfterLayer};
 pub use self::wait::{Wait, WaitFuture, WaitLayer};

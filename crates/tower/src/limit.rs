@@ -111,13 +111,13 @@ impl<K> LimitLayer<K> {
 }
 
 impl<K, C, T, A> LimitLayer<K, C, T, A> {
-    /// What a request costs, before it is answered; a unit without it.
+    /// The cost of a request, before it is answered; a unit without it.
     pub fn cost<D>(self, cost: D) -> LimitLayer<K, D, T, A> {
         let Settings { rate, key, settle, answer, policy, fields, unleased, .. } = self.settings;
         LimitLayer { settings: Settings { rate, key, cost, settle, answer, policy, fields, unleased } }
     }
 
-    /// What a request turns out to have cost, when its answer begins.
+    /// The cost that a request turns out to have had, when its answer begins.
     pub fn settle<U>(self, settle: U) -> LimitLayer<K, C, U, A> {
         let Settings { rate, key, cost, answer, policy, fields, unleased, .. } = self.settings;
         LimitLayer { settings: Settings { rate, key, cost, settle, answer, policy, fields, unleased } }

@@ -1,25 +1,40 @@
-//! The example in axum, served over loopback.
+//! The examples, served over loopback.
 
 #[expect(dead_code, reason = "its main is for people, and connects to a server of its own")]
 #[path = "../../examples/axum.rs"]
-mod example;
+mod axum_example;
+#[expect(dead_code, reason = "its main is for people, and connects to a server of its own")]
+#[path = "../../examples/reqwest.rs"]
+mod reqwest_example;
+#[expect(dead_code, reason = "its main is for people, and connects to a server of its own")]
+#[path = "../../examples/tonic.rs"]
+mod tonic_example;
+
+use std::time::Duration;
 
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::rt::TokioExecutor;
+use lessor_client::Denied;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tonic::Code;
+use tonic::transport::Endpoint;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_types::StatusExt;
 
 use crate::house::{House, soon};
 
 #[tokio::test]
-async fn tenants_of_the_example_keep_to_their_policy_and_workers_are_free_again() {
+async fn tenants_of_the_axum_service_keep_to_their_policy_and_workers_are_free_again() {
     let house = House::open(5, 1).await;
     let (queries, workers) = (house.rate("requests").await, house.gauge("running", 1).await);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let app = example::app(queries.clone(), workers.clone());
+    let app = axum_example::app(queries, workers.clone());
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
 
     let http = HttpClient::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
@@ -33,17 +48,61 @@ async fn tenants_of_the_example_keep_to_their_policy_and_workers_are_free_again(
         assert_eq!(answer.status(), StatusCode::OK);
         let text = answer.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(text, "two were found\n");
+        // The answer has been sent, and its worker is free.
+        drop(soon(workers.acquire(1)).await.unwrap());
     }
     let denied = search("acme").await;
     assert_eq!(denied.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(denied.headers().contains_key(header::RETRY_AFTER), "{denied:?}");
     assert!(denied.headers()["ratelimit"].to_str().unwrap().starts_with("\"tenant\";r=0;t="), "{denied:?}");
-    // The answers were sent, and their worker is free.
-    assert_eq!(search("other").await.status(), StatusCode::OK);
     let busy = soon(workers.acquire(1)).await.unwrap();
     assert_eq!(search("another").await.status(), StatusCode::SERVICE_UNAVAILABLE);
     drop(busy);
     assert_eq!(search("another").await.status(), StatusCode::OK);
+
+    server.abort();
+    house.close().await;
+}
+
+#[tokio::test]
+async fn callers_of_the_grpc_service_hear_that_it_is_exhausted_and_when_to_come_again() {
+    let house = House::open(2, 1).await;
+    let calls = house.rate("requests").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = tokio::spawn(tonic_example::serve(listener, calls, async { drop(stopped.await) }));
+
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+    let mut health = HealthClient::new(soon(endpoint.connect()).await.unwrap());
+    for _ in 0..2 {
+        soon(health.check(HealthCheckRequest::default())).await.unwrap();
+    }
+    let denied = soon(health.check(HealthCheckRequest::default())).await.unwrap_err();
+    assert_eq!(denied.code(), Code::ResourceExhausted, "{denied:?}");
+    let after = denied.get_details_retry_info().unwrap().retry_delay.unwrap();
+    assert!(after > Duration::ZERO && after <= crate::house::HOUR, "{after:?}");
+    drop((stop, health));
+    soon(server).await.unwrap().unwrap();
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_is_sent_with_reqwest_waits_for_its_unit() {
+    let house = House::open(100, 1).await;
+    let queries = house.rate("requests").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/search", listener.local_addr().unwrap());
+    let app = axum_example::app(queries, house.gauge("running", 1).await);
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+
+    let http = reqwest_example::http(house.rate("requests").await);
+    let answer = soon(http.get(&url).header("x-tenant", "acme").send()).await.unwrap();
+    assert_eq!(soon(answer.text()).await.unwrap(), "two were found\n");
+    soon(house.client.clone().close()).await;
+    let error = soon(http.get(&url).send()).await.unwrap_err();
+    let reqwest_middleware::Error::Middleware(error) = error else { panic!("{error:?}") };
+    assert_eq!(error.downcast_ref::<Denied>(), Some(&Denied::Closed));
 
     server.abort();
     house.close().await;
