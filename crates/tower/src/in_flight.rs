@@ -1,19 +1,16 @@
 //! Limits on requests in flight: each holds units of a gauge until its answer has been sent.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use http::{Request, Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
+use http::{HeaderMap, Request, Response, StatusCode};
 use lessor_client::{Gauge, Permit};
-use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::answer::{Answer, Problem, Rejection};
 use crate::fields;
+use crate::held::{HeldBody, HeldFuture};
 
 /// A layer that lets as many requests pass at a time as a gauge allows.
 ///
@@ -37,29 +34,11 @@ pub struct InFlight<S, A = Problem> {
     layer: InFlightLayer<A>,
 }
 
-pin_project! {
-    /// The answer of an [`InFlight`].
-    #[derive(Debug)]
-    #[project = FutureProjection]
-    pub enum InFlightFuture<F, R> {
-        /// Nothing was granted.
-        #[doc(hidden)]
-        Denied { answer: Option<Response<R>> },
-        /// The service works on it.
-        #[doc(hidden)]
-        Granted { #[pin] inner: F, permit: Option<Permit> },
-    }
-}
+/// The answer of an [`InFlight`].
+pub type InFlightFuture<F, R> = HeldFuture<F, R, Permit>;
 
-pin_project! {
-    /// The body of an answer, which holds the units of its request until it has ended or is dropped.
-    #[derive(Debug)]
-    pub struct InFlightBody<R> {
-        #[pin]
-        inner: R,
-        permit: Option<Permit>,
-    }
-}
+/// The body of an answer, which holds the units of its request until it has ended or is dropped.
+pub type InFlightBody<R> = HeldBody<R, Permit>;
 
 // === impl InFlightLayer ===
 
@@ -108,60 +87,14 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         match self.layer.gauge.try_acquire(1) {
-            Ok(permit) => InFlightFuture::Granted { inner: self.inner.call(request), permit: Some(permit) },
+            Ok(permit) => HeldFuture::granted(self.inner.call(request), permit, HeaderMap::new()),
             Err(denied) => {
                 let layer = &self.layer;
                 let rejection = Rejection::denied(denied, &layer.policy, StatusCode::SERVICE_UNAVAILABLE);
                 let mut answer = layer.answer.answer(&rejection);
                 fields::finish(None, answer.headers_mut(), &rejection);
-                InFlightFuture::Denied { answer: Some(answer) }
+                HeldFuture::denied(answer)
             }
         }
-    }
-}
-
-// === impl InFlightFuture ===
-
-impl<F, R, E> Future for InFlightFuture<F, R>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = Result<Response<InFlightBody<R>>, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let (answer, permit) = match self.project() {
-            FutureProjection::Denied { answer } => {
-                (answer.take().expect("a future is not polled after it has ended"), None)
-            }
-            FutureProjection::Granted { inner, permit } => (ready!(inner.poll(cx))?, permit.take()),
-        };
-        Poll::Ready(Ok(answer.map(|inner| InFlightBody { inner, permit })))
-    }
-}
-
-// === impl InFlightBody ===
-
-impl<R: Body> Body for InFlightBody<R> {
-    type Data = R::Data;
-    type Error = R::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<R::Data>, R::Error>>> {
-        let this = self.project();
-        let frame = ready!(this.inner.poll_frame(cx));
-        if !matches!(frame, Some(Ok(_))) {
-            *this.permit = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }

@@ -30,6 +30,7 @@
 //! | --- | --- |
 //! | [`LimitLayer`] | a request costs units of a rate, of the domain that its [`Key`] names; else 429, or 503 where nothing is leased |
 //! | [`InFlightLayer`] | a request holds units of a gauge until its response body has ended or is dropped; else 503 |
+//! | [`TogetherLayer`] | several of both, all or nothing |
 //! | [`WaitLayer`] | at a client: a request waits for units of a rate before it is sent |
 //! | [`RetryAfterLayer`] | at a client: whoever answers 429 or 503 with `Retry-After` is left alone for so long |
 //! | `reqwest::Middleware` | both, for `reqwest-middleware` |
@@ -54,6 +55,7 @@ mod cost;
 mod fields;
 #[cfg(feature = "tonic")]
 mod grpc;
+mod held;
 mod hold_back;
 mod in_flight;
 mod key;
@@ -62,12 +64,14 @@ mod peer;
 #[cfg(feature = "reqwest")]
 pub mod reqwest;
 mod retry_after;
+mod together;
 mod wait;
 
 pub use self::answer::{Answer, Problem, Rejection};
 pub use self::cost::{Cost, Keep, One, Settle};
 #[cfg(feature = "tonic")]
 pub use self::grpc::Grpc;
+pub use self::held::{HeldBody, HeldFuture};
 pub use self::in_flight::{InFlight, InFlightBody, InFlightFuture, InFlightLayer};
 #[cfg(feature = "axum")]
 pub use self::key::MatchedPath;
@@ -75,4 +79,5 @@ pub use self::key::{Global, Header, Key, Name, Unkeyed};
 pub use self::limit::{Limit, LimitFuture, LimitLayer, Unleased};
 pub use self::peer::{ForwardedFor, PeerIp};
 pub use self::retry_after::{RetryAfter, RetryAfterFuture, RetryAfterLayer};
+pub use self::together::{AllOf, AllOfFuture, TogetherLayer};
 pub use self::wait::{Wait, WaitFuture, WaitLayer};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use crate::decision::Decision;
-use crate::denied::{Denied, round_up};
+use crate::denied::{Denied, DomainDenial, round_up};
 use crate::gauge;
 
 /// The permit for what was granted. The units of gauges come back when this is dropped; what was taken of rates
@@ -175,6 +175,25 @@ impl fmt::Display for TogetherAnswer {
 
 // === impl Refusal ===
 
+impl Refusal {
+    /// The part that is to blame: see [`TogetherDenied::denial`].
+    fn denial(&self) -> Option<(usize, Denied)> {
+        // The moment of the answer, by the latest of the times that parts name.
+        let asked = self.retry_at.zip(self.retry_after);
+        let after =
+            |at: Time| asked.map_or(Duration::ZERO, |(latest, after)| after.saturating_sub(latest.since(at)));
+        let denials = self.answers.iter().enumerate().filter_map(|(part, answer)| match answer {
+            TogetherAnswer::Denied(denied) => Some((part, denied.clone())),
+            TogetherAnswer::Domain(decision) if !decision.is_granted() => {
+                let retry_after = decision.retry_at.map(after);
+                Some((part, Denied::Domain(Box::new(DomainDenial { decision: *decision, retry_after }))))
+            }
+            TogetherAnswer::Domain(_) | TogetherAnswer::Taken(_) | TogetherAnswer::Agreed => None,
+        });
+        denials.max_by_key(|(_, denied)| (!denied.is_over_limit(), denied.exact_retry_after()))
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let refusing = self.answers.iter().enumerate().filter(|(_, answer)| answer.is_refusal());
@@ -207,6 +226,20 @@ impl TogetherDenied {
             | TogetherDenied::TooMuch { .. }
             | TogetherDenied::Part { .. }
             | TogetherDenied::TooManyWaiters { .. } => None,
+        }
+    }
+
+    /// The part that is to blame, and its denial: one without a lease, or else the one that names the latest time. `None` where
+    /// the request cannot be.
+    #[must_use]
+    pub fn denial(&self) -> Option<(usize, Denied)> {
+        match self {
+            TogetherDenied::Part { part, denied } => Some((*part, denied.clone())),
+            TogetherDenied::TooManyWaiters { part, max_waiters } => {
+                Some((*part, Denied::TooManyWaiters { max_waiters: *max_waiters }))
+            }
+            TogetherDenied::Refused(refusal) | TogetherDenied::TooLate { refusal, .. } => refusal.denial(),
+            TogetherDenied::Twice { .. } | TogetherDenied::TooMuch { .. } => None,
         }
     }
 
