@@ -10,6 +10,7 @@ mod marks;
 mod names;
 mod parent;
 mod resources;
+mod scan;
 mod status;
 mod stream;
 mod waiting;
@@ -41,6 +42,7 @@ use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
 use self::resources::Resources;
+pub use self::scan::StatusScan;
 pub use self::status::{NodeStatus, ResourceRow, StatusQuery, Tally};
 use self::waiting::Waiting;
 

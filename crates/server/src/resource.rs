@@ -73,6 +73,7 @@ pub(crate) use self::kind::check_kind;
 pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::push::Renewal;
 pub(crate) use self::slab::Slot;
+pub(crate) use self::status::RankedHolder;
 pub use self::status::{HolderStatus, ResourceStatus};
 pub use crate::domain_sync::{DomainStatus, DomainsStatus};
 

@@ -210,6 +210,11 @@ impl Names {
         self.above.iter().chain([&self.own]).cloned().collect()
     }
 
+    /// The loop that keeps this node from the one above.
+    pub(crate) fn name_loop(&self) -> Option<&str> {
+        self.circle.as_deref()
+    }
+
     pub(crate) fn status(&self) -> NamesStatus {
         let two = self.below.iter().filter(|(_, lives)| lives.are_two);
         NamesStatus {

@@ -1,6 +1,7 @@
 //! The resources of a node by name, and when each has to be looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use lessor_proto::{ResourceId, Time};
 
@@ -58,6 +59,11 @@ impl Resources {
         self.entries.get(id).map(|entry| &entry.resource)
     }
 
+    /// The resource of that name.
+    pub(super) fn find(&self, name: &str) -> Option<(&ResourceId, &Resource)> {
+        self.entries.get_key_value(name).map(|(id, entry)| (id, &entry.resource))
+    }
+
     /// The resource, to change it. What changes when it has to be looked at is to be followed by
     /// [`Resources::reschedule`].
     pub(super) fn get_mut(&mut self, id: &ResourceId) -> Option<&mut Resource> {
@@ -71,6 +77,15 @@ impl Resources {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&ResourceId, &Resource)> + Clone {
         self.entries.iter().map(|(id, entry)| (id, &entry.resource))
+    }
+
+    /// Those that come after a name, in order; all of them if that is absent.
+    pub(super) fn after<'a>(
+        &'a self,
+        name: Option<&ResourceId>,
+    ) -> impl Iterator<Item = (&'a ResourceId, &'a Resource)> + use<'a> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries.range::<ResourceId, _>((from, Bound::Unbounded)).map(|(id, entry)| (id, &entry.resource))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&ResourceId, &mut Resource)> {

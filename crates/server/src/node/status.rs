@@ -1,8 +1,8 @@
 //! The status of a node, for operators.
 
-use lessor_proto::{Amount, Epoch, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, Time};
 
-use super::{NamesStatus, Node};
+use super::{NamesStatus, Node, StatusScan};
 use crate::resource::{ClaimTally, Resource, ResourceStatus};
 
 /// The choice of what to show.
@@ -94,16 +94,17 @@ pub struct Tally {
     pub claims: ClaimTally,
 }
 
-/// Nobody is kept waiting for a lease while more holders than that are ranked by what they have, or shown.
-const MOST_RANKED: usize = 10_000;
-const MOST_ROWS: usize = 10_000;
-
 #[cfg(feature = "shell")]
 fn epoch_as_number<S: serde::Serializer>(epoch: &Epoch, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(epoch.0)
 }
 
 // === impl StatusQuery ===
+
+impl StatusQuery {
+    /// The figures of the node and of its first thousand resources, and no holders.
+    pub const FIGURES: StatusQuery = StatusQuery { resource: None, resources: 1_000, holders: 0 };
+}
 
 impl Default for StatusQuery {
     fn default() -> StatusQuery {
@@ -117,23 +118,19 @@ impl Node {
     /// The status: who has what.
     #[must_use]
     pub fn status(&self, now: Time, query: &StatusQuery) -> NodeStatus {
-        let wanted = |id: &ResourceId| query.resource.as_ref().is_none_or(|wanted| wanted == id.as_str());
-        let all = |of_domains| {
-            let fits = move |resource: &&Resource| {
-                resource.terms().part.is_some() == of_domains && wanted(resource.id())
-            };
-            self.resources.iter().map(|(_, resource)| resource).filter(fits)
+        let mut scan = StatusScan::new(query.clone());
+        let mut status = loop {
+            if let Some(status) = scan.step(now, self) {
+                break status;
+            }
         };
-        // Leases of domains may be many, and come last.
-        let shown = all(false).chain(all(true)).take(query.resources);
-        let count = shown.clone().count().max(1);
-        let (rank, mut rows) = (MOST_RANKED / count, MOST_ROWS);
-        let resources = shown.map(|resource| {
-            let row = self.row(now, resource, query.holders.min(rows), rank);
-            rows -= row.resource.holders.len();
-            row
-        });
-        let mut status = NodeStatus {
+        self.sharing.describe(now, &mut status, query.holders);
+        status
+    }
+
+    /// The status without any resource.
+    pub(super) fn figures(&self, now: Time) -> NodeStatus {
+        NodeStatus {
             node: self.config.name.clone(),
             epoch: self.config.epoch,
             leading_seconds: now.since(self.since).as_secs_f64(),
@@ -142,13 +139,18 @@ impl Node {
             names: self.names.status(),
             resources_in_all: self.resources.len(),
             tally: self.tally,
-            resources: resources.collect(),
-        };
-        self.sharing.describe(now, &mut status, query.holders);
-        status
+            resources: Vec::new(),
+        }
     }
 
-    fn row(&self, now: Time, resource: &Resource, holders: usize, rank: usize) -> ResourceRow {
+    /// The loop that keeps this node from the one above, if it stands above itself.
+    #[must_use]
+    pub fn name_loop(&self) -> Option<&str> {
+        self.names.name_loop()
+    }
+
+    /// A resource as it stands, with none of its holders.
+    pub(super) fn row(&self, now: Time, resource: &Resource) -> ResourceRow {
         let ledger = resource.ledger();
         let leased = self.parent_session().filter(|_| resource.is_leased());
         ResourceRow {
@@ -162,7 +164,7 @@ impl Node {
             },
             mark: ledger.ceiling().map(|ceiling| ceiling.total.as_f64()),
             recalls: ledger.recalls(),
-            resource: resource.status(now, holders, rank),
+            resource: resource.status(now),
         }
     }
 }

@@ -278,9 +278,20 @@ impl Resource {
 
     /// Whether a child is told to fall back to what nothing is reserved for: our own only if the template says how much that
     /// is; those who draw no incarnation always, as they expect it.
-    pub(super) fn is_advised(&self, child: &Child) -> bool {
-        let is_asked_for = self.terms.safe_capacity != SafeCapacity::Dynamic && !self.terms.reserves();
-        !child.incarnated || is_asked_for
+    fn is_advised(&self, child: &Child) -> bool {
+        !child.incarnated || self.advises_all()
+    }
+
+    /// The number of those who are told so.
+    pub(super) fn advised(&self) -> usize {
+        match self.advises_all() {
+            true => self.holders.children().len(),
+            false => self.holders.legacy().count(),
+        }
+    }
+
+    fn advises_all(&self) -> bool {
+        self.terms.safe_capacity != SafeCapacity::Dynamic && !self.terms.reserves()
     }
 
     /// The amount that clients are told to fall back to, in units: -1 is without limit. It may be used for ever

@@ -66,6 +66,7 @@ impl Holders {
 
     /// One more holder.
     pub(super) fn insert(&mut self, child: Child) -> (Slot, Moved) {
+        self.legacy.add(child.incarnated);
         let slot = self.children.insert(child);
         self.enter(slot);
         self.rotation.spoil();
@@ -102,7 +103,8 @@ impl Holders {
         self.leave(slot);
         self.rotation.leave(slot);
         self.rotation.spoil();
-        self.children.remove(slot);
+        let child = self.children.remove(slot);
+        self.legacy.remove(child.incarnated);
         Moved(true)
     }
 

@@ -69,16 +69,16 @@ impl Resource {
         }
     }
 
-    /// The sum that is kept in passing is the sum.
+    /// The sum and the number that are kept in passing are the sum and the number.
     pub(super) fn check_lent(&self) {
         if cfg!(debug_assertions) && self.holders.children().len() <= MOST_RECOUNTED {
+            let legacy = || self.holders.children().iter().filter(|child| !child.incarnated);
             let charge = |child: &Child| u128::from(child.account().charge().as_micros());
-            let counted: u128 =
-                self.holders.children().iter().filter(|child| !child.incarnated).map(charge).sum();
+            let counted: (u128, usize) = (legacy().map(charge).sum(), legacy().count());
+            let kept = self.holders.legacy();
             assert!(
-                counted == self.holders.legacy().lent(),
-                "{counted} lent to legacy holders, not {:?}",
-                self.holders.legacy()
+                counted == (kept.lent(), kept.count()),
+                "{counted:?} lent to so many legacy holders, not {kept:?}"
             );
         }
     }

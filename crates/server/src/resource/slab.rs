@@ -83,8 +83,15 @@ impl<T> Slab<T> {
 
     /// All of them, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
-        self.chunks.iter().enumerate().flat_map(|(index, chunk)| {
-            let places = chunk.places.iter().enumerate();
+        self.iter_from(0)
+    }
+
+    /// Those at `slot` and after it, by slot.
+    pub(crate) fn iter_from(&self, slot: Slot) -> impl Iterator<Item = (Slot, &T)> {
+        let (first, place) = split(slot);
+        self.chunks.iter().enumerate().skip(first).flat_map(move |(index, chunk)| {
+            let before = if index == first { place } else { 0 };
+            let places = chunk.places.iter().enumerate().skip(before);
             places.filter_map(move |(place, value)| {
                 Some(((index << CHUNK_BITS | place) as Slot, value.as_ref()?))
             })
@@ -139,6 +146,12 @@ mod tests {
                 prop_assert_eq!(slab.len(), model.len());
             }
             let kept: Vec<_> = slab.iter().map(|(slot, &value)| (slot, value)).collect();
+            let after = |from: Slot| kept.iter().copied().filter(move |&(slot, _)| slot >= from);
+            for from in [1, CHUNK - 1, CHUNK, CHUNK + 1, 3_000] {
+                let from = Slot::try_from(from).unwrap();
+                let rest = slab.iter_from(from).map(|(slot, &value)| (slot, value));
+                prop_assert!(rest.eq(after(from)), "from {}", from);
+            }
             prop_assert_eq!(kept, model.into_iter().collect::<Vec<_>>());
         }
     }

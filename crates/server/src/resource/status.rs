@@ -2,8 +2,9 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use compact_str::CompactString;
 use lessor_proto::message::HolderKind;
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Incarnation, ResourceId, Time};
 
 use super::holders::Child;
 use super::{Resource, SharePolicy, Slot};
@@ -84,14 +85,22 @@ pub struct HolderStatus {
     pub superseded: bool,
 }
 
+/// A holder by the order in which holders are shown: those with the most first, and else by their names.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct RankedHolder {
+    charge: Reverse<Amount>,
+    name: CompactString,
+    session: Incarnation,
+    slot: Slot,
+}
+
 // === impl Resource ===
 
 impl Resource {
-    /// The status of the resource, with at most `holders` of its holders one by one: those with the most first, of
-    /// the first `rank`.
-    pub(crate) fn status(&self, now: Time, holders: usize, rank: usize) -> ResourceStatus {
+    /// The status of the resource, with none of its holders one by one.
+    pub(crate) fn status(&self, now: Time) -> ResourceStatus {
         let safe = self.safe_capacity();
-        let advised = self.holders.children().iter().filter(|child| self.is_advised(child)).count();
+        let advised = self.advised();
         // Without a limit on the sum, what the template says.
         let configured = if self.template.is_some() { self.terms.shared() } else { Amount::ZERO };
         ResourceStatus {
@@ -118,7 +127,7 @@ impl Resource {
             safe_capacity_out: (safe >= 0.0 || advised == 0).then_some(safe.max(0.0) * advised as f64),
             duplicate_client_ids: self.holders.duplicates(),
             domains: None,
-            holders: self.holder_status(now, holders, rank),
+            holders: Vec::new(),
         }
     }
 
@@ -127,16 +136,19 @@ impl Resource {
         &self.id
     }
 
-    fn holder_status(&self, now: Time, most: usize, rank: usize) -> Vec<HolderStatus> {
-        if most == 0 {
-            return Vec::new();
-        }
-        let mut children: Vec<(Slot, &Child)> =
-            self.holders.children().iter_slots().take(most.max(rank)).collect();
-        children.sort_by_cached_key(|(_, child)| {
-            (Reverse(child.account().charge()), child.name.clone(), child.session)
-        });
-        children.into_iter().take(most).map(|(slot, child)| self.one_status(now, slot, child)).collect()
+    /// The holders at `from` and in the slots after it, by slot, with where they rank.
+    pub(crate) fn ranked_from(&self, from: Slot) -> impl Iterator<Item = (Slot, RankedHolder)> {
+        self.holders.children().iter_from(from).map(|(slot, child)| {
+            let charge = Reverse(child.account().charge());
+            (slot, RankedHolder { charge, name: child.name.clone(), session: child.session, slot })
+        })
+    }
+
+    /// The status of a holder that was ranked, unless it has gone since.
+    pub(crate) fn holder_status(&self, now: Time, ranked: &RankedHolder) -> Option<HolderStatus> {
+        let is_it = |child: &&Child| child.name == ranked.name && child.session == ranked.session;
+        let child = self.holders.children().get(ranked.slot).filter(is_it)?;
+        Some(self.one_status(now, ranked.slot, child))
     }
 
     fn one_status(&self, now: Time, slot: Slot, child: &Child) -> HolderStatus {

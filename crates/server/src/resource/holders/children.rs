@@ -59,6 +59,16 @@ impl Children {
         self.slab.iter()
     }
 
+    /// Those at `slot` and after it, with where they are.
+    pub(crate) fn iter_from(&self, slot: Slot) -> impl Iterator<Item = (Slot, &Child)> {
+        self.slab.iter_from(slot)
+    }
+
+    /// The child at `slot`, if there is one.
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Child> {
+        self.slab.get(slot)
+    }
+
     /// The child at `slot` is the one of a line of succession.
     pub(crate) fn note_line(&mut self, slot: Slot, line: u64) {
         self.lines.insert(slot, line);

@@ -9,6 +9,8 @@ use crate::repository::{Fraction, Template};
 /// All holders that draw no incarnation together.
 #[derive(Clone, Default, Debug)]
 pub(in crate::resource) struct LegacyTotals {
+    /// The number of them.
+    count: usize,
     /// The amount that they are charged for, in millionths.
     lent: u128,
     /// The shares of their part of the capacity; absent if that is all of it.
@@ -18,6 +20,11 @@ pub(in crate::resource) struct LegacyTotals {
 // === impl LegacyTotals ===
 
 impl LegacyTotals {
+    /// The number of them.
+    pub(in crate::resource) fn count(&self) -> usize {
+        self.count
+    }
+
     /// The amount that they are charged for, in millionths.
     pub(in crate::resource) fn lent(&self) -> u128 {
         self.lent
@@ -26,6 +33,16 @@ impl LegacyTotals {
     /// The shares of their part of the capacity; absent if that is all of it.
     pub(in crate::resource) fn part(&self) -> Option<&Shares> {
         self.part.as_deref()
+    }
+
+    /// There is one holder more, which draws an incarnation or not.
+    pub(super) fn add(&mut self, incarnated: bool) {
+        self.count += usize::from(!incarnated);
+    }
+
+    /// It is forgotten.
+    pub(super) fn remove(&mut self, incarnated: bool) {
+        self.count -= usize::from(!incarnated);
     }
 
     /// A holder, which draws an incarnation or not, wants this.

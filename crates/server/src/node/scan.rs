@@ -1,0 +1,316 @@
+//! A status that is made a slice at a time, so that nobody has to keep a node to himself for as long as that takes.
+//!
+//! Each slice shows the node as it is then. A node of few holders is shown in one; the parts of a larger one are of
+//! different moments, and what goes meanwhile is left out.
+
+use std::collections::BTreeSet;
+use std::collections::btree_set::IntoIter;
+
+use lessor_proto::{Epoch, ResourceId, Time};
+
+use super::{Node, NodeStatus, ResourceRow, StatusQuery};
+use crate::resource::{RankedHolder, Resource, Slot};
+
+/// A status of which a part is made.
+#[derive(Debug)]
+pub struct StatusScan {
+    query: StatusQuery,
+    /// The epoch of the node that was looked at.
+    epoch: Epoch,
+    stage: Stage,
+    /// The resources that are shown, with their names.
+    rows: Vec<(ResourceId, ResourceRow)>,
+    /// Holders that may still be shown.
+    holders: usize,
+}
+
+/// The next thing to look at.
+#[derive(Debug)]
+enum Stage {
+    Resources(ResourceCursor),
+    Ranks(HolderCursor),
+    /// The holders that are shown of the row of that number.
+    Holders(usize, IntoIter<RankedHolder>),
+    Nothing,
+}
+
+/// The resources after a name.
+#[derive(Default, Debug)]
+struct ResourceCursor {
+    after: Option<ResourceId>,
+    /// Whether they are the leases of domains, which may be many and come last.
+    of_domains: bool,
+    /// Whether there are any of those.
+    has_domains: bool,
+}
+
+/// The holders of a resource from a slot on.
+#[derive(Debug)]
+struct HolderCursor {
+    /// The number of its row.
+    row: usize,
+    from: Slot,
+    looked_at: usize,
+    /// Those of the ones before that come first.
+    first: BTreeSet<RankedHolder>,
+}
+
+/// Holders among which those with the most are looked for, of all resources together.
+const MOST_RANKED: usize = 10_000;
+/// Holders that are shown at the most, of all resources together.
+const MOST_SHOWN: usize = 10_000;
+/// The work of one slice, where one is that of looking at a holder or a resource.
+const SLICE: usize = 512;
+/// The work of showing it.
+const SHOWN: usize = 8;
+
+// === impl StatusScan ===
+
+impl StatusScan {
+    /// A status of which nothing is made yet.
+    #[must_use]
+    pub fn new(query: StatusQuery) -> StatusScan {
+        let stage = Stage::Resources(ResourceCursor::default());
+        StatusScan { query, epoch: Epoch::default(), stage, rows: Vec::new(), holders: MOST_SHOWN }
+    }
+
+    /// The choice of what it shows.
+    #[must_use]
+    pub fn query(&self) -> &StatusQuery {
+        &self.query
+    }
+
+    /// Makes a slice of the status of `node` at `now`, from the beginning if that is the node of another epoch. Returns the
+    /// status when all of it is made, but for what is known of domains where their synchronisation was
+    /// [taken out](Node::take_domain_sync).
+    pub fn step(&mut self, now: Time, node: &Node) -> Option<NodeStatus> {
+        if self.epoch != node.epoch() {
+            *self = StatusScan { epoch: node.epoch(), ..StatusScan::new(self.query.clone()) };
+        }
+        let mut work = SLICE;
+        while work > 0 {
+            self.stage = match std::mem::replace(&mut self.stage, Stage::Nothing) {
+                Stage::Resources(cursor) => self.show_resources(now, node, cursor, &mut work),
+                Stage::Ranks(cursor) => self.rank_holders(node, cursor, &mut work),
+                Stage::Holders(row, ranked) => self.show_holders((now, node), row, ranked, &mut work),
+                Stage::Nothing => {
+                    let rows = std::mem::take(&mut self.rows);
+                    let resources = rows.into_iter().map(|(_, row)| row).collect();
+                    return Some(NodeStatus { resources, ..node.figures(now) });
+                }
+            };
+        }
+        None
+    }
+
+    fn show_resources(
+        &mut self,
+        now: Time,
+        node: &Node,
+        mut cursor: ResourceCursor,
+        work: &mut usize,
+    ) -> Stage {
+        if let Some(name) = &self.query.resource {
+            let found = node.resources.find(name).filter(|_| self.query.resources > 0);
+            self.rows.extend(found.map(|(id, resource)| (id.clone(), node.row(now, resource))));
+            return self.holders_of(0);
+        }
+        for (id, resource) in node.resources.after(cursor.after.as_ref()) {
+            if self.rows.len() >= self.query.resources {
+                return self.holders_of(0);
+            }
+            if *work == 0 {
+                return Stage::Resources(cursor);
+            }
+            let is_of_domain = resource.terms().part.is_some();
+            cursor.has_domains |= is_of_domain;
+            let is_shown = is_of_domain == cursor.of_domains;
+            *work = work.saturating_sub(if is_shown { SHOWN } else { 1 });
+            if is_shown {
+                self.rows.push((id.clone(), node.row(now, resource)));
+            }
+            cursor.after = Some(id.clone());
+        }
+        match cursor.has_domains && !cursor.of_domains {
+            true => Stage::Resources(ResourceCursor { of_domains: true, ..ResourceCursor::default() }),
+            false => self.holders_of(0),
+        }
+    }
+
+    /// The holders of the row of that number, if there is such a one and any may be shown.
+    fn holders_of(&self, row: usize) -> Stage {
+        match row < self.rows.len() && self.most() > 0 {
+            true => Stage::Ranks(HolderCursor { row, from: 0, looked_at: 0, first: BTreeSet::new() }),
+            false => Stage::Nothing,
+        }
+    }
+
+    /// Holders of the next resource that are shown.
+    fn most(&self) -> usize {
+        self.query.holders.min(self.holders)
+    }
+
+    fn rank_holders(&self, node: &Node, mut cursor: HolderCursor, work: &mut usize) -> Stage {
+        let most = self.most();
+        let looked_at = most.max(MOST_RANKED / self.rows.len());
+        let resource = node.resources.get(&self.rows[cursor.row].0);
+        let holders = resource.into_iter().flat_map(|resource| resource.ranked_from(cursor.from));
+        for (slot, holder) in holders.take(looked_at - cursor.looked_at) {
+            if *work == 0 {
+                return Stage::Ranks(HolderCursor { from: slot, ..cursor });
+            }
+            *work -= 1;
+            cursor.looked_at += 1;
+            cursor.first.insert(holder);
+            if cursor.first.len() > most {
+                cursor.first.pop_last();
+            }
+        }
+        Stage::Holders(cursor.row, cursor.first.into_iter())
+    }
+
+    fn show_holders(
+        &mut self,
+        (now, node): (Time, &Node),
+        row: usize,
+        mut ranked: IntoIter<RankedHolder>,
+        work: &mut usize,
+    ) -> Stage {
+        let (id, shown) = &mut self.rows[row];
+        let resource = node.resources.get(id);
+        while *work > 0 {
+            let Some(holder) = ranked.next() else { return self.holders_of(row + 1) };
+            *work = work.saturating_sub(SHOWN);
+            let status = resource.and_then(|resource: &Resource| resource.holder_status(now, &holder));
+            self.holders -= usize::from(status.is_some());
+            shown.resource.holders.extend(status);
+        }
+        Stage::Holders(row, ranked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lessor_proto::message::{Ask, Band, HolderKind, Release, Report};
+    use lessor_proto::{Amount, ClientId, Incarnation, ReportId};
+
+    use super::*;
+    use crate::node::NodeConfig;
+    use crate::repository::{Glob, Repository, Template};
+
+    fn node(epoch: u64) -> Node {
+        let templates = vec![Template::new(Glob::new("*").unwrap(), Amount::from_units(1_000_000))];
+        Node::new(Time::ZERO, NodeConfig::new("root", Epoch(epoch)), Repository::new(templates).unwrap())
+    }
+
+    fn client(number: usize) -> ClientId {
+        ClientId::new(format!("client-{number:05}"), 256).unwrap()
+    }
+
+    fn resource(number: usize) -> ResourceId {
+        ResourceId::new(format!("resource-{number:05}"), 256).unwrap()
+    }
+
+    fn ask(node: &mut Node, holder: usize, of: usize, wants: f64) {
+        let report = Report {
+            resource: resource(of),
+            bands: [Band { priority: 0, subclients: 1, wants }].into_iter().collect(),
+            has: None,
+            held: None,
+            domains: None,
+            integer: None,
+            peak: None,
+        };
+        let ask = Ask {
+            kind: HolderKind::Client,
+            holder: client(holder),
+            incarnation: Some(Incarnation(1)),
+            report_id: Some(ReportId(1)),
+            target_epoch: None,
+            line: None,
+            reports: vec![report],
+        };
+        node.ask(at(1), &ask).unwrap();
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn slices(node: &Node, query: &StatusQuery) -> (usize, NodeStatus) {
+        let mut scan = StatusScan::new(query.clone());
+        let mut made = (0..10_000).map(|_| scan.step(at(2), node));
+        let before = made.by_ref().take_while(Option::is_none).count();
+        assert!(before < 9_999, "it comes to an end");
+        (before + 1, node.status(at(2), query))
+    }
+
+    #[test]
+    fn a_small_node_is_shown_in_one_slice_and_a_large_one_in_many() {
+        let mut node = node(1);
+        for number in 0..10 {
+            ask(&mut node, number, number % 3, 1.0);
+        }
+        let (taken, status) = slices(&node, &StatusQuery::default());
+        assert_eq!((taken, status.resources.len()), (1, 3));
+        for number in 0..3_000 {
+            ask(&mut node, number, number % 300, 1.0);
+        }
+        let query = StatusQuery { resource: None, resources: 1_000, holders: 100 };
+        let (taken, status) = slices(&node, &query);
+        assert!(taken > 20, "{taken} slices");
+        let shown: usize = status.resources.iter().map(|row| row.resource.holders.len()).sum();
+        assert_eq!((status.resources.len(), shown), (300, 3_007));
+    }
+
+    #[test]
+    fn those_with_the_most_come_first_however_many_slices_it_takes() {
+        let mut node = node(1);
+        for number in 0..2_000 {
+            ask(&mut node, number, 0, (number * 7 % 500) as f64);
+        }
+        let query = StatusQuery { resource: Some("resource-00000".to_owned()), resources: 1, holders: 7 };
+        let (taken, status) = slices(&node, &query);
+        assert!(taken > 3, "{taken} slices");
+        let mut expected: Vec<(usize, usize)> = (0..2_000).map(|number| (number * 7 % 500, number)).collect();
+        expected.sort_by_key(|&(wants, number)| (std::cmp::Reverse(wants), number));
+        let expected: Vec<String> =
+            expected[..7].iter().map(|&(_, number)| client(number).to_string()).collect();
+        let holders = &status.resources[0].resource.holders;
+        assert_eq!(holders.iter().map(|holder| holder.client.clone()).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_goes_meanwhile_is_left_out_and_another_node_is_shown_from_the_beginning() {
+        let mut node_before = node(1);
+        for number in 0..1_000 {
+            ask(&mut node_before, number, 0, 1.0);
+        }
+        let query = StatusQuery { resource: None, resources: 10, holders: 1_000 };
+        let mut scan = StatusScan::new(query.clone());
+        for _ in 0..5 {
+            assert!(scan.step(at(2), &node_before).is_none());
+        }
+        for number in 900..1_000 {
+            let release = Release {
+                holder: client(number),
+                incarnation: Some(Incarnation(1)),
+                report_id: Some(ReportId(2)),
+                resources: vec![resource(0)],
+            };
+            node_before.release(at(2), &release);
+        }
+        let status = (0..100).find_map(|_| scan.step(at(2), &node_before)).expect("it comes to an end");
+        assert_eq!(status.resources[0].resource.holders.len(), 900);
+
+        let mut scan = StatusScan::new(query);
+        assert!(scan.step(at(2), &node_before).is_none());
+        let mut after = node(2);
+        ask(&mut after, 5, 5, 1.0);
+        let status = scan.step(at(2), &after).expect("it is small");
+        assert_eq!((status.epoch, status.resources.len()), (Epoch(2), 1));
+        assert_eq!(status.resources[0].resource.holders[0].client, client(5).to_string());
+    }
+}
