@@ -225,6 +225,7 @@ impl Server {
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_time(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_domains(stopped.clone())),
+            tokio::spawn(Arc::clone(&driver).keep_lookout(stopped.clone())),
             tokio::spawn(lines.attend(Arc::clone(&driver), stopped.clone())),
         ];
         if let Some(election) = election {

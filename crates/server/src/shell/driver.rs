@@ -10,7 +10,9 @@
 mod domains;
 mod leader_state;
 mod leadership;
+mod lookout;
 mod mailbox;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -20,11 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use lessor_client::internals::clock;
-use lessor_client::internals::session;
-use lessor_proto::message::{
-    Answer, Ask, Down, Hello, Leader, Limits, Refusal, Release, Up, WallClock, Whereabouts,
-};
+use lessor_proto::message::{Answer, Ask, Leader, Limits, Refusal, Release, WallClock, Whereabouts};
 use lessor_proto::{Drift, Epoch, Time};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
@@ -32,17 +32,22 @@ use tracing::{debug, info, warn};
 use self::domains::{DomainRoom, Notice};
 use self::leader_state::{KnownLeader, LeaderState};
 pub(super) use self::leader_state::{StreamKey, Upward};
+use self::lookout::Lookout;
+pub use self::lookout::Summary;
 pub(super) use self::mailbox::{Letter, Mailbox};
+use self::streams::Traffic;
 use self::turns::Turns;
 use super::etcd::Authority;
-use crate::node::{Node, NodeConfig, NodeStatus, Peer, StatusQuery};
+use crate::node::{Node, NodeConfig};
 use crate::repository::Repository;
 
 /// A node with a clock.
 pub struct Driver {
     leader_state: Mutex<LeaderState>,
     /// The leader, for those who do not wait for the lock.
-    known: watch::Receiver<KnownLeader>,
+    known: Arc<ArcSwap<KnownLeader>>,
+    /// The status for those who do not wait for it either, and who has asked for it.
+    lookout: Lookout,
     /// Beside it: what clients tell each other of domains.
     domains: DomainRoom,
     /// When the node is to be polled if nothing else happens.
@@ -62,14 +67,6 @@ pub struct Driver {
     turns: Turns,
 }
 
-/// The traffic through streams since the start.
-#[derive(Debug, Default)]
-pub(super) struct Traffic {
-    pub(super) sent: AtomicU64,
-    pub(super) received: AtomicU64,
-    pub(super) refused: AtomicU64,
-}
-
 /// Why a request was not answered.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unanswered {
@@ -82,6 +79,9 @@ pub enum Unanswered {
     /// No more streams are opened.
     #[error("the server is ending")]
     Ending,
+    /// The status was not made in time.
+    #[error("the status was not made in time")]
+    Late,
     /// Another task of the node leads, or none that is known.
     #[error("this task does not lead its node{}", .0.address.as_ref().map_or(String::new(), |at| format!("; {at} does")))]
     NotLeading(Leader),
@@ -126,6 +126,7 @@ impl Driver {
     ) -> Driver {
         Driver {
             known: leader_state.published(),
+            lookout: Lookout::default(),
             leader_state: Mutex::new(leader_state),
             domains: DomainRoom::new(notices),
             alarm: watch::Sender::new(Time::MAX),
@@ -155,11 +156,20 @@ impl Driver {
     /// The whereabouts of the leader. The lock of the node is not taken.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
-        let KnownLeader { leader, epoch, .. } = self.known();
-        let now = clock::now();
-        let is_leader = epoch.is_some_and(|epoch| self.acts(epoch, now)) && self.is_at(&leader);
-        let (node, clock) = (Some(self.config.name.clone()), is_leader.then_some(now));
-        Whereabouts { leader, is_leader, epoch, node, clock }
+        let node = Some(self.config.name.clone());
+        if self.leader_state.is_poisoned() {
+            return Whereabouts {
+                leader: Leader::default(),
+                is_leader: false,
+                epoch: None,
+                node,
+                clock: None,
+            };
+        }
+        let (known, now) = (self.known.load(), clock::now());
+        let is_leader = known.epoch.is_some_and(|epoch| self.acts(epoch, now)) && self.is_at(&known.leader);
+        let clock = is_leader.then_some(now);
+        Whereabouts { leader: known.leader.clone(), is_leader, epoch: known.epoch, node, clock }
     }
 
     /// Takes the reports of one holder, which came when the wall clock showed `wall`, and answers them.
@@ -215,22 +225,6 @@ impl Driver {
         self.failed_reloads.load(Ordering::Relaxed)
     }
 
-    /// The status of all holders: as this task knows it if it leads, and nothing if it does not.
-    ///
-    /// # Errors
-    /// When the node is broken.
-    pub fn status(&self, query: &StatusQuery) -> Result<NodeStatus, Unanswered> {
-        let mut status = {
-            let leader_state = self.leader_state()?;
-            match &leader_state.node {
-                Some(node) => node.status(clock::now(), query),
-                None => NodeStatus::of_nobody(&self.config.name, leader_state.epoch().unwrap_or_default()),
-            }
-        };
-        self.domains.describe(&mut status, query.holders);
-        Ok(status)
-    }
-
     /// The time for which this task may go on leading without hearing more, in seconds; absent: it is the only one.
     #[must_use]
     pub fn authority_seconds(&self) -> Option<f64> {
@@ -244,11 +238,11 @@ impl Driver {
         !self.draining.load(Ordering::Relaxed) && !self.leader_state.is_poisoned()
     }
 
-    /// Why this node is served as without a parent, if it stands above itself.
+    /// The loop for which this node is served as without a parent, if it stands above itself. The lock of the node is not
+    /// taken.
     #[must_use]
-    pub fn node_loop(&self) -> Option<String> {
-        let query = StatusQuery { resource: None, resources: 0, holders: 0 };
-        self.status(&query).ok()?.names.circle
+    pub fn name_loop(&self) -> Option<String> {
+        self.known.load().name_loop.clone()
     }
 
     /// From here on it is not ready, though it answers what still comes.
@@ -275,18 +269,10 @@ impl Driver {
     /// Sends away whoever asks a task that does not lead, without the lock of the node. Of one that does it is looked at under
     /// the lock whether it may act, and whether the node is broken.
     fn redirect(&self) -> Result<(), Unanswered> {
-        let known = self.known.borrow();
+        let known = self.known.load();
         match known.is_here || self.leader_state.is_poisoned() {
             true => Ok(()),
             false => Err(Unanswered::NotLeading(self.another(known.leader.clone()))),
-        }
-    }
-
-    /// The leader as it was published last; nothing where the node is broken.
-    fn known(&self) -> KnownLeader {
-        match self.leader_state.is_poisoned() {
-            true => KnownLeader::default(),
-            false => self.known.borrow().clone(),
         }
     }
 
@@ -296,28 +282,6 @@ impl Driver {
             Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now)),
             _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
         })?
-    }
-
-    /// The same for a stream that was opened in this epoch.
-    fn call_for<R>(
-        &self,
-        key: StreamKey,
-        call: impl FnOnce(&mut Node, Time, Peer) -> R,
-    ) -> Result<R, Unanswered> {
-        self.with_state(|leader_state, now| self.with_stream(leader_state, now, key, call))?
-    }
-
-    fn with_stream<R>(
-        &self,
-        leader_state: &mut LeaderState,
-        now: Time,
-        key: StreamKey,
-        call: impl FnOnce(&mut Node, Time, Peer) -> R,
-    ) -> Result<R, Unanswered> {
-        match (leader_state.peer(key), &mut leader_state.node) {
-            (Some(peer), Some(node)) if self.acts(node.epoch(), now) => Ok(call(node, now, peer)),
-            _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
-        }
     }
 
     /// Time that the clock did not show ends what this task holds and may do, before anything is done by it.
@@ -366,89 +330,6 @@ impl Driver {
 
     fn leader_state(&self) -> Result<MutexGuard<'_, LeaderState>, Unanswered> {
         self.leader_state.lock().map_err(|_| Unanswered::Broken)
-    }
-}
-
-// === streams ===
-
-impl Driver {
-    /// Somebody has opened a stream. What is due to it comes out of the mailbox; each message of the node that has been
-    /// taken out is to be followed by [`Driver::ready`], and news of domains by [`Driver::domains_ready`]. The mailbox ends
-    /// when the node or a drain has closed the stream.
-    pub(super) fn connect(&self, hello: &Hello) -> Result<(StreamKey, Arc<Mailbox>), Unanswered> {
-        let connected = self.with_state(|leader_state, now| {
-            // Looked at under the lock: a stream is closed by a drain, or not opened.
-            if self.draining.load(Ordering::Relaxed) {
-                return Err(Unanswered::Ending);
-            }
-            if !leader_state.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
-                return Err(Unanswered::NotLeading(self.another(leader_state.leader())));
-            }
-            leader_state.connect(now, hello.clone()).map_err(Unanswered::Refused)
-        });
-        let connected = connected??;
-        let stream = connected.0;
-        debug!(%stream, holder = %hello.holder, incarnation = hello.incarnation.0, "connected");
-        Ok(connected)
-    }
-
-    /// Something came up a stream.
-    pub(super) fn receive(&self, key: StreamKey, up: Up) -> Result<(), Unanswered> {
-        self.call_for(key, |node, now, peer| node.receive(now, peer, up))
-    }
-
-    /// The same of a stream that takes a message at once. Returns the first one there is for it then; of that it need not
-    /// be said that it was taken.
-    pub(super) fn exchange(&self, key: StreamKey, up: Up) -> Result<Option<Down>, Unanswered> {
-        let (result, down) = self.with_state_for(Some(key), |leader_state, now| {
-            self.with_stream(leader_state, now, key, |node, now, peer| node.receive(now, peer, up))
-        })?;
-        result.map(|()| down)
-    }
-
-    /// A stream has ended. May be said twice.
-    pub(super) fn disconnect(&self, key: StreamKey) {
-        // Of a broken node nothing is expected.
-        if let Ok(true) = self.with_state(|leader_state, now| leader_state.disconnect(now, key)) {
-            debug!(stream = %key, "disconnected");
-        }
-    }
-
-    /// Ends all streams, after what has come out for them. Whoever is draining opens no others.
-    pub(super) fn close_streams(&self) {
-        // Of a broken node nothing is expected.
-        let _ = self.with_state(LeaderState::disconnect_all);
-    }
-
-    /// Streams that are open.
-    pub(super) fn streams(&self) -> usize {
-        self.leader_state().map_or(0, |leader_state| leader_state.streams())
-    }
-
-    /// The traffic through streams.
-    pub(super) fn traffic(&self) -> &Traffic {
-        &self.traffic
-    }
-}
-
-// === the node above ===
-
-impl Driver {
-    /// The actions that the node wants of the one above, from here on.
-    pub(super) fn parent_actions(&self) -> Result<mpsc::UnboundedReceiver<Upward>, Unanswered> {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        self.with_state(|leader_state, _| leader_state.upward = Some(sender))?;
-        Ok(receiver)
-    }
-
-    /// Something came from the node above in answer to the leader of `epoch`.
-    pub(super) fn on_parent(&self, epoch: Epoch, event: session::Event) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, now| {
-            let published = leader_state.epoch();
-            if let Some(node) = leader_state.node.as_mut().filter(|_| published == Some(epoch)) {
-                node.on_parent(now, event);
-            }
-        })
     }
 }
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
 
-use super::driver::Driver;
+use super::driver::{Driver, Unanswered};
 use super::metrics::Metrics;
 use crate::node::StatusQuery;
 
@@ -48,7 +48,7 @@ const INDEX: &str = "lessor\n\n\
 
 async fn ready(State(rooms): State<Rooms>) -> Response {
     let not_ready = |text: String| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
-    match (rooms.driver.is_ready(), rooms.driver.node_loop()) {
+    match (rooms.driver.is_ready(), rooms.driver.name_loop()) {
         (true, None) => "ready\n".into_response(),
         (true, Some(why)) => not_ready(format!("not ready: {why}\n")),
         (false, _) => not_ready("not ready\n".to_owned()),
@@ -56,6 +56,8 @@ async fn ready(State(rooms): State<Rooms>) -> Response {
 }
 
 async fn metrics_text(State(rooms): State<Rooms>) -> Response {
+    // Where they cannot be had in time, those that were published last are shown, with their age.
+    let _ = rooms.driver.look(&StatusQuery::FIGURES).await;
     match rooms.metrics.encode() {
         Ok(text) => ([(header::CONTENT_TYPE, Metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
@@ -69,24 +71,28 @@ async fn status(State(rooms): State<Rooms>, Query(asked): Query<StatusParameters
         holders: asked.holders.unwrap_or(default.holders),
         resource: asked.resource,
     };
-    match rooms.driver.status(&query) {
-        Ok(status) => {
-            if query.resource.is_some() && status.resources.is_empty() {
-                let name = query.resource.unwrap_or_default();
-                return (StatusCode::NOT_FOUND, format!("nobody holds or wants {name:?}\n")).into_response();
-            }
-            let whereabouts = rooms.driver.whereabouts();
-            axum::Json(serde_json::json!({
-                "leader": whereabouts.leader.address,
-                "leads": whereabouts.is_leader,
-                "authority_seconds": rooms.driver.authority_seconds(),
-                "ready": rooms.driver.is_ready(),
-                "state_fault": rooms.driver.state_fault().flatten(),
-                "failed_reloads": rooms.driver.failed_reloads(),
-                "status": status,
-            }))
-            .into_response()
+    let status = match rooms.driver.look(&query).await {
+        Ok(summary) if query.resource.is_some() && summary.status.resources.is_empty() => {
+            let name = query.resource.unwrap_or_default();
+            return (StatusCode::NOT_FOUND, format!("nobody holds or wants {name:?}\n")).into_response();
         }
-        Err(broken) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{broken}\n")).into_response(),
-    }
+        Ok(summary) => summary,
+        Err(late @ Unanswered::Late) => {
+            return (StatusCode::SERVICE_UNAVAILABLE, format!("{late}\n")).into_response();
+        }
+        Err(broken) => {
+            return (StatusCode::INTERNAL_SERVER_ERROR, format!("{broken}\n")).into_response();
+        }
+    };
+    let whereabouts = rooms.driver.whereabouts();
+    axum::Json(serde_json::json!({
+        "leader": whereabouts.leader.address,
+        "leads": whereabouts.is_leader,
+        "authority_seconds": rooms.driver.authority_seconds(),
+        "ready": rooms.driver.is_ready(),
+        "state_fault": rooms.driver.state_fault().flatten(),
+        "failed_reloads": rooms.driver.failed_reloads(),
+        "status": status.status,
+    }))
+    .into_response()
 }

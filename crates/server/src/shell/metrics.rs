@@ -1,9 +1,11 @@
-//! Figures for Prometheus, read off the node when they are asked for: requests cost nothing for being counted.
+//! Figures for Prometheus, read off the summary that the driver publishes of its node: requests cost nothing for being
+//! counted, and whoever reads them keeps nobody waiting.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lessor_client::shell::clock;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -12,11 +14,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::driver::Driver;
-use crate::node::{NamesStatus, NodeStatus, ResourceRow, StatusQuery};
+use crate::node::{NamesStatus, NodeStatus, ResourceRow};
 use crate::resource::DomainsStatus;
-
-/// Resources with figures of their own; `lessor_resources` counts all.
-const MOST_RESOURCES: usize = 1_000;
 
 /// All figures of a server.
 #[derive(Debug)]
@@ -49,7 +48,7 @@ impl Metrics {
         Metrics { registry }
     }
 
-    /// As text.
+    /// As text, with those of the node that were [published](Driver::summary) last.
     ///
     /// # Errors
     /// When they cannot be written, which has no cause of its own.
@@ -75,15 +74,14 @@ impl Collector for Figures {
         )?;
         leadership(&mut encoder, &self.driver)?;
         streams(&mut encoder, &self.driver)?;
-        let query = StatusQuery { resource: None, resources: MOST_RESOURCES, holders: 0 };
-        match self.driver.status(&query) {
-            Ok(status) => {
-                node(&mut encoder, &status)?;
-                resources(&mut encoder, &status.resources)
-            }
-            // What is broken has no figures; lessor_ready says so.
-            Err(_) => Ok(()),
-        }
+        // What is broken has no figures; lessor_ready says so.
+        let Some(summary) = self.driver.summary() else { return Ok(()) };
+        let age = clock::now().since(summary.at).as_secs_f64();
+        let help = "How long ago the figures of the node and its resources were read off it";
+        gauge(&mut encoder, "lessor_summary_age_seconds", help, age)?;
+        gauge(&mut encoder, "lessor_streams", "Streams that are open", summary.streams as f64)?;
+        node(&mut encoder, &summary.status)?;
+        resources(&mut encoder, &summary.status.resources)
     }
 }
 
@@ -117,7 +115,6 @@ fn leadership(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Resu
 fn streams(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {
     let traffic = driver.traffic();
     let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    gauge(encoder, "lessor_streams", "Streams that are open", driver.streams() as f64)?;
     counter(encoder, "lessor_stream_messages_sent", "Messages sent on streams", of(&traffic.sent))?;
     counter(
         encoder,

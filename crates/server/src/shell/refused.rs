@@ -10,7 +10,9 @@ pub(super) fn unanswered(fault: Unanswered) -> Status {
     match fault {
         Unanswered::Refused(refusal) => refused(refusal),
         Unanswered::Broken => Status::internal(fault.to_string()),
-        Unanswered::Ending | Unanswered::NotLeading(_) => Status::unavailable(fault.to_string()),
+        Unanswered::Ending | Unanswered::Late | Unanswered::NotLeading(_) => {
+            Status::unavailable(fault.to_string())
+        }
     }
 }
 

@@ -53,10 +53,10 @@ async fn check(one: &Rate, other: &Rate) {
     soon(one.domain("tenant").acquire(30)).await.unwrap();
     soon(other.domain("tenant").acquire(1)).await.unwrap();
     let left = |of: &Rate| of.domain("tenant").peek(LIMIT, 1).granted;
-    eventually("each knows of the other", || (left(one), left(other)) == (9, 9)).await;
+    eventually("each knows of the other", async || (left(one), left(other)) == (9, 9)).await;
     let last = soon(other.domain("tenant").acquire_some(LIMIT, 1)).await.unwrap();
     assert_eq!(last.granted, 9);
-    eventually("the tier is full", || left(one) == 0).await;
+    eventually("the tier is full", async || left(one) == 0).await;
     assert!(one.domain("tenant").try_acquire(1).is_err());
     assert!(one.domain("others").try_acquire(1).is_ok(), "nobody else is refused");
 }

@@ -50,7 +50,12 @@ impl House {
         status.resources.iter().map(|row| row.resource.leased).sum()
     }
 
-    /// The value of a line of `/metrics`.
+    /// Streams that are open.
+    pub(crate) async fn streams(&self) -> usize {
+        self.server.driver().look(&StatusQuery::FIGURES).await.unwrap().streams
+    }
+
+    /// The value of a line of `/metrics` that is not of the node: of that nobody has asked anew.
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let text = Metrics::new(self.server.driver().clone()).encode().unwrap();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -69,10 +74,10 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Waits until `holds`.
-pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let mut timer = tokio::time::interval(Duration::from_millis(5));
     let waiting = async {
-        while !holds() {
+        while !holds().await {
             timer.tick().await;
         }
     };

@@ -105,7 +105,7 @@ async fn a_lease_is_granted_and_given_back() {
 
     talk.say(Up::Bye(ByeRequest {})).await;
     talk.end().await.unwrap();
-    eventually("the stream is gone", || house.metric("lessor_streams") == 0).await;
+    eventually("the stream is gone", async || house.streams().await == 0).await;
     assert_eq!(house.metric("lessor_stream_messages_received_total"), 4);
     assert_eq!(house.metric("lessor_stream_messages_sent_total"), 3);
     house.end().await;
@@ -134,7 +134,7 @@ async fn whoever_does_not_say_who_it_is_is_told_what_is_missing() {
         "hello.incarnation: is missing; wanted a number that no other life of this holder has",
     )
     .await;
-    assert_eq!(house.metric("lessor_streams"), 0);
+    assert_eq!(house.streams().await, 0);
     house.end().await;
 }
 
@@ -180,7 +180,7 @@ async fn what_breaks_the_rules_ends_the_stream_and_no_other() {
         "report.report_id: is missing; wanted a number greater than that of any report before",
     )
     .await;
-    eventually("they are gone", || house.metric("lessor_streams") == 1).await;
+    eventually("they are gone", async || house.streams().await == 1).await;
     witness.say(Up::Report(report(1, &[("db", 30.0)]))).await;
     assert_eq!(witness.hear_grant().await.capacity, Some(30.0));
     house.end().await;
@@ -193,9 +193,9 @@ async fn the_lease_of_whoever_vanishes_stays_charged() {
     let mut talk = Talk::open(channel.clone(), "web").await;
     talk.say(Up::Report(report(1, &[("db", 30.0)]))).await;
     talk.hear_grant().await;
-    assert_eq!(house.metric("lessor_streams"), 1);
+    assert_eq!(house.streams().await, 1);
     drop((talk, channel));
-    eventually("the stream is gone", || house.metric("lessor_streams") == 0).await;
+    eventually("the stream is gone", async || house.streams().await == 0).await;
     assert_eq!(house.leased("db"), 30.0);
     house.end().await;
 }
@@ -224,7 +224,7 @@ async fn there_are_so_many_streams_and_no_more() {
         (Code::ResourceExhausted, "streams: 3 is over the limit of 2")
     );
     drop(first);
-    eventually("there is room", || house.metric("lessor_streams") == 1).await;
+    eventually("there is room", async || house.streams().await == 1).await;
     Talk::open(channel, "c").await;
     house.end().await;
 }

@@ -46,8 +46,10 @@ async fn what_is_not_read_is_not_sent() {
         let resources: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), wants)).collect();
         deaf.say(Up::Report(report(id, &resources))).await;
     }
-    eventually("all has been heard", || house.metric("lessor_stream_messages_received_total") == 1 + REPORTS)
-        .await;
+    eventually("all has been heard", async || {
+        house.metric("lessor_stream_messages_received_total") == 1 + REPORTS
+    })
+    .await;
     // A message of all resources takes so many bytes that only a few fit.
     let most = (WINDOW + TAKEN) as usize / (RESOURCES * GRANT) + 3;
     let sent = house.metric("lessor_stream_messages_sent_total");
@@ -84,7 +86,7 @@ async fn refusals_that_are_not_read_hold_back_their_sender() {
         let waiting = received() - refused();
         assert!(waiting <= 3, "{waiting} refusals wait");
     }
-    eventually("they are refused", || refused() > 10).await;
+    eventually("they are refused", async || refused() > 10).await;
     check_undisturbed(&house).await;
     assert!(
         refused() <= MOST_REFUSALS,
@@ -92,6 +94,6 @@ async fn refusals_that_are_not_read_hold_back_their_sender() {
         refused()
     );
     drop(deaf);
-    eventually("it is gone", || house.metric("lessor_streams") == 0).await;
+    eventually("it is gone", async || house.streams().await == 0).await;
     house.end().await;
 }

@@ -13,8 +13,8 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::mailbox::Mailbox;
 use super::{Driver, StreamKey, TICK};
-use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
-use crate::node::{NodeStatus, Peer, PeerTable};
+use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync, DomainsStatus};
+use crate::node::{Peer, PeerTable};
 
 /// Messages that are made under the lock at a time.
 const TURN: usize = 16;
@@ -60,9 +60,9 @@ impl DomainRoom {
         DomainRoom { floor: Mutex::new(floor), notifier: Notify::new() }
     }
 
-    /// Adds what there is of domains to a status.
-    pub(super) fn describe(&self, status: &mut NodeStatus, most: usize) {
-        self.with_state(|floor, now| floor.sync.describe(now, status, most));
+    /// The status of the domains of a resource, with at most `most` of them one by one.
+    pub(super) fn status(&self, resource: &str, most: usize) -> Option<DomainsStatus> {
+        self.with_state(|floor, now| floor.sync.status(now, resource, most))
     }
 
     /// Something of the stream `key`, unless that is of an earlier epoch.

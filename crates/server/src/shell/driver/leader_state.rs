@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use lessor_client::internals::clock;
-use lessor_client::internals::session::Action;
+use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Down, Hello, Leader, Refusal};
 use lessor_proto::{Epoch, Time};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tracing::{error, warn};
 
 use super::domains::Notice;
@@ -44,6 +45,8 @@ pub(super) struct KnownLeader {
     pub(super) epoch: Option<Epoch>,
     /// Whether it is this task, as long as it has authority.
     pub(super) is_here: bool,
+    /// The loop for which its node is served as without a parent, if it stands above itself and this task leads it.
+    pub(super) name_loop: Option<String>,
 }
 
 /// The node and the mailboxes of its streams.
@@ -51,7 +54,7 @@ pub(super) struct LeaderState {
     /// Absent while another task leads.
     pub(super) node: Option<Node>,
     /// The leader as it is published to those who do not take the lock.
-    known: watch::Sender<KnownLeader>,
+    known: Arc<ArcSwap<KnownLeader>>,
     /// With what this task would begin to lead.
     pub(super) repository: Repository,
     /// The guard that shows time that the clock did not.
@@ -86,7 +89,7 @@ impl LeaderState {
         let (notices, heard) = mpsc::unbounded_channel();
         let mut leader_state = LeaderState {
             node: None,
-            known: watch::Sender::new(KnownLeader { leader, epoch, is_here: false }),
+            known: Arc::new(ArcSwap::from_pointee(KnownLeader { leader, epoch, ..KnownLeader::default() })),
             repository,
             clocks: clock::ClockWatch::start(),
             deadline: Time::MAX,
@@ -109,7 +112,7 @@ impl LeaderState {
         let sync = node.take_domain_sync();
         self.note(Notice::Anew(self.term, Box::new(sync)));
         self.node = Some(node);
-        self.known.send_modify(|known| known.is_here = true);
+        self.publish(|known| known.is_here = true);
     }
 
     /// Whether the synchronisation of domains was told something since this was last asked.
@@ -132,28 +135,47 @@ impl LeaderState {
             // Who has not read the last message yet finds out when the stream ends.
             let _ = outlet.0.put(Down::Redirect(leader.clone()));
         }
-        self.known.send_replace(KnownLeader { leader, epoch, is_here: false });
+        self.publish(|known| *known = KnownLeader { leader, epoch, ..KnownLeader::default() });
     }
 
     /// The leader, wherever this is read.
-    pub(super) fn published(&self) -> watch::Receiver<KnownLeader> {
-        self.known.subscribe()
+    pub(super) fn published(&self) -> Arc<ArcSwap<KnownLeader>> {
+        Arc::clone(&self.known)
+    }
+
+    /// Changes what is published of the leader. Nobody else does: the lock around this is held.
+    fn publish(&self, change: impl FnOnce(&mut KnownLeader)) {
+        let mut known = KnownLeader::clone(&self.known.load());
+        change(&mut known);
+        self.known.store(Arc::new(known));
+    }
+
+    /// Something came from the node above in answer to the leader of `epoch`.
+    pub(super) fn on_parent(&mut self, now: Time, epoch: Epoch, event: session::Event) {
+        let published = self.epoch();
+        let Some(node) = self.node.as_mut().filter(|_| published == Some(epoch)) else { return };
+        node.on_parent(now, event);
+        let name_loop = node.name_loop();
+        if self.known.load().name_loop.as_deref() != name_loop {
+            let name_loop = name_loop.map(str::to_owned);
+            self.publish(|known| known.name_loop = name_loop);
+        }
     }
 
     /// The leader.
     pub(super) fn leader(&self) -> Leader {
-        self.known.borrow().leader.clone()
+        self.known.load().leader.clone()
     }
 
     /// The epoch of the leader.
     pub(super) fn epoch(&self) -> Option<Epoch> {
-        self.known.borrow().epoch
+        self.known.load().epoch
     }
 
     /// The leader elsewhere says that this is its epoch.
     pub(super) fn hear_of_epoch(&mut self, epoch: Epoch) {
         if self.node.is_none() {
-            self.known.send_modify(|known| known.epoch = Some(epoch));
+            self.publish(|known| known.epoch = Some(epoch));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lessor_proto::message::{DomainReport, HolderKind, StreamReport};
+use lessor_proto::message::{DomainReport, Down, Hello, HolderKind, StreamReport, Up};
 use lessor_proto::{Amount, ClientId, Incarnation, ReportId, ResourceId};
 
 use super::*;
@@ -103,7 +103,7 @@ fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
     assert!(matches!(mailbox.take(), Letter::None), "the later stream has not taken its welcome");
     assert!(matches!(driver.receive(before, heartbeat(Epoch(9))), Err(Unanswered::NotLeading(_))));
     driver.disconnect(before);
-    assert_eq!(driver.streams(), 1);
+    assert_eq!(driver.leader_state().unwrap().streams(), 1);
     driver.ready(now).unwrap();
     driver.turn().unwrap();
     assert!(matches!(mailbox.take(), Letter::Down(_)), "the later stream goes on");
