@@ -178,6 +178,7 @@ impl StatusScan {
     ) -> Stage {
         let (id, shown) = &mut self.rows[row];
         let resource = node.resources.get(id);
+        shown.resource.holders.reserve_exact(ranked.len());
         while *work > 0 {
             let Some(holder) = ranked.next() else { return self.holders_of(row + 1) };
             *work = work.saturating_sub(SHOWN);
