@@ -46,6 +46,7 @@ use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, Incarnation, ReportId, ResourceId, Time};
 
+use self::calendar::earliest;
 use self::claims::GhostClaims;
 use self::earlier::EarlierLeaders;
 use self::holders::{Claimed, Demands, Holders, Moved};
@@ -352,7 +353,7 @@ impl Resource {
 
     /// When there is something to let end.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.holders.children().deadline().into_iter().chain(self.holders.rotation().wake()).min()
+        earliest([self.holders.children().deadline(), self.holders.rotation().wake()])
     }
 
     /// Whether it can be forgotten: nobody holds or wants any of it, and it was not asked for during a whole lease.
@@ -416,6 +417,12 @@ impl Resource {
     /// Returns the streams on which nobody listens any more, since this was last asked.
     pub(crate) fn take_silent(&mut self) -> Vec<Peer> {
         self.pusher.take_silent()
+    }
+
+    /// Whether it has anything to say that nobody has asked for yet: of claims, of streams on which nobody listens any more, of
+    /// those who are to be told more.
+    pub(crate) fn has_news(&self) -> bool {
+        self.pusher.has_silent() || self.claims.has_tally() || self.has_untold()
     }
 
     /// Returns the outcomes of claims since this was last asked.

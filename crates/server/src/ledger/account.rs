@@ -1,5 +1,7 @@
 //! The account of one holder: all that it may still believe it has of one resource.
 
+use std::cmp::Reverse;
+
 use lessor_proto::{Amount, Time};
 use smallvec::SmallVec;
 
@@ -31,35 +33,35 @@ const MOST_ENTRIES: usize = 16;
 impl Account {
     /// The most that the holder may still use: what is counted against the limit.
     #[must_use]
+    #[inline]
     pub fn charge(&self) -> Amount {
-        self.entries.iter().map(|entry| entry.amount).max().unwrap_or(Amount::ZERO)
+        self.greatest(|entry| entry.amount).unwrap_or(Amount::ZERO)
     }
 
     /// The same when what has ended by `now` is left out.
     #[must_use]
+    #[inline]
     pub fn charge_at(&self, now: Time) -> Amount {
-        let live = self.entries.iter().filter(|entry| entry.end > now);
-        live.map(|entry| entry.amount).max().unwrap_or(Amount::ZERO)
+        self.greatest(|entry| if entry.end > now { entry.amount } else { Amount::ZERO })
+            .unwrap_or(Amount::ZERO)
     }
 
     /// The same after a promise to use no more than `held` under all grants up to `seq`.
     #[must_use]
+    #[inline]
     pub fn charge_after(&self, seq: u64, held: Amount) -> Amount {
         let amount = |entry: &Entry| match u64::from(entry.seq) <= seq {
             true => entry.amount.min(held),
             false => entry.amount,
         };
-        self.entries.iter().map(amount).max().unwrap_or(Amount::ZERO)
+        self.greatest(amount).unwrap_or(Amount::ZERO)
     }
 
     /// The same of the grants made since debt number `cut` began.
     #[must_use]
+    #[inline]
     pub fn charge_since(&self, cut: u32) -> Amount {
-        self.entries
-            .iter()
-            .filter(|entry| entry.cut >= cut)
-            .map(|entry| entry.amount)
-            .max()
+        self.greatest(|entry| if entry.cut >= cut { entry.amount } else { Amount::ZERO })
             .unwrap_or(Amount::ZERO)
     }
 
@@ -83,14 +85,16 @@ impl Account {
 
     /// When the next of them ends.
     #[must_use]
+    #[inline]
     pub fn next_end(&self) -> Option<Time> {
-        self.entries.iter().map(|entry| entry.end).min()
+        self.greatest(|entry| Reverse(entry.end)).map(|Reverse(end)| end)
     }
 
     /// When the last of them ends.
     #[must_use]
+    #[inline]
     pub fn last_end(&self) -> Option<Time> {
-        self.entries.iter().map(|entry| entry.end).max()
+        self.greatest(|entry| entry.end)
     }
 
     /// Until when at least `amount` is charged; absent if it is not.
@@ -103,6 +107,16 @@ impl Account {
     #[must_use]
     pub fn oldest_of(&self, amount: Amount) -> Option<u32> {
         self.entries.iter().find(|entry| entry.amount == amount).map(|entry| entry.seq)
+    }
+
+    /// The greatest that any of them has of something. It is asked for several times in each decision, and nearly always there
+    /// is one.
+    #[inline]
+    fn greatest<T: Ord>(&self, of: impl Fn(&Entry) -> T) -> Option<T> {
+        match self.entries.as_slice() {
+            [only] => Some(of(only)),
+            all => all.iter().map(of).max(),
+        }
     }
 
     pub(super) fn expire(&mut self, now: Time) {
@@ -123,7 +137,10 @@ impl Account {
     /// earlier one lasts.
     pub(super) fn add(&mut self, entry: Entry) {
         let end = self.last_end().map_or(entry.end, |last| last.max(entry.end));
-        self.entries.push(Entry { end, ..entry });
+        let entry = Entry { end, ..entry };
+        // Before it is there itself: a renewal takes the place of the one before, and needs no room for two.
+        self.entries.retain(|earlier| !entry.covers(earlier));
+        self.entries.push(entry);
         self.prune();
         if self.entries.len() > MOST_ENTRIES {
             self.merge_oldest();
@@ -222,5 +239,20 @@ mod tests {
         assert_eq!(account.entries().len(), MOST_ENTRIES);
         assert_eq!((account.charge(), account.entries()[0].cut), (Amount::from_units(100), 1));
         assert_eq!(account.charge_since(MOST_ENTRIES as u32), Amount::from_units(84));
+    }
+
+    #[test]
+    fn a_renewal_takes_the_place_of_the_one_before() {
+        let mut account = Account::default();
+        for number in 1..=100 {
+            account.add(Entry {
+                amount: Amount::from_units(5),
+                end: Time::from_nanos(number),
+                seq: 1,
+                cut: 1,
+            });
+        }
+        assert_eq!((account.entries().len(), account.last_end()), (1, Some(Time::from_nanos(100))));
+        assert!(!account.entries.spilled(), "it needs no memory of its own");
     }
 }

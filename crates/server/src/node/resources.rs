@@ -199,7 +199,11 @@ impl Node {
         let entry = self.resources.entries.get_mut(id)?;
         let answer = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
         let is_displaced = answer.is_some() && entry.is_displaced();
-        self.sync(now, id);
+        // Nobody keeps anything about the resources of a node that is alone.
+        let is_alone = self.marks.is_none() && self.parent.is_none() && !self.resources.coupled;
+        if !is_alone || entry.resource.has_news() {
+            self.sync(now, id);
+        }
         if is_displaced {
             self.resources.reschedule(id);
         }

@@ -65,6 +65,11 @@ impl GhostClaims {
         self.tally.doubt(doubt);
     }
 
+    /// Whether there are outcomes of which nobody has asked yet.
+    pub(super) fn has_tally(&self) -> bool {
+        self.tally != ClaimTally::default()
+    }
+
     /// Returns the outcomes since this was last asked.
     pub(super) fn take_tally(&mut self) -> ClaimTally {
         std::mem::take(&mut self.tally)

@@ -231,11 +231,13 @@ impl Holders {
     }
 
     /// The holder at `slot`, which must be there.
+    #[inline]
     pub(super) fn at(&self, slot: Slot) -> &Child {
         self.children.at(slot)
     }
 
     /// The same, to change what is neither its demand nor its charge.
+    #[inline]
     pub(super) fn at_mut(&mut self, slot: Slot) -> &mut Child {
         self.children.at_mut(slot)
     }

@@ -153,6 +153,11 @@ impl Pusher {
         self.pool.leave(slot);
     }
 
+    /// Whether there are streams on which nobody listens any more, of which nobody has asked yet.
+    pub(super) fn has_silent(&self) -> bool {
+        !self.silent.is_empty()
+    }
+
     /// Returns the streams on which nobody listens any more, since this was last asked.
     pub(super) fn take_silent(&mut self) -> Vec<Peer> {
         std::mem::take(&mut self.silent)

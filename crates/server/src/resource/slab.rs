@@ -34,17 +34,20 @@ impl<T> Slab<T> {
         self.len
     }
 
+    #[inline]
     pub(crate) fn get(&self, slot: Slot) -> Option<&T> {
         let (chunk, place) = split(slot);
         self.chunks.get(chunk)?.places.get(place)?.as_ref()
     }
 
     /// The child at `slot`, which must be there.
+    #[inline]
     pub(crate) fn at(&self, slot: Slot) -> &T {
         self.get(slot).expect("a slot is forgotten when its child is removed")
     }
 
     /// The same, to change it.
+    #[inline]
     pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut T {
         let (chunk, place) = split(slot);
         let child = self.chunks.get_mut(chunk).and_then(|chunk| chunk.places.get_mut(place)?.as_mut());
@@ -117,6 +120,7 @@ impl<T> Chunk<T> {
     }
 }
 
+#[inline]
 fn split(slot: Slot) -> (usize, usize) {
     let slot = slot as usize;
     (slot >> CHUNK_BITS, slot & (CHUNK - 1))

@@ -42,10 +42,12 @@ impl Children {
         self.slab.len()
     }
 
+    #[inline]
     pub(crate) fn at(&self, slot: Slot) -> &Child {
         self.slab.at(slot)
     }
 
+    #[inline]
     pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut Child {
         self.slab.at_mut(slot)
     }
