@@ -9,12 +9,16 @@
 //! others are processes of their own, and are charged by themselves. Two of them that go on reporting side by side are a
 //! mistake of whoever named them, which both of them and this node are to say.
 
+mod lives;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lessor_proto::message::{Down, HolderKind, NodeNotice, Refusal};
 use lessor_proto::{ClientId, Incarnation, Time};
 
+use self::lives::Lives;
+pub(crate) use self::lives::NodeLife;
 use super::{Node, Peer};
 
 /// The names that a node has to do with.
@@ -74,32 +78,8 @@ pub struct NamesStatus {
     pub loops_refused: u64,
 }
 
-/// Which life of a node reports: all leaders of one line are one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NodeLife {
-    Line(u64),
-    Alone(Incarnation),
-}
-
-/// The lives that were heard of lately under one name.
-#[derive(Clone, Default, Debug)]
-struct Lives {
-    lives: Vec<Heard>,
-    /// One has gone on after another had begun.
-    are_two: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    life: NodeLife,
-    first: Time,
-    last: Time,
-}
-
 /// Names that are watched for two processes under them.
 const MOST_NAMES: usize = 10_000;
-/// Lives that are remembered of one name.
-const MOST_LIVES: usize = 16;
 /// For how long a life that is silent may still be one, at the least.
 const LEAST_PATIENCE: Duration = Duration::from_secs(30);
 /// Warnings that wait to be said.
@@ -179,7 +159,7 @@ impl Names {
         }
         let Some(lives) = self.below.get_mut(name) else { return false };
         let is_news = lives.hear(now, life, patience);
-        if is_news && lives.are_two {
+        if is_news && lives.are_two() {
             self.warn(NameWarning::Duplicate { node: name.to_string() });
         }
         is_news
@@ -189,19 +169,19 @@ impl Names {
     pub(crate) fn forget(&mut self, now: Time, patience: Duration) -> Vec<ClientId> {
         let mut single = Vec::new();
         self.below.retain(|name, lives| {
-            let were_two = lives.are_two;
+            let were_two = lives.are_two();
             lives.forget(now, patience);
-            if were_two && !lives.are_two {
+            if were_two && !lives.are_two() {
                 single.push(name.clone());
             }
-            !lives.lives.is_empty()
+            !lives.is_empty()
         });
         single
     }
 
     /// The notice for the node below of that name.
     pub(crate) fn notice(&self, name: &ClientId) -> NodeNotice {
-        let name_taken = self.below.get(name).is_some_and(|lives| lives.are_two);
+        let name_taken = self.below.get(name).is_some_and(Lives::are_two);
         NodeNotice { path: self.path(), name_taken }
     }
 
@@ -216,7 +196,7 @@ impl Names {
     }
 
     pub(crate) fn status(&self) -> NamesStatus {
-        let two = self.below.iter().filter(|(_, lives)| lives.are_two);
+        let two = self.below.iter().filter(|(_, lives)| lives.are_two());
         NamesStatus {
             path: self.path(),
             circle: self.circle.clone(),
@@ -304,39 +284,6 @@ impl Node {
     fn patience(&self) -> Duration {
         let refresh = self.repository.templates().iter().map(|template| template.refresh_interval).max();
         LEAST_PATIENCE.max(refresh.unwrap_or_default() * 3)
-    }
-}
-
-// === impl Lives ===
-
-impl Lives {
-    fn of(now: Time, life: NodeLife) -> Lives {
-        Lives { lives: vec![Heard { life, first: now, last: now }], are_two: false }
-    }
-
-    /// Returns whether it is news that there are two, or that there is only one.
-    fn hear(&mut self, now: Time, life: NodeLife, patience: Duration) -> bool {
-        let were_two = self.are_two;
-        self.forget(now, patience);
-        match self.lives.iter().position(|heard| heard.life == life) {
-            Some(place) => {
-                let before = std::mem::replace(&mut self.lives[place].last, now);
-                // Another has begun since this one was last heard of, and this one lives.
-                self.are_two |= self.lives.iter().any(|other| other.life != life && other.first >= before);
-            }
-            None => {
-                if self.lives.len() == MOST_LIVES {
-                    self.lives.remove(0);
-                }
-                self.lives.push(Heard { life, first: now, last: now });
-            }
-        }
-        self.are_two != were_two
-    }
-
-    fn forget(&mut self, now: Time, patience: Duration) {
-        self.lives.retain(|heard| now < heard.last + patience);
-        self.are_two &= self.lives.len() > 1;
     }
 }
 
