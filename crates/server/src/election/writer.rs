@@ -259,7 +259,7 @@ mod tests {
     fn batches_fit_into_a_transaction_and_a_ticket_is_done_with_its_last() {
         let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
         let (mut writer, mut out) =
-            (Writer::new(7, (0, Epoch(7)), terms(), 0), Outbox::new(Duration::from_secs(1)));
+            (Writer::new(7, &Record::default(), Epoch(7), terms(), 0), Outbox::new(Duration::from_secs(1)));
         let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
         let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
         let ticket = writer.push(RecordChange { marks, deletes, ..RecordChange::default() });
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn of_two_marks_in_one_batch_the_later_counts() {
         let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
-        let mut writer = Writer::new(7, (0, Epoch(7)), terms(), 0);
+        let mut writer = Writer::new(7, &Record::default(), Epoch(7), terms(), 0);
         let one = |mark| RecordChange {
             marks: [(resource(1), Amount::from_units(mark))].into(),
             ..RecordChange::default()

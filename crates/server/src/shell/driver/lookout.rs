@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use lessor_client::shell::clock;
+use lessor_client::internals::clock;
 use lessor_proto::Time;
 use tokio::sync::{Notify, oneshot, watch};
 

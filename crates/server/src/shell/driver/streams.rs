@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lessor_client::session;
+use lessor_client::internals::session;
 use lessor_proto::message::{Down, Hello, Up};
 use lessor_proto::{Epoch, Time};
 use tokio::sync::mpsc;
