@@ -116,6 +116,7 @@ impl Resource {
             }
             let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
             let end = self.learning.until().max(cx.config.drift.grantor_end(now, remaining));
+            let held = self.in_whole_units(held);
             self.charge(slot, |ledger, account| ledger.take_up(account, held, end));
             return;
         }
@@ -341,8 +342,18 @@ impl Resource {
 
     /// The child at `slot` has promised to use no more than `held` under all grants up to `seq`.
     pub(super) fn acknowledge(&mut self, slot: Slot, seq: u64, held: Amount) {
+        let held = self.in_whole_units(held);
         self.give_up(slot, self.holders.at(slot).account().charge_after(seq, held));
         self.charge(slot, |ledger, account| ledger.acknowledge(account, seq, held));
+    }
+
+    /// The amount that is charged of a gauge for what a holder says: who has units a second, from when it was a rate, may have a
+    /// part of one.
+    fn in_whole_units(&self, said: Amount) -> Amount {
+        match self.counted() {
+            Kind::Gauge => said.ceil_to_units(),
+            Kind::Rate => said,
+        }
     }
 
     /// Lets end what has ended of what the child at `slot` is charged for. It may have promised before to use less of
