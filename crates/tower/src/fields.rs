@@ -1,5 +1,6 @@
 //! Fields of answers: `RateLimit-Policy` and `RateLimit` of the IETF's draft 11, and `Retry-After`.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -9,6 +10,9 @@ use crate::answer::{Rejection, quoted, whole_seconds};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+
+/// Room for the parameters of a field.
+const PARAMETERS: usize = 32;
 
 /// The writer of fields for one policy.
 #[derive(Clone, Debug)]
@@ -51,7 +55,12 @@ impl Fields {
 
     /// Both are lists: what another layer has said stays.
     fn append(&self, headers: &mut HeaderMap, name: &HeaderName, parameters: std::fmt::Arguments<'_>) {
-        if let Ok(value) = HeaderValue::try_from(format!("{};{parameters}", self.quoted)) {
+        let mut text = String::with_capacity(self.quoted.len() + PARAMETERS);
+        text.push_str(&self.quoted);
+        text.push(';');
+        // Writing to a string does not fail, and the name is printable.
+        let _ = text.write_fmt(parameters);
+        if let Ok(value) = HeaderValue::from_str(&text) {
             headers.append(name, value);
         }
     }

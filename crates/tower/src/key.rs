@@ -68,7 +68,13 @@ impl Name {
             self.text.push('/');
         }
         self.parts += 1;
-        for chunk in part.as_ref().utf8_chunks() {
+        let part = part.as_ref();
+        let is_plain =
+            |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'/' | b'|' | b',' | b'=');
+        if let Some(text) = part.iter().all(is_plain).then(|| str::from_utf8(part).ok()).flatten() {
+            return self.text.push_str(text);
+        }
+        for chunk in part.utf8_chunks() {
             for letter in chunk.valid().chars() {
                 match letter {
                     '%' | '/' | '|' | ',' | '=' => self.escape(letter as u8),

@@ -243,20 +243,21 @@ impl<K, C, T, A> Settings<K, C, T, A> {
     }
 
     /// Says what is left, and settles what the request cost.
-    fn finish<R>(&self, answer: Response<R>, grant: &Grant) -> Response<R>
+    fn finish<R>(&self, mut answer: Response<R>, grant: &Grant) -> Response<R>
     where
         T: Settle,
     {
-        let (mut parts, body) = answer.into_parts();
-        if T::IS_NEEDED {
-            let actual = self.settle.actual(&parts, grant.units);
-            match &grant.domain {
-                Some(domain) => self.rate.domain(domain).settle(grant.units, actual),
-                None => self.rate.settle(grant.units, actual),
-            }
-        }
         if let (Some(fields), Some(decision)) = (&self.fields, &grant.decision) {
-            fields.note(&mut parts.headers, decision);
+            fields.note(answer.headers_mut(), decision);
+        }
+        if !T::IS_NEEDED {
+            return answer;
+        }
+        let (parts, body) = answer.into_parts();
+        let actual = self.settle.actual(&parts, grant.units);
+        match &grant.domain {
+            Some(domain) => self.rate.domain(domain).settle(grant.units, actual),
+            None => self.rate.settle(grant.units, actual),
         }
         Response::from_parts(parts, body)
     }

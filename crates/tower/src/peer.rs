@@ -1,5 +1,6 @@
 //! Addresses as keys: the peer of the connection, or the client that trusted proxies name.
 
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use http::{Extensions, Request};
@@ -126,7 +127,13 @@ fn push(address: IpAddr, is_exact: bool, name: &mut Name) {
         }
         address => address,
     };
-    name.push(address.to_string());
+    // As long as an address of IPv6 can be in text.
+    let mut text = [0; 45];
+    let mut rest = &mut text[..];
+    let is_written = write!(rest, "{address}").is_ok();
+    let left = rest.len();
+    debug_assert!(is_written, "an address is no longer than that");
+    name.push(&text[..text.len() - left]);
 }
 
 #[cfg(test)]
