@@ -38,6 +38,8 @@ pub(crate) struct Holding {
     pub(crate) told: u64,
     /// The part of it that is in the sums.
     pub(crate) counted: u64,
+    /// Whether any was counted since it was last said that none was.
+    pub(crate) was_counted: bool,
     /// When the next look at its end is due.
     lapse: Time,
     /// The grant that it holds.
@@ -76,6 +78,7 @@ impl Holding {
             stance: Stance::Kept,
             told: 0,
             counted: 0,
+            was_counted: false,
             lapse: Time::MAX,
             order: None,
             promised: None,
@@ -203,6 +206,7 @@ impl Simulation {
         let (before, resource, site) = (holding.counted, usize::from(holding.resource), client.site);
         if counted != before {
             self.holdings[hold as usize].counted = counted;
+            self.holdings[hold as usize].was_counted |= counted > 0;
             let swap = |sum: &mut u128| *sum = *sum + u128::from(counted) - u128::from(before);
             swap(&mut self.oracle.totals[resource]);
             let mut at = Some(site);

@@ -80,9 +80,14 @@ impl Simulation {
         let longest = waits.iter().map(|&(_, wait)| wait).max().unwrap_or_default();
         let (mut left, until): (Vec<u32>, Time) =
             (waits.into_iter().map(|(hold, _)| hold).collect(), self.now + longest);
+        // Where a node polls the one above, a part may be there for a moment only.
+        for &hold in &holds {
+            let holding = &mut self.holdings[hold as usize];
+            holding.was_counted = holding.counted > 0;
+        }
         while !left.is_empty() && self.now < until {
             holds.iter().for_each(|&hold| self.ask_domain(hold, 1));
-            left.retain(|&hold| self.holdings[hold as usize].counted == 0);
+            left.retain(|&hold| !self.holdings[hold as usize].was_counted);
             self.pass(STEP)?;
         }
         if let Some(&hold) = left.first() {
