@@ -246,7 +246,7 @@ struct Pollers {
     script: &'static str,
     resource: &'static str,
     capacity: f64,
-    /// What they say in the end.
+    /// The last line that they print.
     kept: &'static str,
 }
 

@@ -109,7 +109,7 @@ impl Pool {
         pool
     }
 
-    /// What the node does in one call.
+    /// A call of the node, which is timed.
     fn call<T>(&mut self, act: impl FnOnce(&mut Node, Time) -> T) -> T {
         let begin = thread_time();
         let done = act(&mut self.node, self.now);

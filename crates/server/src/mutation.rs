@@ -69,7 +69,8 @@ pub enum Rule {
     PartsWhole,
     /// A part of a domain's lease goes round among those who wait for one.
     PartsInTurn,
-    /// What a holder is short of for good is kept free for it: nobody of a lower priority takes it, nor anybody for a turn.
+    /// Units that a holder is short of for good are kept free for it: nobody of a lower priority takes them, nor anybody for a
+    /// turn.
     KeptFree,
     /// A leader grants by no older configuration than was in force before.
     NewestConfig,

@@ -22,7 +22,7 @@ pub(super) struct UnitReserve {
     ends: BTreeSet<(Time, Slot)>,
 }
 
-/// What a holder is short of.
+/// The shortage of one holder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::resource) struct Short {
     pub(in crate::resource) priority: i64,
