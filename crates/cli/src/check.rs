@@ -1,50 +1,99 @@
 //! `lessor check`: everything that is wrong with a configuration, with its place.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anyhow::{anyhow, bail};
 use clap::Args;
 use lessor_client::internals::domain::Scope;
-use lessor_server::repository::{Domains, SmallLeases, Template};
+use lessor_proto::wire::{DomainPolicies, DomainTier};
+use lessor_server::repository::{Domains, SafeCapacity, SharePolicy, SmallLeases, Template};
 use lessor_server::shell::source::{self, LoadError};
 
-/// Validates a configuration. Exit 0: it is valid; exit 1: every fault is printed with its line and column.
+/// Leases from this length on are longer than most who run servers would wait.
+const LONG_LEASE: Duration = Duration::from_secs(86_400);
+
+/// Validates configurations. Exit 0: they are valid; exit 1: every fault is printed with its file, line and column. What is
+/// valid and perhaps not what was meant is noted.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The file
-    file: PathBuf,
+    /// The files, each by itself
+    #[arg(required = true)]
+    file: Vec<PathBuf>,
 }
 
 // === impl Check ===
 
 impl Check {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let repository = source::load(&self.file).map_err(|error| match error {
-            LoadError::Faulty(faults) => {
-                eprintln!("{faults}");
-                let count = faults.count();
-                anyhow::anyhow!("{}: {count} fault{}", self.file.display(), if count == 1 { "" } else { "s" })
-            }
-            error => error.into(),
-        })?;
-        for template in repository.shadowed() {
-            eprintln!("note: template \"{}\" is never used: \"*\" stands before it", template.glob);
-        }
-        for template in repository.templates() {
-            if template.small_leases == Some(SmallLeases::Save) {
-                eprintln!(
-                    "note: template \"{}\": small_leases save: a unit of each client with less than one in the burst may pass \
-                     at once",
-                    template.glob
-                );
-            }
-            if let Some(domains) = &template.domains {
-                note_domains(template, domains);
+        let faulty: Vec<anyhow::Error> = self.file.iter().filter_map(|file| check(file).err()).collect();
+        match &faulty[..] {
+            [] => Ok(()),
+            _ if self.file.len() == 1 => Err(faulty.into_iter().next().expect("there is one")),
+            _ => {
+                faulty.iter().for_each(|fault| eprintln!("error: {fault:#}"));
+                bail!("{} of {} files are not valid", faulty.len(), self.file.len())
             }
         }
-        let count = repository.templates().len();
-        println!("{}: valid, {count} template{}", self.file.display(), if count == 1 { "" } else { "s" });
-        Ok(())
     }
+}
+
+fn check(file: &Path) -> anyhow::Result<()> {
+    let repository = source::load(file).map_err(|error| match error {
+        LoadError::Faulty(faults) => {
+            eprintln!("{faults}");
+            let count = faults.count();
+            anyhow!("{}: {count} fault{}", file.display(), if count == 1 { "" } else { "s" })
+        }
+        error => error.into(),
+    })?;
+    for template in repository.shadowed() {
+        eprintln!("note: template \"{}\" is never used: \"*\" stands before it", template.glob);
+    }
+    for template in repository.templates() {
+        for remark in remarks(template) {
+            eprintln!("note: template \"{}\": {remark}", template.glob);
+        }
+        if let Some(domains) = &template.domains {
+            note_domains(template, domains);
+        }
+    }
+    let count = repository.templates().len();
+    println!("{}: valid, {count} template{}", file.display(), if count == 1 { "" } else { "s" });
+    Ok(())
+}
+
+/// Remarks on what is valid in a template, and perhaps not what was meant.
+fn remarks(template: &Template) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if template.small_leases == Some(SmallLeases::Save) {
+        remarks.push(
+            "small_leases save: a unit of each client with less than one in the burst may pass at once"
+                .to_owned(),
+        );
+    }
+    let is_shared = matches!(template.policy, SharePolicy::ProportionalShare | SharePolicy::FairShare);
+    if let SafeCapacity::Fixed(safe) = template.safe_capacity
+        && is_shared
+        && safe > template.capacity
+    {
+        remarks.push(format!(
+            "safe_capacity: {safe} is more than all of the capacity, {}, and one client that is cut off may use its whole \
+             last lease for ever",
+            template.capacity
+        ));
+    }
+    if template.safe_lease.is_some() && !template.reserves() {
+        remarks
+            .push("safe_lease: without safe_fraction nothing is reserved, and it means nothing".to_owned());
+    }
+    if template.lease_length >= LONG_LEASE {
+        remarks.push(format!(
+            "lease_length: what a client has that dies is nobody's for {}",
+            humantime::format_duration(template.lease_length)
+        ));
+    }
+    remarks
 }
 
 /// Prints what was made of policies, and what they do not do.
@@ -52,6 +101,9 @@ fn note_domains(template: &Template, domains: &Domains) {
     let glob = &template.glob;
     for change in &domains.changes {
         eprintln!("note: template \"{glob}\": {change}");
+    }
+    for remark in remarks_on_policies(&domains.policies.to_wire()) {
+        eprintln!("note: template \"{glob}\": domains: {remark}");
     }
     for (which, share) in domains.policies.shares() {
         let Some(share) = share else { continue };
@@ -73,4 +125,42 @@ fn note_domains(template: &Template, domains: &Domains) {
         Scope::Strict => return,
     };
     eprintln!("note: template \"{glob}\": domains: {reach}");
+}
+
+/// Remarks on what is valid in policies of domains, and perhaps not what was meant.
+fn remarks_on_policies(policies: &DomainPolicies) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if policies.default.is_none() && !policies.r#override.is_empty() {
+        remarks.push("there is no default: a domain that no override is for is refused".to_owned());
+    }
+    let default = policies.default.iter().map(|contract| ("default".to_owned(), contract));
+    let overrides = policies.r#override.iter().map(|of| (format!("override \"{}\"", of.glob), &of.contract));
+    for (which, contract) in default.chain(overrides) {
+        for policy in &contract.policy {
+            if policy.tier.is_empty() && policy.hard_limit.is_some() {
+                remarks.push(format!("{which}: without tiers it is closed, and hard_limit means nothing"));
+            }
+            for pair in policy.tier.windows(2) {
+                let [rate, next] = [&pair[0], &pair[1]].map(per_second);
+                if next < rate {
+                    remarks.push(format!(
+                        "{which}: {} in {} s after {} in {} s is no burst: {next} a second where there were {rate}",
+                        pair[1].limit,
+                        seconds(&pair[1]),
+                        pair[0].limit,
+                        seconds(&pair[0])
+                    ));
+                }
+            }
+        }
+    }
+    remarks
+}
+
+fn seconds(tier: &DomainTier) -> f64 {
+    tier.window_nanos as f64 / 1e9
+}
+
+fn per_second(tier: &DomainTier) -> f64 {
+    f64::from(tier.limit) / seconds(tier)
 }

@@ -1,6 +1,5 @@
 //! `lessor get`: what a client would be given.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -8,6 +7,9 @@ use clap::{Args, ValueEnum};
 use lessor_client::internals::clock;
 use lessor_client::{Client, Fallback, LeaseState, Resource, Rung, Transport};
 use lessor_proto::Amount;
+
+use crate::output;
+use crate::signals::Signals;
 
 /// Asks a server for capacity and says what it gives. It is given back at the end.
 #[derive(Debug, Args)]
@@ -26,7 +28,7 @@ pub(crate) struct Get {
         value_delimiter = ','
     )]
     server: Vec<String>,
-    /// Hold the lease, renew it, and print each change until interrupted
+    /// Hold the lease, renew it, and print each change until SIGINT, SIGTERM or SIGHUP comes, or nobody reads it
     #[arg(long)]
     hold: bool,
     /// The client id; made up without it
@@ -98,20 +100,25 @@ impl Get {
         {
             lease = changed?;
         }
-        println!("{}", self.line(&lease));
         if !self.hold {
+            println!("{}", self.line(&lease));
             return Ok(());
         }
-        // One listener for all rounds: a signal that comes while a line is printed is not lost.
-        let mut interrupt = pin!(tokio::signal::ctrl_c());
-        loop {
+        // One listener each for all rounds: a signal that comes while a line is printed is not lost.
+        let mut signals = Signals::listen()?;
+        let mut line = format!("{}\n", self.line(&lease));
+        // Whoever goes, or reads no more, gives back what is held.
+        while output::write(format_args!("{line}")).context("cannot write to standard output")? {
             tokio::select! {
                 changed = resource.changed() => lease = changed?,
-                interrupted = &mut interrupt => return interrupted.context("cannot listen for signals"),
+                _ = signals.interrupt.recv() => break,
+                _ = signals.terminate.recv() => break,
+                _ = signals.hang_up.recv() => break,
             }
             let after = clock::now().since(start).as_secs_f64();
-            println!("{} after {after:.1} s", self.line(&lease));
+            line = format!("{} after {after:.1} s\n", self.line(&lease));
         }
+        Ok(())
     }
 
     fn line(&self, lease: &LeaseState) -> String {
@@ -123,9 +130,10 @@ impl Get {
             (Rung::Leased | Rung::Safe, Some(remaining)) => format!("for {:.0} s", remaining.as_secs_f64()),
             _ => "no lease".to_owned(),
         };
+        let learning = if lease.is_learning { ", learning: the server has just begun" } else { "" };
         let fault = lease.last_error.as_ref().map(|fault| format!(", {fault}")).unwrap_or_default();
         format!(
-            "{}: {capacity} of {}{} wanted, {until} ({}{fault})",
+            "{}: {capacity} of {}{} wanted, {until} ({}{learning}{fault})",
             self.resource,
             self.wants,
             unit,

@@ -1,20 +1,25 @@
 //! `lessor`: a server that leases out capacity, and the commands around it.
 
+#[macro_use]
+mod output;
+
 mod check;
 mod demo;
 mod get;
 mod log;
+mod manual;
 mod serve;
+mod signals;
 mod sim;
 mod status;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Leases out the capacity of shared resources.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version = env!("LESSOR_VERSION"), max_term_width = 100)]
 struct Lessor {
     #[command(subcommand)]
     command: Command,
@@ -34,6 +39,10 @@ enum Command {
     Status(status::Status),
     /// Run one of Doorman's seven scenarios in simulated time, or see burst tiers at work
     Sim(sim::Sim),
+    /// Print what a shell completes of these commands
+    Completions(manual::Completions),
+    /// Write manual pages
+    Man(manual::Man),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +53,8 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Status(status) => run(status.run()),
         Command::Sim(sim) => sim.run(),
+        Command::Completions(completions) => completions.run(Lessor::command()),
+        Command::Man(man) => man.run(Lessor::command()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::{ArgGroup, Args};
 use hyper::http::uri::Authority;
 use lessor_client::Transport;
@@ -19,11 +18,11 @@ use lessor_server::repository::{Glob, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
 use lessor_server::shell::source::Source;
 use lessor_server::shell::{Server, ServerOptions};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info};
 
 use self::tasks::Tasks;
 use crate::log::{self, LogFormat};
+use crate::signals::Signals;
 
 /// Runs a server. SIGTERM and SIGINT drain it, SIGHUP or a changed file reload the configuration.
 #[derive(Debug, Args)]
@@ -125,6 +124,7 @@ impl Serve {
         config.keys = self.tasks.keys()?;
         config.trust_claims = config.keys.is_none();
         config.claims = self.tasks.claims();
+        self.announce(&config, repository.templates().len());
         let server = Server::start(options, config, repository).await?;
         serve(&server, source, signals).await;
         info!("draining");
@@ -133,6 +133,22 @@ impl Serve {
             false => info!(after = ?self.drain, "ended with requests in flight"),
         }
         Ok(())
+    }
+
+    /// Says in the first line of the log what begins here.
+    fn announce(&self, config: &NodeConfig, templates: usize) {
+        let (version, node, file) = (env!("LESSOR_VERSION"), &self.node, self.config.display());
+        let parent = match &self.parent[..] {
+            [] => "none".to_owned(),
+            servers => servers.join(","),
+        };
+        let memory = match (&self.state_dir, self.tasks.are_elected()) {
+            (_, true) => "etcd",
+            (Some(_), _) => "state directory",
+            (None, _) => "none",
+        };
+        let epoch = config.epoch;
+        info!(version, %node, %file, templates, parent, memory, %epoch, "starting");
     }
 
     fn node_config(&self) -> NodeConfig {
@@ -176,25 +192,6 @@ fn reload(driver: &Driver, source: &mut Source) {
     if let Err(fault) = outcome {
         driver.reload_failed();
         error!("the old configuration stays in force\n{fault}");
-    }
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
-}
-
-// === impl Signals ===
-
-impl Signals {
-    fn listen() -> anyhow::Result<Signals> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Signals {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            hang_up: listen(SignalKind::hangup())?,
-        })
     }
 }
 

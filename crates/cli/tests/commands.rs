@@ -8,6 +8,7 @@ mod house;
 use std::io::Write;
 use std::net::TcpListener;
 
+use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
 
@@ -219,12 +220,117 @@ async fn get_with_hold_prints_changes() {
     let changed = line().await;
     assert!(changed.starts_with("db: 50/s of 80/s wanted, for ") && changed.ends_with(" s"), "{changed}");
 
-    let pid = i32::try_from(holding.id().unwrap()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    signal(&holding, Signal::INT);
     let status = timeout(AGES, holding.wait()).await.unwrap().unwrap();
     assert!(status.success(), "{status}");
     assert_eq!(house.metric("lessor_leased{resource=\"db\"}").await, 20.0, "what it held is given back");
     house.stop().await;
+}
+
+#[tokio::test]
+async fn get_gives_back_what_it_holds_however_it_ends() {
+    let house = House::open(&everything(100.0, 60)).await;
+    let server = house.address().to_string();
+    for end in [Some(Signal::TERM), Some(Signal::HUP), None] {
+        let mut holding = lessor(&["get", "db", "--wants", "80", "--hold", "--server", &server])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(holding.stdout.take().unwrap()).lines();
+        timeout(AGES, lines.next_line()).await.unwrap().unwrap().unwrap();
+        assert_eq!(house.metric("lessor_leased{resource=\"db\"}").await, 80.0);
+        match end {
+            Some(end) => signal(&holding, end),
+            // Nobody reads any more, which it notices with the next line.
+            None => {
+                drop(lines);
+                let mut other = Holder::new("other", Nature::Knows, "db", 60.0);
+                other.report(&mut house.capacity().await).await.unwrap();
+            }
+        }
+        let ended = timeout(AGES, holding.wait_with_output()).await.unwrap().unwrap();
+        assert!(ended.status.success(), "{end:?}: {}", ended.status);
+        assert_eq!(String::from_utf8_lossy(&ended.stderr), "", "{end:?}");
+        let left = if end.is_some() { 0.0 } else { 20.0 };
+        assert_eq!(house.metric("lessor_leased{resource=\"db\"}").await, left, "{end:?}");
+    }
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_reader_who_has_had_enough_is_no_fault() {
+    let mut printing = lessor(&["completions", "zsh"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // More than a pipe holds is never read.
+    drop(printing.stdout.take());
+    let ended = timeout(AGES, printing.wait_with_output()).await.unwrap().unwrap();
+    assert!(ended.status.success(), "{}", ended.status);
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+}
+
+#[tokio::test]
+async fn shells_and_man_know_every_command() {
+    let commands = ["serve", "demo", "get", "check", "status", "sim"];
+    for shell in ["bash", "fish", "zsh"] {
+        let text = succeed(&["completions", shell]).await;
+        assert!(commands.iter().all(|command| text.contains(command)), "{shell}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("man");
+    succeed(&["man", pages.to_str().unwrap()]).await;
+    for command in commands {
+        let page = std::fs::read_to_string(pages.join(format!("lessor-{command}.1"))).unwrap();
+        assert!(page.contains(".TH") && page.contains(command), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn check_looks_at_each_file_and_notes_what_was_perhaps_not_meant() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let odd = write(
+        "odd.yaml",
+        r#"resources:
+  - identifier_glob: "db"
+    capacity: 10
+    safe_capacity: 20
+    safe_lease: 3days
+    algorithm: {kind: FAIR_SHARE, lease_length: 172800, refresh_interval: 5}
+    domains:
+      overrides:
+        - domain: "t"
+          policy: {tiers: [{limit: 20, window: 1s, active: 1s}, {limit: 100, window: 10s, active: 1m, cooldown: 2m}]}
+"#,
+    );
+    let faulty = write("faulty.yaml", "resources: 7\n");
+    let good = repository_file("configs/quickstart.yaml");
+    let outcome = run(&["check", &odd, &faulty, good.to_str().unwrap()]).await;
+    let Outcome { code, out, err } = outcome;
+    assert_eq!(code, Some(1), "{err}");
+    assert_eq!(out.lines().filter(|line| line.contains(": valid, 1 template")).count(), 2, "{out}\n{err}");
+    for wanted in [
+        "safe_capacity: 20 is more than all of the capacity, 10",
+        "safe_lease: without safe_fraction nothing is reserved",
+        "lease_length: what a client has that dies is nobody's for 2days",
+        "there is no default: a domain that no override is for is refused",
+        "100 in 10 s after 20 in 1 s is no burst: 10 a second where there were 20",
+        "error: 1 of 3 files are not valid",
+    ] {
+        assert!(err.contains(wanted), "{wanted}, found {err}");
+    }
+}
+
+fn signal(process: &tokio::process::Child, signal: Signal) {
+    let pid = i32::try_from(process.id().unwrap()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 #[tokio::test]
@@ -358,7 +464,7 @@ async fn demo_ends_with_its_summary_when_it_is_interrupted() {
     let mut line = async || timeout(AGES, lines.next_line()).await.unwrap().unwrap();
     while !line().await.expect("it goes on").contains(" s  target ") {}
     let pid = i32::try_from(demo.id().unwrap()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
     let mut last = String::new();
     while let Some(next) = line().await {
         last = next;

@@ -73,6 +73,11 @@ enum WhenClaimed {
 
 impl Tasks {
     /// The options of the election of the leader; none where this task is the only one.
+    /// Whether an etcd elects one of several tasks.
+    pub(super) fn are_elected(&self) -> bool {
+        !self.etcd.is_empty()
+    }
+
     pub(super) fn election(&self) -> anyhow::Result<Option<ElectionOptions>> {
         if self.etcd.is_empty() {
             return Ok(None);
