@@ -89,7 +89,7 @@ async fn a_domain_of_a_file_follows_what_the_file_says() {
         ["--config", TENANTS, "--resource", "search/queries", "--domain", domain, "--arrive", "burst 200"]
     };
     let usual = json(&of("tenant-1")).await;
-    assert_eq!(usual["policy"], "20/1s, 100/10s:1m:2m, hard 80");
+    assert_eq!(usual["policy"], "20/1s, 400/10s:1m:2m, hard 80");
     assert_eq!((&usual["granted"], &usual["refused"]["hard"]), (&80.into(), &120.into()));
     let trial = json(&of("trial-7")).await;
     assert_eq!((&trial["granted"], &trial["tiers"][1]["policy"]), (&20.into(), &2.into()));
