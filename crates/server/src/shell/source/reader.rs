@@ -47,7 +47,7 @@ const FRACTION: &str = "a number from 0 to 1, as in 0.25";
 const VERSION: &str = "a whole number that grows with each edition, as in 7";
 /// Every whole number up to it is a number of its own when it is read.
 const LAST_VERSION: f64 = 9_007_199_254_740_991.0;
-const SECONDS: &str = "whole seconds, as in 60";
+const SECONDS: &str = "whole seconds, as in 60 or 60s";
 /// The stand-ins for a time that cannot be read: no lease is shorter than the first, nor longer than the
 /// second.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -222,12 +222,11 @@ fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {
         hint: |name| TEMPLATE.contains(&name).then_some("belongs to the template, not in its algorithm"),
     };
     let Some(at) = Fields::read(notes, node, &schema) else { return algorithm };
-    let time = |field: Field| move |seconds| Template::check_seconds(field, seconds);
 
     let policy = notes.read(&at, "kind", scalar::policy);
-    let lease = notes.number(&at, Field::LeaseLength, SECONDS, time(Field::LeaseLength));
-    let refresh = notes.number(&at, Field::RefreshInterval, SECONDS, time(Field::RefreshInterval));
-    let learning = notes.number(&at, Field::LearningModeDuration, SECONDS, time(Field::LearningModeDuration));
+    let lease = notes.seconds(&at, Field::LeaseLength, SECONDS);
+    let refresh = notes.seconds(&at, Field::RefreshInterval, SECONDS);
+    let learning = notes.seconds(&at, Field::LearningModeDuration, SECONDS);
     parameters(notes, &at);
 
     let kinds = "NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE or FAIR_SHARE";

@@ -1,10 +1,12 @@
 //! Readings of fields: absent, bad, or a value. Of a bad one a note is taken.
 
+use std::time::Duration;
+
 use super::fields::Fields;
 use super::node::YamlNode;
 use super::notes::Notes;
 use super::scalar;
-use crate::repository::{Field, Problem};
+use crate::repository::{Field, Problem, Template};
 
 /// The content of a field.
 pub(super) enum Reading<T> {
@@ -44,6 +46,14 @@ impl Notes {
         self.read(at, field.as_str(), |node| {
             let value = scalar::number(field.as_str(), node, wanted)?;
             check(value).map_err(|problem| problem.to_string())
+        })
+    }
+
+    /// A time as Doorman writes it, a number of seconds, or with its unit.
+    pub(super) fn seconds(&mut self, at: &Fields<'_>, field: Field, wanted: &str) -> Reading<Duration> {
+        self.read(at, field.as_str(), |node| {
+            let value = scalar::seconds(field.as_str(), node, wanted)?;
+            Template::check_seconds(field, value).map_err(|problem| problem.to_string())
         })
     }
 

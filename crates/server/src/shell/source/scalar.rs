@@ -22,6 +22,17 @@ pub(super) fn number(name: &str, node: &YamlNode, wanted: &str) -> Result<f64, S
     parse(text).map_err(|fault| format!("{name} {} {fault}; wanted {wanted}", written(node)))
 }
 
+/// A number of seconds; or a time with its unit, as in `60s`.
+pub(super) fn seconds(name: &str, node: &YamlNode, wanted: &str) -> Result<f64, String> {
+    if let YamlValue::Scalar { text, .. } = &node.value
+        && parse(text).is_err()
+        && let Ok(time) = humantime::parse_duration(text)
+    {
+        return Ok(time.as_secs_f64());
+    }
+    number(name, node, wanted)
+}
+
 fn parse(text: &str) -> Result<f64, &'static str> {
     const NOT: &str = "is not a number";
     let (negative, digits) = match text.strip_prefix('-') {
