@@ -59,16 +59,7 @@ pub(crate) fn before_the_record(without: Option<Mutation>) -> Option<String> {
         first_epoch: begun,
         ..Record::default()
     };
-    let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
-    let config = NodeConfig {
-        record: Some(record),
-        rules: without.map(Mutation::node).unwrap_or_default(),
-        parent: Some(parent),
-        line: Some(1),
-        trust_claims: true,
-        ..NodeConfig::new(LEAF, Epoch(3))
-    };
-    let mut leaf = Node::new(Time::ZERO + DEATH, config, hall::repository(10));
+    let mut leaf = lead(without, record, Epoch(3));
     let now = Time::ZERO + DEATH + Duration::from_secs(1);
     for (name, epoch, amount) in [("before", 1, 8), ("since", 2, 10)] {
         let shown = Report { has: Some((epoch, 1, amount)), held: Some(amount), ..wants(10.0) };
@@ -83,6 +74,20 @@ fn wants(wants: f64) -> Report {
     Report { wants, ..Report::default() }
 }
 
+/// A leader of the leaf after one that has died and left `record`.
+fn lead(without: Option<Mutation>, record: Record, epoch: Epoch) -> Node {
+    let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
+    let config = NodeConfig {
+        record: Some(record),
+        rules: without.map(Mutation::node).unwrap_or_default(),
+        parent: Some(parent),
+        line: Some(1),
+        trust_claims: true,
+        ..NodeConfig::new(LEAF, epoch)
+    };
+    Node::new(Time::ZERO + DEATH, config, hall::repository(10))
+}
+
 /// The second leader of the leaf, under whose first `out` was out.
 fn second(without: Option<Mutation>, out: Amount) -> Node {
     let record = Record {
@@ -91,15 +96,7 @@ fn second(without: Option<Mutation>, out: Amount) -> Node {
         epoch: Epoch(1),
         ..Record::default()
     };
-    let parent = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Poll, eager: true };
-    let config = NodeConfig {
-        record: Some(record),
-        rules: without.map(Mutation::node).unwrap_or_default(),
-        parent: Some(parent),
-        line: Some(1),
-        ..NodeConfig::new(LEAF, Epoch(2))
-    };
-    let mut node = Node::new(Time::ZERO + DEATH, config, hall::repository(10));
+    let mut node = lead(without, record, Epoch(2));
     ask(&mut node, Time::ZERO + DEATH, (HolderKind::Client, "idle", 1), &wants(0.0));
     node
 }
