@@ -63,12 +63,13 @@ fn epochs_of_one_record_rise_wherever_the_date_goes() {
     let (first, record, written) = elected(MONDAY, 2, None);
     assert_eq!((first, record.is_first()), (next_epoch(Epoch(0), MONDAY), true));
     assert!(
-        written.starts_with(&format!("1 epoch {first} ")) && written.ends_with("unknown yes line 7"),
+        written.starts_with(&format!("1 epoch {first} "))
+            && written.ends_with(&format!("unknown yes line 7 since {first}")),
         "{written}"
     );
     for (date, wanted) in [(MONDAY - 1_000, first.next()), (TUESDAY, next_epoch(Epoch(0), TUESDAY))] {
         let (next, record, _) = elected(date, 12, Some(&written));
-        assert_eq!((next, record.epoch, record.unknown), (wanted, first, true));
+        assert_eq!((next, record.epoch, record.unknown, record.first_epoch), (wanted, first, true, first));
     }
 }
 
