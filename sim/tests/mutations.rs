@@ -116,6 +116,8 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::NewestConfig => Swarm(200),      // 13: I26
         GrantorRule::OldLeadersCharged => Swarm(900), // 7, 73: I3; 8: I2
         GrantorRule::NumberAhead => Noticed::Story(numbers::late_and_forgotten),
+        // Simulations notice it about once in twenty thousand seeds (7615977: I1).
+        GrantorRule::LearnRunning => Noticed::Story(pollers::shown_when_it_is_over),
         GrantorRule::EchoUnchanged => Noticed::Story(pollers::echoed_again),
         GrantorRule::EchoCounted => Noticed::Story(pollers::echoed_and_cut_off),
         GrantorRule::EndChecked => Noticed::Story(pollers::granted_again),
@@ -186,8 +188,8 @@ fn what_a_poller_shows_is_believed_as_far_as_it_is_sealed() {
 
 #[test]
 fn no_rule_about_pollers_can_be_left_out() {
-    use GrantorRule::{ClaimInSteps, EchoCounted, EchoUnchanged, EndChecked, ResealLate};
-    for mutation in [EchoUnchanged, EchoCounted, EndChecked, ResealLate, ClaimInSteps] {
+    use GrantorRule::{ClaimInSteps, EchoCounted, EchoUnchanged, EndChecked, LearnRunning, ResealLate};
+    for mutation in [EchoUnchanged, EchoCounted, EndChecked, ResealLate, ClaimInSteps, LearnRunning] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
 }

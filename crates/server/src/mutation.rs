@@ -114,6 +114,8 @@ pub enum Rule {
     UntoldIsUnknown,
     /// A leader that finds no record takes it that anything may be out.
     EmptyIsUnknown,
+    /// While learning, what a poller shows counts only as long as its date has not passed.
+    LearnRunning,
     /// Below another node nobody claims what was granted before the line of succession that the record is of.
     ClaimInLine,
     /// Below another node an empty record says that nothing is out in the line of succession that it has just begun.
@@ -154,7 +156,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 66] = [
+    pub const ALL: [Rule; 67] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -203,6 +205,7 @@ impl Rule {
         Rule::LearnWritten,
         Rule::LineIsPart,
         Rule::ClaimInLine,
+        Rule::LearnRunning,
         Rule::UntoldIsUnknown,
         Rule::EmptyIsUnknown,
         Rule::KnownBelow,

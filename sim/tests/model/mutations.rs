@@ -13,11 +13,12 @@ use lessor_sim::mutation::GrantorRule::{
     ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin,
     EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge,
     FullGhost, FullRest, Ghost, InheritLasting, InheritShown, KeptFree, KindAfterOther, KindRecorded,
-    KnownBelow, LearnAsShown, LearnWritten, LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst,
-    MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead, OldLeadersCharged,
-    OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PostCut,
-    RecallToPart, RenewAfterDebt, ResealLate, RestGuarded, SaidAnew, ShownBeyondLimit, ShownIsAll,
-    TokenAmount, TokenCheck, ToldBelow, ToldOnce, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
+    KnownBelow, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart, LoanCharged,
+    LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead,
+    OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole,
+    PeakFromSpare, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestGuarded, SaidAnew,
+    ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, UnitsCounted,
+    UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderMutation::{
     DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
@@ -59,7 +60,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 64] = [
+const NOT_NOTICED: [(Mutation, &str); 65] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -129,6 +130,8 @@ const NOT_NOTICED: [(Mutation, &str); 64] = [
     (Grantor(PartsInTurn), "unary"),
     // No record begins after another one.
     (Grantor(ClaimInLine), "a node between, with a successor"),
+    // Nobody shows a lease that is over.
+    (Grantor(LearnRunning), "unary, a succession"),
     // Nothing is taken in turn.
     (Grantor(KeptFree), "unary"),
     // There is one configuration.

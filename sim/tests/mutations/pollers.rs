@@ -104,6 +104,21 @@ fn exceeded(now: u64, pollers: &[&Poller]) -> Option<String> {
     (sum > units(CAPACITY)).then(|| format!("{sum} of {CAPACITY} are believed at {now} s"))
 }
 
+/// The lease of one has ended, and another one has everything. A leader that knows nothing is shown the first before it hears of
+/// the second.
+pub(crate) fn shown_when_it_is_over(without: Option<Mutation>) -> Option<String> {
+    let (mut a, mut b) = (Poller::new("a"), Poller::new("b"));
+    let mut first = lead(without, 1, 0, Record::default());
+    a.poll(&mut first, 0, CAPACITY);
+    b.poll(&mut first, 70, CAPACITY);
+    assert_eq!((a.believes(70), b.believes(70)), (Amount::ZERO, units(CAPACITY)), "it is the other's now");
+    let mut next = lead(without, 2, 80, Record { unknown: true, ..Record::default() });
+    let template = Template { learning: LEASE, ..Template::clone(&repository(CAPACITY).templates()[0]) };
+    next.reload(second(80), Repository::new(vec![template]).expect("it holds together"));
+    a.poll(&mut next, 81, CAPACITY);
+    exceeded(81, &[&a, &b])
+}
+
 /// Two share everything, and the first is answered with its lease again and again; the leases of the first leader end, and a
 /// newcomer comes. Whoever echoes keeps what it has until its end, and no longer.
 pub(crate) fn echoed_again(without: Option<Mutation>) -> Option<String> {

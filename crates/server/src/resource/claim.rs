@@ -19,7 +19,7 @@ use crate::config::{Claims, NodeConfig};
 use crate::ledger::{Ceiling, GhostOrigin};
 use crate::mutation::Rule;
 use crate::repository::{Kind, Legacy, Template};
-use crate::token::{Bearer, Doubt};
+use crate::token::{Bearer, Doubt, PolledLease};
 
 /// Whether a report shows that the holder has something from an epoch before `epoch`.
 pub(crate) fn shows_earlier(report: &Report, epoch: Epoch) -> bool {
@@ -111,7 +111,7 @@ impl Resource {
         }
         let held = held.unwrap_or(has.capacity);
         if self.is_learning(now) {
-            if now < cx.opens() {
+            if now < cx.opens() || self.has_ended(now, slot, has, cx) {
                 return;
             }
             let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
@@ -164,6 +164,15 @@ impl Resource {
             self.note_certain(claimed, has, cx);
         }
         self.acknowledge(slot, 0, held);
+    }
+
+    /// Whether the lease that a poller shows has ended by its date: Doorman's clients echo the last one for as long as they get no
+    /// other. It may be somebody else's meanwhile, who has not been heard yet. What is sticky counts whatever clocks say.
+    fn has_ended(&self, now: Time, slot: Slot, has: &Has, cx: CallContext<'_>) -> bool {
+        let goes_by_date = !self.holders.at(slot).incarnated && !counts_until_heard(&self.terms);
+        goes_by_date
+            && cx.config.rules.keep(Rule::LearnRunning)
+            && PolledLease::read(&has.token).is_ok_and(|lease| cx.date.until(now, lease.expiry).is_zero())
     }
 
     /// Charges a holder that has been heard before for what it has from an earlier epoch, if it has not claimed yet: what was
