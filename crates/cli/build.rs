@@ -1,5 +1,6 @@
-//! The version that `lessor --version` says: that of the package, and the commit that it is built from, which is what `LESSOR_COMMIT` says, as in a package that is built
-//! without the repository, or else what git says. Without either it is the version alone.
+//! The version that `lessor --version` says: that of the package, and the commit that it is built from. That is what
+//! `LESSOR_COMMIT` says, as in a package that is built without the repository, or else what git says. Without either it is the
+//! version alone.
 
 use std::process::Command;
 

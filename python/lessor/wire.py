@@ -300,13 +300,25 @@ class Rate(_Holding):
         self._rate, self._burst, self._unit_due = 0.0, 0.05, None
 
     def try_acquire(self, n=1):
-        """Whether `n` units may be used now; they are taken then. It does not wait."""
+        """Whether `n` units may be used now; they are taken then. It does not wait, and more than can be saved up never are."""
         with self._client._changed:
             return self._try(_now(), n)[0] is not None
 
     def acquire(self, n=1, timeout=None):
-        """Takes `n` units, as soon as there are as many; Refused when that is not within `timeout` seconds."""
-        super().acquire(n, timeout)
+        """Takes `n` units, as soon as there are as many; Refused when that is not within `timeout` seconds, and then none is
+        taken. More than can be saved up is taken bit by bit as the lease brings it, and had when the last bit is there."""
+        until = None if timeout is None else _now() + timeout
+        taken = 0
+        try:
+            while taken < n:
+                with self._client._changed:
+                    bit = max(1, min(n - taken, int(self._most())))
+                super().acquire(bit, None if until is None else max(0.0, until - _now()))
+                taken += bit
+        except Refused:
+            with self._client._changed:
+                self._saved = min(self._saved + taken, self._most())
+            raise
 
     def _limit(self, now, sent=None):
         self._flow(now)
@@ -348,10 +360,8 @@ class Rate(_Holding):
         if self._unit_due is not None:
             return self._try_due(now, n)
         if n > self._most():
-            # More than can be saved up is taken on credit of the bucket, once that is full.
-            if self._saved < self._most():
-                return None, (self._most() - self._saved) / self._rate
-        elif self._saved < n:
+            return None, None  # so many never come together
+        if self._saved < n:
             return None, (n - self._saved) / self._rate
         self._saved -= n
         return True, 0.0
@@ -360,10 +370,12 @@ class Rate(_Holding):
         every = 1 / self._rate
         if now >= self._unit_due + self._burst:
             self._unit_due += -(-(now - self._burst - self._unit_due) // every) * every
+        if n > 1:
+            return None, None  # so many never come together
         wait = self._unit_due - now
         if wait > 0:
             return None, wait
-        self._unit_due += n * every
+        self._unit_due += every
         return True, 0.0
 
 

@@ -26,14 +26,14 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
+        if let [file] = &self.file[..] {
+            return check(file);
+        }
         let faulty: Vec<anyhow::Error> = self.file.iter().filter_map(|file| check(file).err()).collect();
-        match &faulty[..] {
-            [] => Ok(()),
-            _ if self.file.len() == 1 => Err(faulty.into_iter().next().expect("there is one")),
-            _ => {
-                faulty.iter().for_each(|fault| eprintln!("error: {fault:#}"));
-                bail!("{} of {} files are not valid", faulty.len(), self.file.len())
-            }
+        faulty.iter().for_each(|fault| eprintln!("error: {fault:#}"));
+        match faulty.len() {
+            0 => Ok(()),
+            count => bail!("{count} of {} files are not valid", self.file.len()),
         }
     }
 }

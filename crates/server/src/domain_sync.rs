@@ -1,7 +1,7 @@
 //! Scope `shared`: what domains do at one client is told to the others that serve them.
 //!
-//! Clients say what their domains did, sooner or later (see `lessor_client::internals::domain`, which also has the rules by which they
-//! decide alone). Of each domain of which anything was said a history is kept for every client, and one of all of them
+//! Clients say what their domains did, sooner or later (see `lessor_client::internals::domain`, which also has the rules by
+//! which they decide alone). Of each domain of which anything was said a history is kept for every client, and one of all of them
 //! together. When that shows that half of a limit is used up, or that a tier was entered which rests afterwards, the domain
 //! is *hot*: all clients are told so, and from then on say everything, and those that serve it are told what the others do.
 //!

@@ -2,7 +2,8 @@
 //! `cargo run -p lessor-tower --example axum -- 127.0.0.1:15000 127.0.0.1:8080`, with a server on `configs/tenants.yaml`, and then
 //! `curl -i -H 'x-tenant: tenant-42' http://127.0.0.1:8080/search`.
 //!
-//! What each tenant may do, in which windows, stands in the server's file. A search turns out to cost what it has found.
+//! The policies of tenants, in which windows each may do how much, stand in the server's file. A search turns out to cost what
+//! it has found.
 
 use axum::Router;
 use axum::http::response::Parts;

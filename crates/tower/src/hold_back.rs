@@ -42,13 +42,14 @@ impl HoldBack {
     pub(crate) async fn turn(&self, authority: String) -> Turn {
         let Some(held) = self.find(&authority) else { return Turn { authority, turn: None } };
         let turn = held.turn.lock_owned().await;
-        // The answer to the one before may have changed it, or ended it.
-        while let Some(Held { until, .. }) = self.find(&authority)
-            && until > clock::now()
-        {
+        // The answer to the one before may have changed it, or ended it for all who wait.
+        while let Some(Held { until, .. }) = self.find(&authority) {
+            if until <= clock::now() {
+                return Turn { authority, turn: Some(turn) };
+            }
             clock::sleep_until(until).await;
         }
-        Turn { authority, turn: Some(turn) }
+        Turn { authority, turn: None }
     }
 
     /// Takes up an answer: it holds the authority back, or lets all others go.
@@ -105,6 +106,31 @@ mod tests {
             headers.insert(*name, value.parse().unwrap());
         }
         retry_after(StatusCode::from_u16(status).unwrap(), &headers).map(|after| after.as_secs())
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_ends_it_lets_all_go_who_wait() {
+        let held = HoldBack::default();
+        let again: HeaderMap = [(header::RETRY_AFTER, "0".parse().unwrap())].into_iter().collect();
+        held.answered(held.turn("busy".into()).await, StatusCode::TOO_MANY_REQUESTS, &again);
+        let first = held.turn("busy".into()).await;
+        assert!(first.turn.is_some(), "it goes alone");
+        let others: tokio::task::JoinSet<Turn> = (0..3)
+            .map(|_| {
+                let held = held.clone();
+                async move { held.turn("busy".into()).await }
+            })
+            .collect();
+        // They wait behind the first by then.
+        let all = async {
+            while held.find("busy").is_some_and(|held| Arc::strong_count(&held.turn) < 6) {
+                tokio::task::yield_now().await;
+            }
+            held.answered(first, StatusCode::OK, &HeaderMap::new());
+            others.join_all().await
+        };
+        let turns = tokio::time::timeout(Duration::from_secs(20), all).await;
+        assert_eq!(turns.expect("none waits for another").len(), 3);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Leases of Lessor in front of services: layers for tower, and so for axum, tonic and hyper.
 //!
-//! One budget holds for all replicas of a service, and each decides by itself in under a microsecond: a layer asks an open
+//! One budget holds for all replicas of a service, and each decides by itself in about a microsecond: a layer asks an open
 //! [`Rate`](lessor_client::Rate) or [`Gauge`](lessor_client::Gauge), whose lease is renewed in the background. What each tenant
 //! may do comes with the lease as well, and changes when the operator changes it, without a restart.
 //!

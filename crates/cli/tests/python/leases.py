@@ -105,6 +105,14 @@ def shares(address):
     until("what the others leave", lambda: abs(rates[0].capacity - left) <= EXACT, clients)
     until("units that the others leave", lambda: pools[0].capacity == POOL_CAPACITY - CLIENTS + 1, clients)
 
+    # More than can be saved up comes bit by bit, and never at once.
+    begun = time.monotonic()
+    assert not rates[0].try_acquire(30)
+    rates[0].acquire(30, timeout=20)
+    # At no more than the capacity, with five that lay there.
+    assert time.monotonic() - begun >= 0.2, "30 of 100 a second at once"
+    refused(lambda: rates[0].acquire(500, timeout=0.2), "all of the lease is used")
+
     # A permit in use is waited for.
     permits = [pools[0].acquire() for _ in range(2)]
     pools[1].wants, pools[0].wants = 5, 0

@@ -71,7 +71,7 @@ impl Resource {
         let most = most.min(self.beside_reserve(slot));
         let config = cx.config;
         if self.claims.is_any_shown() {
-            let reachable = self.reachable(slot, target.min(most));
+            let reachable = self.ledger.reachable(self.holders.at(slot).account(), target.min(most));
             if self.has_more(now, slot, reachable) {
                 return None;
             }

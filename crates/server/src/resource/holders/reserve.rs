@@ -4,7 +4,7 @@
 //! went to whoever asks first, a holder of a higher priority which polls could find none for many turns. So those of a
 //! lower priority leave free what it is short of, and nobody of its own takes it for a turn.
 //!
-//! Who does not come back in time has nothing kept free.
+//! A holder that does not come back in time has nothing kept free.
 
 use std::collections::{BTreeMap, BTreeSet};
 
