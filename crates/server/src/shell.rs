@@ -10,6 +10,7 @@ pub mod grpc;
 pub mod http;
 pub mod metrics;
 mod parent;
+mod probe;
 mod refused;
 pub mod source;
 mod standing;
@@ -182,7 +183,7 @@ impl Server {
             None => None,
         };
         let advertise = options.advertise.unwrap_or_else(|| address.to_string());
-        let has_parent = config.parent.is_some();
+        let above = config.parent.as_ref().map(|parent| parent.servers.clone());
         let (mut election, mut memory, mut fault) = (None, None, None);
         if let (None, Some(directory)) = (&options.election, &options.state) {
             let opened = StateDirectory::open(directory, &config.name)?;
@@ -234,8 +235,9 @@ impl Server {
         if let Some(directory) = memory {
             tasks.push(tokio::spawn(state::keep(Arc::clone(&driver), directory, stopped.clone())));
         }
-        if has_parent {
+        if let Some(servers) = above {
             tasks.push(tokio::spawn(parent::follow(Arc::clone(&driver), stopped.clone())));
+            tasks.push(tokio::spawn(probe::meet_parent(Arc::clone(&driver), servers, stopped.clone())));
         }
         let http = match http {
             Some((listener, wanted)) => {

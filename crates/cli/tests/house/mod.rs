@@ -11,6 +11,7 @@ pub(crate) mod etcd;
 pub(crate) mod holder;
 pub(crate) mod page;
 pub(crate) mod proxy;
+pub(crate) mod relay;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

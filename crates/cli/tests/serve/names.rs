@@ -1,15 +1,10 @@
 //! Names of nodes: one that is given twice, one that is not given, and one that stands above itself.
 
-use std::net::SocketAddr;
-
 use lessor_client::{Client, Rate, Rung};
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::crash;
+use crate::house::relay::Relay;
 use crate::house::{AGES, House, eventually, run, template};
 
 /// Nobody who polls would hear of anything within the test.
@@ -76,51 +71,6 @@ async fn a_server_with_a_parent_needs_a_name() {
     let outcome = run(&["serve", "--config", "none.yaml", "--parent", "127.0.0.1:1"]).await;
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     assert!(outcome.err.contains("--node") && outcome.err.contains("--parent"), "{}", outcome.err);
-}
-
-/// An address that is known before the server behind it is started.
-struct Relay {
-    address: SocketAddr,
-    target: watch::Sender<Option<SocketAddr>>,
-    task: JoinHandle<()>,
-}
-
-// === impl Relay ===
-
-impl Relay {
-    async fn start() -> Relay {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let target = watch::Sender::new(None);
-        let follows = target.subscribe();
-        let task = tokio::spawn(async move {
-            while let Ok((near, _)) = listener.accept().await {
-                tokio::spawn(pass(near, follows.clone()));
-            }
-        });
-        Relay { address, target, task }
-    }
-
-    /// Connections go there from here on; those that go elsewhere are broken.
-    fn lead_to(&self, house: &House) {
-        self.target.send_replace(Some(house.address()));
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn pass(mut near: TcpStream, mut target: watch::Receiver<Option<SocketAddr>>) {
-    // An error means that the test is over.
-    let Ok(to) = target.wait_for(Option::is_some).await.map(|to| to.expect("it is some")) else { return };
-    let Ok(mut far) = TcpStream::connect(to).await else { return };
-    tokio::select! {
-        _ = copy_bidirectional(&mut near, &mut far) => {}
-        _ = target.changed() => {}
-    }
 }
 
 /// The loop that a server says it stands in.

@@ -4,6 +4,7 @@ use lessor_client::{Client, Rate, Rung};
 use tokio::time::timeout;
 
 use crate::crash;
+use crate::house::relay::Relay;
 use crate::house::{AGES, House, eventually, run, template};
 
 /// Nobody who polls would hear of anything within the test.
@@ -68,6 +69,45 @@ async fn capacity_moves_from_one_leaf_to_another() {
     for house in [left, right, root] {
         house.stop().await;
     }
+}
+
+/// Nobody has asked the leaf for anything yet.
+#[tokio::test]
+async fn a_leaf_is_ready_when_one_of_those_above_it_has_answered() {
+    let relay = Relay::start().await;
+    let above = relay.address.to_string();
+    let leaf = leaf("leaf", &format!("127.0.0.1:1,{above}")).await;
+    let silent = "a server of the node above does not answer";
+    eventually("it says that nobody answers", async || {
+        ["127.0.0.1:1", &above].iter().all(|server| leaf.has_logged_of(silent, server))
+    })
+    .await;
+    let page = leaf.page("/readyz").await;
+    assert_eq!(page.code, 503, "{page:?}");
+    assert!(
+        page.body.starts_with("not ready: no server of the node above has answered yet: 127.0.0.1:1: "),
+        "{page:?}"
+    );
+    assert!(page.body.contains(&format!("; {above}: ")), "{page:?}");
+    assert_eq!(leaf.metric("lessor_ready").await, 0.0);
+    assert_eq!(leaf.metric("lessor_parent_reached").await, 0.0);
+    assert_eq!(leaf.page("/status").await.json()["ready"], false);
+
+    relay.lead_to(&leaf);
+    eventually("it says whom it has met", async || {
+        leaf.page("/readyz").await.body.contains(&format!("{above}: a server of this node itself, \"leaf\""))
+    })
+    .await;
+
+    let root = House::open(&template("*", 100.0, PUSHED)).await;
+    relay.lead_to(&root);
+    eventually("it is ready", async || leaf.page("/readyz").await.code == 200).await;
+    assert!(leaf.has_logged_of("a server of the node above answers", "root"));
+    assert_eq!((leaf.metric("lessor_ready").await, leaf.metric("lessor_parent_reached").await), (1.0, 1.0));
+    // It lives on its leases when there is nobody above any more.
+    root.stop().await;
+    assert_eq!(leaf.page("/readyz").await.code, 200);
+    leaf.stop().await;
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! The line to the servers of one node: carries out what a session says, and tells what came of it.
 
-use lessor_proto::ReportId;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_proto::ReportId;
+use lessor_proto::message::Whereabouts;
 use tracing::debug;
 
 use super::link::{Link, Outcome};
@@ -65,6 +67,14 @@ impl ParentLine {
                 self.broken.take_if(|(broken, _)| *broken == id);
             }
         }
+    }
+
+    /// Asks the server at `to` who leads its node, beside what is under way.
+    ///
+    /// # Errors
+    /// With what came of it, where it does not answer.
+    pub async fn discover(&mut self, to: &Arc<str>) -> Result<Whereabouts, Failure> {
+        self.link.discover(to).await
     }
 
     /// The next thing heard; never, while nothing is under way. Nothing is lost when the future is dropped.

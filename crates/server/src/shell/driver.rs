@@ -12,6 +12,7 @@ mod leader_state;
 mod leadership;
 mod lookout;
 mod mailbox;
+mod readiness;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,8 @@ pub(super) use self::leader_state::{StreamKey, Upward};
 use self::lookout::Lookout;
 pub use self::lookout::Summary;
 pub(super) use self::mailbox::{Letter, Mailbox};
+pub use self::readiness::NotReady;
+use self::readiness::Reach;
 use self::streams::Traffic;
 use self::turns::Turns;
 use super::etcd::Authority;
@@ -62,6 +65,7 @@ pub struct Driver {
     /// The fault of the state directory, if it has one; absent: there is no directory.
     state: Mutex<Option<Option<String>>>,
     draining: AtomicBool,
+    reach: Reach,
     failed_reloads: AtomicU64,
     traffic: Traffic,
     turns: Turns,
@@ -124,6 +128,7 @@ impl Driver {
         authority: Option<Arc<Authority>>,
         (leader_state, notices): (LeaderState, mpsc::UnboundedReceiver<Notice>),
     ) -> Driver {
+        let reach = Reach::new(config.parent.is_some());
         Driver {
             known: leader_state.published(),
             lookout: Lookout::default(),
@@ -136,6 +141,7 @@ impl Driver {
             etcd_healthy: AtomicBool::new(true),
             state: Mutex::new(None),
             draining: AtomicBool::new(false),
+            reach,
             failed_reloads: AtomicU64::new(0),
             traffic: Traffic::default(),
             turns: Turns::default(),
@@ -230,19 +236,6 @@ impl Driver {
     pub fn authority_seconds(&self) -> Option<f64> {
         let until = self.authority.as_ref()?.until();
         Some(until.map_or(0.0, |until| until.since(clock::now()).as_secs_f64()))
-    }
-
-    /// Whether it takes requests.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed) && !self.leader_state.is_poisoned()
-    }
-
-    /// The loop for which this node is served as without a parent, if it stands above itself. The lock of the node is not
-    /// taken.
-    #[must_use]
-    pub fn name_loop(&self) -> Option<String> {
-        self.known.load().name_loop.clone()
     }
 
     /// From here on it is not ready, though it answers what still comes.

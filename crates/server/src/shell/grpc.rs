@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use super::driver::{Driver, Unanswered};
+use super::driver::{Driver, NotReady, Unanswered};
 use super::refused::{refused, unanswered};
 use super::stream::{self, Downs, Lines};
 
@@ -126,16 +126,25 @@ pub(super) async fn follow_health(
     driver: Arc<Driver>,
     mut stopped: watch::Receiver<bool>,
 ) {
+    let services = ["", <CapacityServer<Service> as NamedService>::NAME];
     let mut timer = tokio::time::interval(Duration::from_secs(1));
-    while driver.is_ready() {
+    loop {
+        let readiness = driver.readiness();
+        let is_final = readiness.as_ref().is_err_and(NotReady::is_final) || *stopped.borrow();
+        let status = match readiness.is_ok() && !is_final {
+            true => ServingStatus::Serving,
+            false => ServingStatus::NotServing,
+        };
+        for service in services {
+            reporter.set_service_status(service, status).await;
+        }
+        if is_final {
+            break;
+        }
         tokio::select! {
-            _ = stopped.wait_for(|&stop| stop) => break,
+            stop = stopped.wait_for(|&stop| stop) => if stop.is_err() { return },
             _ = timer.tick() => {}
         }
-    }
-    let services = ["", <CapacityServer<Service> as NamedService>::NAME];
-    for service in services {
-        reporter.set_service_status(service, ServingStatus::NotServing).await;
     }
     // Those who watch have heard the last word; their streams end with the server, so that a drain does not wait for
     // them. An error means that the server handle is gone, which is a stop as well.

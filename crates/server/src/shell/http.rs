@@ -44,14 +44,13 @@ const INDEX: &str = "lessor\n\n\
     /status   who has what: JSON; ?resource=NAME&resources=N&holders=N\n\
     /metrics  for Prometheus\n\
     /healthz  200 while the process lives\n\
-    /readyz   200 while it takes requests, 503 when it drains or stands above itself in the tree\n";
+    /readyz   200 while it takes requests; 503 with the reason when it drains, has never met the node above, or stands\n\
+    \x20         above itself in the tree\n";
 
 async fn ready(State(rooms): State<Rooms>) -> Response {
-    let not_ready = |text: String| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
-    match (rooms.driver.is_ready(), rooms.driver.name_loop()) {
-        (true, None) => "ready\n".into_response(),
-        (true, Some(why)) => not_ready(format!("not ready: {why}\n")),
-        (false, _) => not_ready("not ready\n".to_owned()),
+    match rooms.driver.readiness() {
+        Ok(()) => "ready\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")).into_response(),
     }
 }
 
@@ -89,7 +88,7 @@ async fn status(State(rooms): State<Rooms>, Query(asked): Query<StatusParameters
         "leader": whereabouts.leader.address,
         "leads": whereabouts.is_leader,
         "authority_seconds": rooms.driver.authority_seconds(),
-        "ready": rooms.driver.is_ready(),
+        "ready": rooms.driver.readiness().is_ok(),
         "state_fault": rooms.driver.state_fault().flatten(),
         "failed_reloads": rooms.driver.failed_reloads(),
         "status": status.status,

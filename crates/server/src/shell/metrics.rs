@@ -63,8 +63,12 @@ impl Metrics {
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let ready = f64::from(u8::from(self.driver.is_ready()));
-        gauge(&mut encoder, "lessor_ready", "Whether requests are taken", ready)?;
+        let ready = f64::from(u8::from(self.driver.readiness().is_ok()));
+        gauge(&mut encoder, "lessor_ready", "Whether requests make sense here, as /readyz says", ready)?;
+        if let Some(reached) = self.driver.has_reached_parent() {
+            let help = "Whether a server of the node above has answered since the start";
+            gauge(&mut encoder, "lessor_parent_reached", help, f64::from(u8::from(reached)))?;
+        }
         let reloads = self.driver.failed_reloads();
         counter(
             &mut encoder,

@@ -28,7 +28,9 @@ pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<boo
                 Upward::Anew(epoch) => (line, current_epoch) = (ParentLine::new(TIMEOUT), epoch),
             },
             heard = line.hear() => {
-                tell(&heard, &mut serves);
+                if tell(&heard, &mut serves) {
+                    driver.reach_parent();
+                }
                 if driver.on_parent(current_epoch, heard).is_err() {
                     warn!("the node above is left alone: this one is broken");
                     return;
@@ -38,22 +40,25 @@ pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<boo
     }
 }
 
-/// Says when the node above begins to serve, and when it stops; not how often it does not.
-fn tell(heard: &Event, serves: &mut Option<bool>) {
+/// Says when the node above begins to serve, and when it stops; not how often it does not. Returns whether it begins.
+fn tell(heard: &Event, serves: &mut Option<bool>) -> bool {
+    let serves_now = match heard {
+        Event::Failed { .. } | Event::Closed { .. } => false,
+        // A task that does not lead says who does, and that is all that it says.
+        Event::Down { down: Down::Redirect(_), .. } | Event::Released { redirect: Some(_), .. } => {
+            return false;
+        }
+        Event::Answered { answer, .. } if answer.redirect.is_some() => return false,
+        Event::Answered { .. } | Event::Released { .. } | Event::Down { .. } => true,
+    };
+    if serves.replace(serves_now) == Some(serves_now) {
+        return false;
+    }
     match heard {
         Event::Failed { failure, .. } | Event::Closed { failure, .. } => {
-            if serves.replace(false) != Some(false) {
-                warn!(%failure, "the node above does not serve");
-            }
+            warn!(%failure, "the node above does not serve");
         }
-        // A task that does not lead says who does, and that is all that it says.
-        Event::Down { down: Down::Redirect(_), .. } => {}
-        Event::Answered { answer, .. } if answer.redirect.is_some() => {}
-        Event::Released { redirect: Some(_), .. } => {}
-        Event::Answered { .. } | Event::Released { .. } | Event::Down { .. } => {
-            if serves.replace(true) != Some(true) {
-                info!("the node above serves");
-            }
-        }
+        _ => info!("the node above serves"),
     }
+    serves_now
 }

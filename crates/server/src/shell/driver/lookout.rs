@@ -309,13 +309,13 @@ mod tests {
         let asked = Arc::clone(&driver);
         let asking = std::thread::spawn(move || {
             let figures = crate::shell::metrics::Metrics::new(Arc::clone(&asked)).encode().unwrap();
-            done.send((figures, asked.is_ready(), asked.name_loop(), asked.whereabouts().is_leader)).unwrap();
+            done.send((figures, asked.readiness(), asked.whereabouts().is_leader)).unwrap();
         });
-        let (figures, ready, name_loop, leads) = answers.recv_timeout(SOON).expect("no lock is waited for");
+        let (figures, readiness, leads) = answers.recv_timeout(SOON).expect("no lock is waited for");
         drop(held);
         asking.join().unwrap();
         assert!(figures.contains("lessor_clients{resource=\"db\"} 1.0\n"), "{figures}");
-        assert_eq!((ready, name_loop, leads), (true, None, true));
+        assert_eq!((readiness, leads), (Ok(()), true));
     }
 
     #[tokio::test]

@@ -1,0 +1,99 @@
+//! The first meeting with the node above, before anybody asks this one for anything: an address that was given wrongly shows
+//! at the start, and not when the first client comes.
+//!
+//! All servers that were named are asked who leads, each task of a node for itself, until one of them has answered.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_client::internals::{ParentLine, clock};
+use lessor_proto::BackOff;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use super::driver::Driver;
+
+/// The longest wait for an answer.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Waits between two rounds.
+const BACK_OFF: BackOff = BackOff::new(Duration::from_millis(250), 16, 0.5);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// A server that answered, with the name of its node where it says that; or what came of it instead.
+type Met = Result<Option<String>, String>;
+
+/// Asks until a server has answered, or the session with the node above has begun, or this one is stopped.
+pub(super) async fn meet_parent(
+    driver: Arc<Driver>,
+    servers: Vec<Arc<str>>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut said = vec![None; servers.len()];
+    for round in 0.. {
+        let round_of_all = async {
+            let met = ask_all(&driver, &servers).await;
+            say(&servers, &met, &mut said);
+            let faults =
+                servers.iter().zip(&met).filter_map(|(server, met)| Some((server, met.as_ref().err()?)));
+            let faults: Vec<String> = faults.map(|(server, fault)| format!("{server}: {fault}")).collect();
+            match faults.len() < met.len() {
+                true => driver.reach_parent(),
+                false => driver.miss_parent(faults.join("; ")),
+            }
+            clock::sleep_until(clock::now() + BACK_OFF.wait(round, LONGEST_WAIT, draw(round))).await;
+        };
+        tokio::select! {
+            _ = stopped.wait_for(|&stop| stop) => return,
+            () = round_of_all => {}
+        }
+        if driver.has_reached_parent() != Some(false) {
+            return;
+        }
+    }
+}
+
+/// From 0 to 1, and another number in another process.
+fn draw(round: u32) -> f64 {
+    RandomState::new().hash_one(round) as f64 / u64::MAX as f64
+}
+
+/// All of them at once: one that is silent keeps no other waiting.
+async fn ask_all(driver: &Arc<Driver>, servers: &[Arc<str>]) -> Vec<Met> {
+    let mut asked = JoinSet::new();
+    for (place, server) in servers.iter().enumerate() {
+        let (server, own) = (Arc::clone(server), driver.whereabouts().node);
+        asked.spawn(async move { (place, ask(&server, own).await) });
+    }
+    let mut met = vec![Err("not asked".to_owned()); servers.len()];
+    while let Some(answered) = asked.join_next().await {
+        // A task that panicked has said so itself.
+        let Ok((place, answer)) = answered else { continue };
+        met[place] = answer;
+    }
+    met
+}
+
+async fn ask(server: &Arc<str>, own: Option<String>) -> Met {
+    let whereabouts =
+        ParentLine::new(TIMEOUT).discover(server).await.map_err(|failure| failure.to_string())?;
+    match whereabouts.node {
+        Some(node) if Some(&node) == own.as_ref() => Err(format!("a server of this node itself, {node:?}")),
+        node => Ok(node),
+    }
+}
+
+/// Each once, and again when something else comes of it.
+fn say(servers: &[Arc<str>], met: &[Met], said: &mut [Option<Met>]) {
+    for ((server, met), said) in servers.iter().zip(met).zip(said) {
+        if said.as_ref() == Some(met) {
+            continue;
+        }
+        match met {
+            Ok(node) => info!(%server, above = node.as_deref(), "a server of the node above answers"),
+            Err(fault) => warn!(%server, %fault, "a server of the node above does not answer"),
+        }
+        *said = Some(met.clone());
+    }
+}
