@@ -54,8 +54,10 @@
 //! When no server answers, a lease ends to the millisecond, and what then is allowed is said by [`LeaseState`]: a floor that is
 //! leased for longer, or nothing, or what [`Fallback`] asks for.
 //!
-//! Deliberately absent: TLS, a metrics library (`Client::metrics` gives plain numbers), a choice among several nodes, and
-//! any state on disk.
+//! `Client::metrics` gives plain numbers; with the feature `prometheus`, `Client::collector` is one of the crate
+//! `prometheus-client`.
+//!
+//! Deliberately absent: TLS, a choice among several nodes, and any state on disk.
 
 mod allowance;
 mod decision;
@@ -88,6 +90,8 @@ pub use self::fault::{Failure, Fault};
 pub use self::gauge::Permit;
 pub use self::holding::{Fallback, Kind, Rung};
 pub use self::session::SessionCounts;
+#[cfg(feature = "prometheus")]
+pub use self::shell::Collector;
 #[cfg(feature = "shell")]
 pub use self::shell::{
     BuildError, Builder, Client, Closed, ConnectError, Domain, Gauge, LeaseState, Metrics, OpenError,

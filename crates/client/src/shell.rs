@@ -5,6 +5,8 @@
 pub mod clock;
 
 mod client;
+#[cfg(feature = "prometheus")]
+mod collector;
 mod command;
 mod domain;
 mod driver;
@@ -22,6 +24,8 @@ mod stream;
 mod together;
 
 pub use client::{BuildError, Builder, Client, ConnectError};
+#[cfg(feature = "prometheus")]
+pub use collector::Collector;
 pub use domain::Domain;
 pub use lease_state::LeaseState;
 pub use line::ParentLine;

@@ -107,8 +107,7 @@ impl Client {
     /// The counts of what has happened so far, and the open resources. No domain is named.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        let (counts, transport) = self.registry.counts();
-        Metrics { counts, transport, resources: self.registry.metrics(None) }
+        self.registry.metrics(None)
     }
 
     /// The same with the busiest domains of each rate by name, `most` of them at the most, and all others as one: so what is
@@ -116,8 +115,15 @@ impl Client {
     /// part of 64 after the other, and whoever asks for a domain of that part waits meanwhile.
     #[must_use]
     pub fn metrics_naming(&self, most: usize) -> Metrics {
-        let (counts, transport) = self.registry.counts();
-        Metrics { counts, transport, resources: self.registry.metrics(Some(most)) }
+        self.registry.metrics(Some(most))
+    }
+
+    /// The same for a registry of `prometheus-client`, with the `most` busiest domains of each rate by name. It keeps nothing
+    /// open: once the client and all that was opened from it are dropped, it has no figures.
+    #[cfg(feature = "prometheus")]
+    #[must_use]
+    pub fn collector(&self, most: usize) -> super::Collector {
+        super::Collector::new(&self.registry, most)
     }
 
     /// Stops: nothing is allowed any more, all leases are released, up to two seconds are spent on that. Handles that are

@@ -1,6 +1,6 @@
 //! The metrics that a program can export about its client.
 
-use lessor_proto::{Amount, ResourceId};
+use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::domain;
 use crate::holding::{Kind, Rung};
@@ -28,6 +28,10 @@ pub struct ResourceMetrics {
     pub rung: Rung,
     /// The capacity that is allowed, in units (a second); `None` is without limit.
     pub capacity: Option<Amount>,
+    /// The time at which that ends if nothing is renewed, by the process's own clock; `None` where it has no end.
+    pub until: Option<Time>,
+    /// Whether the server that granted the lease was learning what is out.
+    pub is_learning: bool,
     /// The amount that was asked for last, in units (a second).
     pub wants: f64,
     /// Units granted to the program, or for a gauge permits.

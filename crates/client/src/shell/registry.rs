@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lessor_proto::ResourceId;
 
-use super::metrics::ResourceMetrics;
+use super::metrics::{Metrics, ResourceMetrics};
 use super::resource::Core;
 use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
@@ -49,15 +49,16 @@ impl Registry {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = (counts, transport);
     }
 
-    pub(super) fn counts(&self) -> (SessionCounts, Transport) {
+    fn counts(&self) -> (SessionCounts, Transport) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The metrics of the open resources, with `named` domains of each rate by name if that is asked for.
-    pub(super) fn metrics(&self, named: Option<usize>) -> Vec<ResourceMetrics> {
+    /// The metrics of the session and of the open resources, with `named` domains of each rate by name if that is asked for.
+    pub(super) fn metrics(&self, named: Option<usize>) -> Metrics {
+        let (counts, transport) = self.counts();
         // Nobody who opens something waits for a look at all domains.
         let held: Vec<Held> = self.lock().values().filter_map(Registered::held).collect();
-        held.iter().map(|held| held.metrics(named)).collect()
+        Metrics { counts, transport, resources: held.iter().map(|held| held.metrics(named)).collect() }
     }
 
     /// A number that no opening had before.

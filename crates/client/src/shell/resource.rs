@@ -270,6 +270,8 @@ impl<E> Core<E> {
             kind,
             rung: view.rung,
             capacity: view.capacity,
+            until: view.until,
+            is_learning: view.is_learning,
             wants: view.wants,
             granted,
             denied,
