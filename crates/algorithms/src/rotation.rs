@@ -17,7 +17,8 @@
 //! ties go to the least recently served, that is a round: fewer than 1 / r.
 //!
 //! Claims may change between turns in any way. A lag is kept as it is, so nobody who has waited long waits from the
-//! beginning because the fractions changed.
+//! beginning because the fractions changed. The number of units may change between turns too: then somebody loses the unit
+//! that a turn gave, or has one more, and that counts by the part of the quantum that is left ([`Rotation::correct`]).
 //!
 //! ```
 //! use lessor_algorithms::rotation::{Rotate, Rotation};
@@ -180,6 +181,35 @@ impl<Id: Ord + Clone> Rotation<Id> {
         let at = self.members.binary_search_by(|(member, _)| member.cmp(id));
         let lag = at.map_or(0, |at| self.members[at].1.lag);
         Some(deadline(lag, fraction).max(1).unsigned_abs())
+    }
+
+    /// Counts what a client had of a unit since the last turn beside what that turn said: for the part `part` of a quantum, from
+    /// 0 to 1, it has a unit that it was not given there, or, if that is negative, has not the one that it was given. So whoever
+    /// loses a unit in the middle of its quantum, time after time, is served first in the end. Nobody's lag comes to be less
+    /// than -1 by that, nor more than 1: a unit that is to spare is no debt for long. A client that had no claim at the last
+    /// turn joins now. Under [`Rotate::None`] nothing counts.
+    ///
+    /// # Panics
+    ///
+    /// If the part is not within -1 and 1.
+    pub fn correct(&mut self, id: &Id, part: f64) {
+        assert!((-1.0..=1.0).contains(&part), "part {part} is not within -1 and 1");
+        if self.rotate == Rotate::None {
+            return;
+        }
+        let joins = Member { lag: 0, waits_since: self.turns, holds: false };
+        let at = self.members.binary_search_by(|(member, _)| member.cmp(id)).unwrap_or_else(|at| {
+            self.members.insert(at, (id.clone(), joins));
+            at
+        });
+        let (member, grains) = (&mut self.members[at].1, (part.abs() * ONE as f64).round() as i64);
+        member.holds = part > 0.0;
+        if member.holds {
+            member.lag = member.lag.min((member.lag - grains).max(-ONE));
+            member.waits_since = self.turns;
+        } else {
+            member.lag = member.lag.max((member.lag + grains).min(ONE));
+        }
     }
 
     /// The claims with what is remembered of each client, in ascending order. Takes all that is remembered.

@@ -303,3 +303,46 @@ fn parts_of_a_share_are_whole_units_and_a_fraction() {
 fn two_claims_of_one_client_are_refused() {
     Rotation::new(Rotate::Fair).turn([(1, 0.5), (1, 0.5)], 1);
 }
+
+// === between turns ===
+
+const FOUR: [(&str, f64); 4] = [("ann", 0.5), ("bob", 0.5), ("cid", 0.5), ("dot", 0.5)];
+
+#[test]
+fn a_unit_that_was_lost_at_once_is_still_owed() {
+    let mut rotation = Rotation::new(Rotate::Fair);
+    assert_eq!(rotation.turn(FOUR, 2), ["ann", "bob"]);
+    rotation.correct(&"ann", -1.0);
+    assert_eq!(rotation.turns_until(&"ann", 0.5), Some(1));
+    // Whoever has waited as long goes first.
+    assert_eq!(rotation.turn(FOUR, 1), ["cid"]);
+    assert_eq!(rotation.turn(FOUR, 2), ["ann", "dot"]);
+}
+
+#[test]
+fn a_unit_that_is_had_between_turns_counts_as_one_of_a_turn() {
+    let mut rotation = Rotation::new(Rotate::Fair);
+    assert_eq!(rotation.turn(FOUR, 2), ["ann", "bob"]);
+    rotation.correct(&"cid", 1.0);
+    assert_eq!(rotation.turn(FOUR, 2), ["dot"], "all others have had theirs");
+    // A newcomer that has had one as well waits like them.
+    let five = FOUR.into_iter().chain([("eve", 0.5)]);
+    rotation.correct(&"eve", 0.5);
+    assert_eq!(rotation.turns_until(&"eve", 0.5), Some(3));
+    assert_eq!(rotation.turn(five, 3), ["ann", "bob", "cid"]);
+}
+
+#[test]
+fn what_is_lost_and_had_time_after_time_is_no_debt_for_long() {
+    for part in [-1.0, 1.0] {
+        let mut rotation = Rotation::new(Rotate::Fair);
+        for _ in 0..20_000 {
+            rotation.turn(FOUR, 2);
+            FOUR.iter().for_each(|(id, _)| rotation.correct(id, part));
+        }
+        let served: Vec<_> = (0..4).flat_map(|_| rotation.turn(FOUR, 2)).collect();
+        for (id, _) in FOUR {
+            assert!(served.contains(&id), "{part}: {served:?}");
+        }
+    }
+}

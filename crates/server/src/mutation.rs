@@ -72,6 +72,8 @@ pub enum Rule {
     /// Units that a holder is short of for good are kept free for it: nobody of a lower priority takes them, nor anybody for a
     /// turn.
     KeptFree,
+    /// A unit that is had or lost between two turns counts as much as it would have at a turn.
+    TurnsCorrected,
     /// A leader grants by no older configuration than was in force before.
     NewestConfig,
     /// A heartbeat renews nothing while a cut is being carried out.
@@ -156,7 +158,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 67] = [
+    pub const ALL: [Rule; 68] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -185,6 +187,7 @@ impl Rule {
         Rule::PartsWhole,
         Rule::PartsInTurn,
         Rule::KeptFree,
+        Rule::TurnsCorrected,
         Rule::NewestConfig,
         Rule::RenewAfterDebt,
         Rule::MarkFirst,

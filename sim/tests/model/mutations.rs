@@ -17,7 +17,7 @@ use lessor_sim::mutation::GrantorRule::{
     LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead,
     OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole,
     PeakFromSpare, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestGuarded, SaidAnew,
-    ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, UnitsCounted,
+    ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, UnitsCounted,
     UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderMutation::{
@@ -60,7 +60,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 65] = [
+const NOT_NOTICED: [(Mutation, &str); 66] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -134,6 +134,7 @@ const NOT_NOTICED: [(Mutation, &str); 65] = [
     (Grantor(LearnRunning), "unary, a succession"),
     // Nothing is taken in turn.
     (Grantor(KeptFree), "unary"),
+    (Grantor(TurnsCorrected), "unary"),
     // There is one configuration.
     (Grantor(CoveredLease), "a node between"),
     (Grantor(NewestConfig), "unary, a succession"),

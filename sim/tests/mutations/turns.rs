@@ -1,4 +1,5 @@
-//! Units that go round among those who poll, while somebody of a higher priority is short of one.
+//! Units that go round among those who poll: while somebody of a higher priority is short of one, and while there are now more
+//! of them and now less.
 
 use std::time::Duration;
 
@@ -48,6 +49,39 @@ fn asks_in_vain(without: Option<Mutation>, phase: u64) -> u64 {
         }
     }
     asked
+}
+
+/// Five take turns for two units, and for a third one that comes and goes with every other turn, some time after it has been
+/// taken: as below a node that takes turns for it itself.
+pub(crate) fn for_a_unit_that_comes_and_goes(without: Option<Mutation>) -> Option<String> {
+    let longest = (1..10).map(|after| longest_without_a_unit(without, after)).max();
+    // Two of five quanta are everybody's at least.
+    longest.filter(|&most| most > 5).map(|most| format!("one of five has no unit in {most} quanta"))
+}
+
+/// The longest time for which one of them had none, in quanta, when the third unit comes and goes `after` so many tenths of a
+/// second.
+fn longest_without_a_unit(without: Option<Mutation>, after: u64) -> u64 {
+    const TICKS: u64 = 10 * QUANTUM;
+    let mut node = hall::first(without, 2);
+    node.reload(Time::ZERO, hall::gauge(2));
+    let mut clients = ["ann", "bob", "cid", "dot", "eve"].map(|name| Poller::new(name, 0));
+    let (mut had, mut longest) = ([0; 5], 0);
+    for tick in 0..60 * TICKS {
+        let now = Time::ZERO + Duration::from_millis(100 * tick);
+        if tick % TICKS == after {
+            let is_odd = tick / TICKS % 2 == 1;
+            node.reload(now, hall::gauge(if is_odd { 2 } else { 3 }));
+        }
+        for (client, had) in clients.iter_mut().zip(&mut had) {
+            client.poll(&mut node, now);
+            if client.units() > 0 {
+                *had = tick;
+            }
+            longest = longest.max(tick - *had);
+        }
+    }
+    longest / TICKS
 }
 
 // === impl Poller ===

@@ -59,6 +59,9 @@ impl Resource {
             claims.retain(|claim| claim.holds);
         }
         let has_moved = self.holders.rotation_mut().look(now, claims, units, next_look);
+        if has_moved && self.ledger.rules().keep(Rule::TurnsCorrected) {
+            self.holders.rotation_mut().correct(now);
+        }
         self.pusher.unsettle_if(has_moved);
     }
 

@@ -40,6 +40,8 @@ struct RotationTurns {
     began: Option<Time>,
     /// When the next one is; absent while there is nothing to take turns for.
     next: Option<Time>,
+    /// Whether one was taken at the last look.
+    is_new: bool,
     /// Shares have moved since the seats were last looked at.
     stale: bool,
     /// Not before then are they looked at again because of that.
@@ -168,6 +170,14 @@ impl UnitRotation {
         turns.look(now, claims, units)
     }
 
+    /// Counts the units that were gained and lost by the last look, if no turn was taken at it: whoever has one for the rest
+    /// of a quantum has had so much of its turns, and whoever has it no more has not had its turn.
+    pub(in crate::resource) fn correct(&mut self, now: Time) {
+        if let Some(turns) = &mut self.0 {
+            turns.correct(now);
+        }
+    }
+
     /// Not before `time` does anybody take turns.
     pub(in crate::resource) fn suspend(&mut self, time: Time) {
         if let Some(turns) = &mut self.0 {
@@ -189,6 +199,7 @@ impl RotationTurns {
             last: 0,
             began: None,
             next: None,
+            is_new: false,
             stale: true,
             next_look: Time::ZERO,
         }
@@ -206,7 +217,8 @@ impl RotationTurns {
         self.seats.begin_look();
         let is_contended = claims.len() > units && self.rotate != Rotate::None;
         let earliest = self.began.map_or(now, |began| began + self.quantum);
-        if is_contended && earliest <= now {
+        self.is_new = is_contended && earliest <= now;
+        if self.is_new {
             self.turn(&claims, units);
             // As long as turns are taken in time they keep their pace.
             let on_time = self.next.is_some_and(|next| next + self.quantum > now);
@@ -215,6 +227,14 @@ impl RotationTurns {
         self.next = is_contended.then(|| self.began.map_or(now, |began| began + self.quantum));
         self.fit(&claims, units);
         self.seats.have_moved()
+    }
+
+    fn correct(&mut self, now: Time) {
+        let Some(next) = self.next.filter(|_| !self.is_new) else { return };
+        let left = (next.since(now).as_secs_f64() / self.quantum.as_secs_f64()).min(1.0);
+        for (slot, seat) in self.seats.iter().filter(|(_, seat)| seat.had != seat.extra) {
+            self.rotation.correct(&(seat.number, slot), if seat.extra { left } else { -left });
+        }
     }
 
     /// Begins a quantum.
