@@ -7,84 +7,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Band, Bands, Grant, Has, Lasts, Order, Report};
-use lessor_proto::{Amount, Epoch, ResourceId, Time};
+use lessor_proto::message::{Bands, Grant, Order};
+use lessor_proto::{Amount, Epoch, Time};
 
+pub use self::config::{Fallback, HoldingConfig, Kind, Rung, Surplus};
 use self::cover::Cover;
 use crate::allowance::Allowance;
 use crate::fault::Fault;
-use crate::transport::Transport;
 
+mod config;
 mod cover;
+mod reporting;
 #[cfg(test)]
 mod tests;
-
-/// A peak is told again when it has changed by so much, and not otherwise.
-const NOTABLE: f64 = 1.1;
-
-/// The kind of quantity that a resource counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// Units a second.
-    Rate,
-    /// Whole units in use at the same time.
-    Gauge,
-}
-
-/// The behaviour when the lease has ended and no server has answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Fallback {
-    /// Keep to the floor where there is one, until its own lease ends. Where there is none, to nothing; or, where the operator
-    /// asks for it and nothing is reserved, to the safe capacity of the last answer, and to no more than the last lease gave.
-    #[default]
-    Safe,
-    /// Use nothing.
-    Pessimistic,
-    /// Go on with what was granted last. Breaks the capacity as soon as others are given it.
-    Optimistic,
-}
-
-/// The treatment of capacity beyond what is wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Surplus {
-    /// Give it back with the report in which the wants fall.
-    #[default]
-    Return,
-    /// The same for a rate that is granted in parts of this size: a part is kept as long as some of it is wanted.
-    ReturnParts(Amount),
-    /// Keep as much more than is wanted as the grantor gave; for nodes, which hand it out again.
-    Keep,
-}
-
-/// Where the allowance of a resource comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Rung {
-    /// There has been no lease yet: nothing is allowed.
-    #[default]
-    Waiting,
-    /// A lease that has not ended.
-    Leased,
-    /// The lease has ended: the floor, whose lease has not, or the safe capacity that the server advised. A server that is
-    /// learning and grants nothing does not end it.
-    Safe,
-    /// The lease has ended: nothing is allowed.
-    Pessimistic,
-    /// The lease has ended: as much as it gave.
-    Optimistic,
-}
-
-/// The way in which a resource is to be held.
-#[derive(Clone, PartialEq, Debug)]
-pub struct HoldingConfig {
-    /// The kind of quantity that it counts.
-    pub kind: Kind,
-    /// The wants: one band from a client, any number from a node.
-    pub bands: Bands,
-    /// The ladder to go down when the lease ends.
-    pub fallback: Fallback,
-    /// The treatment of capacity beyond the wants.
-    pub surplus: Surplus,
-}
 
 /// The proof that a lease was granted, so that a successor of its holder can show it too.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -156,55 +91,6 @@ struct Lease {
     outlived: Option<Amount>,
     /// Whether its grantor was learning.
     learning: bool,
-}
-
-// === impl Kind ===
-
-impl Kind {
-    /// The generation that grants of it bear.
-    pub(crate) fn generation(self) -> u32 {
-        match self {
-            Kind::Rate => Grant::RATE,
-            Kind::Gauge => Grant::GAUGE,
-        }
-    }
-}
-
-// === impl Rung ===
-
-impl Rung {
-    /// Its name in logs and metrics: `leased`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Rung::Waiting => "waiting",
-            Rung::Leased => "leased",
-            Rung::Safe => "safe",
-            Rung::Pessimistic => "pessimistic",
-            Rung::Optimistic => "optimistic",
-        }
-    }
-}
-
-// === impl HoldingConfig ===
-
-impl HoldingConfig {
-    /// A client's share of a resource, `wants` units (a second) of it at `priority`.
-    #[must_use]
-    pub fn new(kind: Kind, wants: f64, priority: i64) -> HoldingConfig {
-        HoldingConfig {
-            kind,
-            bands: one_band(priority, wants),
-            fallback: Fallback::default(),
-            surplus: Surplus::default(),
-        }
-    }
-
-    /// Sets the wants from here on, in units (a second).
-    pub(crate) fn set_wants(&mut self, wants: f64) {
-        let priority = self.bands.first().map_or(0, |band| band.priority);
-        self.bands = one_band(priority, wants);
-    }
 }
 
 // === impl Holding ===
@@ -333,52 +219,10 @@ impl Holding {
         }
     }
 
-    /// Whether the demand has changed since the last report in a way that should not wait for the next refresh: more is
-    /// wanted than is held, or something can be given back. Who is lent what nobody wants says at once what it wants: what
-    /// is a share is not recalled.
-    pub(crate) fn demand_is_news(&self, now: Time, transport: Transport) -> bool {
-        let Some((bands, peak)) = &self.reported else { return true };
-        let (wants, held) = (self.as_amount(self.wants()), self.held(now));
-        if *bands == self.config.bands {
-            let claims = self.peak.unwrap_or(0.0);
-            let is_covered = Amount::from_f64(claims * 2.0) <= held;
-            return transport == Transport::Stream && claims > peak.unwrap_or(0.0) * NOTABLE && !is_covered;
-        }
-        match self.config.surplus {
-            Surplus::Keep => true,
-            Surplus::Return if self.is_lent_to(transport) => true,
-            Surplus::Return | Surplus::ReturnParts(_) => wants > held || self.keep() < held,
-        }
-    }
-
-    /// Whether the grantor waits for a report.
-    pub(crate) fn is_ack_wanted(&self) -> bool {
-        self.ack_wanted
-    }
-
-    /// Whether the grantor waits for a report, and we use no more than the lease gives, so that reporting helps.
-    pub(crate) fn ack_is_due(&self, now: Time) -> bool {
-        self.ack_wanted && self.in_use <= self.held(now)
-    }
-
-    /// Whether less could be promised than the grantor counts. A node that hands out more than its lease gives frees what
-    /// comes back to it step by step, so that the nodes above need not wait for the last of it.
-    pub(crate) fn promise_fell(&self, now: Time) -> bool {
-        let held = self.held(now);
-        held.max(self.in_use) < self.counted || self.returning && self.keep() < held
-    }
-
     /// Whether nothing is wanted, held or used, and the last report said that nothing is wanted.
     pub(crate) fn is_over(&self, now: Time) -> bool {
         let idle = self.wants() <= 0.0 && self.held(now) == Amount::ZERO && self.in_use == Amount::ZERO;
         idle && !self.demand_has_changed()
-    }
-
-    /// Whether the last report said something else of the demand.
-    pub(crate) fn demand_has_changed(&self) -> bool {
-        self.reported.as_ref().is_none_or(|(bands, peak)| {
-            *bands != self.config.bands || differs(peak.unwrap_or(0.0), self.peak.unwrap_or(0.0))
-        })
     }
 
     /// The epoch under which something is held, or counted, that has not ended.
@@ -415,39 +259,6 @@ impl Holding {
     /// Whether less is held than is wanted.
     pub(crate) fn is_short(&self, now: Time) -> bool {
         self.held(now) < self.as_amount(self.wants())
-    }
-
-    /// Makes the report at `now` to the leader of `epoch`, or to whichever leads: the promise holds from here on.
-    /// The surplus is given back before that ([`Holding::give_back_surplus`]), and what is in use is read in
-    /// between. A successor of the one who granted the lease is shown what that one may count, and promised less.
-    pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, epoch: Option<Epoch>) -> Report {
-        let held = self.held(now);
-        let lasts = self.lasts(now);
-        let counted = self.counted_before(now, held.max(self.in_use), epoch);
-        if self.in_use <= held {
-            self.ack_wanted = false;
-        }
-        self.reported = Some((self.config.bands.clone(), self.peak));
-        // An ended lease of Lessor's is still acknowledged, which lets the grantor stop counting it at once.
-        let lease = self.lease.as_ref().filter(|lease| lease.order.is_some() || held > Amount::ZERO);
-        let has = lease.map(|lease| {
-            // The one who granted it knows how long it lasts.
-            let lasts = lasts.filter(|_| counted.is_some());
-            let (capacity, token) = counted.unwrap_or_else(|| (held, Arc::clone(&lease.token)));
-            Has { capacity, order: lease.order, token: token.to_vec(), lasts }
-        });
-        let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
-        self.counted = promise.unwrap_or_default();
-        let bands = self.config.bands.clone();
-        Report {
-            resource: resource.clone(),
-            bands,
-            has,
-            held: promise,
-            domains: None,
-            integer: None,
-            peak: self.peak,
-        }
     }
 
     /// Takes up `grant`, which lasts until `end`.
@@ -516,15 +327,6 @@ impl Holding {
         succeeded.then(|| first.unwrap_or_default())
     }
 
-    /// The time for which what is held or counted lasts, if anything is.
-    fn lasts(&self, now: Time) -> Option<Lasts> {
-        let ends = self.cover.end().into_iter().chain(self.lease.as_ref().map(|lease| lease.end));
-        let remaining = ends.map(|end| end.since(now)).max().filter(|remaining| !remaining.is_zero())?;
-        let length = self.lease.as_ref().map_or(Duration::ZERO, |lease| lease.length);
-        let counts = self.cover.greatest_lasts(now);
-        Some(Lasts { length: length.max(remaining), remaining, counts })
-    }
-
     /// The grant `order` lasts until `end`, if that is later than it did. Returns whether it is the lease we have, and has
     /// not ended: what has ended may have been reported so, and given to others.
     pub(crate) fn extend(&mut self, now: Time, order: Order, end: Time) -> bool {
@@ -577,57 +379,6 @@ impl Holding {
     pub(crate) fn forget_order(&mut self) {
         self.adopted = None;
     }
-
-    /// Whether what it holds beyond its wants is a loan: it is kept until the grantor recalls it. From who polls it could
-    /// not recall it.
-    fn is_lent_to(&self, transport: Transport) -> bool {
-        self.peak.is_some() && self.config.surplus == Surplus::Return && transport == Transport::Stream
-    }
-
-    /// Gives back what the next report does not hold any more. Only a *fall* of the wants gives anything back: an algorithm
-    /// may well grant more than is wanted, and would again. Nor is a loan given back.
-    pub(crate) fn give_back_surplus(&mut self, transport: Transport) {
-        if self.is_lent_to(transport) {
-            return;
-        }
-        let fell = self.reported.as_ref().is_some_and(|(bands, _)| self.wants() < sum(bands));
-        if fell || self.returning {
-            let keep = self.keep();
-            self.returning = keep > self.kept_for_wants();
-            if let Some(lease) = &mut self.lease {
-                lease.amount = lease.amount.min(keep);
-            }
-        }
-    }
-
-    /// The amount that cannot be given back: what is wanted, and what is in use or handed out.
-    fn keep(&self) -> Amount {
-        self.kept_for_wants().max(self.in_use)
-    }
-
-    /// The amount that is wanted, and what was given on top of that to be kept.
-    fn kept_for_wants(&self) -> Amount {
-        self.as_amount(self.wants()).saturating_add(self.spare)
-    }
-
-    fn reported_wants(&self) -> Amount {
-        self.reported.as_ref().map_or(Amount::ZERO, |(bands, _)| self.as_amount(sum(bands)))
-    }
-
-    fn as_amount(&self, wants: f64) -> Amount {
-        match (self.config.kind, self.config.surplus) {
-            (Kind::Gauge, _) => Amount::from_f64(wants.ceil()),
-            (Kind::Rate, Surplus::ReturnParts(part)) => {
-                let (wants, part) = (Amount::from_f64(wants).as_micros(), part.as_micros().max(1));
-                Amount::from_micros(wants.div_ceil(part).saturating_mul(part))
-            }
-            (Kind::Rate, _) => Amount::from_f64(wants),
-        }
-    }
-}
-
-fn differs(one: f64, other: f64) -> bool {
-    one.max(other) > one.min(other) * NOTABLE
 }
 
 fn forever(capacity: Option<Amount>) -> Allowance {
@@ -636,10 +387,4 @@ fn forever(capacity: Option<Amount>) -> Allowance {
 
 fn sum(bands: &Bands) -> f64 {
     bands.iter().map(|band| band.wants).sum()
-}
-
-/// Numbers that cannot be wanted are taken for the nearest that can: NaN and negative ones for 0.
-fn one_band(priority: i64, wants: f64) -> Bands {
-    let wants = if wants > 0.0 { wants.min(f64::MAX) } else { 0.0 };
-    [Band { priority, subclients: 1, wants }].into_iter().collect()
 }

@@ -1,7 +1,8 @@
 //! Tests of what a successor of the grantor is shown, and with which token.
 
+use lessor_proto::{Epoch, ResourceId};
+
 use super::*;
-use lessor_proto::Epoch;
 
 fn second(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)

@@ -88,13 +88,7 @@ const OF_DOMAIN: Readings<Row, f64, 6> = [
     ("domain_refused", "Requests refused since the domain was last idle", |row| row.refused as f64),
 ];
 
-const RUNGS: [(&str, Rung); 5] = [
-    ("waiting", Rung::Waiting),
-    ("leased", Rung::Leased),
-    ("safe", Rung::Safe),
-    ("pessimistic", Rung::Pessimistic),
-    ("optimistic", Rung::Optimistic),
-];
+const RUNGS: [Rung; 5] = [Rung::Waiting, Rung::Leased, Rung::Safe, Rung::Pessimistic, Rung::Optimistic];
 
 // === impl Collector ===
 
@@ -136,8 +130,8 @@ impl Pen<'_, '_> {
         let in_use = gauges.map(|of| (named(of), ConstGauge::new(f64::from(of.in_use))));
         self.write("in_use", "Units of a gauge in use", in_use)?;
         let rungs = resources.iter().flat_map(|of| {
-            RUNGS.map(|(name, rung)| {
-                let labels = [("resource", of.resource.as_str()), ("rung", name)];
+            RUNGS.map(|rung| {
+                let labels = [("resource", of.resource.as_str()), ("rung", rung.name())];
                 (labels, ConstGauge::new(f64::from(u8::from(of.rung == rung))))
             })
         });
