@@ -18,7 +18,7 @@ use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::{Server, ServerOptions};
 
-/// So many a second that the answer is always yes.
+/// A rate in units a second that nobody uses up: the answer is always yes.
 const PLENTY: u64 = 1_000_000_000;
 const RUN: Duration = Duration::from_secs(6);
 const CALLERS: [usize; 2] = [1, 8];
@@ -45,7 +45,7 @@ struct Caller {
     request: Vec<u8>,
 }
 
-/// What callers have seen together.
+/// The outcome of the calls of all callers.
 #[derive(Default)]
 struct Seen {
     granted: u64,

@@ -1,4 +1,4 @@
-//! What is said of a holding: its demand, what of the lease is kept and what is given back.
+//! The reports of a holding: its demand, what of the lease is kept and what is given back.
 
 use std::sync::Arc;
 use std::time::Duration;
