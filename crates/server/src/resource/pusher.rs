@@ -248,4 +248,9 @@ impl Pusher {
     pub(super) fn pool_mut(&mut self) -> &mut Pool {
         &mut self.pool
     }
+
+    /// The same, beside those who listen.
+    pub(super) fn pool_and_listeners(&mut self) -> (&mut Pool, &Streaming) {
+        (&mut self.pool, &self.listeners)
+    }
 }

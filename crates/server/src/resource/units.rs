@@ -51,7 +51,7 @@ pub(super) struct Pool {
     /// The rate that the leases bring that flow in, in millionths a second.
     rate: u64,
     members: Table<Member>,
-    /// Those who wait, by what they were sent for their lease.
+    /// Those who wait and whose stream takes what is sent, by what they were sent for their lease.
     line: BTreeSet<(u128, Slot)>,
     /// The amount sent for the lease of the holder that was served last: one that comes anew begins there.
     served: u128,
@@ -153,18 +153,40 @@ impl Pool {
         }
     }
 
+    /// Lets the holder at `slot` stand in line again if it waits: its stream takes something. What it was not sent meanwhile
+    /// others had.
+    pub(super) fn resume(&mut self, slot: Slot) {
+        let Some(member) = self.members.get_mut(slot).filter(|member| member.waits) else { return };
+        self.line.remove(&(member.served, slot));
+        member.served = member.served.max(self.served);
+        self.line.insert((member.served, slot));
+    }
+
     /// Lets flow in what came until `now`, where at most `depth` millionths of a unit are saved up here, and sends what is
-    /// there.
-    pub(super) fn serve(&mut self, now: Time, depth: u64, rules: Rules) -> BTreeMap<Slot, Sent> {
+    /// there: to those who `take` something at the moment. The others stand in line no more until [`Pool::resume`].
+    pub(super) fn serve(
+        &mut self,
+        now: Time,
+        depth: u64,
+        rules: Rules,
+        mut takes: impl FnMut(Slot) -> bool,
+    ) -> BTreeMap<Slot, Sent> {
         let mut sent: BTreeMap<Slot, Sent> = BTreeMap::new();
         self.out.end_until(now);
         self.bucket.refill(now.as_nanos());
         self.set_aside(now, depth, rules);
         let mut left = MOST_AT_ONCE;
         while left > 0
+            && self.bucket.tokens() > 0
             && let Some(&(_, slot)) = self.line.first()
-            && self.bucket.take(1)
         {
+            if !takes(slot) {
+                self.line.pop_first();
+                continue;
+            }
+            if !self.bucket.take(1) {
+                break;
+            }
             self.send(now, slot, sent.entry(slot).or_default());
             self.set_aside(now, depth, rules);
             left -= 1;
@@ -318,13 +340,22 @@ impl Resource {
         }
     }
 
-    /// Sends the units that are there to those who wait for them.
+    /// The stream of the holder at `slot` takes something again.
+    pub(crate) fn resume_units(&mut self, now: Time, slot: Slot, rules: Rules, peers: &mut Peers) {
+        self.pusher.pool_mut().resume(slot);
+        self.send_units(now, rules, peers);
+    }
+
+    /// Sends the units that are there to those who wait for them. One whose stream takes nothing at the moment is sent none:
+    /// they would wait for it here, and arrive together with those that came in meanwhile.
     pub(crate) fn send_units(&mut self, now: Time, rules: Rules, peers: &mut Peers) {
         if self.pusher.pool().line.is_empty() && self.pusher.pool().rate() == 0 {
             return;
         }
         let depth = self.pool_depth(rules);
-        for (slot, sent) in self.pusher.pool_mut().serve(now, depth, rules) {
+        let (pool, listeners) = self.pusher.pool_and_listeners();
+        let takes = |slot| listeners.peer(slot).is_none_or(|peer| peers.takes(peer, &self.id));
+        for (slot, sent) in pool.serve(now, depth, rules, takes) {
             if let Some(peer) = self.pusher.peer(slot) {
                 let keep = Some((sent.kept, sent.keep));
                 peers.say(peer, Down::Units { resource: self.id.clone(), units: sent.units, keep });

@@ -13,7 +13,15 @@ fn at(millis: u64) -> Time {
 
 /// Serves: how many units are sent to whom.
 fn serve(pool: &mut Pool, now: Time, depth: u64) -> BTreeMap<Slot, u32> {
-    pool.serve(now, depth, Rules::default()).into_iter().map(|(slot, sent)| (slot, sent.units)).collect()
+    serve_those(pool, now, depth, |_| true)
+}
+
+/// The same where the streams of others take nothing.
+fn serve_those(pool: &mut Pool, now: Time, depth: u64, takes: impl Fn(Slot) -> bool) -> BTreeMap<Slot, u32> {
+    pool.serve(now, depth, Rules::default(), takes)
+        .into_iter()
+        .map(|(slot, sent)| (slot, sent.units))
+        .collect()
 }
 
 fn asked(asked: u64, keep: Option<u64>, done: u64) -> UnitsAsked {
@@ -109,7 +117,7 @@ fn what_may_be_used_later_counts_until_it_is_used_or_too_late() {
 fn what_was_sent_to_be_kept_is_what_was_asked_for_last() {
     let mut pool = pool(1, 100);
     pool.ask(at(0), 0, &UnitsAsked { kept: Some(1), ..asked(3, Some(40), 0) });
-    let sent = pool.serve(at(10_000), depth(100), Rules::default());
+    let sent = pool.serve(at(10_000), depth(100), Rules::default(), |_| true);
     assert_eq!(sent[&0], Sent { units: 3, kept: 1, keep: Duration::from_millis(40) });
     assert_eq!(pool.out.units, 1);
     pool.ask(at(10_000), 0, &asked(3, None, 1));
@@ -226,4 +234,24 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn units_go_to_others_while_a_stream_takes_nothing_and_none_is_saved_up_for_it() {
+    let mut pool = pool(2, 10);
+    ask(&mut pool, 0, 100);
+    ask(&mut pool, 1, 3);
+    let only_one = |pool: &mut Pool, millis| serve_those(pool, at(millis), depth(20), |slot| slot == 1);
+    assert_eq!(only_one(&mut pool, 20_000), [(1, 1)].into());
+    assert_eq!(only_one(&mut pool, 20_050), [].into());
+    assert_eq!(only_one(&mut pool, 20_200), [(1, 1)].into());
+    assert_eq!(only_one(&mut pool, 20_300), [(1, 1)].into());
+    // It waits still, and is not in the way.
+    assert_eq!(pool.wake(), None);
+    ask(&mut pool, 1, 6);
+    pool.resume(0);
+    let sent: Vec<_> = (0..5).map(|tenth| serve(&mut pool, at(20_400 + 100 * tenth), depth(20))).collect();
+    let to = |slot| sent.iter().map(|sent| sent.get(&slot).copied().unwrap_or_default()).sum::<u32>();
+    assert_eq!(sent.iter().map(|sent| sent.values().sum::<u32>()).max(), Some(1), "{sent:?}");
+    assert!(to(0) >= 2 && to(1) >= 2, "{sent:?}");
 }
