@@ -27,7 +27,12 @@ fn check(text: &str, max_bytes: usize) -> Result<(), BadName> {
     if text.len() > max_bytes {
         return Err(BadName::TooLong(text.len()));
     }
-    match text.chars().find(|c| c.is_control()) {
+    let control = match text.is_ascii() {
+        // Nearly all are, and a byte is sooner looked at than a character.
+        true => text.bytes().find(u8::is_ascii_control).map(char::from),
+        false => text.chars().find(|c| c.is_control()),
+    };
+    match control {
         Some(control) => Err(BadName::Control(control)),
         None => Ok(()),
     }

@@ -29,6 +29,12 @@ impl SuspendWatch {
         SuspendWatch { time, wall }
     }
 
+    /// The date at the last look.
+    #[must_use]
+    pub const fn wall(&self) -> WallClock {
+        self.wall
+    }
+
     /// The time that passed since the last look and that the clock of leases, which shows `time`, did not show.
     pub fn lost(&mut self, time: Time, wall: WallClock) -> Duration {
         let shown = time.since(self.time);

@@ -200,7 +200,7 @@ impl Grant {
     /// As a client is told, at `now` by this process's wall clock.
     pub(super) fn to_client_wire(&self, now: WallClock) -> wire::ResourceResponse {
         wire::ResourceResponse {
-            resource_id: self.resource.to_string(),
+            resource_id: self.resource.as_str().to_owned(),
             gets: self.lease(now),
             safe_capacity: self.safe_capacity,
             domains: self.domains.as_deref().cloned(),
@@ -210,7 +210,7 @@ impl Grant {
     /// As a node is told, at `now` by this process's wall clock.
     pub(super) fn to_node_wire(&self, now: WallClock) -> wire::ServerCapacityResourceResponse {
         wire::ServerCapacityResourceResponse {
-            resource_id: self.resource.to_string(),
+            resource_id: self.resource.as_str().to_owned(),
             gets: self.lease(now),
             algorithm: self.sharing.map(Sharing::to_wire),
             safe_capacity: self.safe_capacity,

@@ -78,6 +78,12 @@ impl ClockWatch {
     pub fn lost_by(&mut self, time: Time) -> Duration {
         self.0.lost(time, wall())
     }
+
+    /// The date at the last look.
+    #[must_use]
+    pub fn wall(&self) -> WallClock {
+        self.0.wall()
+    }
 }
 
 #[cfg(test)]

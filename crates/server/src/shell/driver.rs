@@ -178,21 +178,21 @@ impl Driver {
         Whereabouts { leader: known.leader.clone(), is_leader, epoch: known.epoch, node, clock }
     }
 
-    /// Takes the reports of one holder, which came when the wall clock showed `wall`, and answers them.
+    /// Takes the reports of one holder and answers them. Returns the date of the answer as well.
     ///
     /// # Errors
     /// When the request is refused, or the node is broken.
-    pub fn ask(&self, ask: &Ask, wall: WallClock) -> Result<Answer, Unanswered> {
+    pub fn ask(&self, ask: &Ask) -> Result<(Answer, WallClock), Unanswered> {
         self.redirect()?;
-        let answer = self.call(|node, now| {
+        let (answer, wall) = self.call_dated(|node, now, wall| {
             node.set_date(now, wall);
-            node.ask(now, ask)
+            (node.ask(now, ask), wall)
         })?;
         match &answer {
             Ok(answer) => debug!(holder = %ask.holder, grants = answer.grants.len(), "answered"),
             Err(refusal) => debug!(holder = %ask.holder, %refusal, "refused"),
         }
-        Ok(answer?)
+        Ok((answer?, wall))
     }
 
     /// Frees what a holder gives back.
@@ -271,8 +271,13 @@ impl Driver {
 
     /// One call of the node, and what comes out of it, if this task leads.
     fn call<R>(&self, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
+        self.call_dated(|node, now, _| call(node, now))
+    }
+
+    /// The same with the date, which has been read to look at the clocks.
+    fn call_dated<R>(&self, call: impl FnOnce(&mut Node, Time, WallClock) -> R) -> Result<R, Unanswered> {
         self.with_state(|leader_state, now| match &mut leader_state.node {
-            Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now)),
+            Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now, leader_state.clocks.wall())),
             _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
         })?
     }

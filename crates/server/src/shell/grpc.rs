@@ -42,8 +42,7 @@ impl Capacity for Service {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, Status> {
         let ask = Ask::from_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let wall = clock::wall();
-        let answer = self.answer(&ask, wall)?;
+        let (answer, wall) = self.answer(&ask)?;
         Ok(Response::new(answer.into_client_wire(wall)))
     }
 
@@ -52,8 +51,7 @@ impl Capacity for Service {
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
         let ask = Ask::from_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let wall = clock::wall();
-        let answer = self.answer(&ask, wall)?;
+        let (answer, wall) = self.answer(&ask)?;
         Ok(Response::new(answer.into_node_wire(wall)))
     }
 
@@ -82,11 +80,11 @@ impl Capacity for Service {
 // === impl Service ===
 
 impl Service {
-    /// The answer of the leader, or where it is.
-    fn answer(&self, ask: &Ask, wall: WallClock) -> Result<Answer, Status> {
-        match self.driver.ask(ask, wall) {
-            Ok(answer) => Ok(answer),
-            Err(Unanswered::NotLeading(leader)) => Ok(Answer::redirect(leader)),
+    /// The answer of the leader, or where it is, and the date of that.
+    fn answer(&self, ask: &Ask) -> Result<(Answer, WallClock), Status> {
+        match self.driver.ask(ask) {
+            Ok(answered) => Ok(answered),
+            Err(Unanswered::NotLeading(leader)) => Ok((Answer::redirect(leader), clock::wall())),
             Err(fault) => Err(unanswered(fault)),
         }
     }

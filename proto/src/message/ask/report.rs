@@ -29,28 +29,29 @@ pub(crate) fn from_node(
 
 fn check<R>(
     list: &str,
-    resources: Vec<R>,
+    mut resources: Vec<R>,
     limits: &Limits,
-    report: fn(Place<'_>, R, &Limits) -> Result<Report, Refusal>,
+    report: fn(Place<'_>, &mut R, &Limits) -> Result<Report, Refusal>,
 ) -> Result<Vec<Report>, Refusal> {
     field::check_count(resources.len(), limits)?;
     let mut reports = Vec::with_capacity(resources.len());
-    for (index, resource) in resources.into_iter().enumerate() {
+    for (index, resource) in resources.iter_mut().enumerate() {
         reports.push(report(Place { list, index }, resource, limits)?);
     }
     field::check_distinct(list, &reports)?;
     Ok(reports)
 }
 
+/// Takes what it keeps out of `resource`, which is too large to be handed on by value.
 fn client_report(
     place: Place<'_>,
-    resource: wire::ResourceRequest,
+    resource: &mut wire::ResourceRequest,
     limits: &Limits,
 ) -> Result<Report, Refusal> {
-    let id = field::resource(|| place.path("resource_id"), resource.resource_id, limits)?;
+    let id = field::resource(|| place.path("resource_id"), resource.resource_id.take(), limits)?;
     let priority = bands::priority(|| place.path("priority"), resource.priority)?;
     let wants = field::amount(|| place.path("wants"), resource.wants)?;
-    let has = resource.has.map(|lease| has(place, lease)).transpose()?;
+    let has = resource.has.as_mut().map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
     let bands = smallvec![Band { priority, subclients: 1, wants }];
     let peak = field::peak(place, resource.peak)?;
@@ -67,18 +68,18 @@ fn client_report(
 
 fn node_report(
     place: Place<'_>,
-    resource: wire::ServerCapacityResourceRequest,
+    resource: &mut wire::ServerCapacityResourceRequest,
     limits: &Limits,
 ) -> Result<Report, Refusal> {
-    let id = field::resource(|| place.path("resource_id"), resource.resource_id, limits)?;
+    let id = field::resource(|| place.path("resource_id"), resource.resource_id.take(), limits)?;
     let bands = bands::from_wire(place, &resource.wants, limits)?;
-    let has = resource.has.map(|lease| has(place, lease)).transpose()?;
+    let has = resource.has.as_mut().map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
     let peak = field::peak(place, resource.peak)?;
     Ok(Report { resource: id, bands, has, held, domains: None, integer: resource.integer, peak })
 }
 
-fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
+fn has(place: Place<'_>, lease: &mut wire::Lease) -> Result<Has, Refusal> {
     let capacity = field::amount(|| place.path("has.capacity"), lease.capacity)?;
     if lease.expiry_time.is_none() {
         return Err(Refusal::missing(place.path("has.expiry_time"), "the expiry_time of the lease"));
@@ -95,7 +96,12 @@ fn has(place: Place<'_>, lease: wire::Lease) -> Result<Has, Refusal> {
         remaining: lease.remaining_ms.map_or(length, Duration::from_millis),
         counts: lease.counts_ms.map_or(Duration::ZERO, Duration::from_millis),
     });
-    Ok(Has { capacity: Amount::from_f64(capacity), order, token: lease.token.unwrap_or_default(), lasts })
+    Ok(Has {
+        capacity: Amount::from_f64(capacity),
+        order,
+        token: lease.token.take().unwrap_or_default(),
+        lasts,
+    })
 }
 
 // === impl Report ===

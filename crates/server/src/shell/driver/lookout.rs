@@ -211,7 +211,7 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use lessor_proto::message::{Ask, Band, HolderKind, Report, WallClock};
+    use lessor_proto::message::{Ask, Band, HolderKind, Report};
     use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId};
 
     use super::*;
@@ -247,7 +247,7 @@ mod tests {
             line: None,
             reports: vec![report],
         };
-        driver.ask(&ask, WallClock { since_epoch: Duration::ZERO }).unwrap();
+        driver.ask(&ask).unwrap();
     }
 
     fn clients(summary: &Summary) -> usize {

@@ -75,6 +75,14 @@ impl Turns {
         }
     }
 
+    /// Whether something waits for a stream to take something. Only who has the lock of the node says so: it is written
+    /// where it changes, which is rare.
+    fn set_awaited(&self, is_awaited: bool) {
+        if self.awaited.load(Ordering::Relaxed) != is_awaited {
+            self.awaited.store(is_awaited, Ordering::SeqCst);
+        }
+    }
+
     /// At most so many of those streams.
     fn next(&self, most: usize) -> Vec<StreamKey> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +185,7 @@ impl Driver {
             let due = node.and_then(Node::deadline);
             // A deadline that has passed must not keep a processor busy.
             deadline = due.map_or(Time::MAX, |due| due.max(now + TICK));
-            self.turns.awaited.store(leader_state.awaits_streams(), Ordering::SeqCst);
+            self.turns.set_awaited(leader_state.awaits_streams());
             if node.is_some_and(|node| node.is_look_due(now))
                 || leader_state.awaits_streams() && self.turns.is_any()
             {
@@ -226,7 +234,7 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use lessor_proto::message::{Ask, Band, Grant, Hello, HolderKind, Report, StreamReport, Up, WallClock};
+    use lessor_proto::message::{Ask, Band, Grant, Hello, HolderKind, Report, StreamReport, Up};
     use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId};
 
     use super::super::{Letter, Mailbox};
@@ -294,7 +302,7 @@ mod tests {
             line: None,
             reports: vec![wants(10.0)],
         };
-        driver.ask(&ask, WallClock { since_epoch: Duration::ZERO }).unwrap();
+        driver.ask(&ask).unwrap();
         assert!(grant(&first).is_none(), "the caller has recalled from a stream");
         while driver.turn().unwrap() {}
         let recalled = grant(&first).expect("the task recalls");
