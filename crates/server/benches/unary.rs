@@ -1,5 +1,5 @@
 //! Unary `GetCapacity` calls a second, against a bare tonic echo of the same messages in the same run: both over
-//! loopback, in one process with the load generator, by turns.
+//! loopback, in one process with the load generator, by turns, with the same transport settings.
 //!
 //! `cargo bench -p lessor-server --bench unary`
 
@@ -126,7 +126,14 @@ async fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    let server = tonic::transport::Server::builder().add_service(CapacityServer::new(Echo));
+    // The transport of the server, which looks for dead connections: the ratio is about what is behind it.
+    let server = tonic::transport::Server::builder()
+        .accept_http1(true)
+        .http2_keepalive_interval(Some(Duration::from_secs(30)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+        .max_concurrent_streams(Some(1_000))
+        .initial_connection_window_size(Some(4 << 20))
+        .add_service(CapacityServer::new(Echo));
     tokio::spawn(server.serve_with_incoming(incoming));
     address
 }
