@@ -9,7 +9,7 @@
 //! - The current tier is the active one with the greatest index. With none active it is the fake tier 0, which never has room.
 //! - In the current tier a hit is granted if fewer hits than the limit lie in the window: the next one as soon as more than
 //!   the window has passed since the oldest of them. Hits of a tier count whenever they were made, also in an earlier
-//!   active time.
+//!   active time; in the paper they do not, which is [`Windows::Reset`].
 //! - If there is no room the request bursts into the tier above, which begins its active time. If that one cools down or is
 //!   full the request is refused, or the tier is passed over if it is skippable. A tier without active time is passed over.
 //! - A request for many hits is so many requests at the same time.
@@ -72,5 +72,5 @@ pub use merge::MergeEntry;
 pub use normalise::{Normalisation, normalise};
 pub use policy::{Contract, Invalid, MOST_POLICIES, MOST_TIERS, TierPolicy};
 pub use state::{Standing, TierState};
-pub use tier::{Tier, Window};
+pub use tier::{Tier, Window, Windows};
 pub use window::Status;

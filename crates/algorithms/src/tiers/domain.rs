@@ -109,8 +109,11 @@ impl Domain {
         let now = now.max(self.last());
         let is_rested = |policy: usize| {
             let moment = self.moment(contract, policy, now);
-            let mut tiers = 1..=contract.rules(policy).len();
-            tiers.all(|tier| moment.status(tier) == Status::Inactive && moment.used(tier) == 0)
+            let mut tiers = moment.rules.iter().zip(1..);
+            tiers.all(|(rule, tier)| {
+                let hits = rule.measure.used(&self.pool, moment.begin + tier, now);
+                moment.status(tier) == Status::Inactive && hits == 0
+            })
         };
         self.pool.debt() == 0
             && contract.second().used(&self.pool, 0, now) == 0
@@ -239,7 +242,7 @@ impl Domain {
         while let Some(step) = walk.step(rules, &self.moment(contract, policy, now)) {
             let queue = begin + step.tier;
             if step.is_entered {
-                self.pool.set_time(queue, now);
+                rules[step.tier - 1].enter(&mut self.pool, queue, now);
             }
             self.log(&rules[step.tier - 1], queue, now, step.hits);
         }

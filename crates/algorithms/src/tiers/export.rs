@@ -38,7 +38,7 @@ impl Domain {
                         let runs = self.pool.runs(queue).filter(|run| run.at.saturating_add(span) >= now);
                         entries.extend(runs.map(|run| told(run.at, run.count)));
                     }
-                    Measure::Bucket { .. } => match moment.used(tier) {
+                    bucket @ Measure::Bucket { .. } => match bucket.used(&self.pool, queue, now) {
                         0 => {}
                         hits => entries.push(told(now, hits)),
                     },

@@ -6,6 +6,7 @@
 use super::global::Global;
 use super::policy::{Contract, MOST_TIERS};
 use super::pool::{NEVER, Pool, Run};
+use super::tier::Windows;
 use super::walk::{Moment, View, Walk, current};
 use super::window::{Measure, Rule, Status};
 
@@ -158,7 +159,11 @@ impl Cursor {
                     self.run = pool.after(run);
                 }
             }
-            bucket @ Measure::Bucket { .. } => self.used = bucket.used(pool, queue, now),
+            Measure::Bucket { .. } => self.used = rule.used(pool, queue, now),
+        }
+        // No hit is made meanwhile, so it stays empty until it is entered.
+        if rule.windows == Windows::Reset && rule.status(self.since, now) == Status::Inactive {
+            (self.run, self.used) = (None, 0);
         }
     }
 }

@@ -7,6 +7,9 @@
 //! Hits that were made are made: they count even where there was no room for them, and a tier may then hold more than its
 //! limit, until they leave the window. They are no debt. Where a tier is full they are forgotten with its earlier hits
 //! instead of having a time of their own, so that nobody remembers more times than the limit allows.
+//!
+//! With [`Windows::Reset`](super::Windows::Reset) an entry has to be told no later than the hits that follow it: those that come
+//! before it count as of the earlier active time, which it forgets.
 
 use super::decision::Plan;
 use super::domain::Domain;
@@ -90,9 +93,8 @@ impl Domain {
         let tier = if tier == 0 { current(moment.rules, &moment) } else { tier };
         if tier > 0 {
             let (rule, queue) = (&contract.rules(policy)[tier - 1], contract.begin(policy) + tier);
-            let since = self.pool.time(queue);
             let late = Late { at, now, most: rule.limit };
-            rule.measure.record_late(&mut self.pool, queue, since, &late, hits);
+            rule.record_late(&mut self.pool, queue, &late, hits);
         }
     }
 
@@ -103,12 +105,9 @@ impl Domain {
         let since = self.pool.time(queue);
         let again = rule.active.saturating_add(rule.cooldown);
         let again = again - SLACK.min(again / 2);
-        let begins = match since {
-            NEVER => true,
-            _ if since <= at => at - since >= again.max(1),
-            _ => since - at < again,
-        };
-        if begins {
+        if since == NEVER || since <= at && at - since >= again.max(1) {
+            rule.enter(&mut self.pool, queue, at);
+        } else if since > at && since - at < again {
             self.pool.set_time(queue, at);
         }
     }

@@ -94,8 +94,9 @@ pub fn normalise(policy: &TierPolicy) -> (TierPolicy, Vec<Normalisation>) {
         }
         (hard, _) => hard,
     };
-    let policy = TierPolicy::new(tiers, hard, global);
-    (policy.unwrap_or_else(|_| unreachable!("nothing becomes empty by this")), changes)
+    let normal = TierPolicy::new(tiers, hard, global);
+    let normal = normal.unwrap_or_else(|_| unreachable!("nothing becomes empty by this"));
+    (normal.with_windows(policy.windows()), changes)
 }
 
 /// One tier, the `number`th, which has an active time.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tier::{Tier, Window};
+use super::tier::{Tier, Window, Windows};
 use super::window::{Measure, Rule};
 
 /// The most tiers that a policy may have.
@@ -35,6 +35,7 @@ pub struct TierPolicy {
     tiers: Vec<Tier>,
     hard: Option<u32>,
     global: Option<u32>,
+    windows: Windows,
 }
 
 /// Why something is not a policy.
@@ -111,8 +112,20 @@ impl TierPolicy {
         match (hard, global) {
             (Some(0), _) => Err(Invalid::Hard),
             (_, Some(0)) => Err(Invalid::Global),
-            _ => Ok(TierPolicy { tiers, hard, global }),
+            _ => Ok(TierPolicy { tiers, hard, global, windows: Windows::Keep }),
         }
+    }
+
+    /// The same policy with other windows; those of [`TierPolicy::new`] are kept.
+    #[must_use]
+    pub fn with_windows(self, windows: Windows) -> TierPolicy {
+        TierPolicy { windows, ..self }
+    }
+
+    /// What becomes of earlier hits when a tier is entered again.
+    #[must_use]
+    pub fn windows(&self) -> Windows {
+        self.windows
     }
 
     /// In ascending order; tier 1 comes first.
@@ -133,6 +146,12 @@ impl TierPolicy {
     #[inline]
     pub fn global_limit(&self) -> Option<u32> {
         self.global
+    }
+}
+
+impl TierPolicy {
+    fn rules(&self) -> impl Iterator<Item = Rule> {
+        self.tiers.iter().map(|tier| Rule::new(tier, self.windows))
     }
 }
 
@@ -168,7 +187,7 @@ impl Contract {
         if policies.is_empty() || policies.len() > MOST_POLICIES {
             return Err(Invalid::Policies { found: policies.len() });
         }
-        let rules: Vec<Rule> = policies.iter().flat_map(|policy| &policy.tiers).map(Rule::new).collect();
+        let rules = policies.iter().flat_map(TierPolicy::rules).collect();
         let ends = policies.iter().scan(0, |end, policy| {
             *end += policy.tiers.len();
             Some(*end)

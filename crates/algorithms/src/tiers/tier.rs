@@ -19,6 +19,18 @@ pub struct Tier {
     pub kind: Window,
 }
 
+/// What becomes of the hits of a tier's earlier active time when the tier is entered again.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Windows {
+    /// They count for the whole window, so that no more than the limit lies in any window. The tier may be full when it is
+    /// entered.
+    #[default]
+    Keep,
+    /// They are forgotten, as in Charon's paper: each active time begins with an empty window. Around its beginning twice
+    /// the limit may lie in a window.
+    Reset,
+}
+
 /// A way to count the hits of a window: what is remembered, and how exact the count is.
 ///
 /// Slices and fixed windows begin where the active time begins. None of the kinds ever counts a hit for longer

@@ -59,7 +59,7 @@ impl View for Moment<'_> {
 
     #[inline]
     fn used(&self, tier: usize) -> u32 {
-        self.rules[tier - 1].measure.used(self.pool, self.begin + tier, self.now)
+        self.rules[tier - 1].used(self.pool, self.begin + tier, self.now)
     }
 }
 

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use super::pool::{NEVER, Pool};
-use super::tier::{Tier, Window};
+use super::tier::{Tier, Window, Windows};
 
 /// Nanoseconds.
 const SECOND: u64 = 1_000_000_000;
@@ -23,6 +23,7 @@ pub(super) struct Rule {
     pub(super) measure: Measure,
     pub(super) active: u64,
     pub(super) cooldown: u64,
+    pub(super) windows: Windows,
 }
 
 /// A way to count hits. Times are in nanoseconds.
@@ -73,7 +74,7 @@ pub enum Status {
 // === impl Rule ===
 
 impl Rule {
-    pub(super) fn new(tier: &Tier) -> Rule {
+    pub(super) fn new(tier: &Tier, windows: Windows) -> Rule {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let window = nanos(tier.window);
         let measure = match tier.kind {
@@ -90,6 +91,51 @@ impl Rule {
             measure,
             active: nanos(tier.active),
             cooldown: nanos(tier.cooldown),
+            windows,
+        }
+    }
+
+    /// Hits that count at `now`. A tier that resets its windows begins with an empty one, so while it is inactive none do.
+    #[inline]
+    pub(super) fn used(&self, pool: &Pool, queue: usize, now: u64) -> u32 {
+        if self.windows == Windows::Reset && self.status(pool.time(queue), now) == Status::Inactive {
+            return 0;
+        }
+        self.measure.used(pool, queue, now)
+    }
+
+    /// Begins the active time, `at` some time after any other.
+    #[inline]
+    pub(super) fn enter(&self, pool: &mut Pool, queue: usize, at: u64) {
+        if self.windows == Windows::Reset {
+            self.forget_earlier(pool, queue, at);
+        }
+        pool.set_time(queue, at);
+    }
+
+    /// Counts hits that were made some time in the past. Whoever resets its windows takes hits of an earlier active time for
+    /// none.
+    pub(super) fn record_late(&self, pool: &mut Pool, queue: usize, late: &Late, hits: u32) {
+        let since = pool.time(queue);
+        if self.windows == Windows::Reset && since != NEVER && late.at < self.first_of(since) {
+            return;
+        }
+        self.measure.record_late(pool, queue, since, late, hits);
+    }
+
+    /// The least time at which hits of the active time since `since` may seem to be made. Times are not quite the same
+    /// everywhere, and while it cooled down nobody made any.
+    fn first_of(&self, since: u64) -> u64 {
+        since.saturating_sub(self.cooldown)
+    }
+
+    #[cold]
+    fn forget_earlier(&self, pool: &mut Pool, queue: usize, since: u64) {
+        match self.measure {
+            Measure::Runs { .. } => pool.forget_before(queue, self.first_of(since)),
+            // A bucket does not know when its hits were made. Those of a tier of which no entry is known yet are of others.
+            Measure::Bucket { .. } if pool.time(queue) == NEVER => {}
+            Measure::Bucket { .. } => pool.clear(queue),
         }
     }
 

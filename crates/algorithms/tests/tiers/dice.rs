@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window, Windows};
 
 /// The times of random policies are multiples of this, so that much happens at the same moment. Nanoseconds.
 pub(crate) const UNIT: u64 = 100_000_000;
@@ -67,6 +67,16 @@ impl Dice {
         let hard = self.is_one_of(3).then(|| self.hits(12));
         let global = self.is_one_of(4).then(|| self.hits(20));
         TierPolicy::new(tiers, hard, global).unwrap()
+    }
+
+    /// Each policy keeps its windows or resets them.
+    pub(crate) fn either_windows(&mut self, contract: &Contract) -> Contract {
+        let policies = contract.policies().iter().cloned();
+        let policies = policies.map(|policy| match self.is_one_of(2) {
+            true => policy.with_windows(Windows::Reset),
+            false => policy,
+        });
+        Contract::new(policies.collect()).unwrap()
     }
 
     /// Of one policy in half of all cases, or else of up to three.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Ask, Bound, Contract, Tier, TierPolicy, Window};
+use lessor_algorithms::tiers::{Ask, Bound, Contract, Tier, TierPolicy, Window, Windows};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -22,6 +22,7 @@ pub(crate) struct Model {
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) tiers: Vec<Tier>,
+    windows: Windows,
     /// When each tier was entered.
     pub(crate) since: Vec<Option<u64>>,
     pub(crate) hits: Vec<Hit>,
@@ -190,7 +191,7 @@ pub(crate) fn of_second(hits: &[u64], now: u64) -> u32 {
 impl History {
     fn new(policy: &TierPolicy) -> History {
         let tiers = policy.tiers().to_vec();
-        History { since: vec![None; tiers.len()], tiers, hits: Vec::new() }
+        History { since: vec![None; tiers.len()], tiers, windows: policy.windows(), hits: Vec::new() }
     }
 
     /// One hit, if the tiers allow it.
@@ -206,6 +207,9 @@ impl History {
             }
             if self.is_inactive(tier, now) && self.used(tier, now) < self.tiers[tier - 1].limit {
                 self.since[tier - 1] = Some(now);
+                if self.windows == Windows::Reset {
+                    self.hits.retain(|hit| hit.tier != tier);
+                }
                 self.log(tier, now);
                 return true;
             }
@@ -236,6 +240,9 @@ impl History {
 
     /// Hits that count in a tier.
     pub(crate) fn used(&self, tier: usize, now: u64) -> u32 {
+        if self.windows == Windows::Reset && self.is_inactive(tier, now) {
+            return 0;
+        }
         let of_tier = self.hits.iter().filter(|hit| hit.tier == tier);
         match self.tiers[tier - 1].kind {
             Window::Bucket => self.level(of_tier, tier, now),

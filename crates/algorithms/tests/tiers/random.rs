@@ -1,6 +1,8 @@
 //! Random histories: what the real thing answers is what the model does.
 
-use lessor_algorithms::tiers::{Ask, Bound, Contract, Decision, Domain, Global, Status, TierPolicy, Window};
+use lessor_algorithms::tiers::{
+    Ask, Bound, Contract, Decision, Domain, Global, Status, TierPolicy, Window, Windows,
+};
 
 use crate::dice::{Dice, UNIT};
 use crate::model::{Answer, Model, of_second};
@@ -22,11 +24,54 @@ struct Pair {
 /// `TIERS_STEPS` random steps, or as many as take a few seconds.
 #[test]
 fn answers_are_those_of_the_model() {
+    check(|dice| dice.contract(Dice::kind));
+}
+
+/// The same where some policies forget what was before a tier was entered again.
+#[test]
+fn answers_are_those_of_the_model_where_windows_are_reset() {
+    check(|dice| {
+        let contract = dice.contract(Dice::kind);
+        dice.either_windows(&contract)
+    });
+}
+
+/// The two ways are two: asked the same, most policies of several active times answer differently.
+#[test]
+fn windows_that_are_kept_are_stricter_than_those_that_are_reset() {
+    let (mut different, mut kept_more) = (0, 0);
+    for seed in 0..320 {
+        let mut dice = Dice(seed);
+        let kept = dice.policy(|_| Window::Exact);
+        let reset = kept.clone().with_windows(Windows::Reset);
+        let ways = [kept, reset].map(Contract::from);
+        let (mut domains, mut granted, mut now) = ([Domain::new(), Domain::new()], [0; 2], 0);
+        let mut is_different = false;
+        for _ in 0..STEPS_PER_CONTRACT {
+            now += dice.wait();
+            let ask = Ask::up_to(dice.hits(4));
+            let mut answer = |way: usize| {
+                let decision = domains[way].request(&ways[way], &mut Global::exact(), now, ask);
+                granted[way] += decision.granted;
+                decision.granted
+            };
+            is_different |= answer(0) != answer(1);
+        }
+        different += u32::from(is_different);
+        kept_more += u32::from(granted[0] > granted[1]);
+    }
+    println!(
+        "{different} of 320 policies differ, of which {kept_more} grant more with windows that are kept"
+    );
+    assert!((100..300).contains(&different) && kept_more * 4 < different, "{different} {kept_more}");
+}
+
+fn check(draw: impl Fn(&mut Dice) -> Contract) {
     let steps = std::env::var("TIERS_STEPS").map_or(100_000, |steps| steps.parse().unwrap());
     let mut kinds = Kinds::default();
     for seed in 0..steps / STEPS_PER_CONTRACT {
         let mut dice = Dice(seed);
-        let mut pair = Pair::new(&mut dice);
+        let mut pair = Pair::new(&mut dice, &draw);
         for _ in 0..STEPS_PER_CONTRACT {
             pair.step(&mut dice, &mut kinds, seed);
         }
@@ -37,8 +82,8 @@ fn answers_are_those_of_the_model() {
 // === impl Pair ===
 
 impl Pair {
-    fn new(dice: &mut Dice) -> Pair {
-        let contract = dice.contract(Dice::kind);
+    fn new(dice: &mut Dice, draw: impl Fn(&mut Dice) -> Contract) -> Pair {
+        let contract = draw(dice);
         let mut tiers = contract.policies().iter().flat_map(TierPolicy::tiers);
         Pair {
             domains: [Domain::new(), Domain::new()],

@@ -1,7 +1,7 @@
 //! Stories, as text files in `tests/tiers/stories/`, to be checked by hand.
 //!
 //! `contract` and `swap` take tiers, one a line: limit, window, active time and cooldown in seconds, and perhaps `skip` and
-//! the kind of the window; `hard` and `global` with a number; `and` before the next policy. `resource=` names the
+//! the kind of the window; `hard` and `global` with a number; `reset` for windows that are reset; `and` before the next policy. `resource=` names the
 //! resource. `requests` takes what happens, one thing a line: `at` seconds, who (the domain, `resource/domain`, or nobody
 //! in particular), and what:
 //!
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use datadriven::{DataDrivenError, TestCase};
 use lessor_algorithms::tiers::{
-    Ask, Contract, Decision, Domain, Global, MergeEntry, Status, Tier, TierPolicy, TierState, Window,
+    Ask, Contract, Decision, Domain, Global, MergeEntry, Status, Tier, TierPolicy, TierState, Window, Windows,
 };
 
 #[test]
@@ -139,10 +139,11 @@ fn contract(input: &str) -> Contract {
 }
 
 fn policy(input: &str) -> TierPolicy {
-    let (mut tiers, mut hard, mut global) = (Vec::new(), None, None);
+    let (mut tiers, mut hard, mut global, mut windows) = (Vec::new(), None, None, Windows::Keep);
     for line in input.lines() {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             ["hard", limit] => hard = Some(limit.parse().unwrap()),
+            ["reset"] => windows = Windows::Reset,
             ["global", limit] => global = Some(limit.parse().unwrap()),
             [limit, window, active, cooldown, ref rest @ ..] => tiers.push(Tier {
                 limit: limit.parse().unwrap(),
@@ -155,7 +156,7 @@ fn policy(input: &str) -> TierPolicy {
             _ => panic!("{line:?} is no tier"),
         }
     }
-    TierPolicy::new(tiers, hard, global).unwrap()
+    TierPolicy::new(tiers, hard, global).unwrap().with_windows(windows)
 }
 
 fn kind(word: Option<&str>) -> Window {
