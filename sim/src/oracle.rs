@@ -10,6 +10,7 @@ mod books;
 mod calm;
 mod domains;
 mod edges;
+mod entries;
 mod hits;
 mod kinds;
 mod shared;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use lessor_client::internals::domain::Scope;
-use lessor_proto::wire::{DomainPolicies, DomainTier};
+use lessor_proto::wire::{DomainPolicies, DomainPolicy, DomainTier, DomainWindows};
 use lessor_server::repository::{Domains, SafeCapacity, SharePolicy, SmallLeases, Template};
 use lessor_server::shell::source::{self, LoadError};
 
@@ -140,6 +140,7 @@ fn remarks_on_policies(policies: &DomainPolicies) -> Vec<String> {
             if policy.tier.is_empty() && policy.hard_limit.is_some() {
                 remarks.push(format!("{which}: without tiers it is closed, and hard_limit means nothing"));
             }
+            remarks.extend(remark_on_windows(policy).map(|remark| format!("{which}: {remark}")));
             for pair in policy.tier.windows(2) {
                 let [rate, next] = [&pair[0], &pair[1]].map(per_second);
                 if next < rate {
@@ -155,6 +156,23 @@ fn remarks_on_policies(policies: &DomainPolicies) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// A remark on windows that are reset: what that lets through.
+fn remark_on_windows(policy: &DomainPolicy) -> Option<String> {
+    if policy.windows() == DomainWindows::Keep {
+        return None;
+    }
+    // What has rested for a window has an empty one anyway.
+    let resets = |tier: &&DomainTier| tier.cooldown_nanos.unwrap_or(0) < tier.window_nanos;
+    Some(match policy.tier.iter().find(resets) {
+        Some(tier) => format!(
+            "windows reset: of a tier that is entered again earlier hits are forgotten, so up to {} may lie in a window of {} s",
+            2 * u64::from(tier.limit),
+            seconds(tier)
+        ),
+        None => "windows reset means nothing: each tier rests for a window at least".to_owned(),
+    })
 }
 
 fn seconds(tier: &DomainTier) -> f64 {

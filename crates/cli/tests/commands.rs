@@ -308,6 +308,10 @@ async fn check_looks_at_each_file_and_notes_what_was_perhaps_not_meant() {
       overrides:
         - domain: "t"
           policy: {tiers: [{limit: 20, window: 1s, active: 1s}, {limit: 100, window: 10s, active: 1m, cooldown: 2m}]}
+        - domain: "u"
+          policy: {windows: reset, tiers: [{limit: 20, window: 1s, active: 1s}]}
+        - domain: "v"
+          policy: {windows: reset, tiers: [{limit: 20, window: 1s, active: 1s, cooldown: 1s}]}
 "#,
     );
     let faulty = write("faulty.yaml", "resources: 7\n");
@@ -322,6 +326,8 @@ async fn check_looks_at_each_file_and_notes_what_was_perhaps_not_meant() {
         "lease_length: what a client has that dies is nobody's for 2days",
         "there is no default: a domain that no override is for is refused",
         "100 in 10 s after 20 in 1 s is no burst: 10 a second where there were 20",
+        "override \"u\": windows reset: of a tier that is entered again earlier hits are forgotten, so up to 40 may lie in a window of 1 s",
+        "override \"v\": windows reset means nothing: each tier rests for a window at least",
         "error: 1 of 3 files are not valid",
     ] {
         assert!(err.contains(wanted), "{wanted}, found {err}");

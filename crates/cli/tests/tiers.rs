@@ -96,6 +96,24 @@ async fn a_domain_of_a_file_follows_what_the_file_says() {
     assert_eq!(json(&of("tenant-666")).await["granted"], 0);
 }
 
+/// Five late in a second are followed by five early in the next one, or are not.
+#[tokio::test]
+async fn windows_are_kept_or_reset() {
+    let asked =
+        ["--tier", "5/1s", "--arrive", "burst 1", "--arrive", "burst 4@900ms", "--arrive", "burst 5@1s"];
+    let kept = json(&[&asked[..], &["--windows", "keep"]].concat()).await;
+    assert_eq!((&kept["policy"], &kept["granted"]), (&"5/1s".into(), &5.into()));
+    let reset = json(&[&asked[..], &["--windows", "reset"]].concat()).await;
+    assert_eq!((&reset["policy"], &reset["granted"]), (&"5/1s, windows reset".into(), &10.into()));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("reset.yaml");
+    let template = "resources:\n  - identifier_glob: db\n    capacity: 9\n    algorithm: {kind: FAIR_SHARE, lease_length: 60, \
+        refresh_interval: 5}\n    domains: {default: {windows: reset, tiers: [{limit: 5, window: 1s, active: 1s}]}}\n";
+    fs::write(&path, template).unwrap();
+    let of_file = ["--config", path.to_str().unwrap(), "--resource", "db", "--domain", "a"];
+    assert_eq!(json(&[&of_file[..], &asked[2..]].concat()).await["granted"], 10);
+}
+
 #[tokio::test]
 async fn requests_come_from_a_table_as_well() {
     let directory = tempfile::tempdir().unwrap();

@@ -25,7 +25,8 @@ pub struct Decision {
     pub tier_window: Duration,
     /// Those that count in that tier, the granted ones among them.
     pub hits_in_tier: u32,
-    /// Hits of the domain in the last second, the granted ones among them.
+    /// Hits of the domain in the last second, the granted ones among them. Exact where there is a hard limit, or else
+    /// forgotten up to a sixteenth of a second too early.
     pub hits_in_second: u32,
     /// The same of all domains of this client that follow policies.
     pub hits_in_second_by_all: u32,

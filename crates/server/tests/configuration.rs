@@ -66,7 +66,9 @@ fn domains(domains: &Domains) -> String {
             let limits =
                 limits.map(|(name, limit)| limit.map_or(String::new(), |limit| format!(" {name}={limit}")));
             let tiers: String = policy.tier.iter().map(tier).collect();
-            text += &format!("\n  {name}:{}{tiers}", limits.concat());
+            let windows =
+                policy.windows.map_or(String::new(), |_| format!(" windows={:?}", policy.windows()));
+            text += &format!("\n  {name}:{}{windows}{tiers}", limits.concat());
         }
     };
     wire.default.iter().for_each(|contract| show("default", contract));

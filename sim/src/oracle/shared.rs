@@ -26,6 +26,7 @@ use std::time::Duration;
 use lessor_client::Ground;
 use lessor_proto::{Epoch, Time};
 
+use super::entries::Entries;
 use crate::client::Mind;
 use crate::plan::SharedDomainPlan;
 use crate::process::Actor;
@@ -49,6 +50,7 @@ pub(crate) struct DomainJudge {
     window: Duration,
     hard_limit: Option<u32>,
     hits: VecDeque<DomainHit>,
+    entries: Entries,
     /// The limits that were configured, and when.
     limits: Vec<(Time, u32)>,
     links: BTreeMap<Actor, DomainLink>,
@@ -89,6 +91,7 @@ impl DomainJudge {
             window: plan.window,
             hard_limit: plan.hard_limit,
             hits: VecDeque::new(),
+            entries: Entries::new(plan),
             limits: vec![(Time::ZERO, plan.limits[0])],
             links: BTreeMap::new(),
             hot: BTreeMap::new(),
@@ -100,7 +103,9 @@ impl DomainJudge {
     }
 
     fn make(&mut self, now: Time, client: u32, life: u32) {
-        let had_room = self.count(now, self.window + TOO_LATE) < self.least_limit(now) as usize;
+        let counting = now.since(self.entries.last());
+        let made = self.count(now, counting.min(self.window + TOO_LATE));
+        let had_room = made < self.least_limit(now) as usize;
         self.hits.push_back(DomainHit { at: now, client, life, had_room });
         while self.hits.front().is_some_and(|hit| now.since(hit.at) > self.window * 4) {
             self.hits.pop_front();
@@ -328,11 +333,12 @@ impl Simulation {
 
     /// A client has granted a hit: there was room for it among those that it must know of. Who is out of hearing grants the least
     /// beside as many as may be made, also of its own.
-    pub(crate) fn judge_hit(&mut self, client: u32, ground: Ground) {
+    pub(crate) fn judge_hit(&mut self, client: u32, ground: Ground, enters: bool) {
         let Some(shared) = &self.domain else { return };
         let limit = shared.users.get(&client).and_then(|user| shared.limit_of(user));
         let window = shared.judge.window.saturating_sub(EARLY);
-        let known = self.must_know(client, self.before(window));
+        let counting = shared.judge.entries.must_count_from(self.now, EARLY);
+        let known = self.must_know(client, self.before(window).max(counting));
         let excess = self.forgotten(client);
         let is_unheard = ground == Ground::Unheard && self.path(client, |_| self.before(SETTLING)).is_empty();
         let serves = self.serves(client) && !is_unheard;
@@ -352,7 +358,12 @@ impl Simulation {
         }
         let life = self.process(Actor::Client(client)).life;
         let now = self.now;
+        let active = shared.judge.entries.active_since(now, EARLY);
+        let is_known = enters && active.is_some_and(|since| self.must_know(client, since) > 0);
         if let Some(shared) = &mut self.domain {
+            if enters {
+                shared.judge.entries.enter(now, (client, life), is_known);
+            }
             shared.judge.make(now, client, life);
         }
     }
@@ -362,7 +373,9 @@ impl Simulation {
         let Some(shared) = &self.domain else { return };
         let Some(limit) = shared.users.get(&client).and_then(|user| shared.limit_of(user)) else { return };
         let judge = &shared.judge;
-        let made = judge.count(self.now, judge.window + TOO_LATE);
+        let life = self.process(Actor::Client(client)).life;
+        let counting = self.now.since(judge.entries.may_count_from(client, life, TOO_LATE));
+        let made = judge.count(self.now, counting.min(judge.window + TOO_LATE));
         let in_second = judge.count(self.now, SECOND);
         self.counts.domain_refusals += 1;
         let is_hard = judge.hard_limit.is_some_and(|hard| in_second >= hard as usize);
@@ -390,7 +403,9 @@ impl Simulation {
         let judge = &shared.judge;
         let serves = self.serves(client);
         let most = judge.count(self.now, judge.window + TOO_LATE);
-        let least = self.must_know_of_hot(client, self.before(judge.window.saturating_sub(EARLY)));
+        let counting = judge.entries.must_count_from(self.now, EARLY);
+        let from = self.before(judge.window.saturating_sub(EARLY)).max(counting);
+        let least = self.must_know_of_hot(client, from);
         let least = least.saturating_sub(self.forgotten(client));
         let Some(known) = user.known(now).map(|known| known as usize) else { return };
         let is_too_little = serves && known < least;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window, Windows};
 use lessor_client::internals::domain::{Policies, Rules, Scope};
 
 /// A domain of scope `shared` that all clients serve that stream for the first resource.
@@ -15,6 +15,8 @@ pub struct SharedDomainPlan {
     pub window: Duration,
     /// The time for which the tier is active once it is entered.
     pub active: Duration,
+    /// Whether earlier hits count when the tier is entered again.
+    pub windows: Windows,
     /// The hits that there may be in any second, if they are limited.
     pub hard_limit: Option<u32>,
     /// The time from one request of a client to the next, on average.
@@ -40,7 +42,8 @@ impl SharedDomainPlan {
             kind: Window::Exact,
         };
         let policy = TierPolicy::new(vec![tier], self.hard_limit, None);
-        let contract = Contract::from(policy.expect("a policy that holds together"));
+        let policy = policy.expect("a policy that holds together").with_windows(self.windows);
+        let contract = Contract::from(policy);
         let rules = Rules { scope: Scope::Shared, default: Some(contract), ..Rules::default() };
         Policies::new(rules).expect("nothing stands twice")
     }

@@ -212,7 +212,7 @@ impl Simulation {
         let numbers = [u64::from(decision.granted), u64::from(decision.hits_in_tier), decision.ground as u64];
         self.note(Speaker::Client(client), Happening::Serves, numbers);
         match () {
-            () if is_made => self.judge_hit(client, decision.ground),
+            () if is_made => self.judge_hit(client, decision.ground, decision.burst),
             () if !decision.is_granted() && by_hits => self.judge_refusal(client),
             () => {}
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Tier, Window};
+use lessor_algorithms::tiers::{Ask, Contract, Domain, Global, Tier, Window, Windows};
 use lessor_proto::Time;
 
 use super::client::TenantHit;
@@ -92,7 +92,8 @@ impl Truth {
         }
         let has_room = |tier: usize| {
             let rule = self.rule(tier);
-            look.count(&self.tiers[tier - 1].hits, nanos(rule.window)) < rule.limit as usize
+            let from = self.counts_from(tier, look);
+            look.count_from(&self.tiers[tier - 1].hits, from, nanos(rule.window)) < rule.limit as usize
         };
         let current = self.current(look);
         if current > 0 && has_room(current) {
@@ -107,6 +108,16 @@ impl Truth {
             }
         }
         false
+    }
+
+    /// The time from which hits of a tier count, if they lie in the window: where windows are reset, that of the last entry, or
+    /// else that of the next one.
+    fn counts_from(&self, tier: usize, look: Observation) -> u64 {
+        match self.contract.policies()[0].windows() {
+            Windows::Keep => 0,
+            Windows::Reset if self.is_inactive(tier, look) => u64::MAX,
+            Windows::Reset => look.last(&self.tiers[tier - 1].entered).unwrap_or(0),
+        }
     }
 
     fn rule(&self, tier: usize) -> &Tier {
@@ -144,6 +155,12 @@ impl Observation {
 
     /// The number of `times` that lie in the window.
     fn count(self, times: &[u64], window: u64) -> usize {
+        self.count_from(times, 0, window)
+    }
+
+    /// Those that are not before `from` either.
+    fn count_from(self, times: &[u64], from: u64, window: u64) -> usize {
+        let times = &times[times.partition_point(|&at| at < from)..];
         let within = times.iter().rev().take_while(|&&at| self.now <= at.saturating_add(window));
         within.filter(|&&at| at <= self.known).count()
     }
@@ -162,7 +179,14 @@ mod tests {
     /// The log and the rules as clients apply them agree where one makes all hits.
     #[test]
     fn the_log_grants_what_the_center_grants() {
-        let mut truth = Truth::new(TenantsRun::default().contract);
+        let contract = TenantsRun::default().contract;
+        check(contract.clone());
+        let policies = contract.policies().iter().cloned().map(|policy| policy.with_windows(Windows::Reset));
+        check(Contract::new(policies.collect()).unwrap());
+    }
+
+    fn check(contract: Contract) {
+        let mut truth = Truth::new(contract);
         let (mut rng, mut now) = (Rng::new(1), Time::ZERO);
         let (mut granted, mut refused) = (0, 0);
         for _ in 0..20_000 {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Invalid, Tier, TierPolicy, Window};
+use lessor_algorithms::tiers::{Invalid, Tier, TierPolicy, Window, Windows};
 
 use super::arrival::{Pattern, Shape};
 
@@ -54,6 +54,9 @@ pub fn shown(policy: &TierPolicy) -> String {
     let mut parts: Vec<String> = policy.tiers().iter().map(shown_tier).collect();
     parts.extend(policy.hard_limit().map(|hard| format!("hard {hard}")));
     parts.extend(policy.global_limit().map(|global| format!("global {global}")));
+    if policy.windows() == Windows::Reset {
+        parts.push("windows reset".to_owned());
+    }
     if policy.tiers().is_empty() { "closed".to_owned() } else { parts.join(", ") }
 }
 
@@ -257,6 +260,7 @@ mod tests {
         }
         let limited = "5/1s".parse::<Tiers>().unwrap().policy(Some(3), Some(40)).unwrap();
         assert_eq!(shown(&limited), "5/1s, hard 3, global 40");
+        assert_eq!(shown(&limited.with_windows(Windows::Reset)), "5/1s, hard 3, global 40, windows reset");
         assert_eq!(shown(&TierPolicy::new(Vec::new(), None, None).unwrap()), "closed");
     }
 

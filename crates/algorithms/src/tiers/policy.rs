@@ -122,7 +122,7 @@ impl TierPolicy {
         TierPolicy { windows, ..self }
     }
 
-    /// What becomes of earlier hits when a tier is entered again.
+    /// The way in which earlier hits count when a tier is entered again.
     #[must_use]
     pub fn windows(&self) -> Windows {
         self.windows

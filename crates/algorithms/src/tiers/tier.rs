@@ -19,7 +19,7 @@ pub struct Tier {
     pub kind: Window,
 }
 
-/// What becomes of the hits of a tier's earlier active time when the tier is entered again.
+/// The fate of the hits of a tier's earlier active time when the tier is entered again.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Windows {
     /// They count for the whole window, so that no more than the limit lies in any window. The tier may be full when it is

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, TierPolicy};
+use lessor_algorithms::tiers::{Contract, TierPolicy, Windows};
 use lessor_proto::Amount;
 
 /// The number of hits of a limit for each further part.
@@ -52,6 +52,9 @@ pub enum NotStrict {
         "global_limit {0} is about one client; the lease of the resource limits all domains with scope strict"
     )]
     Global(u32),
+    /// Windows that are reset, which a lease has not.
+    #[error("windows reset means nothing where no tier is entered; {WANTED}")]
+    Windows,
     /// So few hits in so long a time that no rate is small enough.
     #[error("limit {limit} in {window:?} is less than a millionth of a hit a second, and cannot be leased")]
     Slow {
@@ -125,6 +128,9 @@ fn check(policy: &TierPolicy) -> Result<(), NotStrict> {
     if let Some(global) = policy.global_limit() {
         return Err(NotStrict::Global(global));
     }
+    if policy.windows() == Windows::Reset {
+        return Err(NotStrict::Windows);
+    }
     match policy.tiers() {
         [tier] if !tier.cooldown.is_zero() => Err(NotStrict::Cooldown(tier.cooldown)),
         [tier] if tier.is_skippable => Err(NotStrict::Skippable),
@@ -154,6 +160,7 @@ impl NotStrict {
             NotStrict::Active { .. } => "active",
             NotStrict::Skippable => "skippable",
             NotStrict::Global(_) => "global_limit",
+            NotStrict::Windows => "windows",
             NotStrict::Slow { .. } => "limit",
         }
     }
@@ -231,6 +238,9 @@ mod tests {
             let why = Share::of(&contract).unwrap_err();
             assert_eq!(why.field(), field, "{why}");
         }
+        let reset = TierPolicy::new(vec![tier(5, 1)], None, None).unwrap().with_windows(Windows::Reset);
+        assert_eq!(Share::of(&Contract::from(reset)), Err(NotStrict::Windows));
+        assert_eq!(NotStrict::Windows.field(), "windows");
         let told = share(vec![tier(5, 1), tier(50, 5)], None).unwrap_err().to_string();
         assert!(told.starts_with(
             "tiers are 2; with scope strict a policy is a hard_limit and at most one tier, which"

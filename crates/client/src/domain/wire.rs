@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window, Windows};
 use lessor_proto::{Glob, wire};
 
 use super::rules::{BadPolicies, Override, Rules, Scope};
@@ -93,7 +93,17 @@ fn contract(path: &str, wire: &wire::DomainContract) -> Result<Contract, BadPoli
 
 fn policy(path: &str, wire: &wire::DomainPolicy) -> Result<TierPolicy, BadPolicies> {
     let tiers = wire.tier.iter().map(|each| tier(path, each)).collect::<Result<_, _>>()?;
-    TierPolicy::new(tiers, wire.hard_limit, wire.global_limit).map_err(|invalid| malformed(path, &invalid))
+    let policy = TierPolicy::new(tiers, wire.hard_limit, wire.global_limit);
+    let policy = policy.map_err(|invalid| malformed(path, &invalid))?;
+    Ok(policy.with_windows(windows(path, wire.windows)?))
+}
+
+fn windows(path: &str, wire: Option<i32>) -> Result<Windows, BadPolicies> {
+    match wire::DomainWindows::try_from(wire.unwrap_or(0)) {
+        Ok(wire::DomainWindows::Keep) => Ok(Windows::Keep),
+        Ok(wire::DomainWindows::Reset) => Ok(Windows::Reset),
+        Err(_) => Err(malformed(path, &"has windows that are not known here")),
+    }
 }
 
 fn tier(path: &str, wire: &wire::DomainTier) -> Result<Tier, BadPolicies> {
@@ -127,6 +137,10 @@ fn policy_to_wire(policy: &TierPolicy) -> wire::DomainPolicy {
         tier: policy.tiers().iter().map(tier_to_wire).collect(),
         hard_limit: policy.hard_limit(),
         global_limit: policy.global_limit(),
+        windows: match policy.windows() {
+            Windows::Keep => None,
+            Windows::Reset => Some(wire::DomainWindows::Reset.into()),
+        },
     }
 }
 
@@ -175,6 +189,7 @@ mod tests {
         let kinds = [Window::Exact, Window::Sliding { slices: 7 }, Window::Fixed, Window::Bucket];
         let policy = TierPolicy::new(kinds.map(tier).to_vec(), Some(80), None).unwrap();
         let other = TierPolicy::new(vec![tier(Window::Exact)], None, Some(400)).unwrap();
+        let other = other.with_windows(Windows::Reset);
         let contract = Contract::new(vec![policy, other.clone()]).unwrap();
         Rules {
             scope: Scope::Shared,
@@ -213,6 +228,8 @@ mod tests {
         check(many, in_default(|policy| policy.tier[1].slices = Some(65_536)));
         let count = "default.policy[0] counts in a way that is not known here";
         check(count, in_default(|policy| policy.tier[0].count = Some(9)));
+        let windows = "default.policy[0] has windows that are not known here";
+        check(windows, in_default(|policy| policy.windows = Some(2)));
         check("override[0].glob no ] for the [ at character 1", |wire| wire.r#override[0].glob = "[".into());
         check("scope is one that is not known here", |wire| wire.scope = Some(3));
         let long = "allow_unconfigured has 257 bytes, more than 256";

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lessor_algorithms::tiers::Windows;
 use lessor_proto::Drift;
 use lessor_server::repository::Kind;
 
@@ -38,7 +39,8 @@ pub(super) fn share(seed: u64, options: &Options, plan: &mut SimulationPlan) {
         Some(_) => vec![limit, limit.div_ceil(2), limit * 2],
         None => vec![limit],
     };
-    plan.domain = Some(SharedDomainPlan { limits, window, active, hard_limit, pause });
+    plan.domain =
+        Some(SharedDomainPlan { limits, window, active, windows: Windows::Keep, hard_limit, pause });
     let (most, second) = (Drift::from_parts_per_million(DRIFT), Duration::from_secs(1));
     if plan.drift.stretch(second) > most.stretch(second) {
         plan.drift = most;

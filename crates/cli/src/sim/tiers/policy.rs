@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{ArgGroup, Args};
-use lessor_algorithms::tiers::{Contract, TierPolicy, normalise};
+use clap::{ArgGroup, Args, ValueEnum};
+use lessor_algorithms::tiers::{Contract, TierPolicy, Windows, normalise};
 use lessor_client::internals::domain::Rule;
 use lessor_proto::ResourceId;
 use lessor_server::shell::source;
@@ -29,6 +29,9 @@ pub(crate) struct Follows {
     /// At most so many hits in any second, those of --others among them
     #[arg(long, value_name = "N", requires = "tier")]
     global: Option<u32>,
+    /// Whether hits of a tier's earlier active time count when it is entered again
+    #[arg(long, value_name = "WAY", requires = "tier", default_value = "keep")]
+    windows: WindowsWay,
     /// The policies that a configuration has for --domain of --resource
     #[arg(long, value_name = "FILE", requires = "resource", requires = "domain")]
     config: Option<PathBuf>,
@@ -38,6 +41,15 @@ pub(crate) struct Follows {
     /// One of its domains
     #[arg(long, value_name = "NAME", requires = "config")]
     domain: Option<String>,
+}
+
+/// Earlier hits of a tier that is entered again: as templates say it with `windows`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WindowsWay {
+    /// They count for the whole window
+    Keep,
+    /// They are forgotten, as in Charon's paper
+    Reset,
 }
 
 /// The longest name of a resource that is looked for, in bytes.
@@ -60,7 +72,12 @@ impl Follows {
         for tiers in &self.and {
             policies.push(tiers.clone().policy(None, None).context("--and")?);
         }
-        let normal = policies.iter().zip(1..).map(|(policy, number)| noted(policy, number));
+        let windows = match self.windows {
+            WindowsWay::Keep => Windows::Keep,
+            WindowsWay::Reset => Windows::Reset,
+        };
+        let policies = policies.into_iter().map(|policy| policy.with_windows(windows));
+        let normal = policies.zip(1..).map(|(policy, number)| noted(&policy, number));
         Ok(Contract::new(normal.collect())?)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lessor_algorithms::tiers::{Contract, MOST_POLICIES, MOST_TIERS, Tier, TierPolicy, Window, normalise};
+use lessor_algorithms::tiers::{
+    Contract, MOST_POLICIES, MOST_TIERS, Tier, TierPolicy, Window, Windows, normalise,
+};
 use lessor_client::internals::domain::{MOST_OVERRIDES, NotStrict, Override, Policies, Rules, Scope, Share};
 
 use super::fields::{Fields, Schema};
@@ -15,7 +17,7 @@ use crate::repository::{Change, Domains, Glob};
 const DOMAINS: &[&str] =
     &["scope", "unheard", "default", "overrides", "allow_unconfigured", "ignore_configured"];
 const OVERRIDE: &[&str] = &["domain", "policy"];
-const POLICY: &[&str] = &["hard_limit", "global_limit", "tiers"];
+const POLICY: &[&str] = &["hard_limit", "global_limit", "windows", "tiers"];
 const TIER: &[&str] = &["limit", "window", "active", "cooldown", "skippable", "count"];
 
 /// Bytes in the name of a domain, or in a beginning of one.
@@ -150,6 +152,7 @@ impl Reader<'_> {
         let at = Fields::read(self.notes, node, &schema("a policy", " in a policy", POLICY))?;
         let [hard, global] = ["hard_limit", "global_limit"]
             .map(|field| self.notes.read(&at, field, |node| limit(field, node)));
+        let windows = self.notes.read(&at, "windows", windows).or(Windows::Keep);
         let is_strict = self.scope == Scope::Strict;
         let tiers = match (at.get("tiers"), &hard) {
             (Some(tiers), _) => self.tiers(tiers)?,
@@ -164,6 +167,7 @@ impl Reader<'_> {
         };
         let policy = TierPolicy::new(tiers, hard.is(), global.is());
         let policy = policy.map_err(|invalid| self.notes.add(node.place, invalid.to_string())).ok()?;
+        let policy = policy.with_windows(windows);
         match Share::of(&Contract::from(policy.clone())) {
             Err(why) if is_strict => {
                 self.notes.add(place(&at, &why), why.to_string());
@@ -262,7 +266,7 @@ fn place(policy: &Fields<'_>, why: &NotStrict) -> Place {
         _ => None,
     };
     match why.field() {
-        field @ ("tiers" | "global_limit") => policy.place(field),
+        field @ ("tiers" | "global_limit" | "windows") => policy.place(field),
         _ => tier().unwrap_or_else(|| policy.place("hard_limit")),
     }
 }
@@ -294,6 +298,11 @@ fn window(node: &YamlNode) -> Result<std::time::Duration, String> {
 
 fn yes_or_no(node: &YamlNode) -> Result<bool, String> {
     scalar::one_of("skippable", node, &[("true", true), ("false", false)])
+}
+
+/// The way in which earlier hits count when a tier is entered again.
+fn windows(node: &YamlNode) -> Result<Windows, String> {
+    scalar::one_of("windows", node, &[("keep", Windows::Keep), ("reset", Windows::Reset)])
 }
 
 fn count(node: &YamlNode) -> Result<Window, String> {
