@@ -41,6 +41,7 @@ pub mod simulation;
 mod site;
 pub mod spare;
 mod stream;
+mod svg;
 pub mod swarm;
 pub mod tenants;
 pub mod tiers;

@@ -26,13 +26,12 @@ mod line;
 mod notation;
 mod picture;
 mod rows;
-mod svg;
 mod table;
 mod text;
 
 pub use self::arrival::{Arrival, MOST, Pattern, Shape, TooMany, arrivals};
 pub use self::figures::{Refused, TierFigures, TiersFigures};
-pub use self::history::{COLUMNS, Column, Doing, History, Lane, Phase, Request, run};
+pub use self::history::{COLUMNS, Column, Doing, Entered, History, Lane, Phase, Request, run};
 pub use self::line::TierLine;
 pub use self::notation::{BadPattern, BadTier, Tiers, shown};
 pub use self::picture::svg;

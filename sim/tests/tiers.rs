@@ -6,7 +6,9 @@
 
 use lessor_algorithms::tiers::Contract;
 use lessor_sim::rng::Rng;
-use lessor_sim::tiers::{Arrival, Doing, History, Lane, TextStyle, Tiers, TiersFigures, csv, run, svg, text};
+use lessor_sim::tiers::{
+    Arrival, Doing, Entered, History, Lane, TextStyle, Tiers, TiersFigures, csv, run, svg, text,
+};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -64,7 +66,7 @@ fn penalties_cool_down_while_the_lower_tier_goes_on() {
     let [lower, higher] = &history.lanes[..] else { panic!("two tiers") };
     assert_eq!(times(higher, Doing::Current), [(0, 5_000), (20_000, 25_000)]);
     assert_eq!(times(higher, Doing::Cooling), [(5_000, 20_000), (25_000, 40_000)]);
-    assert_eq!(higher.entered, [0, 20 * SECOND]);
+    assert_eq!(higher.entered, [(0, 1), (20 * SECOND, 1)].map(|(at, from)| Entered { at, from }));
     assert_eq!(times(lower, Doing::Shadowed), [(0, 1_000), (20_000, 20_500)]);
     let figures = TiersFigures::new(&history);
     let [lower, higher] = &figures.tiers[..] else { panic!("two tiers") };

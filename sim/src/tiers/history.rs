@@ -40,12 +40,21 @@ pub struct Lane {
     pub tier: Tier,
     /// When it was not inactive, in order.
     pub phases: Vec<Phase>,
-    /// When it was entered.
-    pub entered: Vec<u64>,
+    /// The entries into it, in order.
+    pub entered: Vec<Entered>,
     /// Hits that were granted in it.
     pub hits: u64,
     /// [`COLUMNS`] of them.
     pub columns: Vec<Column>,
+}
+
+/// A burst into a tier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entered {
+    /// When.
+    pub at: u64,
+    /// The tier that it left, counted from 1; 0 where none was active.
+    pub from: usize,
 }
 
 /// A time in which a tier did the same.
@@ -158,8 +167,14 @@ impl TierRecorder {
         let decision = self.domain.request(&self.history.contract, &mut self.all, self.now, ask);
         let after = self.states();
         let column = self.history.column(self.now);
+        // The tier where the request is on its way through each policy.
+        let mut tiers = vec![0; self.history.contract.policies().len()];
+        before.iter().filter(|state| state.is_current).for_each(|state| tiers[state.policy] = state.tier);
         for ((lane, before), after) in self.history.lanes.iter_mut().zip(before).zip(&after) {
-            lane.hit(self.now, before, after, column);
+            if lane.hit(before, after, column) {
+                let from = std::mem::replace(&mut tiers[lane.policy], lane.number);
+                lane.entered.push(Entered { at: self.now, from });
+            }
         }
         let refused = arrival.copies - decision.granted;
         if decision.bound == Some(Bound::Tiers)
@@ -250,16 +265,14 @@ impl Lane {
         }
     }
 
-    /// Takes notice of a request that led from one state to another.
-    fn hit(&mut self, now: u64, before: TierState, after: &TierState, column: usize) {
+    /// Takes notice of a request that led from one state to another. Returns whether the tier was entered.
+    fn hit(&mut self, before: TierState, after: &TierState, column: usize) -> bool {
         let hits = after.hits.saturating_sub(before.hits);
         self.hits += u64::from(hits);
         let column = &mut self.columns[column];
         column.granted = column.granted.saturating_add(hits);
         column.fullest = column.fullest.max(after.hits);
-        if matches!(after.status, Status::Active { .. }) && after.status != before.status {
-            self.entered.push(now);
-        }
+        matches!(after.status, Status::Active { .. }) && after.status != before.status
     }
 }
 
@@ -294,7 +307,8 @@ mod tests {
         assert_eq!(phases(lower), ["current 0..0.2", "shadowed 0.2..5.2", "current 5.2..12"]);
         assert_eq!(phases(higher), ["current 0.2..5.2", "cooling 5.2..8.2"]);
         assert_eq!((lower.hits, higher.hits), (2, 1));
-        assert_eq!((&lower.entered[..], &higher.entered[..]), (&[0][..], &[200_000_000][..]));
+        let entry = |at, from| vec![Entered { at, from }];
+        assert_eq!((&lower.entered, &higher.entered), (&entry(0, 0), &entry(200_000_000, 1)));
         assert_eq!((lower.time(Doing::Shadowed), higher.time(Doing::Cooling)), (5 * SECOND, 3 * SECOND));
     }
 
@@ -313,7 +327,20 @@ mod tests {
     fn a_tier_that_is_entered_where_it_ended_is_entered_twice() {
         let history = check("5/1s", &[0, 1000], 3);
         let lane = &history.lanes[0];
-        assert_eq!((&lane.entered[..], phases(lane)), (&[0, SECOND][..], vec!["current 0..2".to_owned()]));
+        let entered = [0, SECOND].map(|at| Entered { at, from: 0 });
+        assert_eq!((&lane.entered[..], phases(lane)), (&entered[..], vec!["current 0..2".to_owned()]));
+    }
+
+    #[test]
+    fn each_entry_says_which_tier_it_left() {
+        let left = |history: &History| -> Vec<Vec<usize>> {
+            history.lanes.iter().map(|lane| lane.entered.iter().map(|entry| entry.from).collect()).collect()
+        };
+        // All three at once; then the second one cools down and is passed over; then both do, and the first one is entered.
+        let ask = |at: u64| Arrival { at: at * SECOND, copies: 100, min: 1 };
+        let contract = contract("5/1s, 10/1s:1s:9s:skippable, 20/1s:1s:4s");
+        let history = run(&contract, &[ask(0), ask(5), ask(7)], &[], 10 * SECOND);
+        assert_eq!(left(&history), [vec![0, 0, 0], vec![1], vec![2, 1]]);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use self::lane::Drawn;
 use super::figures::{Refused, TiersFigures, title};
 use super::history::History;
 use super::notation;
-use super::svg::{Area, Svg, TextPlace};
 use super::text::step;
+use crate::svg::{Area, Svg, TextPlace};
 
 /// Colours that most of those who see colours differently tell apart.
 const GRANTED: &str = "#0072B2";
@@ -78,8 +78,7 @@ pub fn svg(history: &History) -> String {
             .map(|(lane, row)| Drawn { lane, top: top + f64::from(row) * (LANE + GAP) })
             .collect();
         drawn.iter().for_each(|lane| lane.draw(&mut svg, &frame));
-        // From each to the one above it.
-        drawn.windows(2).for_each(|pair| pair[0].bursts(&pair[1], &mut svg, &frame));
+        drawn.iter().for_each(|lane| lane.bursts(&drawn, &mut svg, &frame));
         top += drawn.len() as f64 * (LANE + GAP);
     }
     requests::draw(&mut svg, &frame, top);

@@ -128,8 +128,8 @@ impl Graph<'_> {
         };
         let mut cells: Vec<_> = lane.mostly(self.history.end, self.width).into_iter().map(shown).collect();
         // Into the first there is no burst.
-        for &entered in lane.entered.iter().filter(|_| lane.number > 1) {
-            cells[cell(entered, self.history.end, self.width)] = (ENTERED, Tone::Blue);
+        for entered in lane.entered.iter().filter(|_| lane.number > 1) {
+            cells[cell(entered.at, self.history.end, self.width)] = (ENTERED, Tone::Blue);
         }
         cells
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use lessor_algorithms::tiers::{Bound, Window};
 
 use super::{COOLING, CURRENT, END, Frame, GRANTED, GREY, INK, LANE, LEFT, SHADOWED};
+use crate::svg::{Area, Pixels, Svg, TextPlace};
 use crate::tiers::history::{COLUMNS, Doing, Lane, begin, cell};
-use crate::tiers::svg::{Area, Pixels, Svg, TextPlace};
 use crate::tiers::{notation, seconds};
 
 /// A lane and where it is.
@@ -39,15 +39,19 @@ impl Drawn<'_> {
         self.name(svg);
     }
 
-    /// An arrow for each time that this tier was entered, from the one below.
-    pub(super) fn bursts(&self, below: &Drawn<'_>, svg: &mut Svg, frame: &Frame<'_>) {
+    /// An arrow for each time that this tier was entered, from the one that was left, whose window is full; or from below
+    /// where there was none. That the first tier begins is no burst.
+    pub(super) fn bursts(&self, policy: &[Drawn<'_>], svg: &mut Svg, frame: &Frame<'_>) {
         let mut last = f64::MIN;
-        for &entered in &self.lane.entered {
-            let x = frame.x(entered);
-            if x - last > 3.0 {
-                super::arrow(svg, (x, below.top + 6.0), (x, self.top + 18.0));
-                last = x;
+        for entered in self.lane.entered.iter().filter(|_| self.lane.number > 1) {
+            let x = frame.x(entered.at);
+            if x - last <= 3.0 {
+                continue;
             }
+            let left = policy.iter().find(|drawn| drawn.lane.number == entered.from);
+            let below = policy.last().map_or(self.top, |lowest| lowest.top) + LANE;
+            super::arrow(svg, (x, left.map_or(below, |left| left.top + FULL)), (x, self.top + 18.0));
+            last = x;
         }
     }
 
@@ -159,7 +163,7 @@ impl Drawn<'_> {
     fn ticks(&self, svg: &mut Svg, frame: &Frame<'_>, width: f64) {
         let style = format!("stroke=\"{INK}\" stroke-width=\"0.6\"");
         let (active, mut last) = (frame.width(self.lane.tier.active), f64::MIN);
-        for entered in self.lane.entered.iter().map(|&entered| frame.x(entered)) {
+        for entered in self.lane.entered.iter().map(|entered| frame.x(entered.at)) {
             if entered - last < 1.0 {
                 continue;
             }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lessor_algorithms::tiers::Bound;
 
 use super::{END, Frame, GLOBAL, GRANTED, HARD, INK, LEFT, REFUSED, REQUESTS};
+use crate::svg::{Area, Svg, TextPlace};
 use crate::tiers::history::History;
-use crate::tiers::svg::{Area, Svg, TextPlace};
 use crate::tiers::text::step;
 use crate::tiers::{notation, seconds};
 

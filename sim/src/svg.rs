@@ -1,28 +1,28 @@
-//! The few shapes of which pictures are made, as SVG.
+//! The few shapes of which our own pictures are made, as SVG.
 
 use std::fmt::{Display, Write as _};
 
 /// Shapes, one over the other.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Svg(String);
+pub(crate) struct Svg(String);
 
 /// A rectangle, in pixels.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Area {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) width: f64,
-    pub(super) height: f64,
+pub(crate) struct Area {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
 }
 
 /// Where words stand, and how.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct TextPlace {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) size: f64,
+pub(crate) struct TextPlace {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) size: f64,
     /// `start`, `middle` or `end`.
-    pub(super) anchor: &'static str,
+    pub(crate) anchor: &'static str,
 }
 
 const FONT: &str = "DejaVu Sans, Liberation Sans, Arial, sans-serif";
@@ -31,7 +31,7 @@ const FONT: &str = "DejaVu Sans, Liberation Sans, Arial, sans-serif";
 
 impl Svg {
     /// The picture, of such a size, with definitions of what shapes name.
-    pub(super) fn finish(self, width: f64, height: f64, definitions: &str) -> String {
+    pub(crate) fn finish(self, width: f64, height: f64, definitions: &str) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"{FONT}\">\n<defs>{definitions}</defs>\n\
@@ -45,7 +45,7 @@ impl Svg {
     }
 
     /// A rectangle; what is said of it is shown to whoever points at it.
-    pub(super) fn rect(&mut self, area: Area, style: &str, said: &str) {
+    pub(crate) fn rect(&mut self, area: Area, style: &str, said: &str) {
         let Area { x, y, width, height } = area;
         let title = if said.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(said)) };
         let [x, y, width, height] = [x, y, width, height].map(Pixels);
@@ -54,21 +54,21 @@ impl Svg {
         ));
     }
 
-    pub(super) fn circle(&mut self, x: f64, y: f64, radius: f64, style: &str) {
+    pub(crate) fn circle(&mut self, x: f64, y: f64, radius: f64, style: &str) {
         let [x, y, radius] = [x, y, radius].map(Pixels);
         self.add(format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" {style}/>"));
     }
 
-    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Pixels);
         self.add(format_args!("<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" {style}/>"));
     }
 
-    pub(super) fn path(&mut self, path: &str, style: &str) {
+    pub(crate) fn path(&mut self, path: &str, style: &str) {
         self.add(format_args!("<path d=\"{path}\" {style}/>"));
     }
 
-    pub(super) fn words(&mut self, place: TextPlace, words: &str, style: &str) {
+    pub(crate) fn words(&mut self, place: TextPlace, words: &str, style: &str) {
         let TextPlace { x, y, size, anchor } = place;
         let ([x, y], words) = ([x, y].map(Pixels), escaped(words));
         self.add(format_args!(
@@ -79,7 +79,7 @@ impl Svg {
 
 /// A length, to the hundredth of a pixel.
 #[derive(Clone, Copy)]
-pub(super) struct Pixels(pub(super) f64);
+pub(crate) struct Pixels(pub(super) f64);
 
 impl Display for Pixels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
