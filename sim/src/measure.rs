@@ -58,6 +58,8 @@ pub struct Second {
     pub allocation_error: f64,
     /// The time with b < 0.95, in seconds.
     pub low_seconds: f64,
+    /// The most that all clients believed at any time in it, in units of capacity.
+    pub believed_max: f64,
 }
 
 /// A run, as it was taken down.
@@ -79,6 +81,8 @@ pub struct Recording {
     pub overshoot_events: u64,
     /// For how long they did, in seconds.
     pub overshoot_seconds: f64,
+    /// By how much they did, over that time, in units of capacity times seconds.
+    pub overshoot_amount: f64,
     /// The most that all clients believed after any event, in units of capacity.
     pub believed_max: f64,
     /// Requests sent on all hops.
@@ -141,6 +145,7 @@ impl Recorder {
             events: 0,
             overshoot_events: 0,
             overshoot_seconds: 0.0,
+            overshoot_amount: 0.0,
             believed_max: 0.0,
             calls: 0,
             trace_hash: None,
@@ -198,7 +203,9 @@ impl Recorder {
     fn pass(&mut self, time_seconds: f64) {
         let (b, error) = (self.recording.b(&self.state), self.recording.allocation_error(&self.state));
         if self.overshoots() {
-            self.recording.overshoot_seconds += (time_seconds - self.since_seconds).max(0.0);
+            let passed = (time_seconds - self.since_seconds).max(0.0);
+            self.recording.overshoot_seconds += passed;
+            self.recording.overshoot_amount += passed * (self.state.believes - self.recording.capacity);
         }
         while self.since_seconds < time_seconds {
             let begun = self.since_seconds.floor();
@@ -208,6 +215,7 @@ impl Recorder {
                 second.b += b * passed;
                 second.allocation_error += error * passed;
                 second.low_seconds += if b < LOW { passed } else { 0.0 };
+                second.believed_max = second.believed_max.max(self.state.believes);
             }
             self.since_seconds = until;
         }
@@ -270,6 +278,10 @@ mod tests {
         let recording = recorder.finish(None);
         assert_eq!((recording.events, recording.overshoot_events), (5, 3));
         near(recording.overshoot_seconds, 3.0);
+        near(recording.overshoot_amount, 0.5 + 1.5 * 3.0 + 0.5);
+        for (second, most) in [(0, 0.0), (1, 100.0), (2, 103.0), (3, 103.0), (4, 99.0), (9, 100.5)] {
+            near(recording.seconds[second].believed_max, most);
+        }
         near(recording.believed_max, 103.0);
     }
 

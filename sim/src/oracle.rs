@@ -310,6 +310,13 @@ impl Simulation {
     }
 }
 
+impl Rule {
+    /// The numbers of all that are looked at, as docs/simulation.md has them.
+    pub const ALL: [u8; 28] = [
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 26, 27, 28, 29, 30, 31,
+    ];
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "I{}", self.0)

@@ -1,9 +1,11 @@
 //! The report of a run: a line for programs, a table of every second, a picture for people.
 
+mod beside;
 mod line;
 mod plot;
 mod table;
 
+pub use self::beside::beside;
 pub use self::line::ReportLine;
 pub use self::plot::svg;
 pub use self::table::csv;

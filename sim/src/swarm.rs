@@ -14,6 +14,7 @@
 //! ```
 
 mod draw;
+mod picture;
 
 use std::fmt;
 use std::ops::Range;
@@ -24,6 +25,7 @@ use lessor_client::Transport;
 use lessor_proto::Time;
 
 pub use self::draw::plan;
+pub use self::picture::svg;
 use crate::faults::{Fault, Tally};
 use crate::oracle::Violation;
 use crate::plan::{Election, SimulationPlan, Way};

@@ -19,6 +19,7 @@
 
 mod client;
 mod line;
+mod picture;
 mod report;
 mod traffic;
 mod truth;
@@ -34,6 +35,7 @@ use lessor_proto::{Amount, ResourceId};
 use lessor_server::repository::{Domains, Glob, Repository, Template};
 
 pub use self::line::TenantsLine;
+pub use self::picture::svg;
 pub use self::report::TenantsReport;
 pub use self::traffic::TenantsTraffic;
 pub use self::way::{Ask, TenantsWay};

@@ -56,10 +56,15 @@ pub(crate) struct Sim {
     /// simulated system
     #[arg(long, value_name = "stream|poll|doorman", default_value_t = Mode::Stream)]
     mode: Mode,
+    /// Another system on the same wants and mishaps: it is run as well, and --out draws both into one picture, with what is
+    /// believed beyond the capacity in red
+    #[arg(long, value_name = "stream|poll|doorman", requires = "out")]
+    beside: Option<Mode>,
     /// One line of JSON for each run: shares as fractions of 1, times in seconds
     #[arg(long)]
     json: bool,
-    /// Write a table of every second and a picture of each run here, as SCENARIO_SEED_MODE.csv and .svg
+    /// Write a table of every second and a picture of each run here, as SCENARIO_SEED_MODE.csv and .svg, and of two systems
+    /// SCENARIO_SEED_MODE_MODE.svg; of a swarm swarm.svg, and of domains domains.svg
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Begin no further seed of a swarm after so many events
@@ -121,7 +126,7 @@ impl Sim {
         let mut options = Options { keep_going: self.keep_going, ..Options::default() };
         options.budget = self.events.unwrap_or(options.budget);
         options.lines = self.lines.unwrap_or(options.lines);
-        swarm::run(self.seeds().iter(), &options, self.json)
+        swarm::run(self.seeds().iter(), &options, self.json, self.out.as_deref())
     }
 
     /// Whether every flag means something for what is to be run.
@@ -131,7 +136,8 @@ impl Sim {
         let is_shared = matches!(what, What::Domains | What::Spare);
         let flags = [
             ("--trace", self.trace.is_some(), is_scenario),
-            ("--out", self.out.is_some(), is_scenario),
+            ("--out", self.out.is_some(), is_scenario || matches!(what, What::Swarm | What::Domains)),
+            ("--beside", self.beside.is_some(), is_scenario),
             ("--mode", self.mode != Mode::Stream, is_scenario || is_large),
             ("--events", self.events.is_some(), what == What::Swarm),
             ("--keep-going", self.keep_going, what == What::Swarm),
@@ -145,6 +151,11 @@ impl Sim {
         for (flag, given, meant) in flags {
             anyhow::ensure!(!given || meant, "{flag} means nothing for {what}");
         }
+        anyhow::ensure!(
+            self.beside != Some(self.mode),
+            "--beside: found {}, wanted another one than --mode",
+            self.mode
+        );
         Ok(())
     }
 
@@ -162,29 +173,34 @@ impl Sim {
 
     /// Clients that a domain reaches.
     fn compare(&self) -> anyhow::Result<()> {
-        let (clients, seconds) = (self.clients, self.seconds);
-        DomainsComparison { clients, seconds, seeds: self.seeds(), json: self.json }.run()
+        let Sim { clients, seconds, json, .. } = *self;
+        DomainsComparison { clients, seconds, seeds: self.seeds(), json, out: self.out.clone() }.run()
     }
 
     fn scenario(&self, scenario: Scenario) -> anyhow::Result<()> {
-        let mut lines = Vec::new();
+        let modes: Vec<Mode> = [self.mode].into_iter().chain(self.beside).collect();
+        let mut lines = vec![Vec::new(); modes.len()];
         for seed in self.seeds().iter() {
             let workload = self.workload(scenario, seed)?;
-            let begun = clock::now();
-            let recording = scenario::run(&workload, self.mode)?;
-            let wall = clock::now().since(begun);
-            let run = ReportRun { scenario, plan: &workload.plan, seed, mode: self.mode };
+            let mut runs = Vec::new();
+            for (&mode, lines) in modes.iter().zip(&mut lines) {
+                let begun = clock::now();
+                let recording = scenario::run(&workload, mode)?;
+                let wall = clock::now().since(begun);
+                let run = ReportRun { scenario, plan: &workload.plan, seed, mode };
+                let line = ReportLine::new(&run, &recording, &recording.figures(), wall);
+                if self.json {
+                    println!("{}", line.json());
+                }
+                lines.push(line);
+                runs.push((run, recording));
+            }
             if let Some(directory) = &self.out {
-                write(directory, &run, &recording)?;
+                plot(directory, &runs)?;
             }
-            let line = ReportLine::new(&run, &recording, &recording.figures(), wall);
-            if self.json {
-                println!("{}", line.json());
-            }
-            lines.push(line);
         }
         if !self.json {
-            print!("{}", summary::text(&lines));
+            lines.iter().for_each(|lines| print!("{}", summary::text(lines)));
         }
         Ok(())
     }
@@ -201,12 +217,23 @@ impl Sim {
     }
 }
 
-fn write(directory: &Path, run: &ReportRun<'_>, recording: &Recording) -> anyhow::Result<()> {
-    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    let name = format!("{}_{}_{}", run.scenario, run.seed, run.mode);
-    for (ending, text) in [("csv", report::csv(run, recording)), ("svg", report::svg(run, recording))] {
-        let path = directory.join(format!("{name}.{ending}"));
-        fs::write(&path, text).with_context(|| path.display().to_string())?;
+/// A table and a picture of each run, and one picture of several of the same workload.
+fn plot(directory: &Path, runs: &[(ReportRun<'_>, Recording)]) -> anyhow::Result<()> {
+    for (run, recording) in runs {
+        let name = format!("{}_{}_{}", run.scenario, run.seed, run.mode);
+        write(directory, &format!("{name}.csv"), &report::csv(run, recording))?;
+        write(directory, &format!("{name}.svg"), &report::svg(run, recording))?;
+    }
+    if let [(run, _), (other, _)] = runs {
+        let name = format!("{}_{}_{}_{}.svg", run.scenario, run.seed, run.mode, other.mode);
+        write(directory, &name, &report::beside(runs))?;
     }
     Ok(())
+}
+
+/// Writes a file into a directory, which is made if it is not there.
+fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    let path = directory.join(name);
+    fs::write(&path, text).with_context(|| path.display().to_string())
 }

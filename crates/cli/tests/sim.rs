@@ -145,6 +145,57 @@ async fn out_gets_a_table_and_a_picture() {
     assert!(picture.starts_with("<svg") && picture.contains("Scenario two, seed 3, mode doorman"));
 }
 
+/// Both are run on the same wants and mishaps, each with a line, a table and a picture, and both in another.
+#[tokio::test]
+async fn two_systems_are_drawn_into_one_picture() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = trace(directory.path(), WANTS, MISHAPS);
+    let out = directory.path().to_str().unwrap();
+    let arguments =
+        ["two", "--seed", "3", "--trace", path.to_str().unwrap(), "--out", out, "--beside", "doorman"];
+    let said = succeed(&[&arguments[..], &["--json"]].concat()).await;
+    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.iter().map(|line| &line["mode"]).collect::<Vec<_>>(), ["stream", "doorman"]);
+    let picture = fs::read_to_string(directory.path().join("two_3_stream_doorman.svg")).unwrap();
+    for words in
+        ["Scenario two, seed 3", "Lessor, over streams", "Doorman's simulated system", "never above 500"]
+    {
+        assert!(picture.contains(words), "no {words:?} in {picture}");
+    }
+    for name in ["two_3_stream.csv", "two_3_stream.svg", "two_3_doorman.csv", "two_3_doorman.svg"] {
+        assert!(directory.path().join(name).exists(), "no {name}");
+    }
+    let table = succeed(&arguments).await;
+    assert!(
+        table.contains("scenario two, mode stream") && table.contains("scenario two, mode doorman"),
+        "{table}"
+    );
+}
+
+#[tokio::test]
+async fn swarms_and_comparisons_of_domains_are_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("made/by/it");
+    let out_text = out.to_str().unwrap();
+    let line: Value =
+        serde_json::from_str(&succeed(&["swarm", "--seeds", "0..1", "--json", "--out", out_text]).await)
+            .unwrap();
+    let picture = fs::read_to_string(out.join("swarm.svg")).unwrap();
+    let mut lost = line["faults"]["message lost"].to_string();
+    if lost.len() > 3 {
+        lost.insert(lost.len() - 3, ',');
+    }
+    for words in
+        [">2 simulated trees in which everything goes wrong<", ">rules broken<", &format!(">{lost}<")]
+    {
+        assert!(picture.contains(words), "no {words:?} in {picture}");
+    }
+    let said = succeed(&["domains", "--seconds", "20", "--clients", "4", "--json", "--out", out_text]).await;
+    let picture = fs::read_to_string(out.join("domains.svg")).unwrap();
+    assert!(picture.contains(">strict<") && picture.contains(">4 clients<"), "{picture}");
+    assert_eq!(picture.matches("<title>").count(), 2 * said.lines().count());
+}
+
 #[tokio::test]
 async fn a_bad_trace_is_refused_with_its_place() {
     let directory = tempfile::tempdir().unwrap();
@@ -252,6 +303,12 @@ async fn a_flag_that_means_nothing_is_refused() {
         (&["tree", "--clients", "0"], "--clients: found 0, wanted at least 1"),
         (&["million", "--seeds", "1..2"], "--seeds means nothing for million"),
         (&["domains", "--mode", "poll"], "--mode means nothing for domains"),
+        (&["tree", "--out", "x"], "--out means nothing for tree"),
+        (&["swarm", "--beside", "poll", "--out", "x"], "--beside means nothing for swarm"),
+        (
+            &["two", "--beside", "stream", "--out", "x"],
+            "--beside: found stream, wanted another one than --mode",
+        ),
         (&["domains", "--minutes", "1"], "--minutes means nothing for domains"),
         (&["domains", "--clients", "0"], "--clients: found 0, wanted at least 1"),
         (&["domains", "--seconds", "0"], "--seconds: found 0, wanted a number from 1 to 31536000"),

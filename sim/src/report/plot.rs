@@ -149,7 +149,7 @@ fn is_wide(run: &ReportRun<'_>, mark: &Mark) -> bool {
 }
 
 /// When `target` has a master again.
-fn restored(faults: &[Mark], target: &str) -> Option<u64> {
+pub(super) fn restored(faults: &[Mark], target: &str) -> Option<u64> {
     let mut back = faults.iter().filter(|mark| mark.target == target);
     back.find(|mark| mark.kind == "restore" || mark.kind == "elect").map(|mark| mark.at_seconds)
 }

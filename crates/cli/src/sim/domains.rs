@@ -1,10 +1,11 @@
 //! `lessor sim domains`: how well the clients that a domain reaches keep to its tiers together, scope by scope.
 
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 
 use anyhow::ensure;
 use lessor_client::internals::clock;
-use lessor_sim::tenants::{TenantsLine, TenantsReport, TenantsRun, TenantsTraffic, TenantsWay};
+use lessor_sim::tenants::{self, TenantsLine, TenantsReport, TenantsRun, TenantsTraffic, TenantsWay};
 
 use super::range::Seeds;
 
@@ -25,7 +26,7 @@ explains that was still under way; messages: of all kinds, those for leases amon
 ";
 
 /// The options of a comparison.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct DomainsComparison {
     /// Only so many clients.
     pub(super) clients: Option<usize>,
@@ -35,6 +36,8 @@ pub(super) struct DomainsComparison {
     pub(super) seeds: Seeds,
     /// A line for each seed instead.
     pub(super) json: bool,
+    /// The directory for a picture of the rows.
+    pub(super) out: Option<PathBuf>,
 }
 
 // === impl DomainsComparison ===
@@ -48,26 +51,33 @@ impl DomainsComparison {
             (1..=MOST_SECONDS).contains(&seconds),
             "--seconds: found {seconds}, wanted a number from 1 to {MOST_SECONDS}"
         );
-        match self.json {
-            true => self.lines(seconds),
-            false => self.table(seconds),
+        let rows = if self.json { self.lines(seconds)? } else { self.table(seconds)? };
+        if let Some(directory) = &self.out {
+            super::write(directory, "domains.svg", &tenants::svg(&rows, &self.about(seconds)))?;
         }
+        Ok(())
     }
 
-    fn lines(&self, seconds: u64) -> anyhow::Result<()> {
+    /// Returns the rows: the sums over the seeds.
+    fn lines(&self, seconds: u64) -> anyhow::Result<Vec<(TenantsRun, TenantsReport)>> {
+        let mut rows = Vec::new();
         for run in self.runs(seconds) {
+            let mut sum = TenantsReport::default();
             for seed in self.seeds.iter() {
                 let begun = clock::now();
                 let report = run.play(seed);
                 let line = TenantsLine::new(&run, seed, report, clock::now().since(begun));
                 writeln!(io::stdout(), "{}", line.json())?;
+                sum = sum.plus(report);
             }
+            rows.push((run, sum));
         }
-        Ok(())
+        Ok(rows)
     }
 
-    fn table(&self, seconds: u64) -> anyhow::Result<()> {
-        let mut out = io::stdout();
+    /// Returns the rows as well.
+    fn table(&self, seconds: u64) -> anyhow::Result<Vec<(TenantsRun, TenantsReport)>> {
+        let (mut out, mut rows) = (io::stdout(), Vec::new());
         writeln!(out, "{}\n{}", self.title(seconds), head())?;
         for run in self.runs(seconds) {
             let sum = self
@@ -76,9 +86,10 @@ impl DomainsComparison {
                 .map(|seed| run.play(seed))
                 .fold(TenantsReport::default(), TenantsReport::plus);
             writeln!(out, "{}", row(&run, &sum, self.seeds.count()))?;
+            rows.push((run, sum));
         }
         write!(out, "{KEY}")?;
-        Ok(())
+        Ok(rows)
     }
 
     fn runs(&self, seconds: u64) -> impl Iterator<Item = TenantsRun> + use<> {
@@ -110,15 +121,28 @@ impl DomainsComparison {
             let run = TenantsRun { contract: way.contract(), ..TenantsRun::default() };
             run.policy()
         });
-        let Seeds { first, last } = self.seeds;
-        let seeds =
-            if first == last { format!("seed {first}") } else { format!("seeds {first} to {last} added up") };
         format!(
             "policy {usual}; strict, as a lease does not burst and rest: {strict}\n\
              {rate} requests a second of all clients together while the domain is busy, for {seconds} s; {} ms from \
-             one to the next; {seeds}",
-            delay.as_millis()
+             one to the next; {}",
+            delay.as_millis(),
+            self.which_seeds()
         )
+    }
+
+    /// The line below the title of the picture.
+    fn about(&self, seconds: u64) -> String {
+        let TenantsRun { rate, .. } = TenantsRun::default();
+        format!(
+            "{rate} requests a second of all clients together while the domain is busy, for {seconds} s; {}; strict has \
+             another policy, without bursts",
+            self.which_seeds()
+        )
+    }
+
+    fn which_seeds(&self) -> String {
+        let Seeds { first, last } = self.seeds;
+        if first == last { format!("seed {first}") } else { format!("seeds {first} to {last} added up") }
     }
 }
 

@@ -1,10 +1,11 @@
 //! `lessor sim swarm`: one small simulated tree a seed, each with other faults, until a rule is broken.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 
 use anyhow::bail;
 use lessor_client::internals::clock;
-use lessor_sim::swarm::{Options, SwarmReport, run_one};
+use lessor_sim::swarm::{self, Options, SwarmReport, run_one};
 use serde_json::json;
 
 /// The number of seeds after which a terminal is told again how far it has come.
@@ -12,7 +13,12 @@ const NEWS: u64 = 50;
 
 /// Runs the simulation of each seed and prints what went wrong in them. Fails at the first that breaks a rule, with its story; or
 /// where it is to keep going, in the end.
-pub(super) fn run(seeds: impl Iterator<Item = u64>, options: &Options, json: bool) -> anyhow::Result<()> {
+pub(super) fn run(
+    seeds: impl Iterator<Item = u64>,
+    options: &Options,
+    json: bool,
+    out: Option<&Path>,
+) -> anyhow::Result<()> {
     let (begun, mut report) = (clock::now(), SwarmReport::default());
     let terminal = std::io::stderr().is_terminal();
     for seed in seeds {
@@ -29,6 +35,9 @@ pub(super) fn run(seeds: impl Iterator<Item = u64>, options: &Options, json: boo
     }
     if terminal {
         eprint!("\r\x1b[K");
+    }
+    if let Some(directory) = out {
+        super::write(directory, "swarm.svg", &swarm::svg(&report))?;
     }
     let wall_s = clock::now().since(begun).as_secs_f64();
     match json {
