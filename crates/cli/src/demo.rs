@@ -7,6 +7,7 @@
 mod picture;
 mod screen;
 mod script;
+mod svg;
 mod target;
 mod tenants;
 mod town;
@@ -15,13 +16,16 @@ mod view;
 mod worker;
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
 use lessor_client::internals::clock;
 
 use self::screen::Screen;
+use self::script::Script;
 use self::town::Town;
 use crate::log::{self, LogFormat};
 
@@ -40,8 +44,14 @@ pub(crate) struct Demo {
     /// Plain lines, even in a terminal
     #[arg(long)]
     plain: bool,
+    /// Write the last picture here, as it is drawn in a terminal of 100 columns
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
+/// The size of the picture that is written, in cells.
+const SVG_COLUMNS: u16 = 100;
+const SVG_ROWS: u16 = 30;
 /// The interval between two looks at it.
 const SAMPLE: Duration = Duration::from_millis(100);
 
@@ -69,8 +79,15 @@ impl Demo {
             }
         }
         let summary = town.view().summary.clone();
-        drop(screen);
+        let picture = picture::frame(SVG_COLUMNS, SVG_ROWS, town.view(), town.history());
+        screen.end()?;
         town.end().await;
+        if let Some(path) = &self.svg {
+            std::fs::write(path, svg::svg(&picture)).with_context(|| path.display().to_string())?;
+        }
+        for part in Script::new(self.length).left_out() {
+            eprintln!("note: --for {} leaves out {part}", humantime::format_duration(self.length));
+        }
         println!("{summary}");
         Ok(())
     }

@@ -412,7 +412,20 @@ async fn status_shows_who_has_and_wants_what() {
 
 #[tokio::test]
 async fn demo_ends_by_itself_with_a_summary() {
-    let out = succeed(&["demo", "--for", "5s", "--plain"]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let picture = directory.path().join("demo.svg");
+    let outcome = run(&["demo", "--for", "5s", "--plain", "--svg", picture.to_str().unwrap()]).await;
+    let Outcome { code, out, err } = outcome;
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(
+        err,
+        "note: --for 5s leaves out the end of the root, which takes 29 s\n\
+         note: --for 5s leaves out how the greedy tenant bursts and rests, which takes 9 s\n"
+    );
+    let picture = std::fs::read_to_string(&picture).unwrap();
+    for words in ["<svg", "a target takes 500/s", "root: 480/s", "tenants of west-1 and west-2"] {
+        assert!(picture.contains(words), "no {words:?} in {picture}");
+    }
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines.len() >= 5, "{out}");
     // The whole tree is told in each line, and what happens to it.
@@ -445,7 +458,9 @@ async fn demo_ends_by_itself_with_a_summary() {
 
 #[tokio::test]
 async fn the_greedy_tenant_of_the_demo_bursts_and_rests_while_others_are_never_refused() {
-    let out = succeed(&["demo", "--for", "9s", "--plain"]).await;
+    let Outcome { code, out, err } = run(&["demo", "--for", "9s", "--plain"]).await;
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(err, "note: --for 9s leaves out the end of the root, which takes 29 s\n");
     let (lines, summary) = out.trim_end().rsplit_once('\n').unwrap();
     let tenants: Vec<&str> = lines.lines().filter(|line| line.starts_with("         tenants ann ")).collect();
     assert!(tenants.len() >= 7, "{out}");
@@ -492,11 +507,14 @@ async fn demo_draws_in_a_terminal_and_gives_it_back() {
     };
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
-    // The picture on the other screen, and after it, on the first one, the last line.
+    // The picture on the other screen, and after it, on the first one, the same as it was last, and the last line.
     let (_, drawn) = text.split_once("\u{1b}[?1049h").expect("another screen");
     let (drawn, last) = drawn.split_once("\u{1b}[?1049l").expect("the first screen again");
     for part in ["root: 480/s", "west: ", "east: ", "target: ", "west is busy and east is not"] {
         assert!(drawn.contains(part), "no {part:?} in {drawn:?}");
+    }
+    for part in ["root: 480/s", "west: ", "target: ", "3 of 3 s", "leaves out the end of the root"] {
+        assert!(last.contains(part), "no {part:?} in {last:?}");
     }
     assert!(last.contains("limit 500/s, highest second seen at the target "), "{last:?}");
     assert!(last.trim_end().ends_with("over-commitment 0"), "{last:?}");

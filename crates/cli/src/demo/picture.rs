@@ -4,11 +4,13 @@
 mod target;
 mod tenants;
 
-use ratatui::Frame;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Wrap};
+use ratatui::{Frame, Terminal};
 
 use super::view::{Client, Leaf, Root, View};
 
@@ -30,6 +32,13 @@ pub(super) fn headline(view: &View) -> String {
         "a target takes {limit}/s; a root leases {capacity}/s to {} leaves, and they to {clients} clients",
         view.leaves.len()
     )
+}
+
+/// All of it, in a terminal of such a size.
+pub(super) fn frame(columns: u16, rows: u16, view: &View, history: &[(f64, f64)]) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap_or_else(|never| match never {});
+    terminal.draw(|frame| draw(frame, view, history)).unwrap_or_else(|never| match never {});
+    terminal.backend().buffer().clone()
 }
 
 /// All of it.

@@ -3,6 +3,8 @@
 use std::f64::consts::TAU;
 use std::time::Duration;
 
+use super::tenants;
+
 /// When everything happens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Script {
@@ -74,6 +76,17 @@ impl Script {
         (to - from >= ABSENCE + RECOVERY).then_some(from)
     }
 
+    /// The parts of the demonstration for which there is no time, and how much each would take.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let least = (ABSENCE + RECOVERY) * 100 / (ACTS[3].0 - ACTS[2].0);
+        let least = least.as_secs_f64().ceil();
+        let restart = self.restart().is_none().then(|| format!("the end of the root, which takes {least} s"));
+        let greedy = tenants::BURST_AND_REST;
+        let greedy = (self.length < greedy)
+            .then(|| format!("how the greedy tenant bursts and rests, which takes {} s", greedy.as_secs()));
+        restart.into_iter().chain(greedy).collect()
+    }
+
     /// The line that says what is to be seen.
     pub(super) fn says(&self, since: Duration) -> &'static str {
         match self.act(since) {
@@ -141,12 +154,22 @@ mod tests {
     }
 
     #[test]
+    fn what_there_is_no_time_for_is_said() {
+        let left_out = |seconds| Script::new(Duration::from_secs(seconds)).left_out().join(", ");
+        let [root, greedy] = ["the end of the root", "how the greedy tenant bursts and rests"];
+        assert_eq!(left_out(8), format!("{root}, which takes 29 s, {greedy}, which takes 9 s"));
+        assert_eq!(left_out(9), format!("{root}, which takes 29 s"));
+        assert_eq!(left_out(29), "");
+    }
+
+    #[test]
     fn the_root_ends_only_where_there_is_time_to_recover() {
         assert_eq!(Script::new(Duration::from_secs(5)).restart(), None);
         let script = Script::new(Duration::from_secs(30));
         let from = script.restart().unwrap();
         assert_eq!(from, Duration::from_millis(12_600));
         assert!(script.says(from).contains("has ended"));
+        assert_eq!(script.left_out(), Vec::<String>::new());
         assert!(script.says(from + ABSENCE).contains("another root"));
     }
 }

@@ -1,8 +1,5 @@
 //! The picture of the demo, drawn into a buffer.
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-
 use super::*;
 use crate::demo::target::Judge;
 use crate::demo::view::Tenant;
@@ -53,10 +50,8 @@ fn tenants() -> Vec<Tenant> {
 
 /// The picture as text, a line a row.
 fn picture(width: u16, height: u16, view: &View) -> Vec<String> {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let history: Vec<(f64, f64)> = (0..120).map(|at| (f64::from(at) / 10.0, 4.0 * f64::from(at))).collect();
-    terminal.draw(|frame| draw(frame, view, &history)).unwrap();
-    let buffer = terminal.backend().buffer();
+    let buffer = frame(width, height, view, &history);
     let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
     (0..height).map(row).collect()
 }
