@@ -312,6 +312,12 @@ impl Permit {
         self.deadline().map(|deadline| deadline.since(crate::shell::clock::now()))
     }
 
+    /// A permit of no units that ends when this one does: for who waits for that end and is not to hold the units.
+    pub fn without_units(&self) -> Permit {
+        let until = AtomicU64::new(self.until.load(Ordering::Relaxed));
+        Permit { inner: Arc::clone(&self.inner), units: 0, term: self.term, until }
+    }
+
     fn tenure(&self) -> Tenure {
         Tenure { number: self.term, until: self.until.load(Ordering::Relaxed) }
     }

@@ -189,6 +189,27 @@ fn a_holder_waits_for_the_end_of_its_permit_wherever_that_moves() {
 }
 
 #[test]
+fn a_permit_without_units_ends_with_the_one_that_it_was_made_of() {
+    let (gauge, clock) = (Semaphore::default(), FakeClock::default());
+    gauge.allow(clock.now(), lease(10 * SECOND));
+    let permit = gauge.try_acquire(2, || clock.now()).unwrap();
+    let watch = permit.without_units();
+    assert_eq!((watch.units(), gauge.in_use()), (0, 2));
+    drop(permit);
+    assert_eq!(gauge.in_use(), 0, "it holds nothing");
+    let mut tasks = Tasks::new(&clock);
+    tasks.spawn(watch.expired_by(&clock));
+    tasks.pass(Duration::from_secs(5));
+    gauge.allow(clock.now(), lease(20 * SECOND));
+    tasks.pass(Duration::from_secs(14));
+    assert_eq!(tasks.finished().len(), 0, "it was renewed");
+    tasks.pass(Duration::from_secs(1));
+    assert_eq!(tasks.finished().len(), 1);
+    gauge.allow(clock.now(), lease(30 * SECOND));
+    assert!(watch.is_expired_at(clock.now()), "what is leased later is another lease");
+}
+
+#[test]
 fn who_waits_for_the_end_of_what_has_none_is_woken_by_nothing() {
     let (gauge, clock) = (gauge(3), FakeClock::default());
     let permit = take(&gauge, 1).unwrap();
@@ -338,6 +359,11 @@ fn waits_are_bounded_in_number_and_time() {
     tasks.pass(max_wait);
     let (_, refused) = tasks.finished().remove(0);
     assert_eq!(refused.unwrap_err(), Denied::TimedOut { max_wait });
+    let hasty = Duration::from_millis(10);
+    tasks.spawn(gauge.acquire_within(&clock, 1, hasty));
+    tasks.pass(hasty);
+    let (_, refused) = tasks.finished().remove(0);
+    assert_eq!(refused.unwrap_err(), Denied::TimedOut { max_wait: hasty });
 }
 
 #[test]

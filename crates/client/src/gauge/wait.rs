@@ -31,10 +31,24 @@ impl Semaphore {
     ///
     /// See [`Denied`].
     pub async fn acquire_by<C: Clock>(&self, clock: &C, n: u32) -> Result<Permit, Denied> {
+        self.acquire_within(clock, n, self.waiting.max_wait).await
+    }
+
+    /// The same with another longest wait.
+    ///
+    /// # Errors
+    ///
+    /// See [`Denied`].
+    pub async fn acquire_within<C: Clock>(
+        &self,
+        clock: &C,
+        n: u32,
+        max_wait: Duration,
+    ) -> Result<Permit, Denied> {
         if let Ok(permit) = self.try_acquire(n, || clock.now()) {
             return Ok(permit);
         }
-        self.queue(clock, n, self.waiting.max_wait).await
+        self.queue(clock, n, max_wait).await
     }
 
     /// Takes a place in the queue, whatever there is, and waits no longer than `max_wait`.

@@ -688,6 +688,20 @@ fn waits_that_are_known_to_be_too_long_are_refused_at_once() {
 }
 
 #[test]
+fn one_who_waits_may_be_more_or_less_patient_than_the_others() {
+    let clock = FakeClock::default();
+    let max_wait = Duration::from_millis(100);
+    let limiter = limiter(100).with_waiting(Waiting { max_wait, max_waiters: 9 });
+    let mut tasks = Waiters::new(&clock);
+    let (hasty, wait) = (Duration::from_millis(20), Duration::from_millis(110));
+    tasks.spawn(limiter.acquire_within(&clock, 11, hasty));
+    tasks.spawn(limiter.acquire_within(&clock, 11, Duration::MAX));
+    assert_eq!(tasks.finished(), [(0, Err(Denied::TooLong { wait, max_wait: hasty }))]);
+    tasks.pass(wait);
+    assert_eq!(tasks.finished(), [(1, Ok(()))]);
+}
+
+#[test]
 fn waiters_outlive_the_gap_between_two_leases_but_not_their_patience() {
     let clock = FakeClock::default();
     let max_wait = Duration::from_secs(5);

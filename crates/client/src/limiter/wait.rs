@@ -30,6 +30,20 @@ impl Limiter {
     ///
     /// See [`Denied`].
     pub async fn acquire_by<C: Clock>(&self, clock: &C, n: u32) -> Result<(), Denied> {
+        self.acquire_within(clock, n, self.waiting.max_wait).await
+    }
+
+    /// The same with another longest wait.
+    ///
+    /// # Errors
+    ///
+    /// See [`Denied`].
+    pub async fn acquire_within<C: Clock>(
+        &self,
+        clock: &C,
+        n: u32,
+        max_wait: Duration,
+    ) -> Result<(), Denied> {
         if self.shards.spend(n) {
             return Ok(());
         }
@@ -40,9 +54,10 @@ impl Limiter {
         if let Some(Ok(())) = self.metered(n, now) {
             return Ok(());
         }
-        match self.draw_or_join(n, now)? {
+        let waiting = Waiting { max_wait, ..self.waiting };
+        match self.draw_or_join(n, now, waiting)? {
             None => Ok(()),
-            Some(ticket) => wait(self, clock, ticket, now, self.waiting).await,
+            Some(ticket) => wait(self, clock, ticket, now, waiting).await,
         }
     }
 
@@ -84,17 +99,17 @@ impl Limiter {
     }
 
     /// A place in the queue where a permit cannot be had at once.
-    fn draw_or_join(&self, n: u32, now: Time) -> Result<Option<Ticket>, Denied> {
+    fn draw_or_join(&self, n: u32, now: Time, waiting: Waiting) -> Result<Option<Ticket>, Denied> {
         let mut central = self.take_over();
         let is_fetched = central.fetch(n, now, &self.shards);
         let answer = match is_fetched {
             true => Ok(None),
             // What is allowed may be as small as what was wanted until now.
             false if self.knocker.is_hopeful() => {
-                let waiting = Waiting { max_wait: Duration::MAX, ..self.waiting };
+                let waiting = Waiting { max_wait: Duration::MAX, ..waiting };
                 central.join(n, now, waiting).map(Some)
             }
-            false => central.join(n, now, self.waiting).map(Some),
+            false => central.join(n, now, waiting).map(Some),
         };
         self.publish(&central, now);
         notify(central);

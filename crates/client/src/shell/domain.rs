@@ -118,8 +118,21 @@ impl Domain<'_> {
     /// # Errors
     /// As [`Domain::acquire`].
     pub async fn acquire_some(&self, copies: u32, min: u32) -> Result<Decision, Denied> {
+        self.acquire_within(copies, min, self.core.domains.options().max_wait).await
+    }
+
+    /// The same with another longest wait than that of the opening: [`Duration::MAX`] for as long as it takes.
+    ///
+    /// # Errors
+    /// As [`Domain::acquire`].
+    pub async fn acquire_within(
+        &self,
+        copies: u32,
+        min: u32,
+        max_wait: Duration,
+    ) -> Result<Decision, Denied> {
         let domains = &self.core.domains;
-        let wish = DomainWish { domain: self.name, copies, min, max_wait: domains.options().max_wait };
+        let wish = DomainWish { domain: self.name, copies, min, max_wait };
         let granted = domains.acquire_by(&self.core.enforcer, wish, &Boot, || self.core.call());
         let decision = self.core.wait_for(granted).await?;
         self.answer(decision, copies)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{mpsc, watch};
@@ -16,6 +17,7 @@ use crate::domain::{Domains, Query};
 use crate::gauge::{Permit, Semaphore};
 use crate::holding::Kind;
 use crate::limiter::Limiter;
+use crate::waiting::Boot;
 
 /// An open rate: units a second. Opened with [`Client::rate`](super::Client::rate); see [`Resource`].
 ///
@@ -153,6 +155,14 @@ impl Rate {
         self.core.wait_for(self.core.enforcer.acquire(n)).await
     }
 
+    /// The same with another longest wait than that of the opening: [`Duration::MAX`] for as long as it takes.
+    ///
+    /// # Errors
+    /// As [`Rate::acquire`].
+    pub async fn acquire_within(&self, n: u32, max_wait: Duration) -> Result<(), Denied> {
+        self.core.wait_for(self.core.enforcer.acquire_within(&Boot, n, max_wait)).await
+    }
+
     /// Settles units that were granted and turned out to cost `actual` instead of `granted`. What was too little is taken
     /// late: nobody is granted anything until as much has come in, a minute at the most. What was too much does not come back.
     pub fn settle(&self, granted: u32, actual: u32) {
@@ -179,6 +189,15 @@ impl Gauge {
     /// the client is closed, or the server refuses the resource. Nothing is taken then.
     pub async fn acquire(&self, n: u32) -> Result<Permit, Denied> {
         self.core.tally.count(self.core.wait_for(self.core.enforcer.acquire(n)).await)
+    }
+
+    /// The same with another longest wait than that of the opening: [`Duration::MAX`] for as long as it takes.
+    ///
+    /// # Errors
+    /// As [`Gauge::acquire`].
+    pub async fn acquire_within(&self, n: u32, max_wait: Duration) -> Result<Permit, Denied> {
+        let permit = self.core.enforcer.acquire_within(&Boot, n, max_wait);
+        self.core.tally.count(self.core.wait_for(permit).await)
     }
 }
 
