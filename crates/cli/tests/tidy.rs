@@ -123,8 +123,16 @@ fn types_are_found_by_their_visibility() {
 
 #[test]
 fn the_name_of_a_visible_type_stands_once_in_a_crate() {
-    let crates =
-        ["proto", "crates/algorithms", "crates/client", "crates/server", "crates/tower", "crates/cli", "sim"];
+    let crates = [
+        "proto",
+        "crates/algorithms",
+        "crates/client",
+        "crates/server",
+        "crates/tower",
+        "crates/cli",
+        "crates/python",
+        "sim",
+    ];
     let mut found = Vec::new();
     for folder in crates {
         let mut places = BTreeMap::<String, Vec<String>>::new();
