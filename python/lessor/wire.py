@@ -159,6 +159,7 @@ class _Holding:
         self._due = 0.0  # when to ask next
         self._refresh = None
         self._ack_wanted = False
+        self._was_other = False  # the last grant counted the other kind
         self._reported = None  # the wants of the last report
         self._alone, self._refusals = False, 0  # somebody in the request spoiled it for all, and how often we did
         self._fault = "no server has answered yet"
@@ -253,8 +254,10 @@ class _Holding:
         wait = min(self._refresh * random.uniform(0.9, 1.0), (end - sent) * 2 / 3)
         self._due = sent + wait
         self._limit(now, sent)
-        if self._ack_wanted and self._in_use() <= self._held(now):
-            self._due = now
+        # What was said while this was on its way is news still. Of the other kind it is said once at once, and then slowly.
+        if self._ack_wanted and self._in_use() <= self._held(now) or self._wants != self._reported:
+            self._due = now + (1.0 if is_other and self._was_other else 0.0)
+        self._was_other = is_other
         return None
 
     def _ask_again(self, now, why):
@@ -305,20 +308,15 @@ class Rate(_Holding):
             return self._try(_now(), n)[0] is not None
 
     def acquire(self, n=1, timeout=None):
-        """Takes `n` units, as soon as there are as many; Refused when that is not within `timeout` seconds, and then none is
-        taken. More than can be saved up is taken bit by bit as the lease brings it, and had when the last bit is there."""
+        """Takes `n` units, as soon as there are as many; Refused when that is not within `timeout` seconds. More than can be
+        saved up is taken bit by bit as the lease brings it, and had when the last bit is there; bits that came before it is
+        refused are lost: the bucket has filled since, and with them it would hold too much."""
         until = None if timeout is None else _now() + timeout
-        taken = 0
-        try:
-            while taken < n:
-                with self._client._changed:
-                    bit = max(1, min(n - taken, int(self._most())))
-                super().acquire(bit, None if until is None else max(0.0, until - _now()))
-                taken += bit
-        except Refused:
+        while n > 0:
             with self._client._changed:
-                self._saved = min(self._saved + taken, self._most())
-            raise
+                bit = max(1, min(n, int(self._most())))
+            super().acquire(bit, None if until is None else max(0.0, until - _now()))
+            n -= bit
 
     def _limit(self, now, sent=None):
         self._flow(now)
@@ -349,6 +347,8 @@ class Rate(_Holding):
             self._rate = self._allowed(now)
             self._saved = min(self._saved + self._rate * (now - until), self._most())
             self._unit_due = None
+        if self._unit_due is not None:
+            self._saved = 0.0  # units are due one by one, and none is saved up for a lease that grows
         self._at = now
 
     def _try(self, now, n):
