@@ -103,6 +103,10 @@ class Client:
     def together(*, min: int = 1, copies: int = 1) -> Together:
         """A request of several resources, for as many copies as possible up to `copies`, and no fewer than `min`."""
 
+    def metrics(self, *, domains: int = 0) -> str:
+        """The figures of the client and of all that is open, as Prometheus reads them (OpenMetrics text), with so many of
+        the busiest domains of each rate by name."""
+
     def close(self) -> None:
         """Gives all leases back, which takes two seconds at the most. What is left of it grants nothing."""
 

@@ -235,3 +235,21 @@ def test_a_closed_client_grants_nothing_and_ends_waits(server, name):
         client.rate("other")
     assert client.id.startswith("client-") and repr(client).endswith(", closed>")
     assert repr(rate) == f'<lessor.Rate "rate{name}": closed>'
+
+
+def test_metrics_are_what_was_done_and_name_as_many_domains_as_wanted(client, name):
+    rate, pool = client.rate("search" + name, wants=50), client.gauge("pool" + name)
+    until("leased", lambda: rate.lease.rung == "leased" and pool.lease.rung == "leased")
+    permit = pool.acquire(2, timeout=20)
+    saved_up(rate)
+    hits = sum(bool(rate.domain("greedy").try_acquire()) for _ in range(3))
+    page = client.metrics(domains=1)
+    assert f'lessor_client_in_use{{resource="pool{name}"}} 2.0\n' in page
+    assert f'lessor_client_rung{{resource="search{name}",rung="leased"}} 1.0\n' in page
+    assert f'lessor_client_domain_hits_granted_total{{resource="search{name}"}} {hits}\n' in page
+    assert 'domain="greedy"' in page and page.endswith("# EOF\n")
+    assert 'domain="greedy"' not in client.metrics()
+    permit.release()
+    client.close()
+    with pytest.raises(lessor.Closed):
+        client.metrics()

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use lessor_client::Transport;
-use pyo3::exceptions::PyTypeError;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -74,6 +76,18 @@ impl Client {
     #[pyo3(text_signature = "(*, min=1, copies=1)")]
     fn together(min: Units, copies: Units) -> Together {
         Together::between(min, copies)
+    }
+
+    #[pyo3(signature = (*, domains=0))]
+    fn metrics(&self, py: Python<'_>, domains: usize) -> PyResult<String> {
+        let client = self.connection.client(py)?;
+        // Domains are looked at one after the other.
+        py.detach(|| {
+            let (mut registry, mut page) = (Registry::default(), String::new());
+            registry.register_collector(Box::new(client.collector(domains)));
+            encode(&mut page, &registry).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+            Ok(page)
+        })
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
