@@ -100,6 +100,8 @@ impl Service {
                     );
                     answers.refused += 1;
                 }
+                // No worker is leased yet, or no second one while the first is busy: the service asks for it, if it can.
+                503 => {}
                 other => panic!("{tenant} is answered {other}"),
             }
             // Its worker is free again when all of it has been read.
