@@ -3,8 +3,6 @@
 use std::f64::consts::TAU;
 use std::time::Duration;
 
-use super::tenants;
-
 /// When everything happens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Script {
@@ -35,6 +33,8 @@ pub(super) struct Appetite {
     place: f64,
 }
 
+/// The time from the beginning until the greedy tenant has burst, and has rested.
+const BURST_AND_REST: Duration = Duration::from_secs(9);
 /// The length of the root's leases.
 pub(super) const LEASE: Duration = Duration::from_secs(5);
 /// The time for which the root is away.
@@ -81,7 +81,7 @@ impl Script {
         let least = (ABSENCE + RECOVERY) * 100 / (ACTS[3].0 - ACTS[2].0);
         let least = least.as_secs_f64().ceil();
         let restart = self.restart().is_none().then(|| format!("the end of the root, which takes {least} s"));
-        let greedy = tenants::BURST_AND_REST;
+        let greedy = BURST_AND_REST;
         let greedy = (self.length < greedy)
             .then(|| format!("how the greedy tenant bursts and rests, which takes {} s", greedy.as_secs()));
         restart.into_iter().chain(greedy).collect()

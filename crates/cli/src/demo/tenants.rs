@@ -63,8 +63,6 @@ const HABITS: [Habit; 4] = [
 /// For how long it is greedy, and for how long it is not, in turn.
 const FEAST: Duration = Duration::from_secs(7);
 const FAST: Duration = Duration::from_secs(4);
-/// The time from the beginning until it has burst, and has rested.
-pub(super) const BURST_AND_REST: Duration = Duration::from_secs(9);
 /// The capacity that is needed to serve them all, in parts of an equal share: a little more than they ever ask
 /// for.
 const WANTS: f64 = 0.95;
