@@ -129,6 +129,13 @@ class Limit(Generic[R]):
         self.has_fields = True
         self.passes_unleased = False
 
+    def configure(self, name: str | None, fields: bool, unleased: str) -> None:
+        """Sets the name of the policy, whether answers have fields, and what becomes of requests while nothing is leased."""
+        if unleased not in ("deny", "pass"):
+            raise ValueError(f'unleased={unleased!r}; wanted "deny" or "pass"')
+        self.policy = self.policy if name is None else name
+        self.has_fields, self.passes_unleased = fields, unleased == "pass"
+
     def take(self, request: R) -> Grant:
         """What the request is granted; or it raises `Rejected`, and nothing was taken."""
         grant = Grant()

@@ -84,13 +84,9 @@ class Middleware:
         unleased: str = "deny",
         answer: App | None = None,
     ) -> None:
-        if unleased not in ("deny", "pass"):
-            raise ValueError(f'unleased={unleased!r}; wanted "deny" or "pass"')
         self.app, self.answer = app, answer
         self.limit: Limit[Scope] = Limit(rate, key, cost, settle, gauge)
-        self.limit.has_fields, self.limit.passes_unleased = fields, unleased == "pass"
-        if name is not None:
-            self.limit.policy = name
+        self.limit.configure(name, fields, unleased)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):

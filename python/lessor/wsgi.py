@@ -77,13 +77,9 @@ class Middleware:
         unleased: str = "deny",
         answer: App | None = None,
     ) -> None:
-        if unleased not in ("deny", "pass"):
-            raise ValueError(f'unleased={unleased!r}; wanted "deny" or "pass"')
         self.app, self.answer = app, answer
         self.limit: Limit[Environ] = Limit(rate, key, cost, settle, gauge)
-        self.limit.has_fields, self.limit.passes_unleased = fields, unleased == "pass"
-        if name is not None:
-            self.limit.policy = name
+        self.limit.configure(name, fields, unleased)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         try:

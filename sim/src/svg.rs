@@ -25,6 +25,21 @@ pub(crate) struct TextPlace {
     pub(crate) anchor: &'static str,
 }
 
+/// Words that begin at a place.
+pub(crate) fn at(x: f64, y: f64, size: f64) -> TextPlace {
+    TextPlace { x, y, size, anchor: "start" }
+}
+
+/// The style of what is filled with a colour.
+pub(crate) fn ink(colour: &str) -> String {
+    format!("fill=\"{colour}\"")
+}
+
+/// The style of bold words.
+pub(crate) fn bold(colour: &str) -> String {
+    format!("fill=\"{colour}\" font-weight=\"bold\"")
+}
+
 const FONT: &str = "DejaVu Sans, Liberation Sans, Arial, sans-serif";
 
 // === impl Svg ===

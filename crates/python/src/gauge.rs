@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lessor_client::Denied;
 use lessor_client::internals::gauge::Semaphore;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,6 +23,17 @@ pub(crate) struct Gauge {
     pub(crate) handle: Arc<Handle<Semaphore>>,
 }
 
+async fn acquire(
+    gauge: &lessor_client::Gauge,
+    n: Units,
+    timeout: Option<Seconds>,
+) -> Result<lessor_client::Permit, Denied> {
+    match timeout {
+        Some(Seconds(timeout)) => gauge.acquire_within(n.0, timeout).await,
+        None => gauge.acquire(n.0).await,
+    }
+}
+
 // === impl Gauge ===
 
 impl Gauge {
@@ -37,11 +49,7 @@ impl Gauge {
         Ok(Gauge { handle: Handle::open(py, connection, name, options, open)? })
     }
 
-    fn permit(
-        &self,
-        py: Python<'_>,
-        permit: Result<lessor_client::Permit, lessor_client::Denied>,
-    ) -> PyResult<Permit> {
+    fn permit(&self, py: Python<'_>, permit: Result<lessor_client::Permit, Denied>) -> PyResult<Permit> {
         let permit = permit.map_err(|denied| raise::denied(py, &self.handle.name, &denied))?;
         Ok(Permit::new(&self.handle.name, permit))
     }
@@ -73,12 +81,7 @@ impl Gauge {
     #[pyo3(signature = (n=Units(1), timeout=None), text_signature = "($self, n=1, timeout=None)")]
     fn acquire(&self, py: Python<'_>, n: Units, timeout: Option<Seconds>) -> PyResult<Permit> {
         let gauge = self.handle.resource_to_wait_for(py)?;
-        let permit = wait(py, async {
-            match timeout {
-                Some(Seconds(timeout)) => gauge.acquire_within(n.0, timeout).await,
-                None => gauge.acquire(n.0).await,
-            }
-        })?;
+        let permit = wait(py, acquire(gauge, n, timeout))?;
         self.permit(py, permit)
     }
 
@@ -90,12 +93,7 @@ impl Gauge {
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let gauge = self.handle.resource_to_wait_for(py)?.clone();
-        let permit = async move {
-            match timeout {
-                Some(Seconds(timeout)) => gauge.acquire_within(n.0, timeout).await,
-                None => gauge.acquire(n.0).await,
-            }
-        };
+        let permit = async move { acquire(&gauge, n, timeout).await };
         let name = self.handle.name.clone();
         let promised = promise(py, permit, move |py, permit| match permit {
             Ok(permit) => Ok(Py::new(py, Permit::new(&name, permit))?.into_any()),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_client::{Amount, LeaseState, Rung};
+use lessor_client::{Amount, LeaseState};
 use pyo3::prelude::*;
 
 /// The state of a lease at one moment.
@@ -47,13 +47,7 @@ impl Lease {
 
     #[getter]
     fn rung(&self) -> &'static str {
-        match self.state.rung {
-            Rung::Waiting => "waiting",
-            Rung::Leased => "leased",
-            Rung::Safe => "safe",
-            Rung::Pessimistic => "pessimistic",
-            Rung::Optimistic => "optimistic",
-        }
+        self.state.rung.name()
     }
 
     #[getter]

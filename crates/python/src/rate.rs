@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lessor_client::Denied;
 use lessor_client::internals::limiter::Limiter;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,6 +21,13 @@ use crate::runtime::wait;
 #[pyclass(frozen, module = "lessor")]
 pub(crate) struct Rate {
     pub(crate) handle: Arc<Handle<Limiter>>,
+}
+
+async fn acquire(rate: &lessor_client::Rate, n: Units, timeout: Option<Seconds>) -> Result<(), Denied> {
+    match timeout {
+        Some(Seconds(timeout)) => rate.acquire_within(n.0, timeout).await,
+        None => rate.acquire(n.0).await,
+    }
 }
 
 // === impl Rate ===
@@ -69,12 +77,7 @@ impl Rate {
     #[pyo3(signature = (n=Units(1), timeout=None), text_signature = "($self, n=1, timeout=None)")]
     fn acquire(&self, py: Python<'_>, n: Units, timeout: Option<Seconds>) -> PyResult<()> {
         let rate = self.handle.resource_to_wait_for(py)?;
-        let granted = wait(py, async {
-            match timeout {
-                Some(Seconds(timeout)) => rate.acquire_within(n.0, timeout).await,
-                None => rate.acquire(n.0).await,
-            }
-        })?;
+        let granted = wait(py, acquire(rate, n, timeout))?;
         granted.map_err(|denied| raise::denied(py, &self.handle.name, &denied))
     }
 
@@ -86,12 +89,7 @@ impl Rate {
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let rate = self.handle.resource_to_wait_for(py)?.clone();
-        let granted = async move {
-            match timeout {
-                Some(Seconds(timeout)) => rate.acquire_within(n.0, timeout).await,
-                None => rate.acquire(n.0).await,
-            }
-        };
+        let granted = async move { acquire(&rate, n, timeout).await };
         let name = self.handle.name.clone();
         promise(py, granted, move |py, granted| match granted {
             Ok(()) => nothing(py, ()),

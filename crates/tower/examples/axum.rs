@@ -40,7 +40,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listen = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let client = Client::builder(server).connect().await?;
     let queries = client.rate("search/queries").open()?;
-    let workers = client.gauge("search/workers").open()?;
+    // Said and not measured: where two searches come at once there is a worker for the second one as well.
+    let workers = client.gauge("search/workers").wants(8.0).open()?;
     let listener = TcpListener::bind(listen).await?;
     let stop = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
     axum::serve(listener, app(queries, workers)).with_graceful_shutdown(stop).await?;

@@ -7,7 +7,7 @@ use super::ReportRun;
 use super::plot::restored;
 use crate::measure::Recording;
 use crate::scenario::Mode;
-use crate::svg::{Area, Pixels, Svg, TextPlace};
+use crate::svg::{Area, Pixels, Svg, TextPlace, at, bold, ink};
 
 const BELIEVED: &str = "#0072B2";
 const BELIEVED_ON_WHITE: &str = "#CFE5F3";
@@ -89,18 +89,6 @@ fn too_much(recording: &Recording) -> String {
         "above {capacity} for {overshoot_seconds:.1} of {} s, {overshoot_amount:.0} unit-seconds in all, {believed_max:.0} at most",
         seconds.len()
     )
-}
-
-fn ink(colour: &str) -> String {
-    format!("fill=\"{colour}\"")
-}
-
-fn bold(colour: &str) -> String {
-    format!("fill=\"{colour}\" font-weight=\"bold\"")
-}
-
-fn at(x: f64, y: f64, size: f64) -> TextPlace {
-    TextPlace { x, y, size, anchor: "start" }
 }
 
 fn head(svg: &mut Svg, run: &ReportRun<'_>, recording: &Recording) {

@@ -2,7 +2,7 @@
 
 use super::SwarmReport;
 use crate::oracle::Rule;
-use crate::svg::{Area, Svg, TextPlace};
+use crate::svg::{Area, Svg, TextPlace, at, bold, ink};
 
 const FAULT: &str = "#D55E00";
 const GOOD: &str = "#007A5A";
@@ -120,20 +120,8 @@ fn grouped(number: u64) -> String {
     text
 }
 
-fn at(x: f64, y: f64, size: f64) -> TextPlace {
-    TextPlace { x, y, size, anchor: "start" }
-}
-
 fn middle(x: f64, y: f64, size: f64) -> TextPlace {
     TextPlace { x, y, size, anchor: "middle" }
-}
-
-fn ink(colour: &str) -> String {
-    format!("fill=\"{colour}\"")
-}
-
-fn bold(colour: &str) -> String {
-    format!("fill=\"{colour}\" font-weight=\"bold\"")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! room.
 
 use super::{TenantsReport, TenantsRun, TenantsTraffic};
-use crate::svg::{Area, Svg, TextPlace};
+use crate::svg::{Area, Svg, TextPlace, at, bold, ink};
 
 /// A colour for each traffic, which most of those who see colours differently tell apart.
 const COLOURS: [&str; 3] = ["#0072B2", "#E69F00", "#009E73"];
@@ -119,18 +119,6 @@ fn counts(rows: &[(TenantsRun, TenantsReport)]) -> Vec<usize> {
 /// The more clients, the fainter.
 fn opacity(rows: &[(TenantsRun, TenantsReport)], clients: usize) -> f64 {
     if counts(rows).first() == Some(&clients) { 1.0 } else { 0.5 }
-}
-
-fn at(x: f64, y: f64, size: f64) -> TextPlace {
-    TextPlace { x, y, size, anchor: "start" }
-}
-
-fn ink(colour: &str) -> String {
-    format!("fill=\"{colour}\"")
-}
-
-fn bold(colour: &str) -> String {
-    format!("fill=\"{colour}\" font-weight=\"bold\"")
 }
 
 // === impl Panel ===

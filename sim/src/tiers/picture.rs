@@ -14,7 +14,7 @@ use super::figures::{Refused, TiersFigures, title};
 use super::history::History;
 use super::notation;
 use super::text::step;
-use crate::svg::{Area, Svg, TextPlace};
+use crate::svg::{Area, Svg, TextPlace, at};
 
 /// Colours that most of those who see colours differently tell apart.
 const GRANTED: &str = "#0072B2";
@@ -83,10 +83,6 @@ pub fn svg(history: &History) -> String {
     }
     requests::draw(&mut svg, &frame, top);
     svg.finish(WIDTH, bottom + BELOW, HATCH)
-}
-
-fn at(x: f64, y: f64, size: f64) -> TextPlace {
-    TextPlace { x, y, size, anchor: "start" }
 }
 
 // === impl Frame ===

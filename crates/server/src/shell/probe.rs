@@ -32,24 +32,25 @@ pub(super) async fn meet_parent(
 ) {
     let mut said = vec![None; servers.len()];
     for round in 0.. {
-        let round_of_all = async {
-            let met = ask_all(&driver, &servers).await;
-            say(&servers, &met, &mut said);
-            let faults =
-                servers.iter().zip(&met).filter_map(|(server, met)| Some((server, met.as_ref().err()?)));
-            let faults: Vec<String> = faults.map(|(server, fault)| format!("{server}: {fault}")).collect();
-            match faults.len() < met.len() {
-                true => driver.reach_parent(),
-                false => driver.miss_parent(faults.join("; ")),
-            }
-            clock::sleep_until(clock::now() + BACK_OFF.wait(round, LONGEST_WAIT, draw(round))).await;
-        };
-        tokio::select! {
+        let met = tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => return,
-            () = round_of_all => {}
+            met = ask_all(&driver, &servers) => met,
+        };
+        say(&servers, &met, &mut said);
+        let faults = servers.iter().zip(&met).filter_map(|(server, met)| Some((server, met.as_ref().err()?)));
+        let faults: Vec<String> = faults.map(|(server, fault)| format!("{server}: {fault}")).collect();
+        if faults.len() < met.len() {
+            return driver.reach_parent();
         }
+        // The session may have met it meanwhile, at an address to which a server had led.
         if driver.has_reached_parent() != Some(false) {
             return;
+        }
+        driver.miss_parent(faults.join("; "));
+        let next = clock::now() + BACK_OFF.wait(round, LONGEST_WAIT, draw(round));
+        tokio::select! {
+            _ = stopped.wait_for(|&stop| stop) => return,
+            () = clock::sleep_until(next) => {}
         }
     }
 }
