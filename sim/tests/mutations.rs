@@ -24,6 +24,7 @@ mod mutations {
     pub(crate) mod rests;
     pub(crate) mod safe;
     pub(crate) mod turns;
+    pub(crate) mod twice;
     pub(crate) mod uncovered;
     pub(crate) mod units;
     pub(crate) mod unwritten;
@@ -36,7 +37,7 @@ use lessor_sim::mutation::{DriverMutation, ElectionRule, GrantorRule, HolderMuta
 use lessor_sim::swarm::{Options, plan, run_one};
 use mutations::{
     claims, debt, domains, earlier, fence, inherited, instant, kinds, late, loans, memory, names, numbers,
-    pollers, rests, safe, turns, uncovered, units, unwritten,
+    pollers, rests, safe, turns, twice, uncovered, units, unwritten,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -105,8 +106,8 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::NamesakesAreTwo => Noticed::Story(names::two_of_one_name),
         // 9, 18: I23; 20: I27
         GrantorRule::KindAfterOther => Both(70, kinds::a_rate_that_becomes_a_gauge),
-        // 20, 145, 181: I23
-        GrantorRule::KindRecorded => Both(200, kinds::a_gauge_that_was_a_rate),
+        // 277: I6
+        GrantorRule::KindRecorded => Both(3_000, kinds::a_gauge_that_was_a_rate),
         // Simulations noticed it at seeds 280 and 804 before domains were drawn, and in none of the first 900 since.
         GrantorRule::MarkOfKind => Noticed::Story(kinds::units_under_the_mark_of_a_rate),
         GrantorRule::CoveredLease => Noticed::Story(uncovered::a_leaf_that_has_no_template),
@@ -123,6 +124,7 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::EchoUnchanged => Noticed::Story(pollers::echoed_again),
         GrantorRule::EchoCounted => Noticed::Story(pollers::echoed_and_cut_off),
         GrantorRule::EndChecked => Noticed::Story(pollers::granted_again),
+        GrantorRule::RestChecked => Noticed::Story(twice::over_in_between),
         GrantorRule::ResealLate => Noticed::Story(pollers::back_and_forth),
         GrantorRule::ClaimInSteps => Noticed::Story(pollers::read_late),
         GrantorRule::LearnAsShown => Noticed::Story(memory::shorter_leases),
@@ -190,10 +192,26 @@ fn what_a_poller_shows_is_believed_as_far_as_it_is_sealed() {
 
 #[test]
 fn no_rule_about_pollers_can_be_left_out() {
-    use GrantorRule::{ClaimInSteps, EchoCounted, EchoUnchanged, EndChecked, LearnRunning, ResealLate};
-    for mutation in [EchoUnchanged, EchoCounted, EndChecked, ResealLate, ClaimInSteps, LearnRunning] {
+    use GrantorRule::{ClaimInSteps, EchoCounted, EchoUnchanged, EndChecked};
+    use GrantorRule::{LearnRunning, ResealLate, RestChecked};
+    let of_echoes = [EchoUnchanged, EchoCounted];
+    for mutation in
+        of_echoes.into_iter().chain([EndChecked, RestChecked, ResealLate, ClaimInSteps, LearnRunning])
+    {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
+}
+
+#[test]
+fn units_of_a_lease_that_is_over_are_nothing_to_be_learnt() {
+    let rule = Mutation::Grantor(GrantorRule::LearnRunning);
+    assert_eq!(memory::in_use_when_it_is_over(None), None);
+    assert!(memory::in_use_when_it_is_over(Some(rule)).is_some());
+}
+
+#[test]
+fn a_poller_keeps_what_it_has_however_often_its_server_dies() {
+    assert_eq!(twice::before_the_claim_is_answered(None), None);
 }
 
 #[test]

@@ -30,7 +30,7 @@ use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 use crate::config::NodeConfig;
 use crate::ledger::Ceiling;
 use crate::mutation::Rule;
-use crate::record::{Longest, Record, RecordChange, RestOver, Terms};
+use crate::record::{EarlierStop, Longest, Record, RecordChange, RestOver, Terms};
 use crate::repository::Kind;
 
 use self::header::Heading;
@@ -140,6 +140,7 @@ impl Marks {
         };
         let past = record.longest().classes();
         let past = past.map(|(class, length)| (class, record.after(since, length, config.drift)));
+        let earlier = earlier(since, config);
         Marks {
             marks: record.marks.iter().map(found).collect(),
             header: Heading {
@@ -152,6 +153,8 @@ impl Marks {
                 before: (if record.closed { Duration::ZERO } else { record.authority }, opens),
                 unknown_until: Time::ZERO,
                 untold: false,
+                earlier_doubtful: !earlier.is_empty(),
+                earlier,
             },
             due: BTreeSet::new(),
             due_at: since,
@@ -222,6 +225,12 @@ impl Marks {
         if now < self.header.unknown_until && !self.header.says_unknown() {
             self.hurry(now);
         }
+    }
+
+    /// Names no earlier leaders any more: what they have left is not what their record says.
+    pub(crate) fn forget_earlier(&mut self, now: Time) {
+        self.header.forget_earlier();
+        self.hurry(now);
     }
 
     /// Whether the record says for certain that more may be out than the marks say.
@@ -332,6 +341,7 @@ impl Marks {
             settled.unknown = header.unknown && !self.header.says_unknown();
             let before = self.header.written.replace(header).map_or(Longest::default(), Terms::longest);
             self.header.doubtful = false;
+            self.header.earlier_doubtful &= write.change.earlier.as_ref() != Some(&self.header.earlier);
             settled.longer = header.longest().passes(before);
         }
         let change = write.change;
@@ -419,7 +429,8 @@ impl Marks {
         proof: impl Fn(&ResourceId) -> Option<Proof>,
     ) -> MarkWrite {
         self.last_ticket += 1;
-        let mut change = RecordChange { terms: header, ..RecordChange::default() };
+        let earlier = header.and_then(|_| self.header.tell_earlier());
+        let mut change = RecordChange { terms: header, earlier, ..RecordChange::default() };
         for (id, NeedValue { amount, rest, kind }) in values {
             let mark = self.marks.entry(id.clone()).or_default();
             mark.kind = kind.or(mark.kind);
@@ -473,6 +484,17 @@ impl Marks {
     fn hurry(&mut self, now: Time) {
         self.due_at = self.due_at.min(now + WINDOW);
     }
+}
+
+/// The leaders before one that begins at `since`, as it writes them down. Below another node, where what they left may be over
+/// sooner than the record says, that is nothing.
+fn earlier(since: Time, config: &NodeConfig) -> Vec<EarlierStop> {
+    let record = config.record.as_ref().filter(|_| config.parent.is_none());
+    let mut earlier = record.map_or(Vec::new(), |record| record.to_tell(since, config.drift));
+    if !config.rules.keep(Rule::RestChecked) {
+        earlier.iter_mut().for_each(|earlier| earlier.until = Time::MAX);
+    }
+    earlier
 }
 
 // === impl Mark ===

@@ -100,6 +100,8 @@ pub enum Rule {
     EchoCounted,
     /// A poller claims with a lease that still counted when the leader stopped that had granted it.
     EndChecked,
+    /// A poller claims a lease of a leader before the last only if it was left when the last one stopped, and is still.
+    RestChecked,
     /// The lease of a poller is resealed once its earlier leader has certainly stopped.
     ResealLate,
     /// A poller claims with the second request that shows a lease of an earlier leader.
@@ -158,7 +160,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 68] = [
+    pub const ALL: [Rule; 69] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -201,6 +203,7 @@ impl Rule {
         Rule::EchoUnchanged,
         Rule::EchoCounted,
         Rule::EndChecked,
+        Rule::RestChecked,
         Rule::ResealLate,
         Rule::ClaimInSteps,
         Rule::LearnAsShown,

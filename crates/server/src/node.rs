@@ -183,6 +183,9 @@ impl Node {
         if let Some(marks) = &mut self.marks {
             marks.set_config_version(now, self.repository.version());
         }
+        if let Some(marks) = &mut self.marks {
+            marks.forget_earlier(now);
+        }
         self.learn_as_told(now);
         for id in self.resources.names() {
             let (template, floor_pair) = (self.template(&id), self.floor_pair(&id));

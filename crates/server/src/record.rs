@@ -28,6 +28,8 @@ pub struct Record {
     /// For epochs of which that is known, when their leaders had certainly stopped, by their own clocks. What counted then
     /// is a part of what is out.
     pub stops: BTreeMap<Epoch, Time>,
+    /// The same of leaders before the last, as that one wrote it down, and until when it counted what they had left.
+    pub earlier: Vec<EarlierStop>,
     /// The longest time that any of it may last, by the clock of its holder.
     pub longest_lease: Duration,
     /// The same of floors, if it is longer.
@@ -58,6 +60,17 @@ pub struct Record {
     pub vacant: Duration,
 }
 
+/// A leader before the one that wrote this.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EarlierStop {
+    /// The number of its epoch.
+    pub epoch: Epoch,
+    /// When it had certainly stopped, by its own clock.
+    pub stop: Time,
+    /// Until when, by the clock of the one that wrote this, all counted there for certain that had counted at that stop.
+    pub until: Time,
+}
+
 /// A change of the record that a leader asks for, to be made whole and only as long as it has not been succeeded. The amounts
 /// that the leader holds back in its own books must change before it is written, or after, whichever is safe: a mark is raised
 /// before more is handed out, and lowered after less is out.
@@ -75,6 +88,8 @@ pub struct RecordChange {
     pub proofs: BTreeMap<ResourceId, Proof>,
     /// The marks to be removed: nothing is out.
     pub deletes: BTreeSet<ResourceId>,
+    /// The leaders before this one whose leases may count still, if that is to be said anew.
+    pub earlier: Option<Vec<EarlierStop>>,
 }
 
 /// The terms that hold for all resources.
@@ -156,6 +171,35 @@ impl Record {
     /// When those who hold from before have had time to claim that.
     pub(crate) fn settles(&self, since: Time, drift: Drift) -> Time {
         self.opens(since, drift) + CLAIMED_AFTER.min(self.longest_lease / 4)
+    }
+
+    /// The record, as it is known that its writer had stopped at `stop`, by its own clock; absent: when is not known.
+    ///
+    /// A lease of an earlier leader counts if it did when that one stopped, and still did when the writer stopped:
+    /// until then nobody could have been granted it in its place.
+    #[must_use]
+    pub(crate) fn stopped_at(self, stop: Option<Time>) -> Record {
+        let counted = |earlier: &&EarlierStop| stop.is_some_and(|stop| stop <= earlier.until);
+        let earlier = self.earlier.iter().filter(counted).map(|earlier| (earlier.epoch, earlier.stop));
+        let stops = earlier.chain(stop.map(|stop| (self.epoch, stop))).collect();
+        Record { stops, ..self }
+    }
+
+    /// Until when what the leader of `epoch` has left counts for certain, by the clock of a leader that began at `since`.
+    pub(crate) fn counts_until(&self, epoch: Epoch, since: Time, drift: Drift) -> Time {
+        let own = self.after(since, self.longest_lease, drift);
+        match epoch == self.epoch || self.rests.is_empty() {
+            true => own,
+            // It is not known which part it is in.
+            false => self.rest_ends(false, since, drift).min(own),
+        }
+    }
+
+    /// Returns the leaders before one that began at `since`, as that one writes them down.
+    pub(crate) fn to_tell(&self, since: Time, drift: Drift) -> Vec<EarlierStop> {
+        let until = |epoch| self.counts_until(epoch, since, drift);
+        let stops = self.stops.iter().filter(|_| !self.unknown);
+        stops.map(|(&epoch, &stop)| EarlierStop { epoch, stop, until: until(epoch) }).collect()
     }
 
     fn rest_ends(&self, is_floor: bool, since: Time, drift: Drift) -> Time {

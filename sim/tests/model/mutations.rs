@@ -16,7 +16,7 @@ use lessor_sim::mutation::GrantorRule::{
     KnownBelow, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart, LoanCharged,
     LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead,
     OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole,
-    PeakFromSpare, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestGuarded, SaidAnew,
+    PeakFromSpare, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestChecked, RestGuarded, SaidAnew,
     ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, UnitsCounted,
     UnitsWithinBurst, UntoldIsUnknown,
 };
@@ -60,7 +60,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 66] = [
+const NOT_NOTICED: [(Mutation, &str); 67] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -146,6 +146,7 @@ const NOT_NOTICED: [(Mutation, &str); 66] = [
     (Grantor(EchoCounted), "unary, a succession"),
     (Grantor(EchoUnchanged), "unary, a succession"),
     (Grantor(EndChecked), "unary, a succession"),
+    (Grantor(RestChecked), "unary, a succession"),
     (Grantor(ResealLate), "unary, a succession"),
     (Grantor(ClaimInSteps), "unary, a succession"),
     // Nobody is forgotten before an earlier report of it comes.

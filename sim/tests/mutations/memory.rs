@@ -122,6 +122,20 @@ pub(crate) fn an_old_record(without: Option<Mutation>) -> Option<String> {
     (early > Amount::ZERO).then(|| format!("{early} of the 4 that are in use are granted to another"))
 }
 
+/// Before the start 10 units were out, to somebody who is not heard of yet. One whose lease is over, and who has not done with
+/// its units, asks for more.
+pub(crate) fn in_use_when_it_is_over(without: Option<Mutation>) -> Option<String> {
+    let second = |second| Time::ZERO + Duration::from_secs(second);
+    let mut node = begin(without, false, None);
+    let gauge = Template { kind: Kind::Gauge, ..Template::clone(&node.repository().templates()[0]) };
+    node.reload(Time::ZERO, Repository::new(vec![gauge]).expect("it holds together"));
+    let over = hall::Report { wants: 8.0, has: Some((1, 1, 0)), held: Some(6), ..hall::Report::default() };
+    let early = kinds::ask(&mut node, second(1), "over", &over, true);
+    let late = kinds::ask(&mut node, second(60), "over", &over, true);
+    assert!(late > Amount::ZERO, "it is served when all of that is over");
+    (early > Amount::ZERO).then(|| format!("{early} of the 10 that are in use are granted to another"))
+}
+
 /// Before the start 18 units were in use, and then there are 10. They are in use still when there are 20, and a newcomer asks for
 /// ten.
 pub(crate) fn a_smaller_capacity(without: Option<Mutation>) -> Option<String> {

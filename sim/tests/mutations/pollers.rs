@@ -15,21 +15,21 @@ use lessor_sim::mutation::Mutation;
 
 use super::hall::{LEASE, repository, resource, units};
 
-const CAPACITY: u64 = 100;
+pub(super) const CAPACITY: u64 = 100;
 const AUTHORITY: u64 = 4;
 
 /// A client, and the lease that it adopted last.
 #[derive(Default)]
-struct Poller {
+pub(super) struct Poller {
     name: &'static str,
     lease: Option<Grant>,
     expiry: u64,
 }
 
 /// A request under way.
-struct Letter(Ask);
+pub(super) struct Letter(pub(super) Ask);
 
-fn second(second: u64) -> Time {
+pub(super) fn second(second: u64) -> Time {
     Time::ZERO + Duration::from_secs(second)
 }
 
@@ -59,11 +59,11 @@ fn successor(without: Option<Mutation>, since: u64, stop: Option<u64>) -> Node {
 // === impl Poller ===
 
 impl Poller {
-    fn new(name: &'static str) -> Poller {
+    pub(super) fn new(name: &'static str) -> Poller {
         Poller { name, ..Poller::default() }
     }
 
-    fn letter(&self, wants: u64) -> Letter {
+    pub(super) fn letter(&self, wants: u64) -> Letter {
         let band = Band { priority: 0, subclients: 1, wants: wants as f64 };
         let has = self.lease.as_ref().map(|grant| Has {
             capacity: grant.capacity,
@@ -86,7 +86,7 @@ impl Poller {
     }
 
     /// Asks, and adopts the answer.
-    fn poll(&mut self, node: &mut Node, now: u64, wants: u64) {
+    pub(super) fn poll(&mut self, node: &mut Node, now: u64, wants: u64) {
         let answer = node.ask(second(now), &self.letter(wants).0).expect("it is asked well");
         if let Some(grant) = answer.grants.into_iter().next() {
             self.expiry = (Duration::from_secs(now) + grant.length).as_secs();
@@ -94,12 +94,12 @@ impl Poller {
         }
     }
 
-    fn believes(&self, now: u64) -> Amount {
+    pub(super) fn believes(&self, now: u64) -> Amount {
         self.lease.as_ref().filter(|_| now < self.expiry).map_or(Amount::ZERO, |lease| lease.capacity)
     }
 }
 
-fn exceeded(now: u64, pollers: &[&Poller]) -> Option<String> {
+pub(super) fn exceeded(now: u64, pollers: &[&Poller]) -> Option<String> {
     let sum = pollers.iter().map(|it| it.believes(now)).fold(Amount::ZERO, Amount::saturating_add);
     (sum > units(CAPACITY)).then(|| format!("{sum} of {CAPACITY} are believed at {now} s"))
 }

@@ -20,7 +20,6 @@ impl Record {
             return Record { unknown: true, authority, ..Record::default() };
         }
         let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, drift));
-        let stops = stop.into_iter().map(|stop| (read.epoch, stop)).collect();
-        Record { stops, ..read }
+        read.stopped_at(stop)
     }
 }

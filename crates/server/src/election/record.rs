@@ -4,6 +4,7 @@
 //! <prefix>/<node>/leader           1 nonce 00000000000000a1 address 10.0.0.7:5101
 //! <prefix>/<node>/epoch            1 epoch 12 write 3 longest_lease_ns 60000000000 authority_ns 4000000000 closed no config_version 2
 //! <prefix>/<node>/stop             1 epoch 12 write 3 clock_ns 5000000000
+//! <prefix>/<node>/earlier          1 epoch 12 stopped 11 clock_ns 7000000000 until_ns 65000000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000 of_epoch 5 of_seq 7 token 05c1e0
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000 rest 20000000 in_epoch 12
@@ -23,6 +24,8 @@
 //! the last, and which of them; every write puts them,
 //! and comes right behind the one before it or not at all. `stop` is put with the write that closes an epoch, and says what the
 //! clock of its leader showed then; beside another write it says nothing.
+//! `earlier` says of each leader before this one whose leases may count still when it had stopped, by its own clock, and until when
+//! they count at this one, by this one's; beside another epoch it says nothing.
 
 mod mark;
 
@@ -34,7 +37,7 @@ use lessor_proto::{Epoch, ResourceId, Time};
 
 pub(super) use self::mark::{Mark, Rest};
 use super::call::Stored;
-use crate::record::{Record, RestOver, Terms};
+use crate::record::{EarlierStop, Record, RestOver, Terms};
 
 /// A value that makes no sense.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -54,6 +57,8 @@ pub struct RecordKeys {
     pub epoch: String,
     /// When the leader that wrote last had stopped.
     pub stop: String,
+    /// When those before it had.
+    pub earlier: String,
     /// With that the keys of all marks begin.
     pub marks: String,
     /// With that all of them begin.
@@ -79,6 +84,13 @@ pub(super) struct Stop {
     pub(super) clock: Time,
 }
 
+/// The value of the key `earlier`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct EarlierStops {
+    pub(super) epoch: Epoch,
+    pub(super) stops: Vec<EarlierStop>,
+}
+
 /// The value of the key `leader`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeyHolder {
@@ -89,6 +101,7 @@ pub(super) struct KeyHolder {
 const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_ns _] authority_ns _ closed yes|no \
                       config_version _ [unknown yes] [line _ [since _]] [rest_over_ns _ safe_rest_over_ns _] (numbers for _)";
 const STOP: &str = "1 epoch _ write _ clock_ns _ (numbers for _)";
+const EARLIER: &str = "1 epoch _ and of each stopped _ clock_ns _ until_ns _ (numbers for _)";
 const HOLDER: &str = "1 nonce _ address _";
 
 /// The number of an epoch that begins at `date`, in milliseconds, after one of the number `last` by its record; 0 where nothing is
@@ -114,6 +127,7 @@ impl RecordKeys {
             leader: format!("{node}leader"),
             epoch: format!("{node}reign"),
             stop: format!("{node}stop"),
+            earlier: format!("{node}earlier"),
             marks: format!("{node}mark/"),
             node,
         }
@@ -143,12 +157,14 @@ impl Record {
     ) -> Result<(Record, u64), BadRecord> {
         let (mut header, mut marks, mut proofs) = (None, BTreeMap::new(), BTreeMap::new());
         let (mut rests, mut kinds) = (Vec::new(), BTreeMap::new());
-        let mut stop = None;
+        let (mut stop, mut earlier) = (None, None);
         for stored in stored {
             if stored.key == keys.epoch.as_bytes() {
                 header = Some((RecordHeader::decode(stored)?, stored.mod_revision));
             } else if stored.key == keys.stop.as_bytes() {
                 stop = Some(Stop::decode(stored)?);
+            } else if stored.key == keys.earlier.as_bytes() {
+                earlier = Some(EarlierStops::decode(stored)?);
             } else if let Some(resource) = stored.key.strip_prefix(keys.marks.as_bytes()) {
                 let resource = std::str::from_utf8(resource).ok();
                 let resource = resource.and_then(|text| ResourceId::new(text, usize::MAX).ok());
@@ -173,6 +189,9 @@ impl Record {
                     authority,
                     closed,
                     stopped: stop.filter(is_of_it).map(|stop| stop.clock),
+                    earlier: earlier
+                        .filter(|earlier| earlier.epoch == epoch)
+                        .map_or(Vec::new(), |earlier| earlier.stops),
                     config_version,
                     marks,
                     kinds,
@@ -295,6 +314,35 @@ impl Stop {
             words.next().is_none().then_some(Stop { epoch, write, clock })
         };
         read().ok_or_else(|| bad(stored, STOP))
+    }
+}
+
+// === impl EarlierStops ===
+
+impl EarlierStops {
+    pub(super) fn encode(&self) -> String {
+        let stops = self.stops.iter().map(|EarlierStop { epoch, stop, until }| {
+            format!(" stopped {epoch} clock_ns {} until_ns {}", stop.as_nanos(), until.as_nanos())
+        });
+        format!("1 epoch {}{}", self.epoch, stops.collect::<String>())
+    }
+
+    pub(super) fn decode(stored: &Stored) -> Result<EarlierStops, BadRecord> {
+        let read = || {
+            let text = std::str::from_utf8(&stored.value).ok()?;
+            let mut words = text.split_whitespace();
+            (words.next()? == "1").then_some(())?;
+            let epoch = Epoch(number(&mut words, "epoch")?);
+            let mut stops = Vec::new();
+            while words.clone().next().is_some() {
+                let epoch = Epoch(number(&mut words, "stopped")?);
+                let stop = Time::from_nanos(number(&mut words, "clock_ns")?);
+                let until = Time::from_nanos(number(&mut words, "until_ns")?);
+                stops.push(EarlierStop { epoch, stop, until });
+            }
+            Some(EarlierStops { epoch, stops })
+        };
+        read().ok_or_else(|| bad(stored, EARLIER))
     }
 }
 

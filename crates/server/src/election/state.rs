@@ -22,7 +22,7 @@ use std::time::Duration;
 use lessor_proto::{Epoch, Time};
 
 use super::call::Stored;
-use super::record::{BadRecord, Mark, RecordHeader, RecordKeys, Rest, next_epoch};
+use super::record::{BadRecord, EarlierStops, Mark, RecordHeader, RecordKeys, Rest, next_epoch};
 use crate::record::{Record, RecordChange, RestOver, Terms};
 
 /// The record of one node in a file.
@@ -30,7 +30,7 @@ use crate::record::{Record, RecordChange, RestOver, Terms};
 pub struct State {
     keys: RecordKeys,
     header: RecordHeader,
-    /// The marks, by key.
+    /// The marks, and what is known of earlier leaders, by key.
     marks: BTreeMap<String, String>,
 }
 
@@ -107,14 +107,13 @@ impl State {
         let (state, written) = State::decode(text, node)?;
         let read = state.read()?;
         let unsure = !machine.has_gone_on_since(&written);
-        let stops = (!unsure).then_some((read.epoch, machine.at)).into_iter().collect();
         // By the same clock some of what was left from before is over; after another start all of it counts from here.
         let passed = if unsure { Duration::ZERO } else { machine.at.since(written.at) };
         let [lease, safe_lease] =
             [read.rest_over.lease, read.rest_over.safe_lease].map(|over| over.saturating_sub(passed));
         let rest_over = RestOver { lease, safe_lease };
-        let record = Record { authority: Duration::ZERO, unsure, stops, rest_over, ..read };
-        Ok((state, record))
+        let record = Record { authority: Duration::ZERO, unsure, rest_over, ..read };
+        Ok((state, record.stopped_at((!unsure).then_some(machine.at))))
     }
 
     /// Another epoch begins, above all that went before.
@@ -149,6 +148,10 @@ impl State {
             let kind = change.kinds.get(resource).copied();
             let mark = Mark { amount, kind, rest, proof: change.proofs.get(resource).cloned() };
             self.marks.insert(self.keys.mark(resource), mark.encode());
+        }
+        if let Some(earlier) = &change.earlier {
+            let stops = EarlierStops { epoch: self.header.epoch, stops: earlier.clone() };
+            self.marks.insert(self.keys.earlier.clone(), stops.encode());
         }
         for resource in &change.deletes {
             self.marks.remove(&self.keys.mark(resource));

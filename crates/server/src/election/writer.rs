@@ -14,9 +14,9 @@ use super::config::ElectionConfig;
 use super::context::StepContext;
 use super::event::Ticket;
 use super::mutation::ElectionRule;
-use super::record::{Mark, RecordHeader, RecordKeys, Rest, Stop};
+use super::record::{EarlierStops, Mark, RecordHeader, RecordKeys, Rest, Stop};
 use super::retry::Retry;
-use crate::record::{Record, RecordChange, Terms};
+use crate::record::{EarlierStop, Record, RecordChange, Terms};
 
 /// Operations in one transaction, with that of the header; etcd takes 128.
 const OPERATIONS: usize = 100;
@@ -37,12 +37,15 @@ pub(super) struct Writer {
     tickets: u64,
     /// When the leader has stopped, once the header says that it has.
     stopped: Option<Time>,
+    /// When those before it had, if the batch in hand says so.
+    earlier: Option<Vec<EarlierStop>>,
 }
 
 #[derive(Clone, Debug)]
 enum Item {
     Terms(Terms),
     Mark(ResourceId, Option<Mark>),
+    Earlier(Vec<EarlierStop>),
     Close(Time),
     End(Ticket),
 }
@@ -79,8 +82,16 @@ impl Writer {
     ) -> Writer {
         let Record { line, first_epoch, .. } = *record;
         let header = RecordHeader { epoch, write: 0, closed: false, terms, line, first_epoch };
-        let (queue, batch, stopped) = (VecDeque::new(), None, None);
-        let mut writer = Writer { queue, revision, header, mod_revision, batch, tickets: 0, stopped };
+        let mut writer = Writer {
+            queue: VecDeque::new(),
+            revision,
+            header,
+            mod_revision,
+            batch: None,
+            tickets: 0,
+            stopped: None,
+            earlier: None,
+        };
         writer.push(RecordChange { terms: Some(terms), ..RecordChange::default() });
         writer
     }
@@ -89,6 +100,7 @@ impl Writer {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.queue.extend(change.terms.map(Item::Terms));
+        self.queue.extend(change.earlier.map(Item::Earlier));
         self.queue.extend(change.deletes.into_iter().map(|resource| Item::Mark(resource, None)));
         for (resource, amount) in change.marks {
             let proof = change.proofs.remove(&resource);
@@ -185,6 +197,7 @@ impl Writer {
                     self.header.closed = true;
                     self.stopped = Some(at);
                 }
+                Item::Earlier(stops) => self.earlier = Some(stops),
                 Item::End(ticket) => tickets.push(ticket),
                 Item::Mark(resource, mark) => {
                     let proof = mark.as_ref().and_then(|mark| mark.proof.as_ref());
@@ -202,6 +215,7 @@ impl Writer {
         }
         self.header.write += 1;
         let txn = self.txn(&marks, keys, config);
+        self.earlier = None;
         Batch { txn, tickets, write: Retry::new(now, config.keep_alive) }
     }
 
@@ -214,6 +228,8 @@ impl Writer {
         let mut puts = vec![(keys.epoch.clone(), self.header.encode())];
         let RecordHeader { epoch, write, .. } = self.header;
         puts.extend(self.stopped.map(|clock| (keys.stop.clone(), Stop { epoch, write, clock }.encode())));
+        let earlier = self.earlier.clone().map(|stops| EarlierStops { epoch, stops });
+        puts.extend(earlier.map(|earlier| (keys.earlier.clone(), earlier.encode())));
         let mut deletes = Vec::new();
         for (resource, mark) in marks {
             match mark {

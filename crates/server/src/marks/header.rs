@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use crate::record::{Longest, RestOver, Terms};
+use crate::record::{EarlierStop, Longest, RestOver, Terms};
 
 /// The header as it is to be.
 #[derive(Clone, Debug)]
@@ -26,6 +26,10 @@ pub(super) struct Heading {
     pub(super) unknown_until: Time,
     /// Nor after that: no template has said yet for how long anything of it may last.
     pub(super) untold: bool,
+    /// The leaders before this one whose leases may count still.
+    pub(super) earlier: Vec<EarlierStop>,
+    /// Whether the record may say something else of them.
+    pub(super) earlier_doubtful: bool,
 }
 
 // === impl Heading ===
@@ -51,7 +55,7 @@ impl Heading {
     pub(super) fn is_news(&self, header: Terms) -> bool {
         let timeless =
             |header: Terms| Terms { rest_over: header.rest_over.map(|_| RestOver::default()), ..header };
-        self.doubtful || self.written.map(timeless) != Some(timeless(header))
+        self.doubtful || self.earlier_doubtful || self.written.map(timeless) != Some(timeless(header))
     }
 
     /// It may say `header` from here on.
@@ -62,6 +66,17 @@ impl Heading {
             (written.longest_lease, written.longest_safe_lease) = (lease, safe_lease);
             written.unknown &= header.unknown;
         }
+    }
+
+    /// The earlier leaders that are to be named beside it, if they are not known to stand there.
+    pub(super) fn tell_earlier(&self) -> Option<Vec<EarlierStop>> {
+        self.earlier_doubtful.then(|| self.earlier.clone())
+    }
+
+    /// Names no earlier leader any more: what they have granted is learnt from whoever shows it.
+    pub(super) fn forget_earlier(&mut self) {
+        self.earlier_doubtful |= !self.earlier.is_empty();
+        self.earlier.clear();
     }
 
     /// When it is to say that the marks are all there is to know, if it says that they are not.

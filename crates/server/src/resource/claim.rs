@@ -136,9 +136,7 @@ impl Resource {
                 HolderKind::Node => shown.unwrap_or_default().max(self.terms.lease_length),
             };
             let end = cx.config.drift.grantor_end(now, remaining);
-            // It is told nothing meanwhile, whatever is due to it.
-            self.claims.show(slot, Amount::MAX, end);
-            return;
+            return self.claims.silence(slot, end);
         }
         if has.order.is_some_and(|order| !is_of_record(order.epoch, cx.config)) {
             self.holders.at_mut(slot).claimed = Claimed::Less;
@@ -166,12 +164,17 @@ impl Resource {
         self.acknowledge(slot, 0, held);
     }
 
-    /// Whether the lease that a poller shows has ended by its date: Doorman's clients echo the last one for as long as they get no
-    /// other. It may be somebody else's meanwhile, who has not been heard yet. What is sticky counts whatever clocks say.
+    /// Whether the lease that a holder shows has ended, whatever it still uses of that: it may be somebody else's meanwhile, who
+    /// has not been heard yet. Doorman's clients echo the last one for as long as they get no other, and it has ended by its
+    /// date; what is sticky counts whatever clocks say.
     fn has_ended(&self, now: Time, slot: Slot, has: &Has, cx: CallContext<'_>) -> bool {
-        let goes_by_date = !self.holders.at(slot).incarnated && !counts_until_heard(&self.terms);
-        goes_by_date
-            && cx.config.rules.keep(Rule::LearnRunning)
+        if !cx.config.rules.keep(Rule::LearnRunning) {
+            return false;
+        }
+        if self.holders.at(slot).incarnated {
+            return has.capacity == Amount::ZERO && has.lasts.is_none();
+        }
+        !counts_until_heard(&self.terms)
             && PolledLease::read(&has.token).is_ok_and(|lease| cx.date.until(now, lease.expiry).is_zero())
     }
 
@@ -240,7 +243,7 @@ impl Resource {
         let is_all = !cx.config.rules.keep(Rule::LineIsPart) && record.is_some_and(|record| !record.unknown);
         if self.is_leased() && !is_all || record.is_some_and(|record| record.unsure) {
             let until = cx.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
-            self.claims.show(slot, has.capacity, until);
+            self.claims.show(now, slot, has.capacity, until);
         }
     }
 

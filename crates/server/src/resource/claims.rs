@@ -117,9 +117,18 @@ impl GhostClaims {
         self.deferred.remove(&slot).unwrap_or_default()
     }
 
-    /// The holder at `slot` has `amount` of an earlier life of this node until then.
-    pub(super) fn show(&mut self, slot: Slot, amount: Amount, until: Time) {
-        self.shown.insert(slot, (amount, until));
+    /// The holder at `slot` has `amount` of an earlier life of this node until then. Who is told nothing goes on being told
+    /// nothing.
+    pub(super) fn show(&mut self, now: Time, slot: Slot, amount: Amount, until: Time) {
+        match self.shown.get_mut(&slot) {
+            Some((Amount::MAX, end)) if now < *end => *end = until.max(*end),
+            _ => _ = self.shown.insert(slot, (amount, until)),
+        }
+    }
+
+    /// The holder at `slot` is told nothing before `until`, whatever is due to it.
+    pub(super) fn silence(&mut self, slot: Slot, until: Time) {
+        self.shown.insert(slot, (Amount::MAX, until));
     }
 
     /// Whether anybody has shown anything that it cannot claim.
@@ -220,5 +229,28 @@ impl ClaimTally {
         self.not_earlier += other.not_earlier;
         self.before_record += other.before_record;
         self.too_large += other.too_large;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_told_nothing_is_told_nothing_whatever_it_shows_meanwhile() {
+        let (units, at) = (Amount::from_units, Time::from_nanos);
+        let (mut claims, slot) = (GhostClaims::default(), Slot::default());
+        claims.show(at(0), slot, units(18), at(10));
+        assert!(
+            !claims.has_shown_more(at(1), slot, units(18)) && claims.has_shown_more(at(1), slot, units(17))
+        );
+        claims.silence(slot, at(20));
+        claims.show(at(2), slot, units(18), at(10));
+        assert!(claims.has_shown_more(at(19), slot, units(18)), "it has shown more since");
+        assert!(!claims.has_shown_more(at(20), slot, units(17)), "that is over");
+        claims.show(at(19), slot, units(18), at(30));
+        assert!(claims.has_shown_more(at(29), slot, units(18)), "what it shows lasts longer");
+        claims.show(at(30), slot, units(5), at(40));
+        assert!(!claims.has_shown_more(at(31), slot, units(5)), "it may be told of as much again");
     }
 }

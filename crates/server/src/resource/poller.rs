@@ -209,9 +209,14 @@ impl Resource {
         {
             return false;
         }
+        // What leaders before the last had charged is over sooner than what that one did.
+        let is_left = || {
+            let until = record.counts_until(lease.origin, cx.since, cx.config.drift);
+            now < until || !cx.config.rules.keep(Rule::RestChecked)
+        };
         match record.stops.get(&lease.origin) {
             _ if !cx.config.rules.keep(Rule::EndChecked) => true,
-            Some(&stop) => lease.ends >= stop,
+            Some(&stop) => lease.ends >= stop && is_left(),
             // It counts for as long as its holder cannot have been given up for dead.
             None => self.is_sticky(),
         }

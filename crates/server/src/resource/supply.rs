@@ -180,8 +180,7 @@ impl Resource {
         let claimants: Vec<Slot> = claimants.map(|(slot, _)| slot).collect();
         for slot in claimants {
             self.holders.at_mut(slot).claimed = Claimed::Less;
-            // It is told nothing meanwhile, whatever is due to it.
-            self.claims.show(slot, Amount::MAX, end);
+            self.claims.silence(slot, end);
         }
     }
 
