@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
-use lessor_proto::{Amount, Incarnation, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, Time};
 
 use super::answer::SOON;
 use super::claim::{is_of_record, origin};
@@ -125,7 +125,8 @@ impl Resource {
         let lease = PolledLease::read(&has.token).ok()?;
         let is_resealed = lease.order.epoch == cx.config.epoch && lease.origin < cx.config.epoch;
         let is_earlier = lease.order.epoch < cx.config.epoch && at_once && self.counts(now, &lease, cx);
-        if !(is_resealed || is_earlier) || now >= self.ledger.ghost_end() || cx.config.record.is_none() {
+        let is_left = now < self.ledger.ghost_end() && is_left(now, lease.origin, cx);
+        if !(is_resealed || is_earlier) || !is_left {
             return None;
         }
         let lease = self.opened(ask, has, cx.config)?;
@@ -209,14 +210,9 @@ impl Resource {
         {
             return false;
         }
-        // What leaders before the last had charged is over sooner than what that one did.
-        let is_left = || {
-            let until = record.counts_until(lease.origin, cx.since, cx.config.drift);
-            now < until || !cx.config.rules.keep(Rule::RestChecked)
-        };
         match record.stops.get(&lease.origin) {
             _ if !cx.config.rules.keep(Rule::EndChecked) => true,
-            Some(&stop) => lease.ends >= stop && is_left(),
+            Some(&stop) => lease.ends >= stop && is_left(now, lease.origin, cx),
             // It counts for as long as its holder cannot have been given up for dead.
             None => self.is_sticky(),
         }
@@ -282,6 +278,13 @@ impl Resource {
             resource: &self.id,
         }
     }
+}
+
+/// Whether something counts still of what the leader of the epoch `origin` had charged: of leaders before the last that is over
+/// sooner.
+fn is_left(now: Time, origin: Epoch, cx: CallContext<'_>) -> bool {
+    let Some(record) = &cx.config.record else { return false };
+    now < record.counts_until(origin, cx.since, cx.config.drift) || !cx.config.rules.keep(Rule::RestChecked)
 }
 
 // === impl Child ===
