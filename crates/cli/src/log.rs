@@ -25,3 +25,12 @@ pub(crate) fn start(format: LogFormat, default: &str) {
         LogFormat::Json => log.json().init(),
     }
 }
+
+/// Logs panics as everything else, with the place and the reason.
+pub(crate) fn note_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let reason = panic.payload_as_str().unwrap_or("no reason given");
+        tracing::error!(place, reason, "panicked");
+    }));
+}

@@ -49,6 +49,9 @@ pub(crate) struct Serve {
     /// The time that requests in flight may take when the server ends
     #[arg(long, env = "LESSOR_DRAIN", value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     drain: Duration,
+    /// The time that a request may take to arrive and be answered; streams are opened within it, and stay as long as they like
+    #[arg(long, env = "LESSOR_REQUEST_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
+    request_timeout: Duration,
     /// Grant resources that no template matches whatever is wanted, as Doorman does, instead of refusing them
     #[arg(long, env = "LESSOR_HONOUR_UNKNOWN")]
     honour_unknown: bool,
@@ -72,6 +75,9 @@ struct Limits {
     /// Connections at a time; more wait until one has gone
     #[arg(long, env = "LESSOR_MAX_CONNECTIONS", value_name = "N", default_value_t = 10_000, value_parser = at_least_one)]
     max_connections: usize,
+    /// Connections from one address at a time; more are turned away [default: half of those of a port]
+    #[arg(long, env = "LESSOR_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", value_parser = at_least_one)]
+    max_connections_per_address: Option<usize>,
     /// Streams at a time, all connections together; more are refused
     #[arg(long, env = "LESSOR_MAX_STREAMS", value_name = "N", default_value_t = 100_000, value_parser = at_least_one)]
     max_streams: usize,
@@ -106,6 +112,7 @@ struct Limits {
 impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         log::start(self.log_format, "info");
+        log::note_panics();
         let mut source = Source::new(&self.config);
         let repository = source.load()?;
         let signals = Signals::listen()?;
@@ -113,7 +120,9 @@ impl Serve {
             http: self.http,
             advertise: self.advertise.clone(),
             drain: self.drain,
+            request_time: self.request_timeout,
             connections: self.limits.max_connections,
+            connections_per_address: self.limits.max_connections_per_address,
             streams: self.limits.max_streams,
             request_bytes: self.limits.max_request_bytes,
             election: self.tasks.election()?,
@@ -126,7 +135,13 @@ impl Serve {
         config.claims = self.tasks.claims();
         self.announce(&config, repository.templates().len());
         let server = Server::start(options, config, repository).await?;
-        serve(&server, source, signals).await;
+        if serve(&server, source, signals).await == End::Broken {
+            error!("the node has failed one of its own checks: this process ends");
+            server.abandon().await;
+            anyhow::bail!(
+                "the node has failed one of its own checks, and its books cannot be trusted any more"
+            );
+        }
         info!("draining");
         match server.drain().await {
             true => info!("drained"),
@@ -171,12 +186,22 @@ impl Serve {
     }
 }
 
-/// Until a signal says to end.
-async fn serve(server: &Server, mut source: Source, mut signals: Signals) {
+/// Why a server ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// It was told to.
+    Signal,
+    /// Its node has failed one of its own checks.
+    Broken,
+}
+
+/// Until a signal says to end, or the node is broken.
+async fn serve(server: &Server, mut source: Source, mut signals: Signals) -> End {
     loop {
         tokio::select! {
-            _ = signals.terminate.recv() => return,
-            _ = signals.interrupt.recv() => return,
+            _ = signals.terminate.recv() => return End::Signal,
+            _ = signals.interrupt.recv() => return End::Signal,
+            () = server.broken() => return End::Broken,
             _ = signals.hang_up.recv() => {}
             () = source.changed() => {}
         }

@@ -24,12 +24,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tracing::{error, info, warn};
 
-use self::acceptor::Acceptor;
+use self::acceptor::{Acceptor, Places};
 use self::driver::Driver;
 use self::etcd::{Election, EtcdOptions};
 use self::state::{StateDirectory, StateFault};
@@ -49,8 +49,13 @@ pub struct ServerOptions {
     pub advertise: Option<String>,
     /// The time that requests in flight may take to end in a drain.
     pub drain: Duration,
-    /// Connections at a time, all ports together; more wait until one has gone.
+    /// Connections at a time, all ports together; more wait until one has gone. Where HTTP has a port of its own, some of them are
+    /// kept for it: probes and monitors are answered also when clients take all others.
     pub connections: usize,
+    /// Connections from one address at a time; more are turned away. Absent: half of those of a port.
+    pub connections_per_address: Option<usize>,
+    /// The time that a request may take to arrive and be answered; what takes longer is given up, with all that was kept of it.
+    pub request_time: Duration,
     /// Streams at a time, all connections together; more are refused.
     pub streams: usize,
     /// Bytes in one message that is received; larger ones are refused.
@@ -90,6 +95,12 @@ pub struct Server {
     tasks: Vec<JoinHandle<()>>,
 }
 
+/// The places of all ports.
+struct PortPlaces {
+    main: Arc<Places>,
+    http: Arc<Places>,
+}
+
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -122,12 +133,30 @@ impl ServerOptions {
             advertise: None,
             drain: Duration::from_secs(10),
             connections: 10_000,
+            connections_per_address: None,
+            request_time: Duration::from_secs(30),
             streams: 100_000,
             request_bytes: 4 << 20,
             election: None,
             state: None,
             meter: None,
         }
+    }
+}
+
+/// Connections that are kept for a port of HTTP.
+const KEPT: usize = 64;
+
+// === impl PortPlaces ===
+
+impl PortPlaces {
+    fn new(all: usize, per_address: Option<usize>, has_http: bool, driver: &Arc<Driver>) -> PortPlaces {
+        let kept = if has_http { KEPT.min(all / 2) } else { 0 };
+        let places = |places: usize| {
+            let most = per_address.unwrap_or(places.div_ceil(2));
+            Places::new(places.max(1), most.max(1), driver)
+        };
+        PortPlaces { main: places(all - kept), http: places(kept) }
     }
 }
 
@@ -182,6 +211,7 @@ impl Server {
             Some(wanted) => Some((bind(wanted).await?, wanted)),
             None => None,
         };
+        let (connections, per_address) = (options.connections, options.connections_per_address);
         let advertise = options.advertise.unwrap_or_else(|| address.to_string());
         let above = config.parent.as_ref().map(|parent| parent.servers.clone());
         let (mut election, mut memory, mut fault) = (None, None, None);
@@ -205,6 +235,7 @@ impl Server {
         };
         driver.set_meter(options.meter);
         let driver = Arc::new(driver);
+        let places = PortPlaces::new(connections, per_address, http.is_some(), &driver);
         if options.state.is_some() {
             if let Some(fault) = &fault {
                 let remembers = memory.is_some();
@@ -213,15 +244,20 @@ impl Server {
             driver.hear_of_state(fault.as_deref());
         }
         let (stop, stopped) = watch::channel(false);
-        let places = Arc::new(Semaphore::new(options.connections));
 
         let lines = Arc::new(Lines::default());
         let web = http::router(Arc::clone(&driver));
+        let request_time = options.request_time;
         let (routes, health) =
             grpc::routes(Arc::clone(&driver), Arc::clone(&lines), options.request_bytes).await;
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let mut tasks = vec![
-            tokio::spawn(serve_all(Acceptor::new(listener, &places), routes, stopped.clone())),
+            tokio::spawn(serve_all(
+                Acceptor::new(listener, Arc::clone(&places.main)),
+                routes,
+                request_time,
+                stopped.clone(),
+            )),
             tokio::spawn(grpc::follow_health(health, Arc::clone(&driver), stopped.clone())),
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_time(stopped.clone())),
@@ -242,7 +278,8 @@ impl Server {
         let http = match http {
             Some((listener, wanted)) => {
                 let address = local(&listener, wanted)?;
-                tasks.push(tokio::spawn(serve_http(Acceptor::new(listener, &places), web, stopped)));
+                let acceptor = Acceptor::new(listener, places.http);
+                tasks.push(tokio::spawn(http::serve(acceptor, web, stopped)));
                 Some(address)
             }
             None => None,
@@ -261,6 +298,27 @@ impl Server {
     #[must_use]
     pub fn driver(&self) -> &Arc<Driver> {
         &self.driver
+    }
+
+    /// Waits until the node has failed one of its own checks, and its books cannot be trusted any more. The server answers
+    /// nothing from then on: whoever runs it calls [`Server::abandon`] and ends the process.
+    pub async fn broken(&self) {
+        self.driver.until_broken().await;
+    }
+
+    /// Ends a server whose node is broken: it leads no more, so that another task may at once, and what is written already
+    /// stays written. Nothing in flight is waited for.
+    pub async fn abandon(mut self) {
+        self.stop.send_replace(true);
+        let tasks = std::mem::take(&mut self.tasks);
+        let handles: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
+        let ended = async {
+            for task in tasks {
+                let _ = task.await;
+            }
+        };
+        let _ = tokio::time::timeout(standing::RESIGNATION, ended).await;
+        handles.iter().for_each(tokio::task::AbortHandle::abort);
     }
 
     /// Takes no more connections, answers what is in flight, closes streams, and ends. Holders live on their leases meanwhile. Gives back
@@ -318,7 +376,12 @@ async fn stopping(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|&stop| stop).await;
 }
 
-async fn serve_all(acceptor: Acceptor, routes: Routes, stopped: watch::Receiver<bool>) {
+async fn serve_all(
+    acceptor: Acceptor,
+    routes: Routes,
+    request_time: Duration,
+    stopped: watch::Receiver<bool>,
+) {
     let server = tonic::transport::Server::builder()
         .accept_http1(true)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
@@ -328,15 +391,11 @@ async fn serve_all(acceptor: Acceptor, routes: Routes, stopped: watch::Receiver<
         // h2 ends a connection when small messages wait that cost more than half of this, each about 240 bytes: so eight of each
         // stream may wait.
         .initial_connection_window_size(Some(4 << 20))
+        // A stream is opened within it, and then takes as long as it likes.
+        .timeout(request_time)
         .add_routes(routes)
         .serve_with_incoming_shutdown(acceptor.connections(), stopping(stopped));
     if let Err(error) = server.await {
         warn!(%error, "server ended");
-    }
-}
-
-async fn serve_http(acceptor: Acceptor, web: axum::Router, stopped: watch::Receiver<bool>) {
-    if let Err(error) = axum::serve(acceptor, web).with_graceful_shutdown(stopping(stopped)).await {
-        warn!(%error, "http server ended");
     }
 }

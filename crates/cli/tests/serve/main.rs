@@ -12,6 +12,7 @@ mod crash;
 mod domains;
 mod figures;
 mod floors;
+mod greedy;
 mod idle;
 mod kinds;
 mod learning;

@@ -1,37 +1,122 @@
 //! The acceptor of a port: takes so many connections at a time and lets the rest wait outside, in the kernel's queue.
+//!
+//! Whoever connects must say something, or its place is somebody else's: the library that finds out which version of HTTP
+//! a connection speaks waits for that without an end. And no address has more than its part of the places, so that one host
+//! that goes wrong does not shut out all others.
 
+use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::serve::Listener;
 use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-/// A listener with a bounded number of connections. Acceptors with the same permits share the bound.
+use super::driver::Driver;
+
+/// A listener with a bounded number of connections.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     listener: TcpListener,
-    permits: Arc<Semaphore>,
+    places: Arc<Places>,
+    /// The time in which whoever connects must say what it speaks.
+    greeting: Duration,
 }
 
-/// A connection, and the permit that it takes until it is dropped.
+/// The places of a port.
+#[derive(Debug)]
+pub(super) struct Places {
+    free: Arc<Semaphore>,
+    /// The number that connections from one address may take.
+    most: usize,
+    taken: Mutex<HashMap<IpAddr, usize>>,
+    driver: Arc<Driver>,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+struct Place {
+    places: Arc<Places>,
+    address: IpAddr,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A connection, and the place that it takes until it is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
-    _permit: OwnedSemaphorePermit,
+    /// Absent once it has said what it speaks.
+    greeting: Option<Greeting>,
+    place: Place,
+}
+
+/// The first words of a connection, which are awaited.
+#[derive(Debug)]
+struct Greeting {
+    until: Pin<Box<Sleep>>,
+    /// Bytes that are missing.
+    missing: usize,
+}
+
+const GREETING: Duration = Duration::from_secs(10);
+/// Bytes by which that is known: as many as HTTP/2 begins with.
+const PREFACE: usize = 24;
+
+// === impl Places ===
+
+impl Places {
+    /// A port of so many places, of which connections from one address may take no more than `most`.
+    pub(super) fn new(places: usize, most: usize, driver: &Arc<Driver>) -> Arc<Places> {
+        let free = Arc::new(Semaphore::new(places));
+        Arc::new(Places { free, most, taken: Mutex::default(), driver: Arc::clone(driver) })
+    }
+
+    /// The place of a connection from `address`; nothing if that has enough.
+    fn take(self: &Arc<Places>, address: IpAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
+        // One that speaks IPv4 has one address, however it is written.
+        let address = address.to_canonical();
+        let mut taken = self.taken();
+        let of_address = taken.entry(address).or_default();
+        if *of_address >= self.most {
+            self.driver.traffic().turned_away.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        *of_address += 1;
+        Some(Place { places: Arc::clone(self), address, _permit: permit })
+    }
+
+    /// Locks the table, also after a panic: every change of it is one step.
+    fn taken(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken();
+        if let Some(of_address) = taken.get_mut(&self.address) {
+            *of_address -= 1;
+            if *of_address == 0 {
+                taken.remove(&self.address);
+            }
+        }
+    }
 }
 
 // === impl Acceptor ===
 
 impl Acceptor {
-    pub(super) fn new(listener: TcpListener, permits: &Arc<Semaphore>) -> Acceptor {
-        Acceptor { listener, permits: Arc::clone(permits) }
+    pub(super) fn new(listener: TcpListener, places: Arc<Places>) -> Acceptor {
+        Acceptor { listener, places, greeting: GREETING }
     }
 
     /// All connections to come.
@@ -48,12 +133,16 @@ impl Listener for Acceptor {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let permit = Arc::clone(&self.permits).acquire_owned().await.expect("nobody closes the semaphore");
-        // Goes on after errors, with a pause when the system has nothing left for another connection.
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        // A connection that cannot be told so is slower, and serves all the same.
-        let _ = stream.set_nodelay(true);
-        (Connection { stream, _permit: permit }, address)
+        loop {
+            let free = Arc::clone(&self.places.free);
+            let permit = free.acquire_owned().await.expect("nobody closes the semaphore");
+            // Goes on after errors, with a pause when the system has nothing left for another connection.
+            let (stream, address) = Listener::accept(&mut self.listener).await;
+            let Some(place) = self.places.take(address.ip(), permit) else { continue };
+            // A connection that cannot be told so is slower, and serves all the same.
+            let _ = stream.set_nodelay(true);
+            return (Connection::new(stream, place, self.greeting), address);
+        }
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -62,6 +151,13 @@ impl Listener for Acceptor {
 }
 
 // === impl Connection ===
+
+impl Connection {
+    fn new(stream: TcpStream, place: Place, greeting: Duration) -> Connection {
+        let greeting = Greeting { until: Box::pin(tokio::time::sleep(greeting)), missing: PREFACE };
+        Connection { stream, greeting: Some(greeting), place }
+    }
+}
 
 impl Connected for Connection {
     type ConnectInfo = TcpConnectInfo;
@@ -77,7 +173,22 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let Some(greeting) = &mut self.greeting else { return read };
+        match read {
+            Poll::Ready(read) => {
+                greeting.missing = greeting.missing.saturating_sub(buffer.filled().len() - before);
+                if greeting.missing == 0 {
+                    self.greeting = None;
+                }
+                Poll::Ready(read)
+            }
+            Poll::Pending => greeting.until.as_mut().poll(cx).map(|()| {
+                self.place.places.driver.traffic().silent.fetch_add(1, Ordering::Relaxed);
+                Err(io::ErrorKind::TimedOut.into())
+            }),
+        }
     }
 }
 
@@ -109,13 +220,27 @@ impl AsyncWrite for Connection {
 
 #[cfg(test)]
 mod tests {
+    use lessor_proto::Epoch;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
+    use crate::node::NodeConfig;
+    use crate::repository::Repository;
+
+    fn driver() -> Arc<Driver> {
+        let config = NodeConfig::new("root", Epoch(1));
+        Arc::new(Driver::new(config, Repository::default(), "here:1".to_owned(), 1))
+    }
+
+    async fn open(places: usize, most: usize) -> (Acceptor, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (Acceptor::new(listener, Places::new(places, most, &driver())), address)
+    }
 
     #[tokio::test]
     async fn who_finds_no_place_waits_until_somebody_leaves() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut acceptor = Acceptor::new(listener, &Arc::new(Semaphore::new(1)));
+        let (mut acceptor, address) = open(1, 1).await;
         let _first = TcpStream::connect(address).await.unwrap();
         let _second = TcpStream::connect(address).await.unwrap();
         let (inside, _) = acceptor.accept().await;
@@ -124,5 +249,62 @@ mod tests {
         assert!(futures_util::poll!(&mut next).is_pending());
         drop(inside);
         next.await;
+    }
+
+    #[tokio::test]
+    async fn no_address_has_more_than_its_part_of_the_places() {
+        let (mut acceptor, address) = open(3, 2).await;
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            clients.push(TcpStream::connect(address).await.unwrap());
+        }
+        let (first, _) = acceptor.accept().await;
+        let (second, _) = acceptor.accept().await;
+        let places = Arc::clone(&acceptor.places);
+        let mut next = Box::pin(acceptor.accept());
+        assert!(futures_util::poll!(&mut next).is_pending(), "a place is free, and not for this address");
+        assert_eq!(clients[2].read(&mut [0]).await.unwrap(), 0, "it is turned away, and not left waiting");
+        assert_eq!(places.driver.traffic().turned_away.load(Ordering::Relaxed), 1);
+        drop(first);
+        let _again = TcpStream::connect(address).await.unwrap();
+        next.await;
+        drop(second);
+    }
+
+    /// Reads until that fails.
+    async fn fault(connection: &mut Connection) -> io::ErrorKind {
+        loop {
+            match connection.read(&mut [0; 64]).await {
+                Ok(0) => panic!("it has ended in order"),
+                Ok(_) => {}
+                Err(error) => return error.kind(),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_does_not_say_what_it_speaks_leaves_its_place_to_others() {
+        let (mut acceptor, address) = open(1, 1).await;
+        acceptor.greeting = Duration::from_millis(20);
+        let _silent = TcpStream::connect(address).await.unwrap();
+        let (mut silent, _) = acceptor.accept().await;
+        assert_eq!(fault(&mut silent).await, io::ErrorKind::TimedOut);
+        drop(silent);
+
+        let mut dribbles = TcpStream::connect(address).await.unwrap();
+        let (mut dribble, _) = acceptor.accept().await;
+        dribbles.write_all(b"PRI").await.unwrap();
+        assert_eq!(fault(&mut dribble).await, io::ErrorKind::TimedOut, "three bytes say nothing");
+    }
+
+    #[tokio::test]
+    async fn of_who_has_said_what_it_speaks_nothing_more_is_asked() {
+        let (mut acceptor, address) = open(1, 1).await;
+        let mut speaks = TcpStream::connect(address).await.unwrap();
+        let (mut heard, _) = acceptor.accept().await;
+        assert!(heard.greeting.is_some());
+        speaks.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+        heard.read_exact(&mut [0; PREFACE]).await.unwrap();
+        assert!(heard.greeting.is_none());
     }
 }

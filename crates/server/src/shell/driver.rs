@@ -19,6 +19,7 @@ mod tests;
 mod turns;
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -67,6 +68,7 @@ pub struct Driver {
     draining: AtomicBool,
     reach: Reach,
     failed_reloads: AtomicU64,
+    broken: watch::Sender<bool>,
     traffic: Traffic,
     turns: Turns,
 }
@@ -96,6 +98,36 @@ const TICK: Duration = Duration::from_millis(1);
 /// The interval at which memory is given back. Anything that has ended stops counting when it is asked for,
 /// whether or not this has run.
 const CLEAN_UP: Duration = Duration::from_secs(1);
+
+/// The state of the leader under its lock. A panic before it is given back breaks the node.
+struct HeldState<'a> {
+    state: MutexGuard<'a, LeaderState>,
+    broken: &'a watch::Sender<bool>,
+}
+
+// === impl HeldState ===
+
+impl Deref for HeldState<'_> {
+    type Target = LeaderState;
+
+    fn deref(&self) -> &LeaderState {
+        &self.state
+    }
+}
+
+impl DerefMut for HeldState<'_> {
+    fn deref_mut(&mut self) -> &mut LeaderState {
+        &mut self.state
+    }
+}
+
+impl Drop for HeldState<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.broken.send_replace(true);
+        }
+    }
+}
 
 // === impl Driver ===
 
@@ -143,6 +175,7 @@ impl Driver {
             draining: AtomicBool::new(false),
             reach,
             failed_reloads: AtomicU64::new(0),
+            broken: watch::Sender::new(false),
             traffic: Traffic::default(),
             turns: Turns::default(),
         }
@@ -326,8 +359,21 @@ impl Driver {
         if self.is_at(&leader) { Leader::default() } else { leader }
     }
 
-    fn leader_state(&self) -> Result<MutexGuard<'_, LeaderState>, Unanswered> {
-        self.leader_state.lock().map_err(|_| Unanswered::Broken)
+    fn leader_state(&self) -> Result<HeldState<'_>, Unanswered> {
+        let state = self.leader_state.lock().map_err(|_| Unanswered::Broken)?;
+        Ok(HeldState { state, broken: &self.broken })
+    }
+
+    /// Whether the node has failed one of its own checks: it answers nothing any more.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.leader_state.is_poisoned()
+    }
+
+    /// Waits until the node has failed one of its own checks.
+    pub async fn until_broken(&self) {
+        // It never errs: the sender is ours.
+        let _ = self.broken.subscribe().wait_for(|&is_broken| is_broken).await;
     }
 }
 

@@ -1,17 +1,31 @@
 //! The pages for people and monitors: `/healthz`, `/readyz`, `/metrics` and `/status`.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::Listener;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
-use super::driver::{Driver, Unanswered};
+use super::acceptor::{Acceptor, Connection};
+use super::driver::{Driver, NotReady, Unanswered};
 use super::metrics::Metrics;
 use crate::node::StatusQuery;
+
+/// The time in which the head of a request must come, also the next one on the same connection.
+const HEAD: Duration = Duration::from_secs(10);
+/// The time after which a connection ends with the request that it is at, and then the one for that.
+const AGES: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(10)];
 
 /// The parameters of `/status`.
 #[derive(Debug, Deserialize)]
@@ -33,7 +47,7 @@ pub(super) fn router(driver: Arc<Driver>) -> Router {
     let metrics = Arc::new(Metrics::new(Arc::clone(&driver)));
     Router::new()
         .route("/", get(|| async { INDEX }))
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(alive))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics_text))
         .route("/status", get(status))
@@ -43,12 +57,29 @@ pub(super) fn router(driver: Arc<Driver>) -> Router {
 const INDEX: &str = "lessor\n\n\
     /status   who has what: JSON; ?resource=NAME&resources=N&holders=N\n\
     /metrics  for Prometheus\n\
-    /healthz  200 while the process lives\n\
+    /healthz  200 while the process can do its work; 503 when it has failed one of its own checks\n\
     /readyz   200 while it takes requests; 503 with the reason when it drains, has never met the node above, or stands\n\
-    \x20         above itself in the tree\n";
+    \x20         above itself in the tree; with ?leads also when another task leads\n";
 
-async fn ready(State(rooms): State<Rooms>) -> Response {
+async fn alive(State(rooms): State<Rooms>) -> Response {
+    match rooms.driver.is_broken() {
+        false => "ok\n".into_response(),
+        true => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", NotReady::Broken)).into_response(),
+    }
+}
+
+/// The parameters of `/readyz`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadyParameters {
+    leads: Option<String>,
+}
+
+async fn ready(State(rooms): State<Rooms>, Query(asked): Query<ReadyParameters>) -> Response {
     match rooms.driver.readiness() {
+        Ok(()) if asked.leads.is_some() && !rooms.driver.whereabouts().is_leader => {
+            (StatusCode::SERVICE_UNAVAILABLE, "not leading\n").into_response()
+        }
         Ok(()) => "ready\n".into_response(),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")).into_response(),
     }
@@ -94,4 +125,38 @@ async fn status(State(rooms): State<Rooms>, Query(asked): Query<StatusParameters
         "status": status.status,
     }))
     .into_response()
+}
+
+/// Serves the pages on a port of their own, until stopped. Requests under way are answered.
+pub(super) async fn serve(mut acceptor: Acceptor, router: Router, mut stopped: watch::Receiver<bool>) {
+    let (mut connections, told) = (JoinSet::new(), stopped.clone());
+    loop {
+        tokio::select! {
+            // An error means that the server handle is gone, which is a stop as well.
+            _ = stopped.wait_for(|&stop| stop) => break,
+            (connection, _) = acceptor.accept() => {
+                connections.spawn(converse(connection, router.clone(), told.clone()));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection.
+async fn converse(connection: Connection, router: Router, mut stopped: watch::Receiver<bool>) {
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
+    let mut served = pin!(served);
+    let [age, last] = AGES;
+    tokio::select! {
+        // What a peer does wrong is its own affair.
+        _ = &mut served => return,
+        () = tokio::time::sleep(age) => {}
+        _ = stopped.wait_for(|&stop| stop) => {}
+    }
+    served.as_mut().graceful_shutdown();
+    let _ = tokio::time::timeout(last, served).await;
 }

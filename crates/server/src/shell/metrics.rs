@@ -131,7 +131,11 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result 
         "lessor_stream_reports_refused",
         "Reports on streams that were refused",
         of(&traffic.refused),
-    )
+    )?;
+    let help = "Connections that were turned away, as their address had too many";
+    counter(encoder, "lessor_connections_turned_away", help, of(&traffic.turned_away))?;
+    let help = "Connections that did not say in time what they speak";
+    counter(encoder, "lessor_connections_silent", help, of(&traffic.silent))
 }
 
 fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result {

@@ -19,7 +19,7 @@ use crate::election::Event;
 use crate::election::lag::{Lag, Step};
 
 /// The longest wait until another may lead, when this task ends.
-const RESIGNATION: Duration = Duration::from_secs(3);
+pub(super) const RESIGNATION: Duration = Duration::from_secs(3);
 
 /// The interval at which a leader looks whether it has the configuration that was in force.
 const LOOK: Duration = Duration::from_secs(1);

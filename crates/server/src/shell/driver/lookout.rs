@@ -327,5 +327,7 @@ mod tests {
         assert!(broken.is_err());
         assert_eq!(driver.look(&StatusQuery::FIGURES).await, Err(Unanswered::Broken));
         assert_eq!(driver.summary(), None);
+        assert!(driver.is_broken());
+        driver.until_broken().await;
     }
 }

@@ -18,6 +18,8 @@ pub(in crate::shell) struct Traffic {
     pub(in crate::shell) sent: AtomicU64,
     pub(in crate::shell) received: AtomicU64,
     pub(in crate::shell) refused: AtomicU64,
+    pub(in crate::shell) turned_away: AtomicU64,
+    pub(in crate::shell) silent: AtomicU64,
 }
 
 // === impl Driver ===
