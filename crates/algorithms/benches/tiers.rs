@@ -74,9 +74,10 @@ fn granted(criterion: &mut Criterion, name: &str, domains: u64, every: u64) {
         (0..3 * domains).for_each(|_| _ = street.ask(draw(domains), ticked(step)));
         street
     });
-    measure(&mut group, "lessor", domains, step, &town, Town::ask);
-    measure(&mut group, "handle", domains, step, &street, Street::ask);
-    measure(&mut group, "governor", domains, step, &governor, |governor, domain, _| {
+    let load = Load { domains, step };
+    measure(&mut group, "lessor", load, &town, Town::ask);
+    measure(&mut group, "handle", load, &street, Street::ask);
+    measure(&mut group, "governor", load, &governor, |governor, domain, _| {
         governor.check_key(&domain).is_ok()
     });
 }
@@ -85,8 +86,9 @@ fn refused(criterion: &mut Criterion, domains: u64) {
     let mut group = group(criterion, "refused", domains);
     let town = LazyLock::new(|| Town::new(&strict(), domains, Ask::exactly(15)));
     let governor = LazyLock::new(|| governor_of(Quota::per_hour(NonZeroU32::MIN), domains));
-    measure(&mut group, "lessor", domains, 0, &town, Town::ask);
-    measure(&mut group, "governor", domains, 0, &governor, |governor, domain, _| {
+    let load = Load { domains, step: 0 };
+    measure(&mut group, "lessor", load, &town, Town::ask);
+    measure(&mut group, "governor", load, &governor, |governor, domain, _| {
         governor.check_key(&domain).is_ok()
     });
 }
@@ -96,7 +98,7 @@ fn read(criterion: &mut Criterion, domains: u64) {
     let mut group = group(criterion, "read", domains);
     let places =
         LazyLock::new(|| (0..16 * domains).map(|place| place.wrapping_mul(31)).collect::<Vec<u64>>());
-    measure(&mut group, "memory", domains, 0, &places, |places, domain, _| {
+    measure(&mut group, "memory", Load { domains, step: 0 }, &places, |places, domain, _| {
         let at = domain ^ (LAST.get() & 1);
         LAST.set(places[(16 * at.min(domains - 1)) as usize]);
         true
@@ -114,12 +116,20 @@ criterion_main!(all);
 
 // === what is measured ===
 
+/// The load on a limiter.
+#[derive(Clone, Copy)]
+struct Load {
+    /// The number of domains, one of which is drawn for each request.
+    domains: u64,
+    /// The time that goes by between two requests.
+    step: u64,
+}
+
 /// On one thread and on two; tells how much was granted.
 fn measure<L: Sync>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
-    domains: u64,
-    step: u64,
+    load: Load,
     limiter: &LazyLock<L, impl FnOnce() -> L>,
     ask: impl Fn(&L, u64, u64) -> bool + Sync,
 ) {
@@ -128,7 +138,7 @@ fn measure<L: Sync>(
         group.bench_function(format!("{name}/threads={threads}"), |bencher| {
             let limiter = LazyLock::force(limiter);
             let ask = |domain, now| ask(limiter, domain, now);
-            bencher.iter_custom(|iterations| on_threads(threads, iterations, domains, step, &ask, &asked));
+            bencher.iter_custom(|iterations| on_threads(threads, iterations, load, &ask, &asked));
         });
         let (granted, asked) = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
         if asked > 0 {
@@ -141,8 +151,7 @@ fn measure<L: Sync>(
 fn on_threads(
     threads: u64,
     iterations: u64,
-    domains: u64,
-    step: u64,
+    load: Load,
     ask: &(impl Fn(u64, u64) -> bool + Sync),
     asked: &Mutex<(u64, u64)>,
 ) -> Duration {
@@ -155,7 +164,7 @@ fn on_threads(
         let begun = on_processor();
         let mut granted = 0;
         for _ in 0..iterations {
-            granted += u64::from(black_box(ask(draw(domains), ticked(step * threads))));
+            granted += u64::from(black_box(ask(draw(load.domains), ticked(load.step * threads))));
         }
         let took = on_processor().saturating_sub(begun);
         let mut sum = asked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,6 +23,7 @@ use lessor_sim::scenario::{self, Mode};
 use lessor_sim::swarm::Options;
 use lessor_sim::workload::{Scenario, Workload, trace};
 
+use self::big::BigRun;
 use self::domains::DomainsComparison;
 use self::range::Seeds;
 use self::what::What;
@@ -168,7 +169,7 @@ impl Sim {
             way: big::way(self.mode, what)?,
             ..usual
         };
-        big::run(&tree, what, self.seed, self.mode, self.json)
+        BigRun { tree: &tree, what, seed: self.seed, mode: self.mode }.run(self.json)
     }
 
     /// Clients that a domain reaches.

@@ -175,9 +175,9 @@ fn sites(rng: &mut Rng, options: &Options, short: bool) -> Vec<SitePlan> {
         for &parent in &level {
             let children = if number == 0 { 1 } else { rng.between(1, 3) };
             for _ in 0..children {
-                let name = format!("p{}", sites.len());
+                let plan = SitePlan::new(format!("p{}", sites.len()), parent);
                 next.push(Some(sites.len() as u32));
-                sites.push(site(rng, options, name, parent, short, depth));
+                sites.push(site(rng, options, plan, short, depth));
             }
         }
         level = next;
@@ -185,16 +185,9 @@ fn sites(rng: &mut Rng, options: &Options, short: bool) -> Vec<SitePlan> {
     sites
 }
 
-/// In a tree of `depth` levels, with leases that are short or not: as a lease gets shorter from level to level, and a node
+/// Draws the rest of the plan of a site in a tree of `depth` levels, with leases that are short or not: as a lease gets shorter from level to level, and a node
 /// that polls asks once a second, or after two thirds of it, they must not be too short to be renewed.
-fn site(
-    rng: &mut Rng,
-    options: &Options,
-    name: String,
-    parent: Option<u32>,
-    short: bool,
-    depth: u64,
-) -> SitePlan {
+fn site(rng: &mut Rng, options: &Options, plan: SitePlan, short: bool, depth: u64) -> SitePlan {
     let polls = options.polling || rng.chance(150);
     let lease = match (short, depth) {
         (true, 1) => rng.between(1, 3),
@@ -211,7 +204,7 @@ fn site(
             lease_length: Duration::from_secs(lease),
             refresh_interval: Duration::from_secs(refresh),
         },
-        ..SitePlan::new(name, parent)
+        ..plan
     }
 }
 

@@ -9,7 +9,7 @@ use stateright::{Model, Property};
 use super::bounds::{Bounds, CAPACITY, TICK};
 use super::parts::{Actor, Delivery, Kept};
 use super::rules::{FACTS, Past};
-use super::world::{World, repository, resource};
+use super::world::{ClientStart, World, repository, resource};
 
 /// A step that can happen.
 #[derive(Clone, PartialEq, Debug)]
@@ -88,11 +88,9 @@ impl Simulation {
             Step::Cut => world.cut(),
             Step::Twin(client) => {
                 world.left.twins -= 1;
-                let (name, rate, home, wants) = {
-                    let before = &world.clients[client];
-                    (before.name, before.rate, before.home, before.wants)
-                };
-                world.start(&self.bounds, name, 2, rate, home, wants);
+                let before = &world.clients[client];
+                let (name, rate, home, wants) = (before.name, before.rate, before.home, before.wants);
+                world.start(&self.bounds, ClientStart { name, life: 2, rate, home, wants });
                 world.pump_client(world.clients.len() - 1);
             }
             Step::Die(client) => {

@@ -75,6 +75,18 @@ impl Hash for World {
     }
 }
 
+/// A client process that is to start.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientStart {
+    pub(crate) name: &'static str,
+    /// Its incarnation.
+    pub(crate) life: u64,
+    pub(crate) rate: Rate,
+    /// The node it asks.
+    pub(crate) home: usize,
+    pub(crate) wants: u64,
+}
+
 /// The one resource.
 pub(crate) fn resource() -> ResourceId {
     ResourceId::new("r", 16).expect("a name")
@@ -118,7 +130,8 @@ impl World {
         }
         for (number, name) in ["a", "b"].into_iter().enumerate() {
             let home = usize::from(bounds.shape == Shape::Tree && number == 0);
-            world.start(bounds, name, 1, clocks.clients[number], home, bounds.wants[number]);
+            let (rate, wants) = (clocks.clients[number], bounds.wants[number]);
+            world.start(bounds, ClientStart { name, life: 1, rate, home, wants });
         }
         for client in 0..world.clients.len() {
             world.pump_client(client);
@@ -127,15 +140,8 @@ impl World {
     }
 
     /// A client process starts.
-    pub(crate) fn start(
-        &mut self,
-        bounds: &Bounds,
-        name: &'static str,
-        life: u64,
-        rate: Rate,
-        home: usize,
-        wants: u64,
-    ) {
+    pub(crate) fn start(&mut self, bounds: &Bounds, start: ClientStart) {
+        let ClientStart { name, life, rate, home, wants } = start;
         let id = ClientId::new(name, 16).expect("a name");
         let session = Session::new(SessionConfig {
             drift: Drift::from_parts_per_million(DRIFT_PPM),

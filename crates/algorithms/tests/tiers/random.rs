@@ -19,6 +19,8 @@ struct Pair {
     by_all: Vec<u64>,
     now: u64,
     has_bucket: bool,
+    /// The seed that both are made from.
+    seed: u64,
 }
 
 /// `TIERS_STEPS` random steps, or as many as take a few seconds.
@@ -71,9 +73,9 @@ fn check(draw: impl Fn(&mut Dice) -> Contract) {
     let mut kinds = Kinds::default();
     for seed in 0..steps / STEPS_PER_CONTRACT {
         let mut dice = Dice(seed);
-        let mut pair = Pair::new(&mut dice, &draw);
+        let mut pair = Pair::new(&mut dice, seed, &draw);
         for _ in 0..STEPS_PER_CONTRACT {
-            pair.step(&mut dice, &mut kinds, seed);
+            pair.step(&mut dice, &mut kinds);
         }
     }
     kinds.check(steps);
@@ -82,7 +84,7 @@ fn check(draw: impl Fn(&mut Dice) -> Contract) {
 // === impl Pair ===
 
 impl Pair {
-    fn new(dice: &mut Dice, draw: impl Fn(&mut Dice) -> Contract) -> Pair {
+    fn new(dice: &mut Dice, seed: u64, draw: impl Fn(&mut Dice) -> Contract) -> Pair {
         let contract = draw(dice);
         let mut tiers = contract.policies().iter().flat_map(TierPolicy::tiers);
         Pair {
@@ -92,11 +94,12 @@ impl Pair {
             by_all: Vec::new(),
             now: dice.below(10 * UNIT),
             has_bucket: tiers.any(|tier| tier.kind == Window::Bucket),
+            seed,
             contract,
         }
     }
 
-    fn step(&mut self, dice: &mut Dice, kinds: &mut Kinds, seed: u64) {
+    fn step(&mut self, dice: &mut Dice, kinds: &mut Kinds) {
         self.now += dice.wait();
         let which = usize::from(dice.is_one_of(4));
         match dice.below(40) {
@@ -104,7 +107,7 @@ impl Pair {
             1 if !self.has_bucket => self.settle(which, -(dice.below(7) as i64)),
             2 | 3 => self.rest(which),
             4 => self.check_tiers(which),
-            _ => self.request(which, dice, kinds, seed),
+            _ => self.request(which, dice, kinds),
         }
         // Nothing is remembered, not even the time.
         if self.domains[which].is_new() {
@@ -112,7 +115,7 @@ impl Pair {
         }
     }
 
-    fn request(&mut self, which: usize, dice: &mut Dice, kinds: &mut Kinds, seed: u64) {
+    fn request(&mut self, which: usize, dice: &mut Dice, kinds: &mut Kinds) {
         let copies = if dice.is_one_of(3) { dice.hits(20) - 1 } else { 1 };
         let ask = Ask::between(copies - dice.below(u64::from(copies) + 1) as u32, copies);
         // Sometimes with a time that has passed. The hits of all domains are then those of another time than the domain's.
@@ -122,10 +125,11 @@ impl Pair {
         let peeked = self.domains[which].peek(&self.contract, &self.all, now, ask);
         let real = self.domains[which].request(&self.contract, &mut self.all, now, ask);
         assert_eq!(peeked, real);
+        let seed = self.seed;
         assert_eq!(Answer::from(&real), model, "seed {seed}, at {now}, {ask:?}, {:#?}", self.contract);
         let (now, last) = (now.max(self.models[which].last), self.models[which].last);
         self.check_seconds(&real, which, now);
-        self.check_retry(&real, which, last, ask, dice, seed);
+        self.check_retry(&real, which, last, ask, dice);
         kinds.count(&real, ask);
     }
 
@@ -143,13 +147,14 @@ impl Pair {
     }
 
     /// At the time that is told the same request is granted, and at none before that.
-    fn check_retry(&self, real: &Decision, which: usize, now: u64, ask: Ask, dice: &mut Dice, seed: u64) {
+    fn check_retry(&self, real: &Decision, which: usize, now: u64, ask: Ask, dice: &mut Dice) {
         if real.granted > 0 || ask.copies() == 0 {
             assert_eq!(real.retry_at, None);
             return;
         }
         let ask = if real.debt > 0 { ask } else { Ask::between(ask.min().max(1), ask.copies()) };
         let is_granted = |at: u64| self.domains[which].plan(&self.contract, &self.all, at, ask).hits() > 0;
+        let seed = self.seed;
         let context = || format!("seed {seed}, at {now}, {ask:?}, {real:?}, {:#?}", self.contract);
         if let Some(at) = real.retry_at {
             assert!(at > now && is_granted(at), "{}", context());

@@ -63,17 +63,22 @@ pub(crate) struct Fed {
     pub(crate) grants: u64,
 }
 
+/// The place of one client in the fleet.
+struct Membership {
+    orders: watch::Receiver<Orders>,
+    tally: Arc<Tally>,
+    wants: f64,
+    /// Of the first of them.
+    shows: Option<(watch::Sender<f64>, mpsc::UnboundedReceiver<f64>)>,
+}
+
 /// One client.
 struct Client {
     ups: mpsc::Sender<wire::SessionUpRequest>,
     downs: Streaming<wire::SessionDown>,
-    orders: watch::Receiver<Orders>,
-    tally: Arc<Tally>,
-    wants: f64,
+    membership: Membership,
     lease: Option<wire::Lease>,
     reports: u64,
-    /// Of the first of them.
-    shows: Option<(watch::Sender<f64>, mpsc::UnboundedReceiver<f64>)>,
     /// It has had nearly what it wants or its share.
     is_fed: bool,
 }
@@ -95,12 +100,13 @@ impl Fleet {
         let (opening, mut tasks) = (Arc::new(Semaphore::new(OPENING)), tokio::task::JoinSet::new());
         for number in 0..streams {
             let (channel, opening) = (channels[number % CONNECTIONS].clone(), Arc::clone(&opening));
-            let (told, tally, shows) = (told.clone(), Arc::clone(&tally), shows.take());
+            let (orders, tally, shows) = (told.clone(), Arc::clone(&tally), shows.take());
             tasks.spawn(async move {
                 let permit = opening.acquire_owned().await.expect("it is never closed");
                 // The first one has two fifths of its share.
                 let wants = if number == 0 { 0.2 * crate::WANTS } else { crate::WANTS };
-                let mut client = Client::open(channel, number, wants, told, tally, shows).await;
+                let mut client =
+                    Client::open(channel, number, Membership { orders, tally, wants, shows }).await;
                 client.report(true).await;
                 client.hear().await;
                 drop(permit);
@@ -169,14 +175,7 @@ impl Fleet {
 // === impl Client ===
 
 impl Client {
-    async fn open(
-        channel: Channel,
-        number: usize,
-        wants: f64,
-        orders: watch::Receiver<Orders>,
-        tally: Arc<Tally>,
-        shows: Option<(watch::Sender<f64>, mpsc::UnboundedReceiver<f64>)>,
-    ) -> Client {
+    async fn open(channel: Channel, number: usize, membership: Membership) -> Client {
         let (ups, said) = mpsc::channel(8);
         let hello = wire::HelloRequest {
             id: Some(format!("client-{number}")),
@@ -189,8 +188,7 @@ impl Client {
         let opened = server.session(ReceiverStream::new(said));
         let downs =
             tokio::time::timeout(AGES, opened).await.expect("in time").expect("it is welcome").into_inner();
-        let mut client =
-            Client { ups, downs, orders, tally, wants, lease: None, reports: 0, shows, is_fed: false };
+        let mut client = Client { ups, downs, membership, lease: None, reports: 0, is_fed: false };
         client.hear().await;
         client
     }
@@ -199,34 +197,34 @@ impl Client {
         let mut beats = false;
         loop {
             let wants = async {
-                match &mut self.shows {
+                match &mut self.membership.shows {
                     Some((_, wanted)) => wanted.recv().await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                changed = self.orders.changed() => {
+                changed = self.membership.orders.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    beats = *self.orders.borrow_and_update() == Orders::Beat;
+                    beats = *self.membership.orders.borrow_and_update() == Orders::Beat;
                     if beats {
                         self.beat().await;
                     }
                 }
                 Some(wants) = wants => {
-                    self.wants = wants;
+                    self.membership.wants = wants;
                     self.report(false).await;
                 }
                 down = self.downs.message() => {
                     let Ok(Some(down)) = down else {
-                        self.tally.ended.fetch_add(1, Ordering::Relaxed);
+                        self.membership.tally.ended.fetch_add(1, Ordering::Relaxed);
                         return;
                     };
                     if self.take(down).await {
-                        self.tally.replies.fetch_add(1, Ordering::Relaxed);
+                        self.membership.tally.replies.fetch_add(1, Ordering::Relaxed);
                         if beats {
-                            self.tally.answers.fetch_add(1, Ordering::Relaxed);
+                            self.membership.tally.answers.fetch_add(1, Ordering::Relaxed);
                             self.beat().await;
                         }
                     }
@@ -248,14 +246,16 @@ impl Client {
             Down::Grants(grants) => {
                 let is_last = grants.grant.is_empty();
                 for grant in grants.grant {
-                    self.tally.grants.fetch_add(1, Ordering::Relaxed);
+                    self.membership.tally.grants.fetch_add(1, Ordering::Relaxed);
                     let wanted = grant.gets.ack_wanted == Some(true);
-                    if let Some((shows, _)) = &self.shows {
+                    if let Some((shows, _)) = &self.membership.shows {
                         shows.send_replace(grant.gets.capacity());
                     }
-                    if !self.is_fed && grant.gets.capacity() >= 0.95 * self.wants.min(crate::WANTS / 2.0) {
+                    if !self.is_fed
+                        && grant.gets.capacity() >= 0.95 * self.membership.wants.min(crate::WANTS / 2.0)
+                    {
                         self.is_fed = true;
-                        self.tally.fed.fetch_add(1, Ordering::Relaxed);
+                        self.membership.tally.fed.fetch_add(1, Ordering::Relaxed);
                     }
                     self.lease = Some(grant.gets);
                     if wanted {
@@ -272,7 +272,7 @@ impl Client {
         let resource = wire::ResourceRequest {
             resource_id: Some("db".to_owned()),
             priority: Some(0),
-            wants: Some(self.wants),
+            wants: Some(self.membership.wants),
             has: self.lease.clone(),
             held: self.lease.as_ref().map(wire::Lease::capacity),
             ..wire::ResourceRequest::default()
@@ -281,7 +281,7 @@ impl Client {
     }
 
     async fn beat(&mut self) {
-        self.tally.beats.fetch_add(1, Ordering::Relaxed);
+        self.membership.tally.beats.fetch_add(1, Ordering::Relaxed);
         self.say(Vec::new(), true).await;
     }
 

@@ -377,15 +377,23 @@ mod tests {
         Arc::new(Policies::new(rules).unwrap())
     }
 
+    /// One user says what is new.
     fn hit(domains: &mut SharedDomains, now: Time, user: u64, id: u64, hits: u32) {
-        say(domains, now, user, id, hits, id == 1);
+        let entry = DomainEntry { policy: 0, tier: 1, at: now, hits, is_entered: id == 1 };
+        say(domains, user, id, entry, id == 1);
+    }
+
+    /// One user says all that it did.
+    fn hit_anew(domains: &mut SharedDomains, now: Time, user: u64, id: u64, hits: u32) {
+        let entry = DomainEntry { policy: 0, tier: 1, at: now, hits, is_entered: id == 1 };
+        say(domains, user, id, entry, true);
     }
 
     /// One user says what it did; all of it, or what is new.
-    fn say(domains: &mut SharedDomains, now: Time, user: u64, id: u64, hits: u32, all: bool) {
+    fn say(domains: &mut SharedDomains, user: u64, id: u64, entry: DomainEntry, all: bool) {
         let holder = ClientId::new(format!("web-{user}"), 16).unwrap();
         let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None };
-        let entry = DomainEntry { policy: 0, tier: 1, at: now, hits, is_entered: id == 1 };
+        let now = entry.at;
         let hits = DomainHits { domain: "tenant".into(), all, others: 0, entries: vec![entry] };
         let (resource, version) = (domains.resource.clone(), domains.policies.version());
         let report = DomainReport { resource, version, id, ask: false, below: None, domains: vec![hits] };
@@ -442,15 +450,15 @@ mod tests {
     #[test]
     fn what_is_said_anew_is_added_up_in_slices_and_all_are_told_everything_then() {
         let (mut now, mut domains) = crowd();
-        say(&mut domains, now, 5, 2, 41, true);
+        hit_anew(&mut domains, now, 5, 2, 41);
         assert_eq!(counted(&domains, now), 600, "it is not added up in the turn of a report");
         assert_eq!(turn(&mut domains, now), 1, "who says everything is told what is known");
         now += PACE;
         let slices = CROWD / SLICE as u64;
         (0..slices).for_each(|_| assert_eq!(turn(&mut domains, now), 0, "everybody is added up first"));
         // Hits that are said meanwhile count, of those who have been added up and of the others.
-        say(&mut domains, now, 6, 2, 2, false);
-        say(&mut domains, now, CROWD - 1, 2, 3, false);
+        hit(&mut domains, now, 6, 2, 2);
+        hit(&mut domains, now, CROWD - 1, 2, 3);
         let told: u64 = (0..CROWD).map(|_| turn(&mut domains, now)).sum();
         assert_eq!(counted(&domains, now), 645);
         assert!(told >= CROWD - 1, "{told} are told");
@@ -461,10 +469,10 @@ mod tests {
     #[test]
     fn what_is_said_anew_while_all_are_added_up_is_added_up_after_that() {
         let (mut now, mut domains) = crowd();
-        say(&mut domains, now, 5, 2, 41, true);
+        hit_anew(&mut domains, now, 5, 2, 41);
         now += PACE;
         (0..10).for_each(|_| _ = turn(&mut domains, now));
-        say(&mut domains, now, 6, 2, 11, true);
+        hit_anew(&mut domains, now, 6, 2, 11);
         for _ in 0..10 {
             (0..CROWD).for_each(|_| _ = turn(&mut domains, now));
             now += PACE;
@@ -483,7 +491,7 @@ mod tests {
             now += PACE;
         }
         assert_eq!((told, counted(&domains, now)), (0, 600));
-        say(&mut domains, now, 5, 2, 2, false);
+        hit(&mut domains, now, 5, 2, 2);
         now += PACE;
         let told: u64 = (0..CROWD).map(|_| turn(&mut domains, now)).sum();
         assert_eq!((counted(&domains, now), told >= CROWD - 1), (602, true));

@@ -34,6 +34,14 @@ enum Pace {
     Turn(Duration),
 }
 
+/// A lease that has been charged, and is to be told.
+#[derive(Clone, Copy, Debug)]
+struct ChargedLease {
+    granted: Granted,
+    length: Duration,
+    pace: Pace,
+}
+
 /// The answer to a report.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -117,7 +125,7 @@ impl Resource {
             false => turn.filter(|_| self.awaits_turn(slot)).map(|turn| turn.max(SOON)),
         };
         let domains = self.tell_of_domains(slot);
-        let mut grant = self.grant(now, slot, length, granted, pace, cx);
+        let mut grant = self.grant(now, slot, ChargedLease { granted, length, pace }, cx);
         (grant.domains, grant.before, grant.earlier) = (domains, out_before, earlier);
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
@@ -142,15 +150,8 @@ impl Resource {
         (child.basis + length > now).then_some(length)
     }
 
-    fn grant(
-        &self,
-        now: Time,
-        slot: Slot,
-        length: Duration,
-        granted: Granted,
-        pace: Pace,
-        cx: CallContext<'_>,
-    ) -> Grant {
+    fn grant(&self, now: Time, slot: Slot, lease: ChargedLease, cx: CallContext<'_>) -> Grant {
+        let ChargedLease { granted, length, pace } = lease;
         let config = cx.config;
         let child = self.holders.at(slot);
         let order = Order { epoch: config.epoch, seq: child.last_seq() };

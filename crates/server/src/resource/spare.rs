@@ -62,6 +62,16 @@ struct Borrower {
     excess: u64,
 }
 
+/// A recall of loans.
+struct LoanRecall {
+    /// The amount that is still needed.
+    need: Amount,
+    /// The number of borrowers that have been told.
+    told: u32,
+    /// Whether borrowers keep what they claim.
+    keeps_claims: bool,
+}
+
 // === impl Lending ===
 
 impl Default for Lending {
@@ -239,55 +249,54 @@ impl Resource {
 
     /// Recalls loans that are needed. Returns how many.
     pub(super) fn recall_loans(&mut self, now: Time, cx: CallContext<'_>, peers: &mut Peers) -> u32 {
-        let mut need = self.lending.need();
-        if need == Amount::ZERO || !cx.config.rules.keep(Rule::LoanRecalled) {
+        let mut recall = LoanRecall { need: self.lending.need(), told: 0, keeps_claims: true };
+        if recall.need == Amount::ZERO || !cx.config.rules.keep(Rule::LoanRecalled) {
             return 0;
         }
         let unclaimed = self.lending.loans.iter().rev().take(SLICE).map(|&(_, _, slot)| slot).collect();
-        let mut told = self.recall_from(now, unclaimed, true, &mut need, cx, peers);
+        self.recall_from(now, unclaimed, &mut recall, cx, peers);
         // What is claimed goes when nothing worth a message is left of what is not.
-        if told == 0 && need > Amount::ZERO {
+        if recall.told == 0 && recall.need > Amount::ZERO {
+            recall.keeps_claims = false;
             let mut loans: Vec<(u64, Slot)> =
                 self.lending.loans.iter().map(|&(_, loan, slot)| (loan, slot)).collect();
             loans.sort_unstable_by(|one, other| other.cmp(one));
             let greatest = loans.into_iter().take(SLICE).map(|(_, slot)| slot).collect();
-            told = self.recall_from(now, greatest, false, &mut need, cx, peers);
+            self.recall_from(now, greatest, &mut recall, cx, peers);
         }
         // There may be more of them than were heard of now; else nobody can give anything.
-        self.pusher.unsettle_if(told > 0 && need > Amount::ZERO);
-        told
+        self.pusher.unsettle_if(recall.told > 0 && recall.need > Amount::ZERO);
+        recall.told
     }
 
-    /// Recalls what is needed from these, down to what they claim or down to their parts. Returns from how many.
+    /// Recalls what is needed from these, down to what they claim or down to their parts.
     fn recall_from(
         &mut self,
         now: Time,
         slots: Vec<Slot>,
-        keeps_claims: bool,
-        need: &mut Amount,
+        recall: &mut LoanRecall,
         cx: CallContext<'_>,
         peers: &mut Peers,
-    ) -> u32 {
-        let mut told = 0;
+    ) {
         for slot in slots {
             let borrower = self.lending.borrowers[&slot];
             let part = match cx.config.rules.keep(Rule::RecallToPart) {
                 false => Amount::ZERO,
                 true => self.lending.part(&borrower),
             };
-            let claimed = if keeps_claims { Amount::from_f64(borrower.claim.wants) } else { Amount::ZERO };
-            let gives = borrower.loan.saturating_sub(part.max(claimed)).min(*need);
+            let claimed =
+                if recall.keeps_claims { Amount::from_f64(borrower.claim.wants) } else { Amount::ZERO };
+            let gives = borrower.loan.saturating_sub(part.max(claimed)).min(recall.need);
             let holds = self.holds(slot);
             let keeps = holds.saturating_sub(gives);
             if self.is_worth_telling(holds, keeps) && self.push_at_most(now, slot, keeps, cx, peers) {
-                told += 1;
-                *need = need.saturating_sub(gives);
+                recall.told += 1;
+                recall.need = recall.need.saturating_sub(gives);
             }
-            if *need == Amount::ZERO {
+            if recall.need == Amount::ZERO {
                 break;
             }
         }
-        told
     }
 
     /// Whether the holder at `slot` has a loan that it may keep until that is needed.
