@@ -1,6 +1,6 @@
 //! Rules of the minds that are taken out one at a time, to show that the oracle notices.
 
-pub use lessor_client::internals::mutation::Mutation as HolderMutation;
+pub use lessor_client::internals::mutation::{HolderRule, HolderRules};
 pub use lessor_server::election::mutation::{ElectionRule, ElectionRules};
 pub use lessor_server::mutation::{Rule as GrantorRule, Rules};
 
@@ -8,49 +8,45 @@ pub use lessor_server::mutation::{Rule as GrantorRule, Rules};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutation {
     /// Of all holders: clients, and nodes towards those above.
-    Holder(HolderMutation),
+    Holder(HolderRule),
     /// Of all grantors.
     Grantor(GrantorRule),
     /// Of all who stand for election.
     Election(ElectionRule),
     /// Of what stands between the session of a client and its enforcers.
-    Driver(DriverMutation),
+    Driver(DriverRule),
 }
 
-/// A rule of the driver of a client, taken out.
+/// A rule of the driver of a client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum DriverMutation {
-    /// The driver says what is in use before it puts a change into force, and not after.
-    UseSaidBefore,
-    /// A limiter or a gauge hears of less only when more is allowed again.
-    LessIsNotTold,
-    /// The lease of a domain hears of less only when more is allowed again.
-    DomainIsNotTold,
-    /// Time that a clock did not show is not looked for: clients, leaders and candidates alike.
-    PausesUnseen,
+pub enum DriverRule {
+    /// The driver says what is in use after it has put a change into force.
+    UseSaidAfter,
+    /// A limiter or a gauge hears of less at once.
+    LessTold,
+    /// The lease of a domain hears of less at once.
+    DomainTold,
+    /// Time that a clock did not show is looked for, by clients, leaders and candidates alike.
+    PausesSeen,
 }
 
-// === impl DriverMutation ===
+// === impl DriverRule ===
 
-impl DriverMutation {
+impl DriverRule {
     /// All of them.
-    pub const ALL: [DriverMutation; 4] = [
-        DriverMutation::UseSaidBefore,
-        DriverMutation::LessIsNotTold,
-        DriverMutation::DomainIsNotTold,
-        DriverMutation::PausesUnseen,
-    ];
+    pub const ALL: [DriverRule; 4] =
+        [DriverRule::UseSaidAfter, DriverRule::LessTold, DriverRule::DomainTold, DriverRule::PausesSeen];
 }
 
 // === impl Mutation ===
 
 impl Mutation {
-    /// The rule that clients lack, if it is one of theirs.
+    /// The rules that clients go by.
     #[must_use]
-    pub fn client(self) -> Option<HolderMutation> {
+    pub fn client(self) -> HolderRules {
         match self {
-            Mutation::Holder(mutation) => Some(mutation),
-            Mutation::Grantor(_) | Mutation::Election(_) | Mutation::Driver(_) => None,
+            Mutation::Holder(rule) => HolderRules::without(rule),
+            Mutation::Grantor(_) | Mutation::Election(_) | Mutation::Driver(_) => HolderRules::default(),
         }
     }
 
@@ -58,8 +54,8 @@ impl Mutation {
     #[must_use]
     pub fn node(self) -> Rules {
         match self {
-            Mutation::Holder(mutation) => Rules::holder_without(mutation),
-            Mutation::Grantor(mutation) => Rules::without(mutation),
+            Mutation::Holder(_) => Rules::with_holder(self.client()),
+            Mutation::Grantor(rule) => Rules::without(rule),
             Mutation::Election(_) | Mutation::Driver(_) => Rules::default(),
         }
     }
@@ -68,7 +64,7 @@ impl Mutation {
     #[must_use]
     pub fn election(self) -> ElectionRules {
         match self {
-            Mutation::Election(mutation) => ElectionRules::without(mutation),
+            Mutation::Election(rule) => ElectionRules::without(rule),
             Mutation::Holder(_) | Mutation::Grantor(_) | Mutation::Driver(_) => ElectionRules::default(),
         }
     }

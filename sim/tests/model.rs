@@ -53,10 +53,10 @@ fn what_comes_late_from_before_a_client_left_changes_nothing() {
 #[cfg(feature = "mutations")]
 #[test]
 fn the_small_bounds_notice_some_rules_that_are_taken_out_and_no_others() {
-    use lessor_sim::mutation::{GrantorRule, HolderMutation, Mutation};
+    use lessor_sim::mutation::{GrantorRule, HolderRule, Mutation};
 
     let all = model::mutations::all();
-    let there = HolderMutation::ALL.map(Mutation::Holder).into_iter();
+    let there = HolderRule::ALL.map(Mutation::Holder).into_iter();
     for mutation in there.chain(GrantorRule::ALL.map(Mutation::Grantor)) {
         let times = all.iter().filter(|taken| taken.mutation == mutation).count();
         assert_eq!(times, 1, "{mutation:?} is in the tables {times} times");

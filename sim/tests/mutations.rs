@@ -33,7 +33,7 @@ mod mutations {
 #[expect(dead_code, reason = "tests of units do more with it")]
 mod world;
 
-use lessor_sim::mutation::{DriverMutation, ElectionRule, GrantorRule, HolderMutation, Mutation};
+use lessor_sim::mutation::{DriverRule, ElectionRule, GrantorRule, HolderRule, Mutation};
 use lessor_sim::swarm::{Options, plan, run_one};
 use mutations::{
     claims, debt, domains, earlier, fence, inherited, instant, kinds, late, loans, memory, names, numbers,
@@ -55,20 +55,20 @@ enum Noticed {
 use Noticed::{Both, Judged, Swarm};
 
 // The first seeds that notice each, and what they notice, stand behind it.
-fn holder(mutation: HolderMutation) -> Noticed {
+fn holder(mutation: HolderRule) -> Noticed {
     match mutation {
-        HolderMutation::NoOrder => Swarm(10_000),      // 1814: I9
-        HolderMutation::FromReceipt => Swarm(20),      // 0: I11; 1, 2: I7
-        HolderMutation::RenewAnyway => Swarm(10_000),  // 1218, 1226: I4
-        HolderMutation::KeepAfterPromise => Swarm(20), // 0, 1, 2: I9
+        HolderRule::InOrder => Swarm(10_000),      // 1814: I9
+        HolderRule::FromReport => Swarm(20),       // 0: I11; 1, 2: I7
+        HolderRule::RenewAdopted => Swarm(10_000), // 1218, 1226: I4
+        HolderRule::PromiseKept => Swarm(20),      // 0, 1, 2: I9
         // Simulations notice it about once in a thousand seeds (1946: I1; 2467: I4).
-        HolderMutation::NoFence => Noticed::Story(fence::back_to_the_deposed),
-        HolderMutation::HeldIsLease => Swarm(20),  // 0, 1, 2: I12
-        HolderMutation::UnitsNotHeld => Swarm(50), // 0, 1, 5: I9
-        HolderMutation::UseReadBefore => Both(60, units::taken_while_given_back), // 1, 3, 6: I9
-        HolderMutation::DeadlineMoves => Noticed::Story(units::expired),
+        HolderRule::Fence => Noticed::Story(fence::back_to_the_deposed),
+        HolderRule::OutIsHeld => Swarm(20), // 0, 1, 2: I12
+        HolderRule::UnitsHeld => Swarm(50), // 0, 1, 5: I9
+        HolderRule::UseReadAfter => Both(60, units::taken_while_given_back), // 1, 3, 6: I9
+        HolderRule::DeadlineStays => Noticed::Story(units::expired),
         // Nothing is advised in a simulation.
-        HolderMutation::SafeAboveLease => Noticed::Story(safe::above_the_last_lease),
+        HolderRule::SafeWithinLease => Noticed::Story(safe::above_the_last_lease),
     }
 }
 
@@ -169,18 +169,18 @@ fn election(mutation: ElectionRule) -> Noticed {
     }
 }
 
-fn driver(mutation: DriverMutation) -> Noticed {
+fn driver(mutation: DriverRule) -> Noticed {
     match mutation {
-        DriverMutation::UseSaidBefore => Swarm(60),    // 1, 3, 6: I9
-        DriverMutation::LessIsNotTold => Swarm(20),    // 0, 2: I1; 1, 3: I9
-        DriverMutation::DomainIsNotTold => Swarm(100), // 8: I28
-        DriverMutation::PausesUnseen => Swarm(90),     // 45, 84, 85: I13
+        DriverRule::UseSaidAfter => Swarm(60), // 1, 3, 6: I9
+        DriverRule::LessTold => Swarm(20),     // 0, 2: I1; 1, 3: I9
+        DriverRule::DomainTold => Swarm(100),  // 8: I28
+        DriverRule::PausesSeen => Swarm(90),   // 45, 84, 85: I13
     }
 }
 
 #[test]
 fn no_rule_of_a_driver_can_be_left_out() {
-    for mutation in DriverMutation::ALL {
+    for mutation in DriverRule::ALL {
         check(Mutation::Driver(mutation), &driver(mutation));
     }
 }
@@ -235,7 +235,7 @@ fn no_rule_about_leases_of_domains_can_be_left_out() {
     for mutation in [GrantorRule::PartsWhole, GrantorRule::PartsInTurn] {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
-    check(Mutation::Driver(DriverMutation::DomainIsNotTold), &driver(DriverMutation::DomainIsNotTold));
+    check(Mutation::Driver(DriverRule::DomainTold), &driver(DriverRule::DomainTold));
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn no_rule_of_an_election_can_be_left_out() {
 
 #[test]
 fn no_rule_of_a_holder_can_be_left_out() {
-    for mutation in HolderMutation::ALL {
+    for mutation in HolderRule::ALL {
         check(Mutation::Holder(mutation), &holder(mutation));
     }
 }

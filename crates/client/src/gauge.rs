@@ -109,12 +109,12 @@ impl Semaphore {
         Semaphore { inner: Arc::new(inner), waiting }
     }
 
-    /// A gauge without one of its rules, in tests.
+    /// A gauge that goes by these rules, in tests.
     #[cfg(feature = "mutations")]
     #[must_use]
-    pub fn without(mutation: crate::mutation::Mutation) -> Semaphore {
+    pub fn with_rules(rules: crate::mutation::HolderRules) -> Semaphore {
         let gauge = Semaphore::default();
-        gauge.inner.terms.set_broken(mutation == crate::mutation::Mutation::DeadlineMoves);
+        gauge.inner.terms.set_broken(!rules.keep(crate::mutation::HolderRule::DeadlineStays));
         gauge
     }
 

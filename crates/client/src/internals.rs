@@ -64,7 +64,7 @@ pub mod limiter {
 
 /// Rules of a holder that a test can take out.
 pub mod mutation {
-    pub use crate::mutation::Mutation;
+    pub use crate::mutation::{HolderRule, HolderRules};
 }
 
 /// All leases of one process from one server.

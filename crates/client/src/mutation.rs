@@ -1,46 +1,75 @@
 //! Rules of a holder that can be taken out one by one, to see that a test notices.
 //!
-//! Without the feature `mutations` nothing can be taken out, and every question about it is the constant `false`.
+//! Without the feature `mutations` nothing can be taken out: [`HolderRules`] is empty and every question to it is answered yes.
 
-/// A rule taken out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mutation {
-    /// Grants are adopted in whatever order they come.
-    NoOrder,
-    /// A lease is counted from the receipt of its grant.
-    FromReceipt,
-    /// A renewal extends a lease also if the last grant was not adopted.
-    RenewAnyway,
-    /// Capacity that a report gives back is still used.
-    KeepAfterPromise,
-    /// Leaders of epochs below the fence are reported to, and their grants are adopted.
-    NoFence,
-    /// A node reports that it holds its lease, instead of all that it has handed out.
-    HeldIsLease,
-    /// A client reports that it holds its lease, also while more units of a gauge are in use.
-    UnitsNotHeld,
-    /// Units of a gauge in use are read before the limit is lowered, and a report is built of that.
-    UseReadBefore,
-    /// The deadline of a permit moves ahead with each lease, also after it has passed.
-    DeadlineMoves,
-    /// Safe capacity is used also where it is more than the last lease gave.
-    SafeAboveLease,
+/// The rules of a holder, perhaps with one of them taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct HolderRules {
+    #[cfg(feature = "mutations")]
+    without: Option<HolderRule>,
 }
 
-// === impl Mutation ===
+/// A rule of a holder: of a client, and of a node towards the one above it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HolderRule {
+    /// Grants are adopted in the order in which they were made.
+    InOrder,
+    /// A lease is counted from the report that its grant answers.
+    FromReport,
+    /// A renewal extends a lease if the last grant was adopted.
+    RenewAdopted,
+    /// Capacity that a report gives back is used no more.
+    PromiseKept,
+    /// Leaders of epochs below the fence are not reported to, nor are their grants adopted.
+    Fence,
+    /// A node reports that it holds all that it has handed out.
+    OutIsHeld,
+    /// A client reports that it holds the units of a gauge that are in use, also where its lease is less.
+    UnitsHeld,
+    /// Units of a gauge in use are read after the limit is lowered, and a report is built of that.
+    UseReadAfter,
+    /// The deadline of a permit moves ahead with each lease until it has passed.
+    DeadlineStays,
+    /// Safe capacity is used where it is no more than the last lease gave.
+    SafeWithinLease,
+}
 
-impl Mutation {
+// === impl HolderRule ===
+
+impl HolderRule {
     /// All of them.
-    pub const ALL: [Mutation; 10] = [
-        Mutation::NoOrder,
-        Mutation::FromReceipt,
-        Mutation::RenewAnyway,
-        Mutation::KeepAfterPromise,
-        Mutation::NoFence,
-        Mutation::HeldIsLease,
-        Mutation::UnitsNotHeld,
-        Mutation::UseReadBefore,
-        Mutation::DeadlineMoves,
-        Mutation::SafeAboveLease,
+    pub const ALL: [HolderRule; 10] = [
+        HolderRule::InOrder,
+        HolderRule::FromReport,
+        HolderRule::RenewAdopted,
+        HolderRule::PromiseKept,
+        HolderRule::Fence,
+        HolderRule::OutIsHeld,
+        HolderRule::UnitsHeld,
+        HolderRule::UseReadAfter,
+        HolderRule::DeadlineStays,
+        HolderRule::SafeWithinLease,
     ];
+}
+
+// === impl HolderRules ===
+
+impl HolderRules {
+    /// All but one of them.
+    #[cfg(feature = "mutations")]
+    #[must_use]
+    pub const fn without(rule: HolderRule) -> HolderRules {
+        HolderRules { without: Some(rule) }
+    }
+
+    /// Whether that one is kept.
+    pub(crate) fn keep(self, rule: HolderRule) -> bool {
+        #[cfg(feature = "mutations")]
+        return self.without != Some(rule);
+        #[cfg(not(feature = "mutations"))]
+        {
+            let _ = rule;
+            true
+        }
+    }
 }

@@ -40,7 +40,7 @@ use crate::allowance::Allowance;
 use crate::domain::Policies;
 pub(crate) use crate::fault::{Failure, Fault};
 use crate::holding::{HoldingConfig, Inheritance, Proof, Rung};
-use crate::mutation::Mutation;
+use crate::mutation::HolderRule;
 pub use action::{Action, Change, SessionCounts};
 pub use config::SessionConfig;
 pub(crate) use config::Transport;
@@ -228,10 +228,10 @@ impl Session {
     /// allowed before is taken to be in use.
     pub fn set_in_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount) {
         let rule = match self.config.kind {
-            HolderKind::Client => Mutation::UnitsNotHeld,
-            HolderKind::Node => Mutation::HeldIsLease,
+            HolderKind::Client => HolderRule::UnitsHeld,
+            HolderKind::Node => HolderRule::OutIsHeld,
         };
-        if !self.config.breaks(rule) {
+        if self.config.rules.keep(rule) {
             self.update(now, resource, |entry| entry.holding.set_in_use(in_use));
         }
     }

@@ -1,14 +1,15 @@
 //! Rules taken out one at a time, to show that the simulator would notice.
 //!
-//! Without the feature `mutations` no rule can be taken out: [`Rules`] is empty and every question to it is answered yes.
+//! Without the feature `mutations` no rule can be taken out: every question to [`Rules`] is answered yes.
+
+use lessor_client::internals::mutation::HolderRules;
 
 /// The rules of a node, perhaps with one of them taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Rules {
     #[cfg(feature = "mutations")]
     without: Option<Rule>,
-    #[cfg(feature = "mutations")]
-    holder_without: Option<lessor_client::internals::mutation::Mutation>,
+    of_holder: HolderRules,
 }
 
 /// A rule of a grantor (section 14.3 of the protocol).
@@ -239,21 +240,20 @@ impl Rules {
     /// All but one of those of a grantor.
     #[cfg(feature = "mutations")]
     #[must_use]
-    pub const fn without(rule: Rule) -> Rules {
-        Rules { without: Some(rule), holder_without: None }
+    pub fn without(rule: Rule) -> Rules {
+        Rules { without: Some(rule), of_holder: HolderRules::default() }
     }
 
-    /// All but one of those that a node keeps towards the one above it.
+    /// All of a grantor, and those of a holder towards the node above.
     #[cfg(feature = "mutations")]
     #[must_use]
-    pub const fn holder_without(mutation: lessor_client::internals::mutation::Mutation) -> Rules {
-        Rules { without: None, holder_without: Some(mutation) }
+    pub const fn with_holder(of_holder: HolderRules) -> Rules {
+        Rules { without: None, of_holder }
     }
 
-    /// The rule that the session with the node above lacks, if any.
-    #[cfg(feature = "mutations")]
-    pub(crate) const fn of_holder(self) -> Option<lessor_client::internals::mutation::Mutation> {
-        self.holder_without
+    /// The rules of the session with the node above.
+    pub(crate) const fn of_holder(self) -> HolderRules {
+        self.of_holder
     }
 
     /// Whether that one of a grantor is kept.

@@ -58,7 +58,7 @@ impl Simulation {
             };
             #[cfg(feature = "mutations")]
             {
-                config.mutation = rules.mutation.and_then(crate::mutation::Mutation::client);
+                config.rules = rules.mutation.map(crate::mutation::Mutation::client).unwrap_or_default();
             }
             let mut session = Session::new(config);
             for hold in holds {

@@ -331,29 +331,29 @@ impl Simulation {
 
 #[cfg(feature = "mutations")]
 impl Simulation {
-    fn lacks(&self, rule: crate::mutation::DriverMutation) -> bool {
-        self.rules.mutation == Some(crate::mutation::Mutation::Driver(rule))
+    fn keeps(&self, rule: crate::mutation::DriverRule) -> bool {
+        self.rules.mutation != Some(crate::mutation::Mutation::Driver(rule))
     }
 
     pub(super) fn says_before(&self) -> bool {
-        self.lacks(crate::mutation::DriverMutation::UseSaidBefore)
+        !self.keeps(crate::mutation::DriverRule::UseSaidAfter)
     }
 
     pub(super) fn overlooks_pauses(&self) -> bool {
-        self.lacks(crate::mutation::DriverMutation::PausesUnseen)
+        !self.keeps(crate::mutation::DriverRule::PausesSeen)
     }
 
     /// Whether a domain hears what it may use from here on.
     pub(super) fn tells_domain(&self, hold: u32, allowance: Allowance) -> bool {
         let before = self.holdings[hold as usize].told;
         let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
-        !(is_less && self.lacks(crate::mutation::DriverMutation::DomainIsNotTold))
+        !is_less || self.keeps(crate::mutation::DriverRule::DomainTold)
     }
 
     fn tells_of(&self, hold: u32, allowance: Allowance) -> bool {
         let before = self.holdings[hold as usize].amount;
         let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
-        !(is_less && self.lacks(crate::mutation::DriverMutation::LessIsNotTold))
+        !is_less || self.keeps(crate::mutation::DriverRule::LessTold)
     }
 }
 

@@ -20,9 +20,9 @@ use lessor_sim::mutation::GrantorRule::{
     ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, UnitsCounted,
     UnitsWithinBurst, UntoldIsUnknown,
 };
-use lessor_sim::mutation::HolderMutation::{
-    DeadlineMoves, FromReceipt, HeldIsLease, KeepAfterPromise, NoFence, NoOrder, RenewAnyway, SafeAboveLease,
-    UnitsNotHeld, UseReadBefore,
+use lessor_sim::mutation::HolderRule::{
+    DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWithinLease,
+    UnitsHeld, UseReadAfter,
 };
 use lessor_sim::mutation::Mutation::{self, Grantor, Holder};
 
@@ -54,9 +54,9 @@ const NOTICED: [(Mutation, &str); 12] = [
     (Grantor(NestedEnd), "a node between"),
     (Grantor(Ghost), "unary, a succession"),
     (Grantor(FullGhost), "unary, a succession"),
-    (Holder(FromReceipt), "unary"),
-    (Holder(KeepAfterPromise), "unary"),
-    (Holder(HeldIsLease), "a node between, streams"),
+    (Holder(FromReport), "unary"),
+    (Holder(PromiseKept), "unary"),
+    (Holder(OutIsHeld), "a node between, streams"),
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
@@ -101,11 +101,11 @@ const NOT_NOTICED: [(Mutation, &str); 67] = [
     // Heartbeats have to outlast the lease of what was cut.
     (Grantor(RenewAfterDebt), "streams, a cut"),
     // A client takes the answer to its last request only.
-    (Holder(NoOrder), "unary"),
+    (Holder(InOrder), "unary"),
     // A grant has to end on its way.
-    (Holder(RenewAnyway), "streams, other wants"),
+    (Holder(RenewAdopted), "streams, other wants"),
     // A leader that is succeeded is dead.
-    (Holder(NoFence), "streams, a succession"),
+    (Holder(Fence), "streams, a succession"),
     // Nobody states a peak.
     (Grantor(PeakFromSpare), "streams, other wants"),
     (Grantor(RecallToPart), "streams, other wants"),
@@ -121,8 +121,8 @@ const NOT_NOTICED: [(Mutation, &str); 67] = [
     (Grantor(AllSaidFirst), "streams, other wants"),
     (Grantor(ToldBelow), "streams, other wants"),
     // There are no gauges.
-    (Holder(UnitsNotHeld), "unary"),
-    (Holder(UseReadBefore), "unary"),
+    (Holder(UnitsHeld), "unary"),
+    (Holder(UseReadAfter), "unary"),
     (Grantor(KindAfterOther), "unary"),
     (Grantor(KindRecorded), "unary, a succession"),
     // No domain has a lease.
@@ -139,9 +139,9 @@ const NOT_NOTICED: [(Mutation, &str); 67] = [
     (Grantor(CoveredLease), "a node between"),
     (Grantor(NewestConfig), "unary, a succession"),
     (Grantor(MarkOfKind), "unary, a succession"),
-    (Holder(DeadlineMoves), "unary"),
+    (Holder(DeadlineStays), "unary"),
     // Nothing is advised.
-    (Holder(SafeAboveLease), "unary"),
+    (Holder(SafeWithinLease), "unary"),
     // There are no clients that echo their leases.
     (Grantor(EchoCounted), "unary, a succession"),
     (Grantor(EchoUnchanged), "unary, a succession"),

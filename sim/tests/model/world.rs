@@ -148,7 +148,7 @@ impl World {
             spacing: std::time::Duration::ZERO,
             transport: bounds.transport,
             #[cfg(feature = "mutations")]
-            mutation: bounds.mutation.and_then(lessor_sim::mutation::Mutation::client),
+            rules: bounds.mutation.map(lessor_sim::mutation::Mutation::client).unwrap_or_default(),
             ..SessionConfig::new(id, Incarnation(life), vec![address(home).into()])
         });
         let mut client = Client {

@@ -56,7 +56,7 @@ impl Line {
         let id = ClientId::new("c", 16).expect("a name");
         let config = SessionConfig {
             transport: Transport::Stream,
-            mutation: without.and_then(Mutation::client),
+            rules: without.map(Mutation::client).unwrap_or_default(),
             ..SessionConfig::new(id, Incarnation(1), vec!["leader:1".into()])
         };
         let mut session = Session::new(config);

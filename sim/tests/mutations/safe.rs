@@ -13,8 +13,8 @@ use lessor_sim::mutation::Mutation;
 pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> {
     let holder = ClientId::new("c", 256).expect("a name");
     let resource = ResourceId::new("db", 256).expect("a name");
-    let mutation = without.and_then(Mutation::client);
-    let config = SessionConfig { mutation, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
+    let rules = without.map(Mutation::client).unwrap_or_default();
+    let config = SessionConfig { rules, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
     let mut session = Session::new(config);
     session.add(Time::ZERO, resource.clone(), HoldingConfig::new(Kind::Rate, 100.0, 0));
     let grant = Grant {

@@ -38,8 +38,8 @@ fn grant(resource: &ResourceId, units: u64) -> Grant {
 pub(crate) fn taken_while_given_back(without: Option<Mutation>) -> Option<String> {
     let holder = ClientId::new("c", 256).expect("a name");
     let resource = ResourceId::new("pool", 256).expect("a name");
-    let mutation = without.and_then(Mutation::client);
-    let config = SessionConfig { mutation, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
+    let rules = without.map(Mutation::client).unwrap_or_default();
+    let config = SessionConfig { rules, ..SessionConfig::new(holder, Incarnation(1), vec!["a".into()]) };
     let (mut session, gauge) = (Session::new(config), Semaphore::default());
     session.add(Time::ZERO, resource.clone(), HoldingConfig::new(Kind::Gauge, 10.0, 0));
     let (mut permits, mut given_back) = (Vec::new(), false);
@@ -80,7 +80,7 @@ pub(crate) fn taken_while_given_back(without: Option<Mutation>) -> Option<String
 /// A lease has ended, safe capacity is used, and then there is another lease: the permit taken under the first one has ended.
 pub(crate) fn expired(without: Option<Mutation>) -> Option<String> {
     let second = |seconds| Time::ZERO + Duration::from_secs(seconds);
-    let gauge = without.and_then(Mutation::client).map_or_else(Semaphore::default, Semaphore::without);
+    let gauge = Semaphore::with_rules(without.map(Mutation::client).unwrap_or_default());
     let lease = |until| Allowance::new(Some(Amount::from_units(10)), second(until));
     gauge.allow(second(0), lease(10));
     let permit = gauge.try_acquire(10, || second(0)).expect("ten are leased");

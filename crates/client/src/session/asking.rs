@@ -8,7 +8,7 @@ use lessor_proto::{Amount, ReportId, Time};
 use super::entry::{Entry, Plan, SHORTEST_RETRY};
 use super::route::BACK_OFF;
 use super::{Action, Exchange, ExchangeKind, Fault, Session};
-use crate::mutation::Mutation;
+use crate::mutation::HolderRule;
 
 /// Reports whose time of sending is remembered.
 const REMEMBERED: usize = 8;
@@ -137,7 +137,7 @@ impl Session {
             return Err(Fault::Deposed { found, fence });
         }
         let sent = self.sent.at(basis).ok_or(Fault::UnknownBasis(basis))?;
-        let from = if self.config.breaks(Mutation::FromReceipt) { now } else { sent };
+        let from = if self.config.rules.keep(HolderRule::FromReport) { sent } else { now };
         Ok(self.config.drift.holder_end(from, grant.length))
     }
 
@@ -155,10 +155,10 @@ impl Session {
             // Units a second are no units in use, nor the other way round: nothing is used under it, which is said at once.
             (grant.capacity, grant.ack_wanted) = (Amount::ZERO, true);
         }
-        if self.config.breaks(Mutation::NoOrder) {
+        if !self.config.rules.keep(HolderRule::InOrder) {
             holding.forget_order();
         }
-        if self.config.breaks(Mutation::SafeAboveLease) {
+        if !self.config.rules.keep(HolderRule::SafeWithinLease) {
             holding.break_bound();
         }
         holding.adopt(now, grant, end)?;

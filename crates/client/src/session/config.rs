@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, Drift, Incarnation};
 
-use crate::mutation::Mutation;
+use crate::mutation::HolderRules;
 pub(crate) use crate::transport::Transport;
 
 /// The configuration of a session.
@@ -39,9 +39,8 @@ pub struct SessionConfig {
     pub transport: Transport,
     /// The least time between two reports on a stream of which the second was not due.
     pub stream_spacing: Duration,
-    /// A rule taken out, in tests.
-    #[cfg(feature = "mutations")]
-    pub mutation: Option<Mutation>,
+    /// The rules that it goes by: all of them, but in tests.
+    pub rules: HolderRules,
 }
 
 // === impl SessionConfig ===
@@ -65,21 +64,7 @@ impl SessionConfig {
             eager: true,
             transport: Transport::Poll,
             stream_spacing: Duration::from_millis(5),
-            #[cfg(feature = "mutations")]
-            mutation: None,
+            rules: HolderRules::default(),
         }
-    }
-
-    /// Whether the rule of `mutation` is taken out.
-    #[cfg(feature = "mutations")]
-    pub(crate) fn breaks(&self, mutation: Mutation) -> bool {
-        self.mutation == Some(mutation)
-    }
-
-    /// Whether the rule of `mutation` is taken out: never.
-    #[cfg(not(feature = "mutations"))]
-    #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
-    pub(crate) const fn breaks(&self, _: Mutation) -> bool {
-        false
     }
 }

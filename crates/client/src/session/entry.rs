@@ -11,7 +11,7 @@ use crate::allowance::Allowance;
 use crate::domain::Policies;
 use crate::holding::{Holding, HoldingConfig, Kind, Rung};
 use crate::limiter::UnitWish;
-use crate::mutation::Mutation;
+use crate::mutation::HolderRule;
 
 /// The shortest time after which a short grant is asked about again, whatever the server says.
 pub(super) const SHORTEST_RETRY: Duration = Duration::from_millis(100);
@@ -198,13 +198,13 @@ impl Entry {
     /// Gives back what the next report does not hold any more. The program has to hear of that, and say what is in use, before
     /// the report is built. Returns whether anything was given back.
     pub(super) fn give_back(&mut self, config: &SessionConfig, transport: Transport) -> bool {
-        if config.breaks(Mutation::UseReadBefore) {
+        if !config.rules.keep(HolderRule::UseReadAfter) {
             return false;
         }
         let before = self.holding.amount();
         self.holding.give_back_surplus(transport);
         let is_less = self.holding.amount() < before;
-        if is_less && config.breaks(Mutation::KeepAfterPromise) {
+        if is_less && !config.rules.keep(HolderRule::PromiseKept) {
             self.given_back = Some(before);
         }
         is_less
@@ -214,16 +214,16 @@ impl Entry {
     pub(super) fn handed_out(&mut self, allowance: Allowance, config: &SessionConfig) {
         let allowed = allowance.capacity.unwrap_or(Amount::MAX);
         let before = std::mem::replace(&mut self.allowed, allowed);
-        let not_looked_at = [Mutation::UseReadBefore, Mutation::UnitsNotHeld];
+        let is_looked_at = [HolderRule::UseReadAfter, HolderRule::UnitsHeld];
         let is_client = config.kind == HolderKind::Client;
-        if allowed < before && is_client && !not_looked_at.iter().any(|&rule| config.breaks(rule)) {
+        if allowed < before && is_client && is_looked_at.iter().all(|&rule| config.rules.keep(rule)) {
             self.holding.presume_in_use(before);
         }
     }
 
     /// Makes the report to the grantor at `now`; the promise holds from here on.
     pub(super) fn report(&mut self, now: Time, epoch: Option<Epoch>, config: &SessionConfig) -> Report {
-        if config.breaks(Mutation::UseReadBefore) {
+        if !config.rules.keep(HolderRule::UseReadAfter) {
             self.holding.give_back_surplus(Transport::Poll);
         }
         let mut report = self.holding.report(now, &self.resource, epoch);

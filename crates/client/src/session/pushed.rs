@@ -11,7 +11,7 @@ use super::entry::Stage;
 use super::line::{LineState, OpenStream};
 use super::{Failure, Session};
 use crate::limiter::SentUnits;
-use crate::mutation::Mutation;
+use crate::mutation::HolderRule;
 
 // === impl Session ===
 
@@ -93,7 +93,7 @@ impl Session {
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
         // What was not adopted is not renewed: the next report says so, also of a grant numbered as the one before.
-        let counts = adopted.is_ok() || self.config.breaks(Mutation::RenewAnyway);
+        let counts = adopted.is_ok() || !self.config.rules.keep(HolderRule::RenewAdopted);
         entry.streamed.granted = counts.then_some((order, length));
         entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
@@ -111,7 +111,7 @@ impl Session {
             return self.contradicted(now, format!("renewal after {grants} grants, of which {came} came"));
         }
         let (sent, spaced) = (self.sent.at(basis), self.spaced(now));
-        let (drift, anyway) = (self.config.drift, self.config.breaks(Mutation::RenewAnyway));
+        let (drift, anyway) = (self.config.drift, !self.config.rules.keep(HolderRule::RenewAdopted));
         for entry in self.entries.iter_mut().filter(|entry| entry.is_open()) {
             let granted = entry.streamed.granted.zip(sent);
             let renewed = granted.is_some_and(|((order, length), sent)| {

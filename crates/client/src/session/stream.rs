@@ -15,7 +15,7 @@ use super::line::{LineState, OpenStream, SHORTEST_HEARTBEAT};
 use super::route::Astray;
 use super::{Action, Failure, Fault, RELEASES, Session};
 use crate::limiter::UnitWish;
-use crate::mutation::Mutation;
+use crate::mutation::HolderRule;
 
 /// The time for which a server that has no streams is polled before a stream is tried again.
 const STREAMLESS: Duration = Duration::from_secs(600);
@@ -232,7 +232,7 @@ impl Session {
 
     /// Whether `epoch` is an epoch before one that we have heard of.
     pub(super) fn is_fenced_from(&self, epoch: Epoch) -> bool {
-        self.fence > Some(epoch) && !self.config.breaks(Mutation::NoFence)
+        self.fence > Some(epoch) && self.config.rules.keep(HolderRule::Fence)
     }
 
     fn raise_fence(&mut self, epoch: Epoch) {

@@ -127,26 +127,26 @@ proptest! {
 #[cfg(feature = "mutations")]
 #[test]
 fn each_rule_taken_out_is_noticed() {
-    use lessor_client::internals::mutation::Mutation;
+    use lessor_client::internals::mutation::{HolderRule, HolderRules};
     use proptest::test_runner::{Config, TestRunner};
 
-    for mutation in [
-        Mutation::NoOrder,
-        Mutation::FromReceipt,
-        Mutation::RenewAnyway,
-        Mutation::KeepAfterPromise,
-        Mutation::NoFence,
-        Mutation::HeldIsLease,
+    for rule in [
+        HolderRule::InOrder,
+        HolderRule::FromReport,
+        HolderRule::RenewAdopted,
+        HolderRule::PromiseKept,
+        HolderRule::Fence,
+        HolderRule::OutIsHeld,
     ] {
         let config =
             Config { cases: 20_000, max_shrink_iters: 0, failure_persistence: None, ..Config::default() };
         let outcome = TestRunner::new(config).run(&(kind(), events()), |(kind, events)| {
-            let mut town = Town::new(kind, |config| config.mutation = Some(mutation));
+            let mut town = Town::new(kind, |config| config.rules = HolderRules::without(rule));
             play(&mut town, &events);
             Ok(())
         });
         let noticed = outcome.expect_err("a law should be broken").to_string();
         let noticed = noticed.lines().next().unwrap_or_default().to_owned();
-        println!("{mutation:?}: {noticed}");
+        println!("{rule:?}: {noticed}");
     }
 }

@@ -34,8 +34,7 @@ impl Above {
             transport: parent.transport,
             eager: parent.eager,
             line: config.line,
-            #[cfg(feature = "mutations")]
-            mutation: config.rules.of_holder(),
+            rules: config.rules.of_holder(),
             ..SessionConfig::new(holder, config.epoch.into(), parent.servers.clone())
         });
         Some(Above { session })
