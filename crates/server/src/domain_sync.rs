@@ -12,16 +12,16 @@
 //! it had said, so nothing is counted twice.
 
 mod heat;
+mod marking;
+mod origin;
 mod part;
+mod remainder;
 mod rounds;
 mod shared;
 mod state;
-mod status;
 mod subscriber;
 mod sum;
 mod sync;
-mod uplink;
-mod walks;
 
-pub use self::status::{DomainStatus, DomainsStatus};
+pub use self::shared::{DomainStatus, DomainsStatus};
 pub use self::sync::{DomainEvent, DomainOutput, DomainSync};

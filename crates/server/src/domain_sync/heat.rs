@@ -72,7 +72,7 @@ mod tests {
     use lessor_proto::ClientId;
     use lessor_proto::message::HolderKind;
 
-    use super::super::shared::DeltaOrigin;
+    use super::super::origin::DeltaOrigin;
     use super::*;
 
     fn told(member: &mut Subscriber) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use lessor_proto::Time;
 use lessor_proto::message::DomainEntry;
 
-use super::shared::DeltaOrigin;
+use super::origin::DeltaOrigin;
 
 /// The span in which hits of one tier are told as made with the first of them.
 const GRAIN: u64 = 20_000_000;

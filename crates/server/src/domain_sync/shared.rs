@@ -1,5 +1,9 @@
 //! The domains of one resource that clients share.
 
+mod status;
+mod uplink;
+mod walks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +13,27 @@ use lessor_client::internals::domain::{Policies, Rule, UNREACHABLE_AFTER};
 use lessor_proto::message::{
     Census, DomainHits, DomainNews, DomainReport, Hello, HolderKind, MOST_DOMAINS, MOST_ENTRIES,
 };
-use lessor_proto::{ClientId, ResourceId, Time};
+use lessor_proto::{ResourceId, Time};
 
+use self::uplink::Uplink;
+use self::walks::{SWEEP, Walks};
 use super::heat::Heat;
-use super::state::{DomainState, Marking};
+use super::marking::Marking;
+use super::origin::DeltaOrigin;
+use super::state::DomainState;
 use super::subscriber::{PendingUpdate, Subscriber};
-use super::uplink::Uplink;
-use super::walks::{SWEEP, Walks};
 use crate::mutation::{self, Rules};
 use crate::streams::Peer;
+
+pub use self::status::{DomainStatus, DomainsStatus};
+pub(super) use self::walks::SLICE;
 
 /// The most domains of a resource that are told of; more are left to each client alone.
 const MOST_TOLD: usize = 100_000;
 /// The most of them that may be hot.
-pub(super) const MOST_HOT: usize = 10_000;
+const MOST_HOT: usize = 10_000;
 /// The time for which news waits for other news to go along with it.
-pub(super) const PACE: Duration = Duration::from_millis(50);
+const PACE: Duration = Duration::from_millis(50);
 /// As long for each subscriber waits what all of them are told.
 const PER_MEMBER: Duration = Duration::from_micros(100);
 /// With so many that use a domain, news that cannot wait do so for as long as it takes to tell all.
@@ -36,38 +45,29 @@ const TICK: Duration = Duration::from_millis(250);
 
 const _: () = assert!(TICK.as_nanos() * 4 <= UNREACHABLE_AFTER.as_nanos());
 
-/// The one who did something.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum DeltaOrigin {
-    /// Others, as the node above tells.
-    Above,
-    /// One life of a holder: of a node in a line of succession, all of that line.
-    Below(HolderKind, ClientId, u64),
-}
-
 /// The hits that the clients of one resource tell each other.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedDomains {
-    pub(super) resource: ResourceId,
-    pub(super) policies: Arc<Policies>,
+    resource: ResourceId,
+    policies: Arc<Policies>,
     /// The subscription at the node above.
-    pub(super) uplink: Uplink,
+    uplink: Uplink,
     /// All that members stand for.
-    pub(super) below: Census,
-    pub(super) domains: BTreeMap<Arc<str>, DomainState>,
+    below: Census,
+    domains: BTreeMap<Arc<str>, DomainState>,
     pub(super) hot: BTreeSet<Arc<str>>,
-    pub(super) heat: Heat,
-    pub(super) members: BTreeMap<Peer, Subscriber>,
-    pub(super) by_origin: BTreeMap<DeltaOrigin, Peer>,
+    heat: Heat,
+    members: BTreeMap<Peer, Subscriber>,
+    by_origin: BTreeMap<DeltaOrigin, Peer>,
     /// The peers that are to be told something, by the time for it.
     due: BTreeSet<(Time, Peer)>,
     /// Of which domains those that use them are to be told when.
-    pub(super) rounds: BTreeSet<(Time, Arc<str>)>,
+    rounds: BTreeSet<(Time, Arc<str>)>,
     /// The walks through many that go on, or are due.
-    pub(super) walks: Walks,
-    pub(super) rules: Rules,
+    walks: Walks,
+    rules: Rules,
     /// Reports that were passed over because there were too many domains.
-    pub(super) passed_over: u64,
+    passed_over: u64,
 }
 
 // === impl SharedDomains ===
@@ -260,7 +260,7 @@ impl SharedDomains {
     }
 
     /// Takes up the hits that one client says of one domain.
-    pub(super) fn take(&mut self, now: Time, peer: Option<Peer>, origin: &DeltaOrigin, hits: DomainHits) {
+    fn take(&mut self, now: Time, peer: Option<Peer>, origin: &DeltaOrigin, hits: DomainHits) {
         let name = hits.domain;
         if !self.domains.contains_key(&name) {
             let is_full = self.domains.len() >= MOST_TOLD;
@@ -297,7 +297,7 @@ impl SharedDomains {
     }
 
     /// A domain is hot above.
-    pub(super) fn make_hot(&mut self, now: Time, name: &Arc<str>) {
+    fn make_hot(&mut self, now: Time, name: &Arc<str>) {
         if self.hot.len() < MOST_HOT {
             self.set_heat(now, name, true);
         }
@@ -305,7 +305,7 @@ impl SharedDomains {
 
     /// Those who tell each other, here or in all of the tree as far as that is known. Rather too many: who knows of fewer than
     /// there are keeps too much to itself.
-    pub(super) fn all(&self) -> Census {
+    fn all(&self) -> Census {
         let above = self.uplink.census;
         let clients = self.below.clients.max(above.clients).max(1).next_power_of_two();
         Census { clients, nodes: self.below.nodes.max(above.nodes) }
@@ -325,7 +325,7 @@ impl SharedDomains {
     }
 
     /// `peer` serves a hot domain, and is told at once what the others did.
-    pub(super) fn tell_all(&mut self, now: Time, peer: Peer, name: &Arc<str>) {
+    fn tell_all(&mut self, now: Time, peer: Peer, name: &Arc<str>) {
         if let Some(member) = self.members.get_mut(&peer) {
             member.owe_all(name);
             self.schedule(peer, now);
@@ -333,7 +333,7 @@ impl SharedDomains {
     }
 
     /// A domain is hot from here on, or not any more: all are told, and those who serve it what the others did.
-    pub(super) fn set_heat(&mut self, now: Time, name: &Arc<str>, is_hot: bool) {
+    fn set_heat(&mut self, now: Time, name: &Arc<str>, is_hot: bool) {
         match is_hot {
             true => self.hot.insert(Arc::clone(name)),
             false => self.hot.remove(name),
@@ -352,7 +352,7 @@ impl SharedDomains {
     }
 
     /// `peer` is told something at that time, if not before.
-    pub(super) fn schedule(&mut self, peer: Peer, at: Time) {
+    fn schedule(&mut self, peer: Peer, at: Time) {
         let Some(member) = self.members.get_mut(&peer) else { return };
         if member.due.is_some_and(|due| due <= at) {
             return;
@@ -373,7 +373,7 @@ impl SharedDomains {
 
 /// The number of those that tell each other, as `member` is told: twice as many where nodes keep something to
 /// themselves as well.
-pub(super) fn count_for(member: &Subscriber, all: Census) -> u32 {
+fn count_for(member: &Subscriber, all: Census) -> u32 {
     let is_shared = all.nodes > 0 && !member.is_node();
     all.clients.saturating_mul(if is_shared { 2 } else { 1 })
 }

@@ -9,13 +9,15 @@ use lessor_client::internals::domain::{entry_at, is_share, message_at};
 use lessor_proto::Time;
 use lessor_proto::message::{DomainEntry, DomainHits, HolderKind};
 
+use super::marking::{Marked, Marking};
+use super::origin::DeltaOrigin;
 use super::part::UserPart;
+use super::remainder::{sorted, without};
 use super::rounds::Rounds;
-use super::shared::DeltaOrigin;
 use super::subscriber::PendingUpdate;
 use super::sum::DomainSum;
 use crate::mutation::{Rule, Rules};
-use crate::node::Peer;
+use crate::streams::Peer;
 
 /// The most entries about one domain.
 const MOST_ENTRIES: usize = 512;
@@ -54,26 +56,6 @@ pub(super) struct DomainState {
     /// The number of those who use it elsewhere, as the node above says.
     pub(super) others_above: usize,
     rules: Rules,
-}
-
-/// A walk through those that use a domain and are to be told something: in slices, as there may be many.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Marking {
-    /// Everything is told, as the domain has become hot, and not only what was not told yet.
-    pub(super) is_all: bool,
-    /// The last that was looked at.
-    pub(super) after: Option<DeltaOrigin>,
-}
-
-/// A slice of the walk.
-#[derive(Clone, Debug)]
-pub(super) struct Marked {
-    /// Those that are to be told something.
-    pub(super) peers: Vec<Peer>,
-    /// The number that was looked at.
-    pub(super) looked_at: usize,
-    /// The last of them, if there may be more.
-    pub(super) last: Option<DeltaOrigin>,
 }
 
 /// The outcome of a report.
@@ -379,7 +361,7 @@ impl DomainState {
         let (contract, total) = (&self.contract, self.sum.total());
         let whole =
             self.whole.get_or_insert_with(|| coarsened(sorted(total.export(contract, nanos)), MOST_ENTRIES));
-        let entries = less(whole.clone(), &sorted(own.unwrap_or_default()));
+        let entries = without(whole.clone(), &sorted(own.unwrap_or_default()));
         entries.iter().filter_map(|entry| message_at(entry, Time::from_nanos(entry.at))).collect()
     }
 
@@ -406,52 +388,5 @@ impl DomainState {
         if self.sum.refresh(now, &self.contract, &self.parts) {
             self.whole = None;
         }
-    }
-}
-
-fn sorted(mut entries: Vec<MergeEntry>) -> Vec<MergeEntry> {
-    entries.sort_by_key(|entry| (entry.policy, entry.tier, entry.at, !entry.is_entered));
-    entries
-}
-
-/// `entries` without as many hits as `own` has: each is taken from those of its tier that were made with it or before, the
-/// latest first, and what is left of it from the others.
-fn less(mut entries: Vec<MergeEntry>, own: &[MergeEntry]) -> Vec<MergeEntry> {
-    for hit in own.iter().rev().filter(|hit| hit.hits > 0) {
-        let tier = (hit.policy, hit.tier);
-        let begin = entries.partition_point(|entry| (entry.policy, entry.tier) < tier);
-        let end = entries.partition_point(|entry| (entry.policy, entry.tier) <= tier);
-        let after = begin + entries[begin..end].partition_point(|entry| entry.at <= hit.at);
-        let mut left = hit.hits;
-        let (before, later) = entries[begin..end].split_at_mut(after - begin);
-        for entry in before.iter_mut().rev().chain(later.iter_mut().rev()) {
-            let taken = entry.hits.min(left);
-            (entry.hits, left) = (entry.hits - taken, left - taken);
-            if left == 0 {
-                break;
-            }
-        }
-    }
-    entries.retain(|entry| entry.hits > 0 || entry.is_entered);
-    entries
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hits(at: u64, hits: u32) -> MergeEntry {
-        MergeEntry { policy: 0, tier: 1, at, hits, is_entered: false }
-    }
-
-    #[test]
-    fn own_hits_are_taken_out_exactly_where_they_are_and_in_number_anyhow() {
-        let entered = MergeEntry { is_entered: true, ..hits(0, 0) };
-        let other = MergeEntry { tier: 2, ..hits(4, 9) };
-        let all = vec![entered, hits(1, 2), hits(5, 3), hits(9, 1), other];
-        assert_eq!(less(all.clone(), &[hits(5, 2)]), [entered, hits(1, 2), hits(5, 1), hits(9, 1), other]);
-        assert_eq!(less(all.clone(), &[hits(7, 4)]), [entered, hits(1, 1), hits(9, 1), other]);
-        assert_eq!(less(all.clone(), &[hits(1, 4)]), [entered, hits(5, 2), other]);
-        assert_eq!(less(all, &[hits(1, 1), hits(5, 99)]), [entered, other]);
     }
 }

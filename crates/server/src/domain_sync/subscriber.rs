@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lessor_proto::Time;
 use lessor_proto::message::{Census, HolderKind};
 
-use super::shared::DeltaOrigin;
+use super::origin::DeltaOrigin;
 
 /// A client that tells and is told, by the stream on which it listens.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use lessor_algorithms::tiers::{Contract, Domain, MergeEntry};
 use lessor_proto::Time;
 
+use super::origin::DeltaOrigin;
 use super::part::UserPart;
-use super::shared::DeltaOrigin;
 
 /// The most that are added up in one go.
 const AT_ONCE: usize = 64;

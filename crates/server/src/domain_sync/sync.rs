@@ -7,11 +7,8 @@ use lessor_client::internals::domain::Policies;
 use lessor_proto::message::{DomainNews, DomainReport, Hello};
 use lessor_proto::{ResourceId, Time};
 
-use super::shared::SharedDomains;
-use super::status::DomainsStatus;
-use super::walks::SLICE;
+use super::shared::{DomainsStatus, SLICE, SharedDomains};
 use crate::mutation::Rules;
-use crate::node::NodeStatus;
 use crate::streams::{Peer, PeerTable};
 
 /// The synchronisation of the domains of a node: a mind of its own, which hears from the mind that leases what it has to know,
@@ -211,13 +208,6 @@ impl DomainSync {
     #[must_use]
     pub fn status(&self, now: Time, resource: &str, most: usize) -> Option<DomainsStatus> {
         self.resources.get(resource)?.domains.as_ref().map(|domains| domains.status(now, most))
-    }
-
-    /// The same of all resources that `status` shows.
-    pub fn describe(&self, now: Time, status: &mut NodeStatus, most: usize) {
-        for row in &mut status.resources {
-            row.resource.domains = self.status(now, &row.resource.resource, most);
-        }
     }
 
     fn serve(&mut self, now: Time, id: &ResourceId, policies: Arc<Policies>) {

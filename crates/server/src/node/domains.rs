@@ -60,9 +60,11 @@ impl Sharing {
         }
     }
 
+    /// Adds the domains of each resource that `status` shows, if they are not driven beside the node.
     pub(super) fn describe(&self, now: Time, status: &mut NodeStatus, most: usize) {
-        if let Place::Inside(sync) = &self.place {
-            sync.describe(now, status, most);
+        let Place::Inside(sync) = &self.place else { return };
+        for row in &mut status.resources {
+            row.resource.domains = sync.status(now, &row.resource.resource, most);
         }
     }
 }

@@ -3,8 +3,8 @@
 use lessor_algorithms::tiers::Standing;
 use lessor_proto::Time;
 
-use super::shared::SharedDomains;
-use super::state::DomainState;
+use super::SharedDomains;
+use crate::domain_sync::state::DomainState;
 
 /// The status of the exchange among clients about the domains of a resource.
 #[derive(Clone, PartialEq, Debug)]

@@ -20,8 +20,9 @@ use lessor_proto::message::{
     Census, DomainEntry, DomainHits, DomainNews, DomainReport, MOST_DOMAINS, MOST_ENTRIES,
 };
 
-use super::shared::{DeltaOrigin, SharedDomains};
-use super::subscriber::PendingUpdate;
+use super::SharedDomains;
+use crate::domain_sync::origin::DeltaOrigin;
+use crate::domain_sync::subscriber::PendingUpdate;
 use crate::mutation::Rule;
 
 /// The least time between two reports of what is not urgent.
