@@ -23,6 +23,7 @@
 //! the ghost.
 
 mod account;
+mod ceiling;
 mod ghost;
 
 use std::time::Duration;
@@ -30,6 +31,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Drift, Time};
 
 pub use account::{Account, Entry};
+pub use ceiling::Ceiling;
 pub use ghost::{Ghost, GhostOrigin, Part};
 
 use crate::mutation::{Rule, Rules};
@@ -55,17 +57,6 @@ pub struct Ledger {
     /// Grants that ask for something back.
     recalls: u64,
     rules: Rules,
-}
-
-/// The ceiling that a successor would find written down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Ceiling {
-    /// The most that is out.
-    pub total: Amount,
-    /// The most of it that lasts longer than until `rest_end`.
-    pub lasting: Amount,
-    /// When the rest of it is over.
-    pub rest_end: Time,
 }
 
 /// The amount that a holder should get, and how it is counted.
@@ -125,66 +116,6 @@ impl Ledger {
             recalls: 0,
             rules,
         }
-    }
-
-    /// Counts `ghost` until its parts end: what may be out under earlier leaders. Once, before anything is granted.
-    pub fn haunt(&mut self, ghost: Ghost) {
-        assert!(self.total == 0, "a ghost is older than every grant: {self:?}");
-        if !self.rules.keep(Rule::Ghost) {
-            return;
-        }
-        self.total += micros(ghost.amount());
-        self.ghost = ghost;
-        self.set_limit(self.limit);
-    }
-
-    /// Forgets what of the ghost is over.
-    pub fn advance(&mut self, now: Time) {
-        let ghost = self.ghost.at(now);
-        if ghost != self.ghost {
-            self.total -= micros(self.ghost.amount()) - micros(ghost.amount());
-            self.ghost = ghost;
-            self.settle_debt();
-        }
-    }
-
-    /// No more than `amount` of the ghost is left, which counts until `end`.
-    pub fn keep_ghost(&mut self, amount: Amount, end: Time) {
-        let left = self.ghost().min(amount);
-        self.total -= micros(self.ghost().saturating_sub(left));
-        let end = end.max(self.ghost_end());
-        self.ghost = Ghost::new(Part { amount: left, end }, Part::default());
-        self.settle_debt();
-    }
-
-    /// Nothing of the ghost lasts beyond `end`.
-    pub fn end_ghost(&mut self, end: Time) {
-        self.ghost = self.ghost.until(end);
-    }
-
-    /// Counts no ghost any more: nothing is granted meanwhile to anybody who has not shown it.
-    pub fn exorcise(&mut self) {
-        self.total -= micros(self.ghost());
-        self.ghost = self.ghost.without(Amount::MAX, GhostOrigin::Last);
-        self.settle_debt();
-    }
-
-    /// The amount that may be out under earlier leaders and was not claimed.
-    #[must_use]
-    pub fn ghost(&self) -> Amount {
-        self.ghost.amount()
-    }
-
-    /// The same by when it is over.
-    #[must_use]
-    pub fn ghost_parts(&self) -> &Ghost {
-        &self.ghost
-    }
-
-    /// When all of that is over.
-    #[must_use]
-    pub fn ghost_end(&self) -> Time {
-        self.ghost.end()
     }
 
     /// The amount that is charged to grants since the debt began, in millionths; zero without a debt.
@@ -249,56 +180,6 @@ impl Ledger {
         }
     }
 
-    /// Changes the ceiling: another mark has been written, or is about to be if it is a lower one. Returns whether it was
-    /// another.
-    pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) -> bool {
-        self.lack = Amount::ZERO;
-        std::mem::replace(&mut self.ceiling, ceiling) != ceiling
-    }
-
-    /// The limit of the sum before a larger mark is written.
-    #[must_use]
-    pub fn ceiling(&self) -> Option<Ceiling> {
-        self.ceiling
-    }
-
-    /// The part of the sum that outlasts the moment by which the rest is over by the record; all of it where nothing is written of a
-    /// rest.
-    #[must_use]
-    pub fn lasting(&self) -> Amount {
-        let ending = self.ceiling.map_or(Amount::ZERO, |ceiling| self.ghost.ending_by(ceiling.rest_end));
-        amount(self.total - micros(ending))
-    }
-
-    /// The amount that would outlast the rest if `claimed` were claimed, where that would pass the ceiling; nothing where it fits.
-    ///
-    /// While a record is on its way that says more of the rest than the one before, and says it to be over later, the ceiling
-    /// allows for either: the ghost that one of them counts as the rest passes it by itself, and all of a claim is too much.
-    #[must_use]
-    pub fn lacks_room(&self, claimed: Amount, origin: GhostOrigin) -> Amount {
-        let Some(ceiling) = self.ceiling.filter(|_| self.rules.keep(Rule::ClaimWritten)) else {
-            return Amount::ZERO;
-        };
-        let ending = |ghost: &Ghost| ghost.ending_by(ceiling.rest_end);
-        let moved = ending(&self.ghost).saturating_sub(ending(&self.ghost.without(claimed, origin)));
-        match self.lasting().saturating_add(moved) <= ceiling.lasting {
-            true => Amount::ZERO,
-            false if moved > Amount::ZERO => moved,
-            false => claimed.min(self.ghost()),
-        }
-    }
-
-    /// Forgets what was cut: the ceiling allows for it.
-    pub fn forget_lack(&mut self) {
-        self.lack = Amount::ZERO;
-    }
-
-    /// The most by which anything was cut because of the ceiling since that was set.
-    #[must_use]
-    pub fn lack(&self) -> Amount {
-        self.lack
-    }
-
     /// The number of grants that were smaller than what their holder was charged for, and so asked it to
     /// acknowledge that.
     #[must_use]
@@ -331,28 +212,6 @@ impl Ledger {
         match self.limit {
             Some(limit) => amount(micros(limit).saturating_sub(self.total)),
             None => Amount::MAX,
-        }
-    }
-
-    fn below_ceiling(&self) -> Amount {
-        match self.ceiling {
-            Some(ceiling) if self.rules.keep(Rule::MarkFirst) => self.room_below(ceiling),
-            _ => Amount::MAX,
-        }
-    }
-
-    fn room_below(&self, ceiling: Ceiling) -> Amount {
-        let room = amount(micros(ceiling.total).saturating_sub(self.total));
-        match self.rules.keep(Rule::RestGuarded) {
-            false => room,
-            true => room.min(ceiling.lasting.saturating_sub(self.lasting())),
-        }
-    }
-
-    /// Somebody could grow by `growth` if there were no ceiling.
-    fn miss(&mut self, growth: Amount) {
-        if let Some(ceiling) = self.ceiling {
-            self.lack = self.lack.max(growth.saturating_sub(self.room_below(ceiling)));
         }
     }
 
@@ -390,13 +249,6 @@ impl Ledger {
         self.total -= micros(taken);
         self.change(account, |account| account.add(Entry { amount, end, seq, cut: BEFORE_START }));
         amount
-    }
-
-    /// Adds to the ghost what a claimant gives up of its claim: it is out to nobody known again. To be called
-    /// before it is given up.
-    pub fn give_back(&mut self, amount: Amount) {
-        self.ghost = self.ghost.with(amount);
-        self.total += micros(amount);
     }
 
     /// The grant that the account was last given lasts as long as `term` says, if that is longer.

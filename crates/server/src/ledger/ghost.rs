@@ -9,6 +9,9 @@
 
 use lessor_proto::{Amount, Time};
 
+use super::{Ledger, micros};
+use crate::mutation::Rule;
+
 /// A part of a ghost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Part {
@@ -118,6 +121,77 @@ impl Ghost {
     pub(super) fn with(mut self, amount: Amount) -> Ghost {
         self.own.amount = self.own.amount.saturating_add(amount);
         self
+    }
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    /// Counts `ghost` until its parts end: what may be out under earlier leaders. Once, before anything is granted.
+    pub fn haunt(&mut self, ghost: Ghost) {
+        assert!(self.total == 0, "a ghost is older than every grant: {self:?}");
+        if !self.rules.keep(Rule::Ghost) {
+            return;
+        }
+        self.total += micros(ghost.amount());
+        self.ghost = ghost;
+        self.set_limit(self.limit);
+    }
+
+    /// Forgets what of the ghost is over.
+    pub fn advance(&mut self, now: Time) {
+        let ghost = self.ghost.at(now);
+        if ghost != self.ghost {
+            self.total -= micros(self.ghost.amount()) - micros(ghost.amount());
+            self.ghost = ghost;
+            self.settle_debt();
+        }
+    }
+
+    /// No more than `amount` of the ghost is left, which counts until `end`.
+    pub fn keep_ghost(&mut self, amount: Amount, end: Time) {
+        let left = self.ghost().min(amount);
+        self.total -= micros(self.ghost().saturating_sub(left));
+        let end = end.max(self.ghost_end());
+        self.ghost = Ghost::new(Part { amount: left, end }, Part::default());
+        self.settle_debt();
+    }
+
+    /// Nothing of the ghost lasts beyond `end`.
+    pub fn end_ghost(&mut self, end: Time) {
+        self.ghost = self.ghost.until(end);
+    }
+
+    /// Counts no ghost any more: nothing is granted meanwhile to anybody who has not shown it.
+    pub fn exorcise(&mut self) {
+        self.total -= micros(self.ghost());
+        self.ghost = self.ghost.without(Amount::MAX, GhostOrigin::Last);
+        self.settle_debt();
+    }
+
+    /// The amount that may be out under earlier leaders and was not claimed.
+    #[must_use]
+    pub fn ghost(&self) -> Amount {
+        self.ghost.amount()
+    }
+
+    /// The same by when it is over.
+    #[must_use]
+    pub fn ghost_parts(&self) -> &Ghost {
+        &self.ghost
+    }
+
+    /// When all of that is over.
+    #[must_use]
+    pub fn ghost_end(&self) -> Time {
+        self.ghost.end()
+    }
+
+    /// Adds to the ghost what a claimant gives up of its claim: it is out to nobody known again. To be called
+    /// before it is given up.
+    pub fn give_back(&mut self, amount: Amount) {
+        self.ghost = self.ghost.with(amount);
+        self.total += micros(amount);
     }
 }
 
