@@ -5,6 +5,7 @@
 
 mod books;
 mod domains;
+mod doubt;
 mod floors;
 mod marks;
 mod names;
@@ -13,21 +14,20 @@ mod resources;
 mod scan;
 mod status;
 mod stream;
+mod terms;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Ask, Grant, HolderKind, Order, Refusal, Release, Report, WallClock};
+use lessor_proto::message::{Answer, Ask, Grant, HolderKind, Refusal, Release, Report, WallClock};
 use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
 
-use crate::config::learning;
 pub use crate::config::{Claims, NodeConfig, ParentConfig};
 use crate::date::Date;
 pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
-use crate::mutation::Rule;
 use crate::record::Longest;
 use crate::repository::{Repository, Template};
 pub use crate::resource::{Books, ChildBook, ClaimTally};
@@ -35,15 +35,16 @@ use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, admit_l
 use crate::resource::{check_kind, life, shows_earlier};
 use crate::streams::Peers;
 pub use crate::streams::{Output, Peer, PeerTable};
-use crate::token::Bearer;
 
 use self::domains::Sharing;
+use self::doubt::{learns, told};
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
 use self::resources::Resources;
 pub use self::scan::StatusScan;
 pub use self::status::{NodeStatus, ResourceRow, StatusQuery, Tally};
+use self::terms::{heartbeat, longest};
 use self::waiting::Waiting;
 
 /// A node that leads: it grants out of what its repository says.
@@ -74,10 +75,6 @@ pub struct Node {
     /// Claims on streams that wait for a write.
     waiting: Waiting,
 }
-
-/// The shortest time between heartbeats, and the longest: a stream that is dead in silence is given up when two are not
-/// answered.
-const HEARTBEATS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)];
 
 // === impl Node ===
 
@@ -258,56 +255,6 @@ impl Node {
         self.marks.as_ref().and_then(Marks::later_config)
     }
 
-    /// The longest time for which this node leases nothing but what was out before it began: it does not know what
-    /// that was.
-    #[must_use]
-    pub fn longest_learning(&self) -> Duration {
-        let knows = self.config.record.as_ref().map_or(self.config.marks, |record| !record.unknown);
-        // Below another node that one knows it.
-        match knows || self.config.parent.is_some() {
-            true => Duration::ZERO,
-            false => longest_learning(&self.repository, &self.config),
-        }
-    }
-
-    /// Whether a report shows that somebody led after the last whom the record knows of: it was restored, or is an old one.
-    fn shows_a_gap(&self, ask: &Ask, report: &Report) -> bool {
-        if !self.config.rules.keep(Rule::OldRecordDoubted) {
-            return false;
-        }
-        let record =
-            self.config.record.as_ref().filter(|record| !record.unknown && record.epoch > Epoch::default());
-        let (Some(record), Some(has)) = (record, &report.has) else { return false };
-        let between = |order: Order| order.epoch > record.epoch && order.epoch < self.config.epoch;
-        let Some(incarnation) = ask.incarnation.filter(|_| has.order.is_some_and(between)) else {
-            return false;
-        };
-        let Some(keys) = &self.config.keys else { return true };
-        let (node, kind, holder) = (&*self.config.name, ask.kind, ask.holder.as_str());
-        let bearer = Bearer { node, kind, holder, incarnation, resource: &report.resource };
-        keys.open(&bearer, &has.token).is_ok_and(|content| between(content.order))
-    }
-
-    /// The record does not tell what is out: that is learnt, as without one. Whatever it was, it ends no later than if it had
-    /// been granted up to the beginning of this epoch.
-    fn distrust_record(&mut self, now: Time) {
-        let Some(record) = &mut self.config.record else { return };
-        record.unknown = true;
-        self.tally.records_distrusted += 1;
-        self.learn_as_told(now);
-        for id in self.resources.names() {
-            self.with(now, &id, |resource, around| resource.learn_anew(around.cx));
-        }
-    }
-
-    /// The record says for as long as these templates that it is not known what is out, if it is not.
-    fn learn_as_told(&mut self, now: Time) {
-        let longest = told(&self.repository, &self.config).filter(|_| learns(&self.config));
-        if let Some((marks, longest)) = self.marks.as_mut().zip(longest) {
-            marks.learn_until(now, Some(self.since + longest));
-        }
-    }
-
     /// Whether the whole of a request is taken: then the number of resources of it that nobody has asked for yet.
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<usize, Refusal> {
         self.names.check(ask.kind, &ask.holder)?;
@@ -434,47 +381,6 @@ fn call_context<'a>(
     let says_unknown = marks.as_ref().is_none_or(Marks::says_unknown);
     let [since, led] = times;
     CallContext { config, since, led, longest, says_unknown, session, date: Date::default() }
-}
-
-/// Whether a leader does not know what is out, nor would its successor. Below another node nothing is out in a line of succession
-/// that has just begun: that one charges what was before to another holder. A successor of this leader is the same holder, and
-/// must know all that is out under this one.
-fn learns(config: &NodeConfig) -> bool {
-    let knows = config.parent.is_some() && config.rules.keep(Rule::KnownBelow);
-    !knows && config.record.as_ref().is_some_and(|record| record.unknown)
-}
-
-/// For how long a leader learns that does not know what is out, at the longest; absent: there is no template that could say.
-fn told(repository: &Repository, config: &NodeConfig) -> Option<Duration> {
-    let silent = repository.templates().is_empty() && config.unknown_names.is_none();
-    let is_told = !silent || !config.rules.keep(Rule::UntoldIsUnknown);
-    is_told.then(|| longest_learning(repository, config))
-}
-
-/// For how long anything may count that is granted by these templates.
-fn longest(repository: &Repository, config: &NodeConfig) -> Longest {
-    let of = |template: &Arc<Template>| Longest {
-        lease: template.legacy.counted(template.lease_length),
-        safe_lease: if template.reserves() { template.safe_lease() } else { Duration::ZERO },
-    };
-    repository.templates().iter().chain(&config.unknown_names).map(of).fold(Longest::default(), Longest::max)
-}
-
-/// For how long a leader learns that does not know what is out, at the longest.
-fn longest_learning(repository: &Repository, config: &NodeConfig) -> Duration {
-    let of = |template: &Template| learning(template, config.record.as_ref(), config.drift);
-    let longest = |template: &Arc<Template>| {
-        template.floor().map_or(Duration::ZERO, |floor| of(&floor)).max(of(template))
-    };
-    repository.templates().iter().chain(&config.unknown_names).map(longest).max().unwrap_or_default()
-}
-
-/// The interval at which a stream should be heard of so that everything on it is renewed in time.
-fn heartbeat(repository: &Repository) -> Duration {
-    let terms = repository.templates().iter();
-    let shortest = terms.map(|template| template.refresh_interval.min(template.shortest_lease() / 6)).min();
-    let [least, most] = HEARTBEATS;
-    shortest.unwrap_or(most).clamp(least, most)
 }
 
 /// The template that covers a resource: one of the repository's or, by Doorman's rule where that is switched on, the one

@@ -1,0 +1,91 @@
+//! The doubt of a node about its record: it does not know what was out before it began, or learns that it does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lessor_proto::message::{Ask, Order, Report};
+use lessor_proto::{Epoch, Time};
+
+use super::Node;
+use crate::config::{NodeConfig, learning};
+use crate::mutation::Rule;
+use crate::repository::{Repository, Template};
+use crate::token::Bearer;
+
+// === impl Node ===
+
+impl Node {
+    /// The longest time for which this node leases nothing but what was out before it began: it does not know what
+    /// that was.
+    #[must_use]
+    pub fn longest_learning(&self) -> Duration {
+        let knows = self.config.record.as_ref().map_or(self.config.marks, |record| !record.unknown);
+        // Below another node that one knows it.
+        match knows || self.config.parent.is_some() {
+            true => Duration::ZERO,
+            false => longest_learning(&self.repository, &self.config),
+        }
+    }
+
+    /// Whether a report shows that somebody led after the last whom the record knows of: it was restored, or is an old one.
+    pub(super) fn shows_a_gap(&self, ask: &Ask, report: &Report) -> bool {
+        if !self.config.rules.keep(Rule::OldRecordDoubted) {
+            return false;
+        }
+        let record =
+            self.config.record.as_ref().filter(|record| !record.unknown && record.epoch > Epoch::default());
+        let (Some(record), Some(has)) = (record, &report.has) else { return false };
+        let between = |order: Order| order.epoch > record.epoch && order.epoch < self.config.epoch;
+        let Some(incarnation) = ask.incarnation.filter(|_| has.order.is_some_and(between)) else {
+            return false;
+        };
+        let Some(keys) = &self.config.keys else { return true };
+        let (node, kind, holder) = (&*self.config.name, ask.kind, ask.holder.as_str());
+        let bearer = Bearer { node, kind, holder, incarnation, resource: &report.resource };
+        keys.open(&bearer, &has.token).is_ok_and(|content| between(content.order))
+    }
+
+    /// The record does not tell what is out: that is learnt, as without one. Whatever it was, it ends no later than if it had
+    /// been granted up to the beginning of this epoch.
+    pub(super) fn distrust_record(&mut self, now: Time) {
+        let Some(record) = &mut self.config.record else { return };
+        record.unknown = true;
+        self.tally.records_distrusted += 1;
+        self.learn_as_told(now);
+        for id in self.resources.names() {
+            self.with(now, &id, |resource, around| resource.learn_anew(around.cx));
+        }
+    }
+
+    /// The record says for as long as these templates that it is not known what is out, if it is not.
+    pub(super) fn learn_as_told(&mut self, now: Time) {
+        let longest = told(&self.repository, &self.config).filter(|_| learns(&self.config));
+        if let Some((marks, longest)) = self.marks.as_mut().zip(longest) {
+            marks.learn_until(now, Some(self.since + longest));
+        }
+    }
+}
+
+/// Whether a leader does not know what is out, nor would its successor. Below another node nothing is out in a line of succession
+/// that has just begun: that one charges what was before to another holder. A successor of this leader is the same holder, and
+/// must know all that is out under this one.
+pub(super) fn learns(config: &NodeConfig) -> bool {
+    let knows = config.parent.is_some() && config.rules.keep(Rule::KnownBelow);
+    !knows && config.record.as_ref().is_some_and(|record| record.unknown)
+}
+
+/// For how long a leader learns that does not know what is out, at the longest; absent: there is no template that could say.
+pub(super) fn told(repository: &Repository, config: &NodeConfig) -> Option<Duration> {
+    let silent = repository.templates().is_empty() && config.unknown_names.is_none();
+    let is_told = !silent || !config.rules.keep(Rule::UntoldIsUnknown);
+    is_told.then(|| longest_learning(repository, config))
+}
+
+/// For how long a leader learns that does not know what is out, at the longest.
+fn longest_learning(repository: &Repository, config: &NodeConfig) -> Duration {
+    let of = |template: &Template| learning(template, config.record.as_ref(), config.drift);
+    let longest = |template: &Arc<Template>| {
+        template.floor().map_or(Duration::ZERO, |floor| of(&floor)).max(of(template))
+    };
+    repository.templates().iter().chain(&config.unknown_names).map(longest).max().unwrap_or_default()
+}
