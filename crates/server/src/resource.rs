@@ -16,6 +16,7 @@ mod calendar;
 mod certain;
 mod claim;
 mod claims;
+mod context;
 mod domains;
 mod earlier;
 mod echoed;
@@ -26,6 +27,7 @@ mod identity;
 mod kind;
 mod learning;
 mod legacy;
+mod need;
 mod poller;
 mod push;
 mod pusher;
@@ -44,7 +46,7 @@ use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Ask, Refusal, Report};
-use lessor_proto::{Amount, Incarnation, ReportId, ResourceId, Time};
+use lessor_proto::{Amount, ReportId, ResourceId, Time};
 
 use self::calendar::earliest;
 use self::claims::GhostClaims;
@@ -56,12 +58,9 @@ use self::learning::Learning;
 use self::pusher::Pusher;
 use self::spare::Lending;
 use self::supply::Supply;
-use crate::config::{NodeConfig, learning};
-use crate::date::Date;
+use crate::config::learning;
 use crate::ledger::{Account, Ceiling, Ghost, Ledger, Part};
-use crate::marks::Need;
 use crate::mutation::Rule;
-use crate::record::Longest;
 use crate::repository::Template;
 use crate::streams::Peer;
 
@@ -69,6 +68,7 @@ pub(crate) use self::answer::{PROMPT, Reply, SOON};
 pub use self::books::{Books, ChildBook};
 pub(crate) use self::claim::shows_earlier;
 pub use self::claims::ClaimTally;
+pub(crate) use self::context::CallContext;
 pub(crate) use self::identity::{Holder, Life, life};
 pub(crate) use self::kind::check_kind;
 pub(crate) use self::legacy::admit as admit_legacy;
@@ -101,24 +101,6 @@ pub struct Resource {
     claims: GhostClaims,
     /// The leaders before the present ones, of this node and of those below.
     earlier: EarlierLeaders,
-}
-
-/// The data that stays the same for every report of one ask.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallContext<'a> {
-    pub(crate) config: &'a NodeConfig,
-    /// When this leader began.
-    pub(crate) since: Time,
-    /// Nobody had been elected in its place before then, for certain.
-    pub(crate) led: Time,
-    /// No lease may be longer; nothing is granted if it is zero.
-    pub(crate) longest: Longest,
-    /// Whether a successor would find that more may be out than the marks say, if it found anything.
-    pub(crate) says_unknown: bool,
-    /// The number for a session that begins now, never used before in this epoch.
-    pub(crate) session: Incarnation,
-    /// For those who go by it: they ask without a stream.
-    pub(crate) date: Date,
 }
 
 // === impl Resource ===
@@ -174,19 +156,6 @@ impl Resource {
         resource.holders.share_part(&resource.terms);
         resource.divide();
         resource
-    }
-
-    /// Learns anew what is out from before, as it is not what the record says; nobody gets anything else meanwhile.
-    pub(crate) fn learn_anew(&mut self, cx: CallContext<'_>) {
-        if self.is_leased() {
-            return;
-        }
-        let learning = learning(&self.terms, cx.config.record.as_ref(), cx.config.drift);
-        self.learning.begin_anew(cx.since + learning);
-        self.ledger.exorcise();
-        self.earlier.forget_end();
-        self.claims.end_deferral();
-        self.reshare();
     }
 
     /// Changes the template; absent: the repository does not cover the resource any more. Below another node its lease is given
@@ -261,38 +230,6 @@ impl Resource {
         self.rank(slot);
         self.note_shortage(now, slot);
         reply
-    }
-
-    /// Takes a report; not that of a leader who has been succeeded.
-    pub(crate) fn hear(
-        &mut self,
-        now: Time,
-        ask: &Ask,
-        report: &Report,
-        cx: CallContext<'_>,
-    ) -> Option<Slot> {
-        self.holders.touch(now);
-        let holder = holder(ask, report, cx.config);
-        let before = (self.ledger.total(), self.ledger.ghost());
-        let slot = match self.holders.children().locate(holder) {
-            Some(slot) => {
-                if !self.succeed(now, slot, holder.life, cx) {
-                    return None;
-                }
-                self.heard(now, slot, ask, report, cx);
-                slot
-            }
-            None => self.welcome(now, holder, ask, report, cx),
-        };
-        self.hear_of_domains(slot, report);
-        if before != (self.ledger.total(), self.ledger.ghost()) {
-            self.reshare();
-        }
-        self.take_step();
-        self.holders.schedule(slot, &self.terms);
-        self.rank(slot);
-        self.take_turns(now);
-        Some(slot)
     }
 
     /// The holder has promised to use nothing any more.
@@ -379,41 +316,6 @@ impl Resource {
         &self.ledger
     }
 
-    /// The need that its mark has to allow for: what is out, or would be as far as that is known.
-    pub(crate) fn need(&self) -> Need {
-        let (limit, ghost) = (self.ledger.limit(), self.ledger.ghost());
-        let out = Amount::from_micros(u64::try_from(self.ledger.total()).unwrap_or(u64::MAX));
-        let lack = self.ledger.lack();
-        let amount = match limit {
-            // Nothing else is granted before all of that is over.
-            _ if self.changes_kind() => out,
-            None => out.saturating_add(lack),
-            Some(limit) => {
-                let wanted = Amount::from_f64(self.wanted()).saturating_add(ghost);
-                out.max(out.saturating_add(lack).max(wanted).min(limit))
-            }
-        };
-        Need {
-            amount,
-            out,
-            lasting: self
-                .ledger
-                .lasting()
-                .saturating_add(amount.saturating_sub(out))
-                .saturating_add(self.claims.room()),
-            rest: Amount::ZERO,
-            room: self.claims.room(),
-            grain: self.terms.grain(),
-            limit,
-            is_tight: self.is_leased() || self.terms.in_steps,
-            // What was shown while learning is charged at once: the record says meanwhile that it does not know.
-            is_felt: lack.max(self.claims.room()) > Amount::ZERO
-                || self.ledger.ceiling().is_some_and(|ceiling| out > ceiling.total),
-            epoch: None,
-            kind: Some(self.counted()),
-        }
-    }
-
     /// Returns the streams on which nobody listens any more, since this was last asked.
     pub(crate) fn take_silent(&mut self) -> Vec<Peer> {
         self.pusher.take_silent()
@@ -466,45 +368,9 @@ impl Resource {
         self.pusher.listeners().slot(peer)
     }
 
-    /// When the holder that listens on `peer` was last heard of.
-    pub(crate) fn last_heard(&self, peer: Peer) -> Option<Time> {
-        self.listener(peer).map(|slot| self.holders.at(slot).basis)
-    }
-
-    /// The holder at `slot` said with heartbeat `id`, which came at `at`, that it keeps what it has.
-    pub(crate) fn beat(&mut self, at: Time, slot: Slot, id: ReportId) {
-        self.holders.touch(at);
-        let child = self.holders.at_mut(slot);
-        child.hear(at, Some(id), None);
-        child.provisional = false;
-        let is_duplicate = std::mem::take(&mut child.superseded);
-        self.holders.note_duplicate(is_duplicate);
-        let child = self.holders.at(slot);
-        if child.is_withdrawn() {
-            // It was thought to be succeeded by another life, and lives.
-            let demands = child.demands().clone();
-            self.set_demands(slot, demands);
-            self.rank(slot);
-        }
-    }
-
     /// Whether those who listen are to be told what has changed for them.
     pub(crate) fn is_unsettled(&self, now: Time) -> bool {
         self.pusher.is_unsettled(now)
-    }
-
-    /// Until when what is out from before the start may still be in use, as far as is known.
-    pub(crate) fn learns_until(&self) -> Time {
-        self.learning.until()
-    }
-
-    /// Everybody who listens is told what is due to it, also if that is what it was told: it was told by one who did not know
-    /// what is out.
-    fn owe_all(&mut self) {
-        for slot in self.pusher.listeners().slots() {
-            self.pusher.owe(slot);
-        }
-        self.pusher.unsettle();
     }
 
     /// Those of `slots` who listen are told what is due to them, whatever they were told.
@@ -513,16 +379,6 @@ impl Resource {
             self.pusher.owe(slot);
             self.pusher.unsettle_if(self.pusher.listeners().is_owed(slot));
         }
-    }
-
-    /// Whether those who are granted something are told that what is out is not known, here or above.
-    fn says_learning(&self, now: Time) -> bool {
-        self.learning.is_above() || self.is_learning(now)
-    }
-
-    /// Whether what is out from before the start may still be in use.
-    pub(crate) fn is_learning(&self, now: Time) -> bool {
-        now < self.learning.until() && self.holders.shares().policy().is_bounded()
     }
 }
 

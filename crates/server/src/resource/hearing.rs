@@ -1,19 +1,74 @@
-//! Reports: who sends them, what they promise, and what becomes of those who are not heard of.
+//! Reports and heartbeats: who sends them, what they promise, and what becomes of those who are not heard of.
 
 use lessor_proto::message::{Ask, Band, Report};
-use lessor_proto::{Amount, Epoch, Time};
+use lessor_proto::{Amount, Epoch, ReportId, Time};
 
 use super::holders::{Child, Claimed, Demands};
-use super::identity::{Holder, Life};
+use super::identity::{Holder, Life, holder};
 use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::ledger::Ledger;
 use crate::mutation::Rule;
+use crate::streams::Peer;
 use crate::token::PollerLife;
 
 // === impl Resource ===
 
 impl Resource {
+    /// Takes a report; not that of a leader who has been succeeded.
+    pub(crate) fn hear(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        report: &Report,
+        cx: CallContext<'_>,
+    ) -> Option<Slot> {
+        self.holders.touch(now);
+        let holder = holder(ask, report, cx.config);
+        let before = (self.ledger.total(), self.ledger.ghost());
+        let slot = match self.holders.children().locate(holder) {
+            Some(slot) => {
+                if !self.succeed(now, slot, holder.life, cx) {
+                    return None;
+                }
+                self.heard(now, slot, ask, report, cx);
+                slot
+            }
+            None => self.welcome(now, holder, ask, report, cx),
+        };
+        self.hear_of_domains(slot, report);
+        if before != (self.ledger.total(), self.ledger.ghost()) {
+            self.reshare();
+        }
+        self.take_step();
+        self.holders.schedule(slot, &self.terms);
+        self.rank(slot);
+        self.take_turns(now);
+        Some(slot)
+    }
+
+    /// When the holder that listens on `peer` was last heard of.
+    pub(crate) fn last_heard(&self, peer: Peer) -> Option<Time> {
+        self.listener(peer).map(|slot| self.holders.at(slot).basis)
+    }
+
+    /// The holder at `slot` said with heartbeat `id`, which came at `at`, that it keeps what it has.
+    pub(crate) fn beat(&mut self, at: Time, slot: Slot, id: ReportId) {
+        self.holders.touch(at);
+        let child = self.holders.at_mut(slot);
+        child.hear(at, Some(id), None);
+        child.provisional = false;
+        let is_duplicate = std::mem::take(&mut child.superseded);
+        self.holders.note_duplicate(is_duplicate);
+        let child = self.holders.at(slot);
+        if child.is_withdrawn() {
+            // It was thought to be succeeded by another life, and lives.
+            let demands = child.demands().clone();
+            self.set_demands(slot, demands);
+            self.rank(slot);
+        }
+    }
+
     /// Whether the leader of a node that reports as the child at `slot` is the latest heard of. All of them share one
     /// charge.
     pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, cx: CallContext<'_>) -> bool {

@@ -2,6 +2,9 @@
 
 use lessor_proto::Time;
 
+use super::{CallContext, Resource};
+use crate::config::learning;
+
 /// The state of learning of one resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learning {
@@ -59,5 +62,46 @@ impl Learning {
     /// The node above does not know what is out, or it does. Returns whether it has come to know it.
     pub(super) fn set_above(&mut self, learns: bool) -> bool {
         std::mem::replace(&mut self.is_above, learns) && !learns
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// Learns anew what is out from before, as it is not what the record says; nobody gets anything else meanwhile.
+    pub(crate) fn learn_anew(&mut self, cx: CallContext<'_>) {
+        if self.is_leased() {
+            return;
+        }
+        let learning = learning(&self.terms, cx.config.record.as_ref(), cx.config.drift);
+        self.learning.begin_anew(cx.since + learning);
+        self.ledger.exorcise();
+        self.earlier.forget_end();
+        self.claims.end_deferral();
+        self.reshare();
+    }
+
+    /// Until when what is out from before the start may still be in use, as far as is known.
+    pub(crate) fn learns_until(&self) -> Time {
+        self.learning.until()
+    }
+
+    /// Everybody who listens is told what is due to it, also if that is what it was told: it was told by one who did not know
+    /// what is out.
+    pub(super) fn owe_all(&mut self) {
+        for slot in self.pusher.listeners().slots() {
+            self.pusher.owe(slot);
+        }
+        self.pusher.unsettle();
+    }
+
+    /// Whether those who are granted something are told that what is out is not known, here or above.
+    pub(super) fn says_learning(&self, now: Time) -> bool {
+        self.learning.is_above() || self.is_learning(now)
+    }
+
+    /// Whether what is out from before the start may still be in use.
+    pub(crate) fn is_learning(&self, now: Time) -> bool {
+        now < self.learning.until() && self.holders.shares().policy().is_bounded()
     }
 }
