@@ -14,9 +14,11 @@
 
 mod action;
 mod asking;
+mod changes;
 mod config;
 mod entry;
 mod event;
+mod exchange;
 mod floors;
 mod line;
 mod pushed;
@@ -33,7 +35,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Bands, HolderKind, Leader};
+use lessor_proto::message::{Bands, HolderKind};
 use lessor_proto::{Amount, Epoch, ReportId, ResourceId, Time};
 
 use crate::allowance::Allowance;
@@ -46,13 +48,11 @@ pub use config::SessionConfig;
 pub(crate) use config::Transport;
 use entry::{Entry, Stage};
 pub use event::Event;
+use exchange::{Exchange, ExchangeKind};
 use line::Streams;
-use route::{Astray, Route};
+use route::Route;
 use sent::SentRequests;
 use spread::Spread;
-
-/// Releases sent before the rest is left to the end of the lease.
-const RELEASES: u32 = 3;
 
 /// The leases of one holder.
 #[derive(Clone, Debug)]
@@ -77,21 +77,6 @@ pub struct Session {
     /// When an allowance changes by itself, if nothing else happens.
     next_end: Time,
     counts: SessionCounts,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Exchange {
-    id: ReportId,
-    sent: Time,
-    deadline: Time,
-    timeout: Duration,
-    kind: ExchangeKind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ExchangeKind {
-    Ask,
-    Release,
 }
 
 // === impl Session ===
@@ -288,14 +273,6 @@ impl Session {
         work.min(self.next_end)
     }
 
-    /// The next change for the program at `now`, before anything is sent: what [`Session::poll`] would give out as well.
-    pub fn next_change(&mut self, now: Time) -> Option<Change> {
-        if now >= self.next_end {
-            self.settle(now);
-        }
-        self.hand_out()
-    }
-
     /// The next thing to do at `now`; nothing if all is done until [`Session::deadline`].
     pub fn poll(&mut self, now: Time) -> Option<Action> {
         self.time_out(now);
@@ -340,23 +317,6 @@ impl Session {
         }
     }
 
-    /// Ask or release `id` got no usable answer.
-    fn on_failure(&mut self, now: Time, id: ReportId, failure: Failure) {
-        let Some(exchange) = self.in_flight.take_if(|exchange| exchange.id == id) else { return };
-        self.counts.failures += 1;
-        match (exchange.kind, failure) {
-            (ExchangeKind::Ask, Failure::Refused(why)) => self.on_refused(now, id, &why),
-            (ExchangeKind::Release, Failure::Refused(_)) => {
-                self.finish_releases(now, |entry| entry.exchange == Some(id));
-            }
-            (_, failure) => {
-                self.route.failed(now, self.longest_back_off());
-                self.give_up(now, exchange, &Fault::Failed(failure));
-            }
-        }
-        self.settle(now);
-    }
-
     /// The way in which it speaks to servers, which is polling after it has met one without streams.
     #[must_use]
     pub fn transport(&self) -> Transport {
@@ -382,16 +342,11 @@ impl Session {
     }
 }
 
-// === what asking and releasing share ===
+// === what both ways of speaking share ===
 
 impl Session {
     fn find(&self, resource: &ResourceId) -> Result<usize, usize> {
         self.entries.binary_search_by(|entry| entry.resource.cmp(resource))
-    }
-
-    fn next_id(&mut self) -> ReportId {
-        self.last_id = self.last_id.next();
-        self.last_id
     }
 
     fn next_due(&self) -> Time {
@@ -419,106 +374,11 @@ impl Session {
         }
     }
 
-    /// Gives up what has not been answered in time.
-    fn time_out(&mut self, now: Time) {
-        if let Some(exchange) = self.in_flight.filter(|exchange| exchange.deadline <= now) {
-            let waited = u64::try_from(exchange.timeout.as_millis()).unwrap_or(u64::MAX);
-            self.on_failure(now, exchange.id, Failure::Timeout(waited));
-        }
-        self.hear_nothing(now);
-    }
-
     /// The request to be made next, if anything is due.
     fn next_request(&mut self, now: Time) -> Option<Action> {
         if self.in_flight.is_some() || now < self.route.not_before() || now < self.next_due() {
             return None;
         }
         self.release(now).or_else(|| self.ask(now))
-    }
-
-    fn start(&mut self, now: Time, id: ReportId, kind: ExchangeKind, timeout: Duration) {
-        self.in_flight = Some(Exchange { id, sent: now, deadline: now + timeout, timeout, kind });
-    }
-
-    fn take_exchange(&mut self, id: ReportId, kind: ExchangeKind) -> Option<Exchange> {
-        self.in_flight.take_if(|exchange| exchange.id == id && exchange.kind == kind)
-    }
-
-    fn on_redirect(&mut self, now: Time, exchange: Exchange, leader: &Leader) {
-        self.counts.redirects += 1;
-        match self.route.redirected(now, leader, self.longest_back_off()) {
-            Ok(()) => {
-                for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(exchange.id)) {
-                    entry.exchange = None;
-                    entry.due = now;
-                }
-            }
-            Err(Astray::NoLeader) => self.give_up(now, exchange, &Fault::NoLeader),
-            Err(Astray::Circle) => self.give_up(now, exchange, &Fault::Circle),
-        }
-    }
-
-    /// The exchange came to nothing; the route says when to try again.
-    fn give_up(&mut self, now: Time, exchange: Exchange, fault: &Fault) {
-        self.entries.retain_mut(|entry| {
-            if entry.exchange.take_if(|id| *id == exchange.id).is_none() {
-                return true;
-            }
-            entry.due = now;
-            match exchange.kind {
-                ExchangeKind::Ask => {
-                    entry.fault = entry.is_open().then(|| fault.clone());
-                    true
-                }
-                ExchangeKind::Release => entry.may_still_release(now, RELEASES),
-            }
-        });
-    }
-
-    /// The shortest refresh interval, or the time between heartbeats, but not above what is configured.
-    fn longest_back_off(&self) -> Duration {
-        let refresh = self.entries.iter().filter_map(Entry::refresh).min();
-        let heard = refresh.into_iter().chain(self.streams.heartbeat).min();
-        self.config.longest_back_off.min(heard.unwrap_or(Duration::MAX))
-    }
-
-    /// Gives back what reports of the entries at `places` do not hold any more. Returns whether there is something that the
-    /// program has to hear before they are built: what is in use is read after that.
-    fn gives_back(&mut self, now: Time, places: &[usize]) -> bool {
-        let config = &self.config;
-        let transport = self.streams.transport;
-        let given_back =
-            places.iter().filter(|&&place| self.entries[place].give_back(config, transport)).count();
-        if given_back > 0 {
-            self.settle(now);
-        }
-        !self.changes.is_empty()
-    }
-
-    /// The next change, of which the program hears now.
-    fn hand_out(&mut self) -> Option<Change> {
-        let change = self.changes.pop_front()?;
-        if self.changes.is_empty() {
-            // Of millions of sessions hardly any has something to say at a time.
-            self.changes = VecDeque::new();
-        }
-        if let Ok(place) = self.find(&change.resource) {
-            self.entries[place].handed_out(change.allowance, &self.config);
-        }
-        Some(change)
-    }
-
-    /// Collects what has changed for the program.
-    fn settle(&mut self, now: Time) {
-        self.tend_floors(now);
-        for place in 0..self.entries.len() {
-            if !self.entries[place].is_floor {
-                let (allowance, rung) = self.standing(now, place);
-                self.changes.extend(self.entries[place].change(allowance, rung));
-            }
-        }
-        let ends =
-            self.entries.iter().filter(|entry| entry.is_open()).filter_map(|entry| entry.holding.end(now));
-        self.next_end = ends.min().unwrap_or(Time::MAX);
     }
 }

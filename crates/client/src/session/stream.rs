@@ -11,9 +11,10 @@ use lessor_proto::message::{Hello, Leader, Up, Welcome};
 use lessor_proto::{Epoch, ReportId, Time};
 
 use super::entry::Entry;
+use super::exchange::RELEASES;
 use super::line::{LineState, OpenStream, SHORTEST_HEARTBEAT};
 use super::route::Astray;
-use super::{Action, Failure, Fault, RELEASES, Session};
+use super::{Action, Failure, Fault, Session};
 use crate::limiter::UnitWish;
 use crate::mutation::HolderRule;
 
