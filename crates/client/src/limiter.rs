@@ -80,7 +80,8 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 
 use self::attempts::Slots;
-use self::central::{Burst, Central};
+use self::burst::Burst;
+use self::central::Central;
 pub(crate) use self::hold::Hold;
 use self::knocker::Knocker;
 use self::meter::{Meter, MeterAnswer};
@@ -93,6 +94,7 @@ use crate::denied::Denied;
 pub(crate) use crate::waiting::Waiting;
 
 mod attempts;
+mod burst;
 mod central;
 mod hold;
 mod knocker;

@@ -6,37 +6,20 @@ use std::time::Duration;
 use lessor_algorithms::bucket::Bucket;
 use lessor_proto::{Amount, Time};
 
+use super::burst::Burst;
 use super::meter::MeterTerms;
-use super::shards::{SHARDS, Shards};
+use super::shards::{Shards, share};
 use super::units::{SentUnits, UnitWish, Units};
-use super::{Denied, Limiter, RateUsage};
+use super::{Denied, RateUsage};
 use crate::allowance::Allowance;
 use crate::waiting::{Queue, Step, Ticket, Waiting};
 
-/// Tokens for a shard while there is no limit.
-const UNLIMITED_SHARE: u64 = 1024;
-/// A shard holds what the rate brings in this many nanoseconds, at most.
-const SHARE_NANOS: u128 = 1_000_000;
-/// All shards together hold this part of the burst at most.
-const SHARDS_PART: u64 = 2;
-/// With less in a shard than this, there are none: every other permit would go to the bucket anyway.
-const MIN_SHARE: u64 = 2;
 /// Nothing is owed that would take longer to come in: a minute.
 const MOST_OWED_NANOS: u64 = 60_000_000_000;
 /// Of a smaller bucket it is not told that it is half empty.
 const LEAST_TOLD: u64 = 4;
 /// A batch leaves three quarters of the bucket to others.
 const BATCH_PART: u64 = 4;
-
-/// The amount that may be saved up.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Burst {
-    /// The amount that the rate brings in this time, or less if the grantor said less; absent: as the grantor said.
-    /// Where that is less than a unit, one.
-    Time(Option<Duration>),
-    /// One unit for each whole part of this size that the rate has, and nothing without a whole one.
-    Parts(Amount),
-}
 
 #[derive(Debug)]
 pub(super) struct Central {
@@ -421,52 +404,4 @@ impl Central {
         let head = self.queue.head_units().map_or(Amount::ZERO, |n| Amount::from_units(u64::from(n)));
         if self.burst_micros == 0 { 0 } else { self.burst_micros.max(head.as_micros()) }
     }
-}
-
-// === impl Burst ===
-
-impl Burst {
-    /// Whether that rate brings less than a unit in the burst.
-    fn is_small(self, rate: u64, said: Option<Duration>) -> bool {
-        match self {
-            Burst::Time(own) => rate > 0 && brings(rate, agreed(own, said)) < Amount::MICROS_PER_UNIT,
-            Burst::Parts(_) => false,
-        }
-    }
-
-    /// In millionths of a unit, where the grantor `said` so much; nothing without a rate.
-    fn micros(self, rate: u64, said: Option<Duration>) -> u64 {
-        match self {
-            Burst::Time(_) if rate == 0 => 0,
-            Burst::Time(own) => match brings(rate, agreed(own, said)) {
-                // Units are indivisible. What comes in while one lies there is kept, so that it may be fetched so late.
-                burst if burst < Amount::MICROS_PER_UNIT => burst + Amount::MICROS_PER_UNIT,
-                burst => burst,
-            },
-            Burst::Parts(part) => (rate / part.as_micros().max(1)).saturating_mul(Amount::MICROS_PER_UNIT),
-        }
-    }
-}
-
-/// The burst that may be saved up: less than the grantor `said` if the program has asked for less, and never
-/// more.
-fn agreed(own: Option<Duration>, said: Option<Duration>) -> Duration {
-    own.into_iter().chain(said).min().unwrap_or(Limiter::DEFAULT_BURST)
-}
-
-/// The amount that `rate` brings in that time, in millionths of a unit.
-fn brings(rate: u64, time: Duration) -> u64 {
-    let income = u128::from(rate).saturating_mul(time.as_nanos()) / 1_000_000_000;
-    u64::try_from(income).unwrap_or(u64::MAX)
-}
-
-/// The number of tokens that a shard may hold.
-fn share(rate: u64, burst_micros: u64) -> u64 {
-    if rate == 0 {
-        return UNLIMITED_SHARE;
-    }
-    let income = u128::from(rate) * SHARE_NANOS / 1_000_000_000 / u128::from(Amount::MICROS_PER_UNIT);
-    let part = burst_micros / Amount::MICROS_PER_UNIT / (SHARDS as u64 * SHARDS_PART);
-    let share = u64::try_from(income).unwrap_or(u64::MAX).min(part);
-    if share < MIN_SHARE { 0 } else { share }
 }

@@ -4,8 +4,18 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use lessor_proto::Amount;
+
 /// The number of shards. Threads beyond this number share.
-pub(super) const SHARDS: usize = 16;
+const SHARDS: usize = 16;
+/// Tokens for a shard while there is no limit.
+const UNLIMITED_SHARE: u64 = 1024;
+/// A shard holds what the rate brings in this many nanoseconds, at most.
+const SHARE_NANOS: u128 = 1_000_000;
+/// All shards together hold this part of the burst at most.
+const SHARDS_PART: u64 = 2;
+/// With less in a shard than this, there are none: every other permit would go to the bucket anyway.
+const MIN_SHARE: u64 = 2;
 
 /// Counts of tokens. They grow only under the lock of the central bucket and shrink without it; every change is one
 /// atomic step on one word, so no ordering between words is needed.
@@ -102,6 +112,17 @@ impl Shard {
     const fn new() -> Shard {
         Shard { tokens: AtomicU64::new(0), denied: AtomicU64::new(0), metered: AtomicU64::new(0) }
     }
+}
+
+/// The number of tokens that a shard may hold.
+pub(super) fn share(rate: u64, burst_micros: u64) -> u64 {
+    if rate == 0 {
+        return UNLIMITED_SHARE;
+    }
+    let income = u128::from(rate) * SHARE_NANOS / 1_000_000_000 / u128::from(Amount::MICROS_PER_UNIT);
+    let part = burst_micros / Amount::MICROS_PER_UNIT / (SHARDS as u64 * SHARDS_PART);
+    let share = u64::try_from(income).unwrap_or(u64::MAX).min(part);
+    if share < MIN_SHARE { 0 } else { share }
 }
 
 /// This thread's number, in the order in which threads first came here.
