@@ -1,20 +1,19 @@
 //! Domains of one client: policies, leases, and what others tell.
 
+mod histories;
 mod shared;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_algorithms::tiers::{self, Ask, Contract, Tier, TierPolicy, Window};
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_proto::{Amount, Glob, Time};
-use proptest::prelude::*;
 
 use super::*;
 use crate::decision::{Decision, Ground};
 use crate::denied::Denied;
-use crate::limiter::{Allowance, Limiter, SentUnits};
-use crate::waiting::Clock;
-use crate::waiting::fake::{FakeClock, Tasks};
+use crate::limiter::{Allowance, Limiter};
 
 /// Limit, window, active time and cooldown, in seconds.
 fn tier((limit, window, active, cooldown): (u32, u64, u64, u64)) -> Tier {
@@ -379,210 +378,4 @@ fn rows_and_others_add_up_to_all_that_was_counted() {
     let others = Rest { domains: 2, granted: 11, refused: 0, hits_in_second: 6 };
     assert_eq!((snapshot.others(), snapshot.rest.granted), (others, 6));
     assert_eq!((snapshot.counts.granted, snapshot.counts.refused), (16, 1));
-}
-
-#[test]
-fn who_waits_is_granted_at_the_moment_that_is_named() {
-    let (domains, lease) = (domains(rules(policy(&[(5, 1, 1, 0)]))), lease(None));
-    domains.request(&lease, "a", 5, 1, Time::ZERO);
-    let clock = FakeClock::default();
-    let mut tasks = Tasks::new(&clock);
-    let wish = |domain, copies, min, seconds| DomainWish {
-        domain,
-        copies,
-        min,
-        max_wait: Duration::from_secs(seconds),
-    };
-    tasks.spawn(domains.acquire_by(&lease, wish("a", 3, 2, 5), &clock, || ()));
-    tasks.pass(Duration::from_secs(1));
-    assert_eq!(tasks.finished(), []);
-    tasks.pass(Duration::from_millis(1));
-    let (task, decision) = tasks.finished().remove(0);
-    assert_eq!((task, decision.unwrap().granted), (0, 3));
-
-    // At 1.001: two are left, and three are there at 2.000000002 again.
-    tasks.spawn(domains.acquire_by(&lease, wish("a", 5, 5, 0), &clock, || ()));
-    let (_, refused) = tasks.finished().remove(0);
-    assert_eq!(refused.unwrap_err().to_string(), "bound by its tiers for another 1s");
-}
-
-#[test]
-fn who_wants_more_than_the_lease_ever_holds_is_refused_at_once() {
-    let (domains, lease) = (domains(rules(policy(&[(50, 1, 1, 0)]))), lease(Some(10)));
-    let clock = FakeClock::default();
-    let mut tasks = Tasks::new(&clock);
-    let max_wait = Duration::from_secs(10);
-    let wish = |copies, min| DomainWish { domain: "a", copies, min, max_wait };
-    tasks.spawn(domains.acquire_by(&lease, wish(20, 12), &clock, || ()));
-    tasks.spawn(domains.acquire_by(&lease, wish(20, 10), &clock, || ()));
-    let (task, refused) = tasks.finished().remove(0);
-    let told = "bound by the burst of the lease, 10 at once";
-    assert_eq!((task, refused.unwrap_err().to_string()), (0, told.to_owned()));
-    tasks.pass(Duration::from_millis(1_101));
-    let (task, decision) = tasks.finished().remove(0);
-    assert_eq!((task, decision.unwrap().granted), (1, 10), "what a second brings");
-    let decision = domains.request(&lease, "b", 12, 12, at(2.0));
-    assert_eq!(granted(decision), (0, Some(Bound::Burst { most: 10 })));
-    assert_eq!(domains.counts().refused_by_lease, domains.counts().refused);
-}
-
-#[test]
-fn who_is_told_no_moment_comes_back_later_and_later_and_never_past_the_bound() {
-    let (domains, lease) = (domains(rules(policy(&[(5, 1, 1, 0)]))), lease(None));
-    let clock = FakeClock::default();
-    let mut tasks = Tasks::new(&clock);
-    let max_wait = Duration::from_secs(10);
-    tasks.spawn(domains.acquire_by(
-        &lease,
-        DomainWish { domain: "a", copies: 6, min: 6, max_wait },
-        &clock,
-        || (),
-    ));
-    tasks.pass(Duration::from_millis(9_999));
-    assert_eq!((tasks.finished(), domains.counts().refused), (vec![], 4), "at 0, 1, 3 and 7 seconds, about");
-    tasks.pass(Duration::from_millis(2));
-    let (_, refused) = tasks.finished().remove(0);
-    let Err(denied) = refused else { panic!("{refused:?}") };
-    assert_eq!((granted(*denied.decision().unwrap()), domains.counts().refused), ((0, TIERS), 5));
-}
-
-#[test]
-fn who_waits_for_units_that_are_asked_for_one_by_one_holds_a_place() {
-    let domains = domains(rules(policy(&[(1, 60, 60, 0)])));
-    let (lease, clock) = (Limiter::default(), FakeClock::default());
-    let ten = Amount::from_units(10);
-    lease.allow(Time::ZERO, Allowance { asked: ten, ..Allowance::forever(ten) });
-    let missing = || lease.wish(clock.now()).unwrap().missing;
-    let mut tasks = Tasks::new(&clock);
-    for domain in ["a", "a", "b"] {
-        let wish = DomainWish { domain, copies: 1, min: 1, max_wait: Duration::from_secs(5) };
-        tasks.spawn(domains.acquire_by(&lease, wish, &clock, || ()));
-    }
-    assert_eq!((tasks.finished().len(), missing()), (0, 3), "one for each, and none besides");
-    lease.bring(SentUnits::now(1), clock.now());
-    tasks.run();
-    let (task, decision) = tasks.finished().remove(0);
-    assert_eq!((task, granted(decision.unwrap()), missing()), (0, (1, None), 2));
-    // The policies have no more for the second; its unit goes to the third, who waits behind it.
-    lease.bring(SentUnits::now(1), clock.now());
-    tasks.run();
-    let mut finished = tasks.finished();
-    finished.sort_by_key(|&(task, _)| task);
-    let [(1, Err(denied)), (2, Ok(other))] = &finished[..] else { panic!("{finished:?}") };
-    assert_eq!((denied.decision().unwrap().bound, granted(*other), missing()), (TIERS, (1, None), 0));
-    assert_eq!(lease.usage().granted, 2);
-}
-
-/// A leader is lost while four wait, their lease ends, and another leader grants it anew: the places stay, and it is asked for what
-/// the one before had not sent.
-#[test]
-fn who_waits_in_the_queue_of_a_lease_keeps_its_place_while_another_comes_to_lead() {
-    let domains = domains(rules(policy(&[(2, 60, 60, 0)])));
-    let (lease, clock) = (Limiter::default(), FakeClock::default());
-    let ten = Amount::from_units(10);
-    let until = |seconds| Allowance { asked: ten, ..Allowance::new(Some(ten), at(seconds)) };
-    let missing = || lease.wish(clock.now()).map_or(0, |wish| wish.missing);
-    let mut tasks = Tasks::new(&clock);
-    lease.allow(Time::ZERO, until(2.0));
-    for (domain, seconds) in [("a", 20), ("a", 20), ("b", 20), ("c", 3)] {
-        let wish = DomainWish { domain, copies: 1, min: 1, max_wait: Duration::from_secs(seconds) };
-        tasks.spawn(domains.acquire_by(&lease, wish, &clock, || ()));
-    }
-    assert_eq!((tasks.finished().len(), missing()), (0, 4));
-    lease.bring(SentUnits::now(1), clock.now());
-    tasks.run();
-    assert_eq!(tasks.finished().len(), 1, "the first has its unit of the one before");
-
-    tasks.pass(Duration::from_millis(2_500));
-    lease.allow(clock.now(), Allowance::NOTHING);
-    tasks.run();
-    assert_eq!((tasks.finished().len(), missing()), (0, 0), "nobody is there who could be asked");
-    let newcomer = DomainWish { domain: "d", copies: 1, min: 1, max_wait: Duration::from_secs(20) };
-    tasks.pass(Duration::from_secs(1));
-    let late = tasks.finished();
-    assert!(matches!(late[..], [(3, Err(Denied::Domain(_)))]), "{late:?}");
-
-    lease.allow(clock.now(), until(30.0));
-    tasks.spawn(domains.acquire_by(&lease, newcomer, &clock, || ()));
-    assert_eq!((tasks.finished().len(), missing()), (0, 3));
-    for expected in [1, 2, 4] {
-        lease.bring(SentUnits::now(1), clock.now());
-        tasks.run();
-        let (task, decision) = tasks.finished().remove(0);
-        assert_eq!((task, granted(decision.unwrap())), (expected, (1, None)));
-    }
-    assert_eq!((missing(), lease.usage().granted, domains.counts().granted), (0, 4, 4));
-}
-
-/// An event that happens to some domains.
-#[derive(Clone, Debug)]
-enum Event {
-    Ask { name: u8, copies: u32, min: u32 },
-    Settle { name: u8, granted: u32, actual: u32 },
-    Sweep,
-    Pass(u64),
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        8 => (0u8..6, 0u32..40, 0u32..20).prop_map(|(name, copies, min)| Event::Ask { name, copies, min }),
-        1 => (0u8..6, 0u32..9, 0u32..9).prop_map(|(name, granted, actual)| Event::Settle { name, granted, actual }),
-        2 => Just(Event::Sweep),
-        4 => (0u64..4_000_000_000).prop_map(Event::Pass),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    /// The oracle has one history for each name and forgets nothing.
-    #[test]
-    fn forgetting_those_who_are_idle_changes_no_answer(events in prop::collection::vec(event(), 1..150)) {
-        let policy =
-            TierPolicy::new(vec![tier((10, 1, 2, 0)), tier((30, 3, 3, 5))], Some(35), Some(60)).unwrap();
-        let contract = Contract::from(policy.clone());
-        let (domains, lease) = (domains(rules(policy)), lease(None));
-        let mut oracle: Vec<tiers::Domain> = (0..6).map(|_| tiers::Domain::new()).collect();
-        let (mut all, mut now, mut heard) = (tiers::Global::exact(), 1_u64, [false; 6]);
-        for event in events {
-            match event {
-                Event::Ask { name, copies, min } => {
-                    let history = &mut oracle[usize::from(name)];
-                    let ask = Ask::between(min.min(copies), copies);
-                    let expected = Decision::of(&history.request(&contract, &mut all, now, ask));
-                    heard[usize::from(name)] = true;
-                    let found = domains.request(&lease, &name.to_string(), copies, min, Time::from_nanos(now));
-                    // Where something is granted, the time of the next is not told.
-                    prop_assert_eq!(found, expected);
-                }
-                Event::Settle { name, granted, actual } => {
-                    // Of those who are forgotten nothing is known that could be settled.
-                    let name_text = name.to_string();
-                    let is_known = domains.snapshot(&Query::busiest(9), Time::from_nanos(now)).rows.iter().any(|row| row.domain == name_text);
-                    if is_known {
-                        let delta = i64::from(actual) - i64::from(granted);
-                        oracle[usize::from(name)].settle(&contract, now, delta);
-                    }
-                    domains.settle(&lease, &name_text, granted, actual, Time::from_nanos(now));
-                }
-                Event::Sweep => (0..16).for_each(|_| domains.sweep(Time::from_nanos(now))),
-                Event::Pass(nanos) => now += nanos,
-            }
-        }
-    }
-
-    /// However many ask for however much: never more than the lease, and what it had is granted to the last.
-    #[test]
-    fn all_domains_together_keep_to_the_lease(asks in prop::collection::vec((0u8..9, 0u32..30, 0u32..30), 1..60)) {
-        let (domains, lease) = (domains(rules(policy(&[(1_000, 1, 1, 0)]))), lease(Some(99)));
-        let mut left = 99;
-        for (name, copies, min) in asks {
-            let min = min.min(copies);
-            let decision = domains.request(&lease, &name.to_string(), copies, min, at(1.0));
-            let expected = if min > left || left == 0 { 0 } else { copies.min(left) };
-            prop_assert_eq!(decision.granted, expected);
-            left -= expected;
-        }
-        prop_assert_eq!(lease.usage().granted, u64::from(99 - left));
-    }
 }

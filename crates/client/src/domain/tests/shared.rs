@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lessor_proto::ResourceId;
 use lessor_proto::message::{DomainEntry, DomainHits, DomainNews, DomainReport};
+use proptest::prelude::*;
 
 use super::*;
 use crate::decision::{Decision, Ground};
