@@ -23,6 +23,7 @@ pub mod doorman;
 pub mod etcd;
 pub mod event_queue;
 pub mod faults;
+mod holding;
 mod legacy;
 pub mod measure;
 #[cfg(feature = "mutations")]

@@ -29,7 +29,6 @@ use crate::clock::Clock;
 use crate::plan::{Scrutiny, SitePlan};
 use crate::simulation::{Resource, Simulation};
 
-pub(crate) use self::beliefs::{Holding, Stance};
 use self::books::Seen;
 pub use self::calm::Target;
 use self::domains::Made;

@@ -5,6 +5,7 @@ use lessor_proto::Amount;
 use lessor_server::repository::{Kind, Legacy};
 
 use super::Violation;
+use crate::holding::Holding;
 use crate::plan::{Keeps, Way};
 use crate::simulation::{Counts, Simulation};
 
@@ -35,18 +36,18 @@ impl Simulation {
         let found = &self.resources[usize::from(resource)];
         let capacity = if found.covered { found.capacity.as_f64() } else { 0.0 };
         let mut shares = Shares::new(found.policy, capacity);
-        let of_it = |holding: &&super::Holding| {
+        let of_it = |holding: &&Holding| {
             let client = &self.clients[holding.client as usize];
             holding.resource == resource && client.lives() && !self.is_denied(holding.client)
         };
-        let demand = |holding: &super::Holding| Demand {
+        let demand = |holding: &Holding| Demand {
             priority: holding.priority,
             weight: holding.weight,
             wants: holding.wants,
         };
         let live = || self.holdings.iter().filter(of_it);
         live().for_each(|holding| shares.insert(&demand(holding)));
-        let target = |holding: &super::Holding| Target {
+        let target = |holding: &Holding| Target {
             client: holding.client,
             wants: holding.wants,
             priority: holding.priority,

@@ -20,23 +20,22 @@
 //! Who knows of as many hits as may be made remembers further ones as made with an earlier one, and forgets them too early. So
 //! where a client knew of so many within the last window, as many are allowed for as were made without room.
 
+mod links;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use lessor_client::Ground;
-use lessor_proto::{Epoch, Time};
+use lessor_proto::Time;
 
+use self::links::{DomainLink, Path};
 use super::entries::Entries;
-use crate::client::Mind;
 use crate::plan::SharedDomainPlan;
 use crate::process::Actor;
-use crate::simulation::{DOMAIN, Simulation};
-use crate::stream::StreamRef;
+use crate::simulation::Simulation;
 
 /// The time within which all is known, for each level of servers between two clients.
 const SETTLING: Duration = Duration::from_millis(3_500);
-/// A message is late that takes so much longer than its way.
-const LATE: Duration = Duration::from_millis(100);
 /// By so much a hit of another may be placed too early: by the ways of the messages that told of it, and grains.
 const EARLY: Duration = Duration::from_secs(2);
 /// By so much it may be placed too late: by clocks that drift apart.
@@ -67,21 +66,6 @@ struct DomainHit {
     /// There was room for it, whoever knew of it.
     had_room: bool,
 }
-
-/// A stream to the one above, as it was seen last.
-#[derive(Clone, Copy, Debug)]
-struct DomainLink {
-    stream: StreamRef,
-    /// Something was late or lost on it.
-    is_flawed: bool,
-    /// Where it leads, and by which policies both ends go, while it is clear.
-    clear: Option<(u32, Epoch, u32)>,
-    /// Since when that is so.
-    since: Time,
-}
-
-/// The servers that a client has reached by links that were clear all the time, and since when each was.
-type Path = Vec<(u32, Time, bool)>;
 
 // === impl DomainJudge ===
 
@@ -139,122 +123,6 @@ impl DomainJudge {
         let recent = self.limits.iter().enumerate();
         let recent = recent.filter(|&(index, _)| now.since(ends(index).min(now)) <= self.window * 4);
         recent.map(|(_, &(_, limit))| limit).min().unwrap_or(0)
-    }
-}
-
-// === links ===
-
-impl Simulation {
-    /// Looks at all links, after each event.
-    pub(crate) fn watch_links(&mut self) {
-        let Some(shared) = &self.domain else { return };
-        let clients = shared.users.keys().map(|&client| Actor::Client(client));
-        let tasks =
-            (0..self.tasks.len() as u32).filter(|&task| self.tasks[task as usize].leadership.is_some());
-        let actors: Vec<Actor> = clients.chain(tasks.map(Actor::Task)).collect();
-        self.watch_heat();
-        for actor in actors {
-            let seen =
-                self.process(actor).stream.map(|stream| (stream, self.is_clear(actor), self.leads(actor)));
-            let now = self.now;
-            let Some(shared) = &mut self.domain else { return };
-            let links = &mut shared.judge.links;
-            let Some((stream, is_clear, leads)) = seen else {
-                links.remove(&actor);
-                continue;
-            };
-            let clear = leads.filter(|_| is_clear);
-            let fresh = DomainLink { stream, is_flawed: false, clear: None, since: now };
-            let link = links.entry(actor).or_insert(fresh);
-            if link.stream != stream {
-                *link = fresh;
-            }
-            link.is_flawed |= !is_clear;
-            if link.clear != clear || clear.is_none() {
-                (link.clear, link.since) = (clear, now);
-            }
-        }
-    }
-
-    /// Looks at which leaders the domain is hot.
-    fn watch_heat(&mut self) {
-        let resource = &self.resources[0].id;
-        let Some(shared) = &mut self.domain else { return };
-        for (number, task) in self.tasks.iter().enumerate() {
-            let led = task.leadership.as_ref();
-            let task = number as u32;
-            if led.is_some_and(|led| led.node.is_domain_hot(resource, DOMAIN)) {
-                shared.judge.hot.entry(task).or_insert(self.now);
-            } else {
-                shared.judge.hot.remove(&task);
-            }
-        }
-    }
-
-    /// Whether nothing on the stream of an actor is late, lost or held back.
-    fn is_clear(&self, actor: Actor) -> bool {
-        let process = self.process(actor);
-        let Some(found) = process.stream.and_then(|stream| self.streams.get(stream)) else { return false };
-        let task = &self.tasks[found.task as usize];
-        let late = self.now + process.link.latency + process.link.jitter + LATE;
-        let acts = match actor {
-            Actor::Client(_) => true,
-            Actor::Task(below) => self.tasks[below as usize].acts(self.now),
-        };
-        let is_open = found.holder_open && found.node_open && found.holder.life == process.life;
-        let is_whole = found.up_cut == Time::MAX && found.down_cut == Time::MAX && found.stalled <= self.now;
-        let is_timely = found.up_clear <= late && found.down_clear <= late;
-        let is_reached = !self.is_closed(actor, found.task);
-        let runs = process.frozen.is_none() && task.process.frozen.is_none() && acts && task.acts(self.now);
-        is_open && is_whole && is_timely && is_reached && runs
-    }
-
-    /// Where the link of an actor leads, and by which policies both ends go, if they tell each other of domains on it.
-    fn leads(&self, actor: Actor) -> Option<(u32, Epoch, u32)> {
-        let found = self.streams.get(self.process(actor).stream?)?;
-        let resource = &self.resources[0].id;
-        let (granted, version) = match actor {
-            Actor::Client(client) => {
-                let Mind::Ours(session) = &self.clients[client as usize].mind else { return None };
-                let user = self.domain.as_ref()?.users.get(&client)?;
-                (session.stream_of(resource)?, user.domains.policies()?.version())
-            }
-            Actor::Task(task) => {
-                let node = &self.tasks[task as usize].leadership.as_ref()?.node;
-                (node.domain_stream(resource)?, node.domain_version(resource)?)
-            }
-        };
-        let above = self.tasks[found.task as usize].leadership.as_ref()?;
-        let (epoch, _) = found.peer?;
-        let agrees = above.node.domain_version(resource) == Some(version) && above.epoch == epoch;
-        (agrees && granted == found.id).then_some((found.task, epoch, version))
-    }
-
-    /// The servers that a client has reached since `before` at the latest.
-    fn path(&self, client: u32, before: impl Fn(usize) -> Time) -> Path {
-        let Some(shared) = &self.domain else { return Path::new() };
-        let (mut path, mut actor) = (Path::new(), Actor::Client(client));
-        let (mut since, mut is_flawed) = (Time::ZERO, false);
-        while let Some(link) = shared.judge.links.get(&actor)
-            && let Some((task, ..)) = link.clear
-            && path.len() < self.sites.len()
-        {
-            (since, is_flawed) = (since.max(link.since), is_flawed || link.is_flawed);
-            if since > before(path.len() + 1) {
-                break;
-            }
-            path.push((task, since, is_flawed));
-            actor = Actor::Task(task);
-        }
-        path
-    }
-
-    /// The time within which all clients know of each other, when nothing goes wrong any more.
-    pub(crate) fn settling(&self) -> Duration {
-        let above = |site: &u32| self.sites[*site as usize].parent;
-        let depth = |from: u32| std::iter::successors(Some(from), above).count();
-        let deepest = (0..self.sites.len() as u32).map(depth).max().unwrap_or(1);
-        SETTLING * u32::try_from(deepest).unwrap_or(1)
     }
 }
 

@@ -17,7 +17,8 @@ use crate::client::{Client, Mind};
 use crate::clock::{Clock, PERFECT};
 use crate::event_queue::EventQueue;
 use crate::faults::{Fault, Tally};
-use crate::oracle::{Holding, Oracle};
+use crate::holding::Holding;
+use crate::oracle::Oracle;
 use crate::plan::{
     ClientPlan, Election, Hold, Keeps, Link, PREFIX, SimulationPlan, SitePlan, Terms, policies,
 };

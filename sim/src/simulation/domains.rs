@@ -7,7 +7,7 @@ use lessor_client::internals::session::Change;
 use lessor_proto::{Amount, Time};
 
 use super::{Event, Simulation};
-use crate::oracle::Stance;
+use crate::holding::Stance;
 use crate::process::Actor;
 use crate::program::{Hit, Program};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{Event, Simulation, ToHolder, ToNode};
 use crate::faults::Fault;
-use crate::oracle::Holding;
+use crate::holding::Holding;
 use crate::plan::{ClientPlan, Hold, Way};
 use crate::process::Actor;
 use crate::stream::StreamRef;

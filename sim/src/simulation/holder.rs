@@ -9,8 +9,8 @@ use lessor_server::repository::Kind;
 
 use super::{ENDLESS, Event, Simulation, ToHolder, ToNode};
 use crate::client::Mind;
+use crate::holding::{Holding, Stance};
 use crate::legacy::Legacy;
-use crate::oracle::{Holding, Stance};
 use crate::plan::Way;
 use crate::process::{Actor, Sender};
 use crate::program::measured::Said;

@@ -8,7 +8,7 @@ use lessor_proto::{Amount, Time};
 use lessor_server::repository::{Kind, Legacy};
 
 use super::{Event, Simulation};
-use crate::oracle::{Holding, Stance};
+use crate::holding::{Holding, Stance};
 use crate::plan::Way;
 use crate::process::Actor;
 use crate::trace::{Happening, Speaker};

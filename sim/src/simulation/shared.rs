@@ -14,7 +14,8 @@ use lessor_proto::{Amount, Time};
 
 use super::{Event, Simulation};
 use crate::client::Mind;
-use crate::oracle::{DomainJudge, Stance, Violation};
+use crate::holding::Stance;
+use crate::oracle::{DomainJudge, Violation};
 use crate::plan::{SharedDomainPlan, SimulationPlan, Way};
 use crate::process::Actor;
 use crate::rng::Rng;

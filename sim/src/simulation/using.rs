@@ -8,7 +8,7 @@ use lessor_server::repository::Kind;
 
 use super::holder::bands;
 use super::{Event, Resource, Simulation};
-use crate::oracle::Stance;
+use crate::holding::Stance;
 use crate::plan::{Scrutiny, Way};
 use crate::process::Actor;
 use crate::program::measured::Measured;
