@@ -3,9 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::float_cmp, reason = "what is given comes out of the books, which are exact")]
 
+#[path = "../house/mod.rs"]
 mod house;
 
-use std::io::Write;
+mod check;
+mod demo;
+
 use std::net::TcpListener;
 
 use rustix::process::Signal;
@@ -40,133 +43,6 @@ async fn help_names_every_command() {
     assert!(succeed(&["--version"]).await.starts_with("lessor "));
     // A mistake is neither success nor what a failed command ends with.
     assert_eq!(run(&["frobnicate"]).await.code, Some(2));
-}
-
-#[tokio::test]
-async fn every_configuration_of_the_repository_is_valid() {
-    let mut count = 0;
-    for entry in std::fs::read_dir(repository_file("configs")).unwrap() {
-        let path = entry.unwrap().path();
-        let Outcome { code, out, err } = run(&["check", path.to_str().unwrap()]).await;
-        assert_eq!(code, Some(0), "{err}");
-        assert!(err.lines().all(|line| line.starts_with("note: ")), "{err}");
-        assert!(out.contains(": valid, "), "{out}");
-        count += 1;
-    }
-    assert!(count >= 3, "only {count} configurations");
-}
-
-#[tokio::test]
-async fn check_says_every_fault_with_its_place() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("faulty.yaml");
-    let text = r#"resources:
-  - identifier_glob: "db-[a"
-    capacity: -5
-    algorithm:
-      kind: FAIRISH
-      lease_length: 5
-      refresh_interval: 8
-  - identifier_glob: "*"
-    capcity: 10
-    algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}
-"#;
-    std::fs::write(&path, text).unwrap();
-    let path = path.to_str().unwrap();
-    let err = fail(&["check", path]).await;
-    let found: Vec<&str> =
-        err.lines().filter_map(|line| line.strip_prefix(path)?.strip_prefix(':')).collect();
-    let wanted = [
-        ("2:22", "malformed"),
-        ("3:15", "capacity -5 is negative"),
-        ("5:13", "kind FAIRISH is not an algorithm"),
-        ("6:21", "lease_length 5 is shorter than refresh_interval 8"),
-        ("8:5", "capacity is missing"),
-        ("9:5", "did you mean capacity?"),
-    ];
-    assert_eq!(found.len(), wanted.len(), "{err}");
-    for (line, (place, message)) in found.into_iter().zip(wanted) {
-        assert!(
-            line.starts_with(&format!("{place}: ")) && line.contains(message),
-            "{place}, {message}: {line}"
-        );
-    }
-    assert!(err.contains("\n3 |     capacity: -5\n"), "no snippet in\n{err}");
-    assert!(err.ends_with(&format!("error: {path}: 6 faults\n")), "{err}");
-
-    // A server does not start with it, and says the same.
-    let outcome = run(&["serve", "--config", path, "--listen", "127.0.0.1:0"]).await;
-    assert_eq!(outcome.code, Some(1));
-    assert!(outcome.err.contains(":3:15: ") && outcome.err.contains(":9:5: "), "{}", outcome.err);
-}
-
-#[tokio::test]
-async fn check_says_what_was_made_of_policies_and_what_they_do_not_do() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("tenants.yaml");
-    let text = r#"resources:
-  - identifier_glob: "db"
-    capacity: 10
-    algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}
-    domains:
-      scope: client
-      default: {tiers: [{limit: 5, window: 10s, active: 1m}, {limit: 9, window: 10s, active: 25s}]}
-"#;
-    std::fs::write(&path, text).unwrap();
-    let path = path.to_str().unwrap();
-    let Outcome { code, out, err } = run(&["check", path]).await;
-    assert_eq!((code, out), (Some(0), format!("{path}: valid, 1 template\n")));
-    let notes: Vec<&str> = err.lines().collect();
-    let trimmed =
-        "note: template \"db\": domains: default: tier 2: active time 25s is trimmed to whole windows, 20s";
-    assert_eq!((notes.len(), notes[0]), (2, trimmed), "{err}");
-    assert!(notes[1].contains("scope client: each client counts for itself"), "{err}");
-
-    std::fs::write(path, text.replace("client", "shared")).unwrap();
-    let Outcome { code, err, .. } = run(&["check", path]).await;
-    assert_eq!((code, err.lines().count()), (Some(0), 2), "{err}");
-    assert!(
-        err.contains("scope shared: clients tell each other through servers that have the same domains"),
-        "{err}"
-    );
-
-    let strict = "scope: strict\n      default: {hard_limit: 80}\n";
-    let (before, _) = text.split_once("scope").unwrap();
-    std::fs::write(path, format!("{before}{strict}")).unwrap();
-    let Outcome { code, err, .. } = run(&["check", path]).await;
-    let leased = "note: template \"db\": domains: default: 71.999991 a second are leased for each domain, in 9 parts\n";
-    assert_eq!((code, err.as_str()), (Some(0), leased));
-
-    std::fs::write(path, text.replace("client", "shard")).unwrap();
-    let err = fail(&["check", path]).await;
-    let wanted = ":6:14: template \"db\": domains: scope shard means nothing; did you mean shared?";
-    assert!(err.contains(wanted), "{err}");
-}
-
-#[tokio::test]
-async fn check_says_what_may_pass_at_once_where_small_leases_save_units() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("small.yaml");
-    let path = path.to_str().unwrap();
-    let text = everything(10.0, 60);
-    std::fs::write(path, &text).unwrap();
-    assert_eq!(run(&["check", path]).await.err, "");
-    std::fs::write(path, text.replace("\n  capacity", "\n  small_leases: save\n  capacity")).unwrap();
-    let Outcome { code, err, .. } = run(&["check", path]).await;
-    assert_eq!((code, err.lines().count()), (Some(0), 1), "{err}");
-    assert!(
-        err.contains("small_leases save: a unit of each client with less than one in the burst"),
-        "{err}"
-    );
-    std::fs::write(path, text.replace("\n  capacity", "\n  kind: gauge\n  small_leases: save\n  capacity"))
-        .unwrap();
-    assert!(fail(&["check", path]).await.contains("small_leases is about rates, and this is a gauge"));
-}
-
-#[tokio::test]
-async fn check_tells_a_file_that_is_not_there() {
-    let err = fail(&["check", "no/such/file.yaml"]).await;
-    assert!(err.starts_with("error: no/such/file.yaml: "), "{err}");
 }
 
 #[tokio::test]
@@ -288,52 +164,6 @@ async fn shells_and_man_know_every_command() {
     }
 }
 
-#[tokio::test]
-async fn check_looks_at_each_file_and_notes_what_was_perhaps_not_meant() {
-    let directory = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = directory.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    let odd = write(
-        "odd.yaml",
-        r#"resources:
-  - identifier_glob: "db"
-    capacity: 10
-    safe_capacity: 20
-    safe_lease: 3days
-    algorithm: {kind: FAIR_SHARE, lease_length: 172800, refresh_interval: 5}
-    domains:
-      overrides:
-        - domain: "t"
-          policy: {tiers: [{limit: 20, window: 1s, active: 1s}, {limit: 100, window: 10s, active: 1m, cooldown: 2m}]}
-        - domain: "u"
-          policy: {windows: reset, tiers: [{limit: 20, window: 1s, active: 1s}]}
-        - domain: "v"
-          policy: {windows: reset, tiers: [{limit: 20, window: 1s, active: 1s, cooldown: 1s}]}
-"#,
-    );
-    let faulty = write("faulty.yaml", "resources: 7\n");
-    let good = repository_file("configs/quickstart.yaml");
-    let outcome = run(&["check", &odd, &faulty, good.to_str().unwrap()]).await;
-    let Outcome { code, out, err } = outcome;
-    assert_eq!(code, Some(1), "{err}");
-    assert_eq!(out.lines().filter(|line| line.contains(": valid, 1 template")).count(), 2, "{out}\n{err}");
-    for wanted in [
-        "safe_capacity: 20 is more than all of the capacity, 10",
-        "safe_lease: without safe_fraction nothing is reserved",
-        "lease_length: what a client has that dies is nobody's for 2days",
-        "there is no default: a domain that no override is for is refused",
-        "100 in 10 s after 20 in 1 s is no burst: 10 a second where there were 20",
-        "override \"u\": windows reset: of a tier that is entered again earlier hits are forgotten, so up to 40 may lie in a window of 1 s",
-        "override \"v\": windows reset means nothing: each tier rests for a window at least",
-        "error: 1 of 3 files are not valid",
-    ] {
-        assert!(err.contains(wanted), "{wanted}, found {err}");
-    }
-}
-
 fn signal(process: &tokio::process::Child, signal: Signal) {
     let pid = i32::try_from(process.id().unwrap()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();
@@ -408,114 +238,4 @@ async fn status_shows_who_has_and_wants_what() {
         assert_eq!(err, format!("error: {server}: nobody holds or wants \"nothing\"\n"));
     }
     house.stop().await;
-}
-
-#[tokio::test]
-async fn demo_ends_by_itself_with_a_summary() {
-    let directory = tempfile::tempdir().unwrap();
-    let picture = directory.path().join("demo.svg");
-    let outcome = run(&["demo", "--for", "5s", "--plain", "--svg", picture.to_str().unwrap()]).await;
-    let Outcome { code, out, err } = outcome;
-    assert_eq!(code, Some(0), "{err}");
-    assert_eq!(
-        err,
-        "note: --for 5s leaves out the end of the root, which takes 29 s\n\
-         note: --for 5s leaves out how the greedy tenant bursts and rests, which takes 9 s\n"
-    );
-    let picture = std::fs::read_to_string(&picture).unwrap();
-    for words in ["<svg", "a target takes 500/s", "root: 480/s", "tenants of west-1 and west-2"] {
-        assert!(picture.contains(words), "no {words:?} in {picture}");
-    }
-    let lines: Vec<&str> = out.lines().collect();
-    assert!(lines.len() >= 5, "{out}");
-    // The whole tree is told in each line, and what happens to it.
-    assert!(lines.iter().any(|line| line.contains("east grows hungry")), "{out}");
-    let told: Vec<&&str> = lines.iter().filter(|line| line.contains(" s  target ")).collect();
-    assert!(told.len() >= 4, "{out}");
-    for line in told {
-        let parts: Vec<&str> = line.split(['>', '|']).collect();
-        assert_eq!(parts.len(), 3, "{line}");
-        assert!(parts[1].starts_with(" west ") && parts[2].starts_with(" east "), "{line}");
-        let clients =
-            parts[1..].iter().map(|part| part.split(':').nth(1).unwrap().split_whitespace().count());
-        assert_eq!(clients.sum::<usize>(), 12, "{line}");
-    }
-    let summary: Vec<&str> = lines.last().unwrap().split(", ").collect();
-    // What stands behind a word, up to the unit.
-    let number = |begin: &str| -> f64 {
-        let part = summary.iter().find_map(|part| part.strip_prefix(begin)?.strip_prefix(' '));
-        let part = part.unwrap_or_else(|| panic!("no {begin:?} in {summary:?}"));
-        part.split(['/', ' ']).next().unwrap().parse().expect(begin)
-    };
-    let limit = number("limit");
-    let highest = number("highest second seen at the target");
-    let used = number("share used");
-    assert!(0.0 < highest && highest <= limit, "{summary:?}");
-    assert!(used > 10.0 && used <= 105.0, "{summary:?}");
-    assert_eq!(number("over-commitment"), 0.0, "{summary:?}");
-    assert_eq!(number("refused"), 0.0, "{summary:?}");
-}
-
-#[tokio::test]
-async fn the_greedy_tenant_of_the_demo_bursts_and_rests_while_others_are_never_refused() {
-    let Outcome { code, out, err } = run(&["demo", "--for", "9s", "--plain"]).await;
-    assert_eq!(code, Some(0), "{err}");
-    assert_eq!(err, "note: --for 9s leaves out the end of the root, which takes 29 s\n");
-    let (lines, summary) = out.trim_end().rsplit_once('\n').unwrap();
-    let tenants: Vec<&str> = lines.lines().filter(|line| line.starts_with("         tenants ann ")).collect();
-    assert!(tenants.len() >= 7, "{out}");
-    let greedy =
-        |does: &str| tenants.iter().position(|line| line.split(" greedy ").nth(1).unwrap().contains(does));
-    let (bursts, rests) = (greedy(" bursts, tier 2 "), greedy(" rests "));
-    assert!(bursts.is_some() && bursts < rests, "{out}");
-    assert!(tenants.iter().all(|line| line.matches(" -0").count() >= 3), "{out}");
-    let refused = |begin: &str| -> u64 {
-        let part = summary.split(", ").find_map(|part| part.strip_prefix(begin));
-        part.unwrap_or_else(|| panic!("no {begin:?} in {summary}")).parse().unwrap()
-    };
-    assert!(refused("greedy tenant refused ") > 0, "{summary}");
-    assert_eq!(refused("other tenants "), 0, "{summary}");
-}
-
-#[tokio::test]
-async fn demo_ends_with_its_summary_when_it_is_interrupted() {
-    let demo = lessor(&["demo", "--for", "1h", "--plain"]).stdout(std::process::Stdio::piped()).spawn();
-    let mut demo = demo.unwrap();
-    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
-    let mut line = async || timeout(AGES, lines.next_line()).await.unwrap().unwrap();
-    while !line().await.expect("it goes on").contains(" s  target ") {}
-    let pid = i32::try_from(demo.id().unwrap()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
-    rustix::process::kill_process(pid, Signal::INT).unwrap();
-    let mut last = String::new();
-    while let Some(next) = line().await {
-        last = next;
-    }
-    assert!(last.starts_with("limit 500/s, ") && last.ends_with("over-commitment 0"), "{last}");
-    let status = timeout(AGES, demo.wait()).await.unwrap().unwrap();
-    assert!(status.success(), "{status}");
-}
-
-/// In a terminal, which `script` makes.
-#[tokio::test]
-async fn demo_draws_in_a_terminal_and_gives_it_back() {
-    let demo = format!("stty rows 24 cols 80; {} demo --for 3s", env!("CARGO_BIN_EXE_lessor"));
-    let mut script = tokio::process::Command::new("script");
-    script.args(["-q", "-e", "-c", &demo, "/dev/null"]).env("TERM", "xterm-256color");
-    let Ok(output) = timeout(AGES, script.stdin(std::process::Stdio::null()).output()).await.unwrap() else {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: script is not installed (Debian: bsdutils)");
-        return;
-    };
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
-    // The picture on the other screen, and after it, on the first one, the same as it was last, and the last line.
-    let (_, drawn) = text.split_once("\u{1b}[?1049h").expect("another screen");
-    let (drawn, last) = drawn.split_once("\u{1b}[?1049l").expect("the first screen again");
-    for part in ["root: 480/s", "west: ", "east: ", "target: ", "west is busy and east is not"] {
-        assert!(drawn.contains(part), "no {part:?} in {drawn:?}");
-    }
-    for part in ["root: 480/s", "west: ", "target: ", "3 of 3 s", "leaves out the end of the root"] {
-        assert!(last.contains(part), "no {part:?} in {last:?}");
-    }
-    assert!(last.contains("limit 500/s, highest second seen at the target "), "{last:?}");
-    assert!(last.trim_end().ends_with("over-commitment 0"), "{last:?}");
 }
