@@ -5,20 +5,20 @@
 //! that goes wrong does not shut out all others.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, io};
 
 use axum::serve::Listener;
 use futures_util::Stream;
+use lessor_client::internals::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Sleep;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use super::driver::Driver;
@@ -60,9 +60,9 @@ pub(super) struct Connection {
 }
 
 /// The first words of a connection, which are awaited.
-#[derive(Debug)]
 struct Greeting {
-    until: Pin<Box<Sleep>>,
+    /// The wait for the time by which they must have come.
+    until: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Bytes that are missing.
     missing: usize,
 }
@@ -112,6 +112,14 @@ impl Drop for Place {
     }
 }
 
+// === impl Greeting ===
+
+impl fmt::Debug for Greeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Greeting").field("missing", &self.missing).finish_non_exhaustive()
+    }
+}
+
 // === impl Acceptor ===
 
 impl Acceptor {
@@ -154,7 +162,8 @@ impl Listener for Acceptor {
 
 impl Connection {
     fn new(stream: TcpStream, place: Place, greeting: Duration) -> Connection {
-        let greeting = Greeting { until: Box::pin(tokio::time::sleep(greeting)), missing: PREFACE };
+        let greeting =
+            Greeting { until: Box::pin(clock::sleep_until(clock::now() + greeting)), missing: PREFACE };
         Connection { stream, greeting: Some(greeting), place }
     }
 }

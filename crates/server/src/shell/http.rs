@@ -13,6 +13,7 @@ use axum::serve::Listener;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use lessor_client::internals::clock;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -154,7 +155,7 @@ async fn converse(connection: Connection, router: Router, mut stopped: watch::Re
     tokio::select! {
         // What a peer does wrong is its own affair.
         _ = &mut served => return,
-        () = tokio::time::sleep(age) => {}
+        () = clock::sleep_until(clock::now() + age) => {}
         _ = stopped.wait_for(|&stop| stop) => {}
     }
     served.as_mut().graceful_shutdown();
