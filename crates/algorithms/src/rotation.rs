@@ -30,7 +30,7 @@
 //! assert_eq!(rotation.turn(claims, 2), ["ann", "bob"]);
 //! ```
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 /// One quantum, in the grains in which lags are counted. Integers, so that lags are sums without rounding; so small that
 /// a fraction loses nothing that a share has.
@@ -40,6 +40,8 @@ const ONE: i64 = 1 << 52;
 const TOLERANCE: i64 = 1 << 20;
 /// The distance from a whole number within which a share counts as that number.
 const NEARLY_WHOLE: f64 = 1e-9;
+/// There are no fractions from this share on.
+const ALL_WHOLE: f64 = (1_u64 << 53) as f64;
 
 /// The order of clients where more of them may have a unit than there are units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +63,7 @@ pub enum Rotate {
 pub struct Rotation<Id> {
     rotate: Rotate,
     /// Those that had a claim at the last turn, in ascending order.
-    members: Vec<(Id, Member)>,
+    candidates: Vec<Candidate<Id>>,
     /// The number of turns that there were.
     turns: u64,
 }
@@ -77,8 +79,8 @@ struct Member {
     holds: bool,
 }
 
-/// A claim of this turn.
-#[derive(Debug)]
+/// A claim of the last turn, and what is remembered of the client.
+#[derive(Clone, Debug)]
 struct Candidate<Id> {
     id: Id,
     member: Member,
@@ -86,9 +88,12 @@ struct Candidate<Id> {
     fraction: i64,
 }
 
-/// The least goes first: deadline; whether the window ends with it; group deadline, the latest first; whether a tie goes
-/// to others; the beginning of the wait.
-type Rank = (i64, bool, Reverse<i64>, bool, u64);
+/// The order among those with the same deadline, the least first: whether the window ends with it; group deadline, the
+/// latest first; whether a tie goes to others; the beginning of the wait.
+type Rank = (bool, Reverse<i64>, bool, u64);
+
+/// The deadline of one that must not have a unit at this turn, behind all others.
+const NEVER: i64 = i64::MAX;
 
 /// A share in units as the whole units that are held for good, and the fraction of one more.
 ///
@@ -101,11 +106,15 @@ type Rank = (i64, bool, Reverse<i64>, bool, u64);
 #[must_use]
 pub fn parts(share: f64) -> (u64, f64) {
     assert!(share >= 0.0, "share {share} is no amount");
-    let nearest = share.round();
-    if share.is_infinite() || (share - nearest).abs() <= NEARLY_WHOLE {
-        return (nearest as u64, 0.0);
+    if share >= ALL_WHOLE {
+        return (share as u64, 0.0);
     }
-    (share as u64, share.fract())
+    // Casts, as rounding is a call of a function where the processor has no instruction for it.
+    let (below, nearest) = (share as i64, (share + 0.5) as i64);
+    if (share - nearest as f64).abs() <= NEARLY_WHOLE {
+        return (nearest.unsigned_abs(), 0.0);
+    }
+    (below.unsigned_abs(), share - below as f64)
 }
 
 // === impl Rotation ===
@@ -114,7 +123,7 @@ impl<Id: Ord + Clone> Rotation<Id> {
     /// No members yet.
     #[must_use]
     pub fn new(rotate: Rotate) -> Rotation<Id> {
-        Rotation { rotate, members: Vec::new(), turns: 0 }
+        Rotation { rotate, candidates: Vec::new(), turns: 0 }
     }
 
     /// The order in which turns are taken.
@@ -142,24 +151,22 @@ impl<Id: Ord + Clone> Rotation<Id> {
     ///
     /// If a fraction is not within 0 and 1, or a client has two claims.
     pub fn turn(&mut self, claims: impl IntoIterator<Item = (Id, f64)>, units: u64) -> Vec<Id> {
-        let mut candidates = self.candidates(claims);
+        self.remember(claims);
         if self.rotate == Rotate::None {
-            candidates.iter_mut().for_each(|candidate| candidate.member.lag = 0);
+            self.candidates.iter_mut().for_each(|candidate| candidate.member.lag = 0);
         } else {
-            scale(&mut candidates, units);
+            scale(&mut self.candidates, units);
         }
-        let chosen = self.choose(&candidates, units);
-        for (candidate, &is_chosen) in candidates.iter_mut().zip(&chosen) {
-            candidate.advance(self.turns, is_chosen);
+        self.choose(units);
+        for candidate in &mut self.candidates {
+            candidate.advance(self.turns);
             if self.rotate == Rotate::None {
                 candidate.member.lag = 0;
             }
         }
         self.turns += 1;
-        let holders = candidates.iter().zip(&chosen).filter(|&(_, &is_chosen)| is_chosen);
-        let holders = holders.map(|(candidate, _)| candidate.id.clone()).collect();
-        self.members = candidates.into_iter().map(|candidate| (candidate.id, candidate.member)).collect();
-        holders
+        let holders = self.candidates.iter().filter(|candidate| candidate.member.holds);
+        holders.map(|candidate| candidate.id.clone()).collect()
     }
 
     /// After how many turns, the next one included, a client will have got a unit if its fraction is `fraction` from
@@ -178,8 +185,8 @@ impl<Id: Ord + Clone> Rotation<Id> {
         if fraction == 0 || self.rotate == Rotate::None {
             return None;
         }
-        let at = self.members.binary_search_by(|(member, _)| member.cmp(id));
-        let lag = at.map_or(0, |at| self.members[at].1.lag);
+        let at = self.candidates.binary_search_by(|candidate| candidate.id.cmp(id));
+        let lag = at.map_or(0, |at| self.candidates[at].member.lag);
         Some(deadline(lag, fraction).max(1).unsigned_abs())
     }
 
@@ -197,12 +204,11 @@ impl<Id: Ord + Clone> Rotation<Id> {
         if self.rotate == Rotate::None {
             return;
         }
-        let joins = Member { lag: 0, waits_since: self.turns, holds: false };
-        let at = self.members.binary_search_by(|(member, _)| member.cmp(id)).unwrap_or_else(|at| {
-            self.members.insert(at, (id.clone(), joins));
+        let at = self.candidates.binary_search_by(|candidate| candidate.id.cmp(id)).unwrap_or_else(|at| {
+            self.candidates.insert(at, Candidate::new(id.clone(), 0, self.turns));
             at
         });
-        let (member, grains) = (&mut self.members[at].1, (part.abs() * ONE as f64).round() as i64);
+        let (member, grains) = (&mut self.candidates[at].member, grains(part.abs()));
         member.holds = part > 0.0;
         if member.holds {
             member.lag = member.lag.min((member.lag - grains).max(-ONE));
@@ -212,66 +218,99 @@ impl<Id: Ord + Clone> Rotation<Id> {
         }
     }
 
-    /// The claims with what is remembered of each client, in ascending order. Takes all that is remembered.
-    fn candidates(&mut self, claims: impl IntoIterator<Item = (Id, f64)>) -> Vec<Candidate<Id>> {
-        let joins = Member { lag: 0, waits_since: self.turns, holds: false };
-        let candidate = |(id, fraction)| Candidate { id, member: joins, fraction: grains(fraction) };
-        let mut candidates: Vec<_> = claims.into_iter().map(candidate).collect();
-        candidates.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        assert!(candidates.is_sorted_by(|a, b| a.id < b.id), "a client has two claims");
-        let mut members = std::mem::take(&mut self.members).into_iter().peekable();
-        for candidate in &mut candidates {
-            while members.next_if(|(id, _)| *id < candidate.id).is_some() {}
-            if let Some((_, member)) = members.next_if(|(id, _)| *id == candidate.id) {
-                candidate.member = member;
+    /// Takes up the claims, with what is remembered of each client. Who has none is forgotten.
+    fn remember(&mut self, claims: impl IntoIterator<Item = (Id, f64)>) {
+        let mut claims = claims.into_iter();
+        // Most often the same clients have claims as at the last turn, and come in their order.
+        let mut same = 0;
+        let other = loop {
+            let Some((id, fraction)) = claims.next() else { break None };
+            let Some(candidate) = self.candidates.get_mut(same).filter(|candidate| candidate.id == id) else {
+                break Some((id, fraction));
+            };
+            candidate.fraction = grains(fraction);
+            same += 1;
+        };
+        let before = self.candidates.split_off(same);
+        let joins = |(id, fraction)| Candidate::new(id, grains(fraction), self.turns);
+        self.candidates.extend(other.into_iter().chain(claims).map(joins));
+        self.candidates.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        assert!(self.candidates.is_sorted_by(|a, b| a.id < b.id), "a client has two claims");
+        let mut before = before.as_slice();
+        for candidate in &mut self.candidates {
+            while let [first, rest @ ..] = before {
+                match first.id.cmp(&candidate.id) {
+                    Ordering::Greater => break,
+                    Ordering::Equal => candidate.member = first.member,
+                    Ordering::Less => {}
+                }
+                before = rest;
             }
         }
-        candidates
     }
 
-    /// For each candidate, whether it gets one of the units.
-    fn choose(&self, candidates: &[Candidate<Id>], units: u64) -> Vec<bool> {
-        let rank = |(at, candidate): (usize, &Candidate<Id>)| Some((candidate.rank(self.rotate)?, at));
-        let mut order: Vec<(Rank, usize)> = candidates.iter().enumerate().filter_map(rank).collect();
+    /// Decides for each candidate whether it holds one of the units.
+    fn choose(&mut self, units: u64) {
         let units = usize::try_from(units).unwrap_or(usize::MAX);
-        if units < order.len() {
-            order.select_nth_unstable(units);
-            order.truncate(units);
+        let deadlines: Vec<i64> = self.candidates.iter().map(|one| one.deadline(self.rotate)).collect();
+        let mut order: Vec<i64> = deadlines.iter().copied().filter(|&deadline| deadline < NEVER).collect();
+        let last = match units < order.len() {
+            true => *order.select_nth_unstable(units).1,
+            false => NEVER,
+        };
+        // Not all of those with the last deadline can have one.
+        let mut tied: Vec<(Rank, usize)> = Vec::new();
+        let mut left = units;
+        for (at, (candidate, &deadline)) in self.candidates.iter_mut().zip(&deadlines).enumerate() {
+            if deadline == last && last < NEVER {
+                tied.push((candidate.rank(self.rotate, last), at));
+            }
+            candidate.member.holds = deadline < last;
+            left -= usize::from(candidate.member.holds);
         }
-        let mut chosen = vec![false; candidates.len()];
-        order.iter().for_each(|&(_, at)| chosen[at] = true);
-        chosen
+        if left < tied.len() {
+            tied.select_nth_unstable(left);
+        }
+        tied.iter().take(left).for_each(|&(_, at)| self.candidates[at].member.holds = true);
     }
 }
 
 // === impl Candidate ===
 
 impl<Id> Candidate<Id> {
-    /// `None` if it must not have a unit at this turn.
-    fn rank(&self, rotate: Rotate) -> Option<Rank> {
+    /// One that joins at this turn.
+    fn new(id: Id, fraction: i64, turn: u64) -> Candidate<Id> {
+        Candidate { id, member: Member { lag: 0, waits_since: turn, holds: false }, fraction }
+    }
+
+    /// Its deadline; [`NEVER`] if it must not have a unit at this turn.
+    fn deadline(&self, rotate: Rotate) -> i64 {
+        let lag = self.member.lag;
+        match rotate {
+            _ if self.fraction == 0 => NEVER,
+            Rotate::None => 0,
+            _ if lag + self.fraction <= TOLERANCE => NEVER,
+            _ => deadline(lag, self.fraction),
+        }
+    }
+
+    /// Its rank among those with the same deadline.
+    fn rank(&self, rotate: Rotate, deadline: i64) -> Rank {
         let Member { lag, waits_since, holds } = self.member;
-        if self.fraction == 0 {
-            return None;
-        }
         if rotate == Rotate::None {
-            return Some((0, !holds, Reverse(self.fraction), false, waits_since));
+            return (!holds, Reverse(self.fraction), false, waits_since);
         }
-        if lag + self.fraction <= TOLERANCE {
-            return None;
-        }
-        let deadline = deadline(lag, self.fraction);
         // Then the window of the quantum after this one does not begin before this one has ended, and being late here
         // presses nobody there.
         let ends_here = lag + deadline * self.fraction <= ONE + TOLERANCE;
         let group = Reverse(group_deadline(lag, self.fraction, deadline));
-        Some((deadline, ends_here, group, rotate == Rotate::Sticky && !holds, waits_since))
+        (ends_here, group, rotate == Rotate::Sticky && !holds, waits_since)
     }
 
-    /// Lets a quantum pass, with or without a unit.
-    fn advance(&mut self, turn: u64, is_chosen: bool) {
+    /// Lets a quantum pass, with a unit or without.
+    fn advance(&mut self, turn: u64) {
         self.member.lag += self.fraction;
-        self.member.holds = is_chosen;
-        if is_chosen {
+        if self.member.holds {
             self.member.lag -= ONE;
             self.member.waits_since = turn + 1;
         }
@@ -315,7 +354,9 @@ fn scale<Id>(candidates: &mut [Candidate<Id>], units: u64) {
 
 fn grains(fraction: f64) -> i64 {
     assert!((0.0..=1.0).contains(&fraction), "fraction {fraction} is not within 0 and 1");
-    (fraction * ONE as f64).round() as i64
+    let exact = fraction * ONE as f64;
+    let below = exact as i64;
+    below + i64::from(exact - below as f64 >= 0.5)
 }
 
 /// The least whole number not below the quotient; `divisor` is positive.

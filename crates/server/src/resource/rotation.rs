@@ -42,7 +42,8 @@ impl Resource {
         if self.is_learning(now) {
             return self.holders.rotation_mut().suspend(self.learning.until());
         }
-        let (mut claims, mut units) = (Vec::new(), parts(self.in_units(self.holders.shares().capacity())).0);
+        let mut claims = Vec::with_capacity(self.holders.children().len());
+        let mut units = parts(self.in_units(self.holders.shares().capacity())).0;
         let mut level = None;
         for (slot, child) in self.holders.children().iter_slots().filter(|(_, child)| !child.is_withdrawn()) {
             let (whole, fraction) = self.parts_by(&mut level, child);
@@ -58,7 +59,7 @@ impl Resource {
         if held >= units && self.terms.part.is_some() && !self.ledger.rules().keep(Rule::PartsInTurn) {
             claims.retain(|claim| claim.holds);
         }
-        let has_moved = self.holders.rotation_mut().look(now, claims, units, next_look);
+        let has_moved = self.holders.rotation_mut().look(now, &claims, units, next_look);
         if has_moved && self.ledger.rules().keep(Rule::TurnsCorrected) {
             self.holders.rotation_mut().correct(now);
         }

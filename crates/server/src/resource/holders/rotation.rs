@@ -34,8 +34,6 @@ struct RotationTurns {
     rotation: Rotation<SeatId>,
     seats: Seats,
     reserve: UnitReserve,
-    /// The number of the last seat.
-    last: u64,
     /// When the last turn was taken.
     began: Option<Time>,
     /// When the next one is; absent while there is nothing to take turns for.
@@ -61,9 +59,15 @@ struct Seat {
     had: bool,
 }
 
-/// The seats, by the slots of their holders.
+/// The seats, by the slots of their holders, and in the order of their numbers.
 #[derive(Clone, Default, Debug)]
-struct Seats(Vec<Option<Seat>>);
+struct Seats {
+    by_slot: Vec<Option<Seat>>,
+    /// Those whose holders are gone are among them until the next look.
+    by_number: Vec<SeatId>,
+    /// The number of the last seat.
+    last: u64,
+}
 
 /// The claim of one holder, as far as units cannot be divided.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +165,7 @@ impl UnitRotation {
     pub(in crate::resource) fn look(
         &mut self,
         now: Time,
-        claims: Vec<UnitClaim>,
+        claims: &[UnitClaim],
         units: usize,
         next_look: Time,
     ) -> bool {
@@ -196,7 +200,6 @@ impl RotationTurns {
             rotation: Rotation::new(rotate),
             seats: Seats::default(),
             reserve: UnitReserve::default(),
-            last: 0,
             began: None,
             next: None,
             is_new: false,
@@ -206,26 +209,25 @@ impl RotationTurns {
     }
 
     /// Looks at all claims, with so many units for them. Returns whether any seat has gained or lost one.
-    fn look(&mut self, now: Time, claims: Vec<UnitClaim>, units: usize) -> bool {
-        // Those who hold a unit come first.
-        let (mut claims, others): (Vec<UnitClaim>, Vec<UnitClaim>) =
-            claims.into_iter().partition(|claim| claim.holds);
-        claims.extend(others);
-        for claim in &claims {
-            self.seats.take(claim.slot, &mut self.last);
-        }
+    fn look(&mut self, now: Time, claims: &[UnitClaim], units: usize) -> bool {
         self.seats.begin_look();
+        // Those who hold a unit come first.
+        for holds in [true, false] {
+            for claim in claims.iter().filter(|claim| claim.holds == holds) {
+                self.seats.take(claim.slot);
+            }
+        }
         let is_contended = claims.len() > units && self.rotate != Rotate::None;
         let earliest = self.began.map_or(now, |began| began + self.quantum);
         self.is_new = is_contended && earliest <= now;
         if self.is_new {
-            self.turn(&claims, units);
+            self.turn(claims, units);
             // As long as turns are taken in time they keep their pace.
             let on_time = self.next.is_some_and(|next| next + self.quantum > now);
             self.began = Some(if on_time { self.next.unwrap_or(now) } else { now });
         }
         self.next = is_contended.then(|| self.began.map_or(now, |began| began + self.quantum));
-        self.fit(&claims, units);
+        self.fit(claims, units);
         self.seats.have_moved()
     }
 
@@ -240,7 +242,7 @@ impl RotationTurns {
     /// Begins a quantum.
     fn turn(&mut self, claims: &[UnitClaim], units: usize) {
         // A claim of nothing: who has none at the moment is remembered, and who keeps its turn takes no other.
-        let mut fractions = vec![0.0; self.seats.0.len()];
+        let mut fractions = vec![0.0; self.seats.by_slot.len()];
         let mut late = 0;
         for claim in claims {
             let seat = self.seats.at_mut(claim.slot);
@@ -293,7 +295,7 @@ impl RotationTurns {
 
 impl Seats {
     fn get(&self, slot: Slot) -> Option<&Seat> {
-        self.0.get(slot as usize)?.as_ref()
+        self.by_slot.get(slot as usize)?.as_ref()
     }
 
     fn has_extra(&self, slot: Slot) -> bool {
@@ -302,45 +304,53 @@ impl Seats {
 
     /// The seat of a holder that has a claim.
     fn at_mut(&mut self, slot: Slot) -> &mut Seat {
-        self.0[slot as usize].as_mut().expect("every claim has a seat")
+        self.by_slot[slot as usize].as_mut().expect("every claim has a seat")
     }
 
-    /// Keeps a seat for the holder at `slot`, if there is none; `last` is the number of the last one.
-    fn take(&mut self, slot: Slot, last: &mut u64) {
-        if self.0.len() <= slot as usize {
-            self.0.resize(slot as usize + 1, None);
+    /// Keeps a seat for the holder at `slot`, if there is none.
+    fn take(&mut self, slot: Slot) {
+        if self.by_slot.len() <= slot as usize {
+            self.by_slot.resize(slot as usize + 1, None);
         }
-        self.0[slot as usize].get_or_insert_with(|| {
-            *last += 1;
-            Seat { number: *last, extra: false, had: false }
+        self.by_slot[slot as usize].get_or_insert_with(|| {
+            self.last += 1;
+            self.by_number.push((self.last, slot));
+            Seat { number: self.last, extra: false, had: false }
         });
     }
 
     /// The holder at `slot` is gone.
     fn remove(&mut self, slot: Slot) {
-        if let Some(seat) = self.0.get_mut(slot as usize) {
+        if let Some(seat) = self.by_slot.get_mut(slot as usize) {
             *seat = None;
         }
-        while self.0.last().is_some_and(Option::is_none) {
-            self.0.pop();
+        while self.by_slot.last().is_some_and(Option::is_none) {
+            self.by_slot.pop();
         }
     }
 
+    /// All of them, in the order of their numbers.
     fn iter(&self) -> impl Iterator<Item = (Slot, &Seat)> {
-        self.0.iter().zip(0..).filter_map(|(seat, slot)| Some((slot, seat.as_ref()?)))
+        let seat = |&(number, slot)| Some((slot, self.get(slot).filter(|seat| seat.number == number)?));
+        self.by_number.iter().filter_map(seat)
     }
 
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut Seat> {
-        self.0.iter_mut().flatten()
+        self.by_slot.iter_mut().flatten()
     }
 
     /// Remembers who has a unit more.
     fn begin_look(&mut self) {
+        let by_slot = &self.by_slot;
+        let is_there = |&(number, slot): &SeatId| {
+            by_slot.get(slot as usize).and_then(Option::as_ref).is_some_and(|seat| seat.number == number)
+        };
+        self.by_number.retain(is_there);
         self.iter_mut().for_each(|seat| seat.had = seat.extra);
     }
 
     /// Whether others have one than when the look began.
     fn have_moved(&self) -> bool {
-        self.iter().any(|(_, seat)| seat.had != seat.extra)
+        self.by_slot.iter().flatten().any(|seat| seat.had != seat.extra)
     }
 }
