@@ -29,6 +29,7 @@ pub mod measure;
 #[cfg(feature = "mutations")]
 pub mod mutation;
 pub mod net;
+mod open_node;
 pub mod oracle;
 pub mod plan;
 mod process;

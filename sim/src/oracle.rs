@@ -18,12 +18,10 @@ mod units;
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::Time;
 use lessor_proto::message::Order;
-use lessor_server::node::Books;
 
 use crate::clock::Clock;
 use crate::plan::{Scrutiny, SitePlan};
@@ -77,14 +75,14 @@ pub(crate) struct Oracle {
     /// The grants in the message that is being taken in.
     pub(crate) delivery: Vec<Delivery>,
     broken: Option<(Rule, String)>,
-    /// The books that were read in the look that goes on, while which nobody acts: by task and resource.
-    read: Vec<(u32, u16, Option<Arc<Books>>)>,
     /// The tasks and sites that an event has touched: tasks whose nodes acted, sites whose clients believe
     /// something else, and sites where something may have become of a candidate.
     acted: Vec<u32>,
     stirred: Vec<u32>,
     pub(crate) voted: Vec<u32>,
     until_recount: u32,
+    /// Whether the event is one of servers alone, which changes nothing of what clients believe.
+    pub(crate) is_of_servers: bool,
 }
 
 /// A grant in the message that is being taken in, or that everything is renewed.
@@ -124,11 +122,11 @@ impl Oracle {
             seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
             delivery: Vec::new(),
             broken: None,
-            read: Vec::new(),
             acted: Vec::new(),
             stirred: Vec::new(),
             voted: Vec::new(),
             until_recount: 0,
+            is_of_servers: false,
         }
     }
 
@@ -259,8 +257,9 @@ impl Simulation {
 
     /// The sites that an event has touched, and what they compare with.
     fn check_touched(&mut self) {
-        self.oracle.read.clear();
-        self.recount_all();
+        if !self.oracle.is_of_servers {
+            self.recount_all();
+        }
         self.check_kinds();
         let acted = std::mem::take(&mut self.oracle.acted);
         for &task in &acted {
@@ -292,11 +291,10 @@ impl Simulation {
     pub(crate) fn check_all(&mut self) {
         self.recount_all();
         for site in 0..self.sites.len() as u32 {
-            // The books of all large nodes together take much room.
-            self.oracle.read.clear();
             self.check_site(site);
+            let above = self.sites[site as usize].parent;
+            above.into_iter().chain([site]).for_each(|site| self.forget_books(site));
         }
-        self.oracle.read.clear();
     }
 
     fn check_site(&mut self, site: u32) {

@@ -10,9 +10,10 @@ use lessor_proto::message;
 use lessor_proto::{Epoch, ResourceId, Time};
 use lessor_server::election::lag::Lag;
 use lessor_server::election::{Candidate, ClockBounds, Ticket};
-use lessor_server::node::{Node, PeerTable};
+use lessor_server::node::PeerTable;
 use lessor_server::record::Record;
 
+use crate::open_node::OpenNode;
 use crate::plan::{Keeps, Terms};
 use crate::process::Process;
 use crate::simulation::{Directory, Journal};
@@ -92,7 +93,7 @@ pub(crate) struct Task {
 /// A task that leads, or did before it was deposed and has not heard of that.
 #[derive(Debug)]
 pub(crate) struct Leadership {
-    pub(crate) node: Node,
+    pub(crate) node: OpenNode,
     pub(crate) epoch: Epoch,
     pub(crate) peers: PeerTable<StreamRef>,
     /// The record that it found written.

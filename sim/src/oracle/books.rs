@@ -61,25 +61,23 @@ impl Seen {
 
 impl Simulation {
     /// The books of the last leader of a site as they are.
-    pub(crate) fn books(&self, site: u32, resource: u16) -> Option<Books> {
+    pub(crate) fn books(&self, site: u32, resource: u16) -> Option<Arc<Books>> {
         self.books_of(self.sites[site as usize].head?, resource)
     }
 
     /// The books of a task that leads, or believes that it does.
-    pub(crate) fn books_of(&self, task: u32, resource: u16) -> Option<Books> {
+    pub(crate) fn books_of(&self, task: u32, resource: u16) -> Option<Arc<Books>> {
         let leadership = self.tasks[task as usize].leadership.as_ref()?;
-        leadership.node.charges(&self.resources[usize::from(resource)].id)
+        leadership.node.read(resource, &self.resources[usize::from(resource)].id)
     }
 
-    /// The same as they are in the look that goes on.
-    pub(super) fn read_books(&mut self, task: u32, resource: u16) -> Option<Arc<Books>> {
-        let mut read = self.oracle.read.iter();
-        if let Some((_, _, books)) = read.find(|(of, at, _)| (*of, *at) == (task, resource)) {
-            return books.clone();
+    /// Forgets the books that were read of the tasks of a site.
+    pub(super) fn forget_books(&mut self, site: u32) {
+        for task in self.sites[site as usize].tasks.clone() {
+            if let Some(leadership) = &mut self.tasks[task as usize].leadership {
+                leadership.node.forget_books();
+            }
         }
-        let books = self.books_of(task, resource).map(Arc::new);
-        self.oracle.read.push((task, resource, books.clone()));
-        books
     }
 
     /// The task of a site that leads, or believes so, in an epoch.
@@ -88,10 +86,10 @@ impl Simulation {
         tasks.find(|&task| self.tasks[task as usize].epoch() == Some(epoch))
     }
 
-    fn is_of(&self, client: u32, child: &ChildBook) -> bool {
+    /// Whether a holder of the id of a client is its life that goes on.
+    fn is_life_of(&self, client: u32, child: &ChildBook) -> bool {
         let found = &self.clients[client as usize];
         child.kind == HolderKind::Client
-            && child.holder == found.id.as_str()
             && (child.incarnation.is_none() || child.incarnation == Some(found.incarnation))
     }
 
@@ -101,7 +99,7 @@ impl Simulation {
         let Some(epoch) = self.tasks[task as usize].epoch() else { return };
         // The books of one who was deposed need not know what its successor grants.
         let is_head = self.sites[site as usize].head == Some(task);
-        let Some(books) = self.read_books(task, resource) else {
+        let Some(books) = self.books_of(task, resource) else {
             return if is_head {
                 self.check_no_books(task, resource);
             };
@@ -122,8 +120,6 @@ impl Simulation {
                 format!("clients believe {below} of r{resource}, and {} is in the books", books.total)
             });
         }
-        let mut by_holder: Vec<&ChildBook> = books.children.iter().collect();
-        by_holder.sort_unstable_by(|one, other| one.holder.cmp(&other.holder));
         for &client in &self.sites[site as usize].clients {
             let mut holds = self.clients[client as usize].holds.clone();
             let hold = holds.find(|&hold| self.holdings[hold as usize].resource == resource);
@@ -132,9 +128,9 @@ impl Simulation {
                 continue;
             }
             let id = self.clients[client as usize].id.as_str();
-            let first = by_holder.partition_point(|child| child.holder.as_str() < id);
-            let lives = by_holder[first..].iter().take_while(|child| child.holder == id);
-            let charges = lives.filter(|child| self.is_of(client, child));
+            let first = books.children.partition_point(|child| child.holder.as_str() < id);
+            let lives = books.children[first..].iter().take_while(|child| child.holder == id);
+            let charges = lives.filter(|child| self.is_life_of(client, child));
             let charge: u64 = charges.map(|child| child.charge.as_micros()).sum();
             // Units in use beyond the lease were taken under an earlier one, perhaps of an earlier epoch.
             let ghost = books.ghost.as_micros();

@@ -22,7 +22,7 @@ impl Simulation {
         if self.is_learning(head) || are_two {
             return;
         }
-        let books = self.read_books(head, resource);
+        let books = self.books_of(head, resource);
         let id = &self.resources[usize::from(resource)].id;
         let read = self.tasks[head as usize].leadership.as_ref().map(|leadership| &leadership.read);
         let ghost = match &books {
@@ -54,7 +54,7 @@ impl Simulation {
         if !found.acts(self.now) || !self.tasks[grantor as usize].acts(self.now) {
             return;
         }
-        let books = self.read_books(grantor, resource);
+        let books = self.books_of(grantor, resource);
         let charge = self.charge_of(site, books.as_deref());
         if u128::from(amount) > charge {
             self.oracle

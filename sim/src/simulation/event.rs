@@ -142,6 +142,41 @@ pub(crate) enum ToHolder {
     Closed { stream: StreamRef, failure: Failure, certain: bool },
 }
 
+// === impl Event ===
+
+impl Event {
+    /// Whether it is one of servers alone: what clients believe does not change by it.
+    pub(crate) fn is_of_servers(&self) -> bool {
+        match self {
+            Event::Wake(actor) | Event::Thaw(actor) => matches!(actor, Actor::Task(_)),
+            Event::ToHolder { holder, .. } => matches!(holder.actor, Actor::Task(_)),
+            Event::ToNode { .. }
+            | Event::Start(_)
+            | Event::Reload(_)
+            | Event::Tidy(..)
+            | Event::Clock(..)
+            | Event::EtcdCall { .. }
+            | Event::EtcdAnswers { .. }
+            | Event::EtcdShows { .. }
+            | Event::LeasesEnd(_)
+            | Event::EtcdThaws
+            | Event::Stored { .. }
+            | Event::Room(_) => true,
+            Event::Lapse(_)
+            | Event::Use(_)
+            | Event::Hit(_)
+            | Event::Request(_)
+            | Event::Take(..)
+            | Event::Reopen(..)
+            | Event::Fault(_)
+            | Event::Back(_)
+            | Event::TwinEnds(_)
+            | Event::Wants(_)
+            | Event::Cover(_) => false,
+        }
+    }
+}
+
 // === impl ToHolder ===
 
 impl ToHolder {

@@ -11,6 +11,7 @@ use lessor_server::record::Record;
 use lessor_server::token::{Key, TokenKeys};
 
 use super::{Event, Journal, Simulation, ToHolder, ToNode};
+use crate::open_node::OpenNode;
 use crate::plan::Keeps;
 use crate::process::Actor;
 use crate::site::Leadership;
@@ -99,6 +100,7 @@ impl Simulation {
         let rest_end = rest_end.map(|over| now + self.rules.drift.stretch(over));
         let node = Node::new(now, config, self.repository(task));
         let newest = read.config_version.max(node.repository().version());
+        let node = OpenNode::new(node, self.resources.len());
         self.note(actor.who(), Happening::Leads, [epoch.0, before.0, read.closed.into()]);
         let peers = PeerTable::default();
         let found = &mut self.tasks[task as usize];

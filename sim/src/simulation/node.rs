@@ -182,7 +182,7 @@ impl Simulation {
         }
         let now = self.local(Actor::Task(task));
         self.confirm(task, now);
-        let mut touched = self.node(task).deadline().is_some_and(|due| due <= now);
+        let mut touched = self.leadership(task).node.deadline().is_some_and(|due| due <= now);
         let mut writes = false;
         for outputs in 0.. {
             assert!(outputs < ENDLESS, "node {task} never comes to rest:\n{}", self.trace());
@@ -207,7 +207,7 @@ impl Simulation {
         if touched {
             self.watch_node(task);
         }
-        if let Some(deadline) = self.node(task).deadline() {
+        if let Some(deadline) = self.leadership(task).node.deadline() {
             self.wake_at(Actor::Task(task), deadline);
         }
         writes

@@ -226,7 +226,7 @@ impl World {
         let now = self.clock(Actor::Node(site));
         let Some(books) = self.sites[site].node.books(now, &resource()) else { return Charges::default() };
         let children = books.children.iter().map(|child| {
-            ((child.kind == HolderKind::Node, child.holder.clone(), child.incarnation), child.charge)
+            ((child.kind == HolderKind::Node, child.holder.to_string(), child.incarnation), child.charge)
         });
         Charges { of: children.collect(), ghost: books.ghost, in_debt: books.in_debt }
     }

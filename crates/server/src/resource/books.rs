@@ -1,5 +1,6 @@
 //! The books of a resource, laid open for whoever checks them.
 
+use compact_str::CompactString;
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Incarnation, Time};
 
@@ -39,7 +40,7 @@ pub struct ChildBook {
     /// Whether a client or a node.
     pub kind: HolderKind,
     /// The holder.
-    pub holder: String,
+    pub holder: CompactString,
     /// Which life of it, if it says so.
     pub incarnation: Option<Incarnation>,
     /// The most that it may still use.
@@ -88,7 +89,7 @@ impl Resource {
     fn child_books(&self) -> Vec<ChildBook> {
         let book = |child: &Child| ChildBook {
             kind: child.kind,
-            holder: child.name.to_string(),
+            holder: child.name.clone(),
             incarnation: child.incarnated.then_some(child.session),
             charge: child.account().charge(),
             ends: child.account().last_end(),
@@ -97,6 +98,8 @@ impl Resource {
             share: None,
             entries: child.account().entries().len(),
         };
-        self.holders.children().iter().map(book).collect()
+        let mut books = Vec::with_capacity(self.holders.children().len());
+        books.extend(self.holders.children().iter().map(book));
+        books
     }
 }

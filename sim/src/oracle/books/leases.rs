@@ -79,13 +79,16 @@ impl Simulation {
         self.check_nested(site, resource, ends, || format!("client {client}"));
         let Some(task) = order.and_then(|order| self.task_of(site, order.epoch)) else { return };
         let Some(books) = self.books_of(task, resource) else { return };
-        let charged = books.children.iter().filter(|child| self.is_of(client, child));
+        let id = self.clients[client as usize].id.as_str();
+        let charged =
+            books.children.iter().filter(|child| child.holder == id && self.is_life_of(client, child));
         let counted = charged.filter_map(|child| child.ends).max().unwrap_or(Time::ZERO);
         let counted = self.tasks[task as usize].process.clock.when(counted);
         // A lease that was echoed or resealed is a part of the ghost of whoever did that, until it is claimed.
-        let ghosts = self.sites[site as usize].tasks.clone().map(|task| self.ghost_until(task, resource));
         let echoes = self.clients[client as usize].way == Way::Legacy;
-        let counted = counted.max(ghosts.max().filter(|_| echoes).unwrap_or_default());
+        let tasks = self.sites[site as usize].tasks.clone().filter(|_| echoes);
+        let ghost = tasks.map(|task| self.ghost_until(task, resource)).max();
+        let counted = counted.max(ghost.unwrap_or_default());
         if counted + ROUNDING < ends {
             self.oracle.fail(7, || {
                 format!("client {client} uses r{resource} until {ends}, and is charged until {counted}")

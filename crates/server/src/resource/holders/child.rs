@@ -282,11 +282,17 @@ impl Demands {
     }
 
     pub(crate) fn wants(&self) -> f64 {
-        self.iter().map(|demand| demand.wants).sum()
+        match self {
+            Demands::One { wants, .. } => *wants,
+            Demands::Many(many) => many.0.iter().map(|demand| demand.wants).sum(),
+        }
     }
 
     pub(crate) fn weight(&self) -> u64 {
-        self.iter().map(|demand| u64::from(demand.weight)).sum()
+        match self {
+            Demands::One { weight, .. } => weight.get().into(),
+            Demands::Many(many) => many.0.iter().map(|demand| u64::from(demand.weight)).sum(),
+        }
     }
 }
 
