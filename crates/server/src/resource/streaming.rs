@@ -58,10 +58,10 @@ pub(crate) struct Told {
 /// The clients of one priority.
 #[derive(Clone, Debug, Default)]
 struct Ranks {
-    /// By what they hold per weight.
-    holding: BTreeSet<(Level, Slot)>,
-    /// The same, of those who want more than they hold.
+    /// Those who want more than they hold, by what they hold per weight.
     hungry: BTreeSet<(Level, Slot)>,
+    /// The same, of those who want no more.
+    sated: BTreeSet<(Level, Slot)>,
     /// Those who hold more than they want, by how much more.
     full: BTreeSet<(u64, Slot)>,
 }
@@ -276,9 +276,9 @@ impl Streaming {
     /// The one that holds the most per weight, and the one that holds the most beyond what it wants.
     pub(crate) fn fullest(&self, priority: i64) -> impl Iterator<Item = Slot> {
         let ranks = self.ranks.get(&Reverse(priority));
-        let holding = ranks.and_then(|ranks| ranks.holding.last()).map(|&(_, slot)| slot);
+        let holding = ranks.and_then(|ranks| ranks.hungry.last().max(ranks.sated.last()));
         let full = ranks.and_then(|ranks| ranks.full.last()).map(|&(_, slot)| slot);
-        holding.into_iter().chain(full)
+        holding.map(|&(_, slot)| slot).into_iter().chain(full)
     }
 
     /// Those who want more and hold less than `level` per weight, who hold the least first.
@@ -302,10 +302,7 @@ impl Streaming {
 
     fn enter(&mut self, slot: Slot, rank: Rank) {
         let ranks = self.ranks.entry(Reverse(rank.priority)).or_default();
-        ranks.holding.insert((rank.level(), slot));
-        if rank.wants > rank.holds {
-            ranks.hungry.insert((rank.level(), slot));
-        }
+        ranks.of(rank).insert((rank.level(), slot));
         if rank.excess() > 0 {
             ranks.full.insert((rank.excess(), slot));
         }
@@ -313,14 +310,11 @@ impl Streaming {
 
     fn leave(&mut self, slot: Slot, rank: Rank) {
         let Some(ranks) = self.ranks.get_mut(&Reverse(rank.priority)) else { return };
-        ranks.holding.remove(&(rank.level(), slot));
-        if rank.wants > rank.holds {
-            ranks.hungry.remove(&(rank.level(), slot));
-        }
+        ranks.of(rank).remove(&(rank.level(), slot));
         if rank.excess() > 0 {
             ranks.full.remove(&(rank.excess(), slot));
         }
-        if ranks.holding.is_empty() {
+        if ranks.hungry.is_empty() && ranks.sated.is_empty() {
             self.ranks.remove(&Reverse(rank.priority));
         }
     }
@@ -329,6 +323,15 @@ impl Streaming {
 /// A place among those who want more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hungry(Level, Slot);
+
+// === impl Ranks ===
+
+impl Ranks {
+    /// Those among whom one of that rank stands.
+    fn of(&mut self, rank: Rank) -> &mut BTreeSet<(Level, Slot)> {
+        if rank.wants > rank.holds { &mut self.hungry } else { &mut self.sated }
+    }
+}
 
 // === impl Hungry ===
 
