@@ -244,12 +244,12 @@ impl Simulation {
         let life = self.process(Actor::Client(client)).life;
         let counting = self.now.since(judge.entries.may_count_from(client, life, TOO_LATE));
         let made = judge.count(self.now, counting.min(judge.window + TOO_LATE));
-        let in_second = judge.count(self.now, SECOND);
+        let in_second = judge.count(self.now, SECOND + TOO_LATE);
         self.counts.domain_refusals += 1;
         let is_hard = judge.hard_limit.is_some_and(|hard| in_second >= hard as usize);
         if made < limit as usize && !is_hard {
             self.oracle.fail(30, || {
-                format!("client {client} refuses a hit, and {made} of {limit} were made by anybody ({in_second} in a second)")
+                format!("client {client} refuses a hit, and {made} of {limit} were made by anybody ({in_second} in a second, by any clock)")
             });
         }
     }
