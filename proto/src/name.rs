@@ -6,6 +6,8 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+use compact_str::CompactString;
+
 /// Why a text is not a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadName {
@@ -27,35 +29,36 @@ fn check(text: &str, max_bytes: usize) -> Result<(), BadName> {
     if text.len() > max_bytes {
         return Err(BadName::TooLong(text.len()));
     }
-    let control = match text.is_ascii() {
-        // Nearly all are, and a byte is sooner looked at than a character.
-        true => text.bytes().find(u8::is_ascii_control).map(char::from),
-        false => text.chars().find(|c| c.is_control()),
-    };
-    match control {
+    // Nearly all are plain, and bytes are sooner looked at than characters, all of them sooner than up to the first.
+    let is_plain = |byte: u8| (b' '..0x7f).contains(&byte);
+    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+        return Ok(());
+    }
+    match text.chars().find(|c| c.is_control()) {
         Some(control) => Err(BadName::Control(control)),
         None => Ok(()),
     }
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident($text:ty)) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name($text);
 
         impl $name {
             /// Checks `text`, which may have up to `max_bytes` bytes.
             ///
             /// # Errors
             /// When it is empty, longer than that, or holds a control character.
-            pub fn new(text: impl AsRef<str> + Into<Arc<str>>, max_bytes: usize) -> Result<$name, BadName> {
+            pub fn new(text: impl AsRef<str> + Into<$text>, max_bytes: usize) -> Result<$name, BadName> {
                 check(text.as_ref(), max_bytes)?;
                 Ok($name(text.into()))
             }
 
             /// The text.
             #[must_use]
+            #[inline]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -88,12 +91,12 @@ macro_rules! name {
 }
 
 name!(
-    /// The id of a client, or of a server that acts as one.
-    ClientId
+    /// The id of a client, or of a server that acts as one. Every request brings its own, and up to 24 bytes of it lie here.
+    ClientId(CompactString)
 );
 name!(
-    /// The id of a resource.
-    ResourceId
+    /// The id of a resource. Whoever has something of it shares the text.
+    ResourceId(Arc<str>)
 );
 
 /// With that the name of a floor ends.
