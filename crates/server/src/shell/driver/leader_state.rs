@@ -238,7 +238,7 @@ impl LeaderState {
 
     /// Streams have taken what came out for them last.
     pub(super) fn hear_taken(&mut self, now: Time, keys: Vec<StreamKey>) {
-        let Some(node) = &mut self.node else { return };
+        let Some(node) = self.node.as_mut().filter(|_| !keys.is_empty()) else { return };
         // Streams of an earlier epoch have no part in this one.
         for key in keys.into_iter().filter(|key| key.term == self.term) {
             node.ready(now, key.peer);

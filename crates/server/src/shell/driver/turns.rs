@@ -33,6 +33,8 @@ pub(in crate::shell) struct Turns {
     work: Notify,
     /// Streams that have taken what came out for them last, of which the node has not heard.
     taken: Mutex<Vec<StreamKey>>,
+    /// Whether there may be any of those.
+    is_any_taken: AtomicBool,
     /// Whether something waits for a stream to take something.
     awaited: AtomicBool,
     /// The time for which the lock was held at once, in seconds.
@@ -48,6 +50,7 @@ impl Default for Turns {
         Turns {
             work: Notify::new(),
             taken: Mutex::default(),
+            is_any_taken: AtomicBool::new(false),
             awaited: AtomicBool::new(false),
             seconds: Histogram::new(BOUNDS),
             metered: None,
@@ -68,7 +71,10 @@ impl Turns {
 
     /// A stream has taken what came out for it last.
     fn take(&self, key: StreamKey) {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.push(key);
+        self.is_any_taken.store(true, Ordering::Release);
+        drop(taken);
         // Whoever says that something waits looks at the list after that, so one of the two sees the other.
         if self.awaited.load(Ordering::SeqCst) {
             self.work.notify_one();
@@ -83,10 +89,14 @@ impl Turns {
         }
     }
 
-    /// At most so many of those streams.
+    /// At most so many of those streams. Where there are none, as with every call of those who only poll, no lock is taken.
     fn next(&self, most: usize) -> Vec<StreamKey> {
+        if !self.is_any_taken.load(Ordering::Acquire) {
+            return Vec::new();
+        }
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.len() <= most {
+            self.is_any_taken.store(false, Ordering::Release);
             return std::mem::take(&mut *taken);
         }
         taken.drain(..most).collect()
