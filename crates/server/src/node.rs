@@ -306,7 +306,7 @@ impl Node {
                 self.open(now, &report.resource);
             }
             let again = self.answer_one(now, ask, report, &mut grants);
-            retry = retry.into_iter().chain(again).min();
+            retry = again.map_or(retry, |again| Some(retry.map_or(again, |retry| retry.min(again))));
         }
         let notice = (ask.kind == HolderKind::Node).then(|| self.names.notice(&ask.holder));
         Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry, notice }

@@ -48,7 +48,6 @@ use lessor_algorithms::SharePolicy;
 use lessor_proto::message::{Ask, Refusal, Report};
 use lessor_proto::{Amount, ReportId, ResourceId, Time};
 
-use self::calendar::earliest;
 use self::claims::GhostClaims;
 use self::earlier::EarlierLeaders;
 use self::holders::{Claimed, Demands, Holders, Moved};
@@ -66,6 +65,7 @@ use crate::streams::Peer;
 
 pub(crate) use self::answer::{PROMPT, Reply, SOON};
 pub use self::books::{Books, ChildBook};
+pub(crate) use self::calendar::earliest;
 pub(crate) use self::claim::shows_earlier;
 pub use self::claims::ClaimTally;
 pub(crate) use self::context::CallContext;

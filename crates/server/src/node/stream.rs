@@ -12,7 +12,7 @@ use super::resources::Surroundings;
 use super::waiting::Wait;
 use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
-use crate::resource::{Renewal, Slot, shows_earlier};
+use crate::resource::{Renewal, Slot, earliest, shows_earlier};
 use crate::streams::{Output, Peer, Stream};
 
 // === impl Node ===
@@ -159,13 +159,7 @@ impl Node {
         let resources = self.resources.deadline();
         let parent = self.parent.as_ref().map(Above::deadline);
         let marks = self.marks.as_ref().and_then(Marks::deadline);
-        resources
-            .into_iter()
-            .chain(parent)
-            .chain(marks)
-            .chain(self.waiting.deadline())
-            .chain(self.sharing.deadline())
-            .min()
+        earliest([resources, parent, marks, self.waiting.deadline(), self.sharing.deadline()])
     }
 
     /// When the holder at the other end of a stream was last heard of; absent where nothing is granted on it.

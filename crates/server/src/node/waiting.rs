@@ -72,6 +72,9 @@ impl Waiting {
         if !self.ready.is_empty() {
             return Some(Time::ZERO);
         }
+        if self.reports.is_empty() {
+            return None;
+        }
         let until = |(_, wait): &(Ask, Wait)| match wait {
             Wait::Room => None,
             Wait::Learning(until) => Some(*until),
@@ -96,6 +99,9 @@ impl Node {
     /// Hears those who have waited long enough.
     pub(super) fn hear_those_who_waited(&mut self, now: Time) {
         self.waiting.release_learnt(now);
+        if self.waiting.ready.is_empty() {
+            return;
+        }
         for (peer, ask) in std::mem::take(&mut self.waiting.ready) {
             if self.peers.get(peer).is_none() {
                 continue;

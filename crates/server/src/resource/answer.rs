@@ -263,7 +263,7 @@ impl Resource {
                 None => self.holders.shares().share(&demand),
             }
         };
-        demands.iter().map(share).sum()
+        demands.sum(share)
     }
 
     /// The amount that the child at `slot` is told to fall back to, in units. Where something is reserved that is a

@@ -53,8 +53,10 @@ impl Resource {
     /// When it has to be looked at, if nothing else happens: to settle it, or because something ends.
     pub(crate) fn wake(&self) -> Option<Time> {
         let ghost = self.ledger.ghost_parts().next_end();
-        let ends = self.holders.children().deadline().filter(|_| self.is_watched());
-        let learned = self.learning.untold().filter(|_| self.is_watched());
+        let (ends, learned) = match self.is_watched() {
+            true => (self.holders.children().deadline(), self.learning.untold()),
+            false => (None, None),
+        };
         let turn = self.holders.rotation().wake();
         earliest([ghost, ends, learned, turn, self.supply.due_above(), self.pusher.next_deadline()])
     }
@@ -189,6 +191,10 @@ impl Resource {
 
     /// Where the holder at `slot` stands among those who listen.
     pub(super) fn rank(&mut self, slot: Slot) {
+        // With nobody to stand among, as where all ask without a stream.
+        if !self.pusher.has_listeners() && !self.lending.has_borrowers() {
+            return;
+        }
         self.enlist(slot);
         if self.pusher.peer(slot).is_none() {
             return;

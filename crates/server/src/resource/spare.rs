@@ -109,6 +109,11 @@ impl Lending {
         self.borrowers.get(&slot).map(|borrower| borrower.loan)
     }
 
+    /// Whether something may be lent to anybody.
+    pub(super) fn has_borrowers(&self) -> bool {
+        !self.borrowers.is_empty()
+    }
+
     fn set(&mut self, slot: Slot, borrower: Option<Borrower>) {
         let before = self.borrowers.get(&slot).copied();
         if before == borrower {
@@ -188,7 +193,7 @@ impl Resource {
     /// Notes where the holder at `slot` stands among those who are lent something.
     pub(super) fn enlist(&mut self, slot: Slot) {
         // Who asks without a stream borrows nothing.
-        if self.lending.borrowers.is_empty() && self.pusher.peer(slot).is_none() {
+        if !self.lending.has_borrowers() && self.pusher.peer(slot).is_none() {
             return;
         }
         let borrower = self.borrower(slot);
@@ -222,6 +227,10 @@ impl Resource {
 
     /// Finds what there is to lend.
     pub(super) fn appraise(&mut self) {
+        // Nothing is lent where nobody listens, and who begins to listen is answered after another look at this.
+        if !self.pusher.has_listeners() {
+            return;
+        }
         let wanted = match self.ledger.rules().keep(Rule::LendUnwanted) {
             false => 0.0,
             true => self.holders.shares().wants(),

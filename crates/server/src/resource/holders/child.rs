@@ -270,6 +270,17 @@ impl Demands {
         }
     }
 
+    /// The sum of what each of them gets by `share`. It is asked for in each decision, and nearly always there is one.
+    #[inline]
+    pub(crate) fn sum(&self, mut share: impl FnMut(Demand) -> f64) -> f64 {
+        match self {
+            Demands::One { wants, weight, priority } => {
+                share(Demand { priority: (*priority).into(), weight: weight.get(), wants: *wants })
+            }
+            Demands::Many(many) => many.0.iter().copied().map(share).sum(),
+        }
+    }
+
     /// One by one.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Demand> {
         let (one, many) = match self {
