@@ -150,6 +150,8 @@ impl Resource {
         if claimed < has.capacity {
             self.claims.doubt(Doubt::TooLarge);
         }
+        // Who takes it for a rate by now may have given back a part of a unit.
+        let claimed = self.in_whole_units(claimed);
         // All that it may have used so far is known from here on, and what it gives back of it is free.
         let taken = self.charge(slot, |ledger, account| ledger.claim(account, claimed, 0, origin));
         let is_all = taken >= claimed || !cx.config.rules.keep(Rule::LineIsPart);
@@ -361,7 +363,7 @@ impl Resource {
 
     /// The amount that is charged of a gauge for what a holder says: who has units a second, from when it was a rate, may have a
     /// part of one.
-    fn in_whole_units(&self, said: Amount) -> Amount {
+    pub(super) fn in_whole_units(&self, said: Amount) -> Amount {
         match self.counted() {
             Kind::Gauge => said.ceil_to_units(),
             Kind::Rate => said,

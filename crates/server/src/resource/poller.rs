@@ -130,7 +130,7 @@ impl Resource {
             return None;
         }
         let lease = self.opened(ask, has, cx.config)?;
-        Some((lease, lease.amount.min(has.capacity)))
+        Some((lease, self.in_whole_units(lease.amount.min(has.capacity))))
     }
 
     /// Charges what the poller at `slot` claims, out of what is known to be out.
