@@ -2,6 +2,7 @@
 
 mod tasks;
 
+use std::convert::Infallible;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use lessor_client::internals::clock;
 use lessor_proto::{Amount, ClientId, Epoch};
 use lessor_server::election::record::next_epoch;
 use lessor_server::node::{NodeConfig, ParentConfig};
-use lessor_server::repository::{Glob, SafeCapacity, Template};
+use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
-use lessor_server::shell::source::Source;
+use lessor_server::shell::source::{LoadError, Source};
 use lessor_server::shell::{Server, ServerOptions};
+use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
 use self::tasks::Tasks;
@@ -196,21 +198,36 @@ enum End {
 }
 
 /// Until a signal says to end, or the node is broken.
-async fn serve(server: &Server, mut source: Source, mut signals: Signals) -> End {
-    loop {
-        tokio::select! {
-            _ = signals.terminate.recv() => return End::Signal,
-            _ = signals.interrupt.recv() => return End::Signal,
-            () = server.broken() => return End::Broken,
-            _ = signals.hang_up.recv() => {}
-            () = source.changed() => {}
-        }
-        reload(server.driver(), &mut source);
+async fn serve(server: &Server, source: Source, signals: Signals) -> End {
+    let Signals { mut terminate, mut interrupt, hang_up } = signals;
+    tokio::select! {
+        _ = terminate.recv() => End::Signal,
+        _ = interrupt.recv() => End::Signal,
+        () = server.broken() => End::Broken,
+        never = follow(server.driver(), source, hang_up) => match never {},
     }
 }
 
-fn reload(driver: &Driver, source: &mut Source) {
-    let outcome = match source.load() {
+/// Puts the configuration in force whenever it has changed, or a signal says to.
+async fn follow(driver: &Driver, mut source: Source, mut hang_up: Signal) -> Infallible {
+    loop {
+        tokio::select! {
+            _ = hang_up.recv() => {}
+            () = source.changed() => {}
+        }
+        // Where it holds nobody up: a disk may be slow.
+        let reading = tokio::task::spawn_blocking(move || {
+            let loaded = source.load();
+            (source, loaded)
+        });
+        let (same, loaded) = reading.await.expect("reading a file does not panic");
+        source = same;
+        reload(driver, loaded);
+    }
+}
+
+fn reload(driver: &Driver, loaded: Result<Repository, LoadError>) {
+    let outcome = match loaded {
         Ok(repository) => driver.reload(repository).map_err(anyhow::Error::from),
         Err(fault) => Err(fault.into()),
     };

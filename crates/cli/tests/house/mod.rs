@@ -128,6 +128,11 @@ impl House {
         value.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().expect("a number")
     }
 
+    /// The file that holds its configuration.
+    pub(crate) fn config(&self) -> &Path {
+        &self.config
+    }
+
     /// Puts another configuration in the place of the one it was started with, in one step as editors do.
     pub(crate) fn configure(&self, config: &str) {
         let beside = self.directory.path().join("beside.yaml");
@@ -175,6 +180,11 @@ impl House {
     pub(crate) fn has_logged(&self, message: &str) -> bool {
         let begins = |line: &String| line.contains(&format!("\"message\":\"{message}"));
         self.log.0.lock().unwrap().iter().any(begins)
+    }
+
+    /// Whether a line of its log contains that.
+    pub(crate) fn has_logged_part(&self, part: &str) -> bool {
+        self.log.0.lock().unwrap().iter().any(|line| line.contains(part))
     }
 
     /// Whether a line with that message says this as well.

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use tonic::Code;
 
 use crate::house::holder::{Holder, Nature, fair_shares};
-use crate::house::{House, eventually, everything, template};
+use crate::house::{House, eventually, everything, run, template};
 
 const BROKEN: &str = "resources:\n- identifier_glob: db\n  capacity: minus seven\n";
 
@@ -62,6 +62,45 @@ async fn a_hang_up_reloads_even_if_nothing_has_changed() {
     house.signal(Signal::HUP);
     reloads_are(&house, 3.0, 2.0).await;
     house.stop().await;
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_no_regular_file_holds_nobody_up() {
+    let house = House::open(&everything(100.0, 60)).await;
+    let path = house.config().to_owned();
+    std::fs::remove_file(&path).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+    house.signal(Signal::HUP);
+    let refused = format!("{}: is a named pipe; wanted a regular file", path.display());
+    eventually("it is refused", async || house.has_logged_part(&refused)).await;
+    let mut client = Holder::new("client", Nature::Knows, "db", 80.0);
+    assert_eq!(client.report(&mut house.capacity().await).await.unwrap(), 80.0);
+
+    std::fs::remove_file(&path).unwrap();
+    house.configure(&everything(50.0, 60));
+    capacity_is(&house, 50.0).await;
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    house.signal(Signal::HUP);
+    let refused = format!("{}: is a directory; wanted a regular file", path.display());
+    eventually("it is refused", async || house.has_logged_part(&refused)).await;
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_does_not_begin_with_what_is_no_regular_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lessor.yaml");
+    let socket = directory.path().join("socket");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let found = [(path.to_str().unwrap(), "a named pipe"), ("/dev/null", "a device")];
+    for (path, found) in found.into_iter().chain([(socket.to_str().unwrap(), "a socket")]) {
+        let outcome = run(&["serve", "--listen", "127.0.0.1:0", "--config", path]).await;
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        let message = format!("{path}: is {found}; wanted a regular file");
+        assert!(outcome.err.contains(&message), "{outcome:?}");
+    }
 }
 
 #[tokio::test]

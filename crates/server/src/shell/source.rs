@@ -52,7 +52,7 @@ mod reading;
 mod scalar;
 mod watch;
 
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -114,7 +114,7 @@ pub fn parse(name: &str, text: &str) -> Result<Repository, Faults> {
     Err(Faults::new(name, text, found))
 }
 
-/// Reads a file. One that is longer than [`MAX_BYTES`] is not read to its end.
+/// Reads a regular file. One that is longer than [`MAX_BYTES`] is not read to its end.
 ///
 /// # Errors
 /// When it cannot be read or is faulty.
@@ -124,9 +124,51 @@ pub fn load(path: impl AsRef<Path>) -> Result<Repository, LoadError> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened, too: of some devices that alone does something.
+    check_kind(std::fs::metadata(path)?.file_type())?;
+    let file = open(path)?;
+    check_kind(file.metadata()?.file_type())?;
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Opens a file without waiting, as a named pipe that has taken its place would have it until somebody writes.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+/// Refuses what is no regular file: it might never end, or make its reader wait for ever.
+fn check_kind(kind: FileType) -> io::Result<()> {
+    if kind.is_file() {
+        return Ok(());
+    }
+    let error = format!("is {}; wanted a regular file", name_of(kind));
+    Err(io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+#[cfg(unix)]
+fn name_of(kind: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match () {
+        () if kind.is_dir() => "a directory",
+        () if kind.is_fifo() => "a named pipe",
+        () if kind.is_socket() => "a socket",
+        () if kind.is_char_device() || kind.is_block_device() => "a device",
+        () => "no regular file",
+    }
+}
+
+#[cfg(not(unix))]
+fn name_of(kind: FileType) -> &'static str {
+    if kind.is_dir() { "a directory" } else { "no regular file" }
 }
 
 fn interpret(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Repository, LoadError> {
