@@ -4,6 +4,7 @@
 //! handle; [`Server::drain`] ends it with nothing in flight lost.
 
 mod acceptor;
+mod bodies;
 pub mod driver;
 pub mod etcd;
 pub mod grpc;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::middleware::map_request_with_state;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -30,6 +32,7 @@ use tonic::service::Routes;
 use tracing::{error, info, warn};
 
 use self::acceptor::{Acceptor, Places};
+use self::bodies::Bodies;
 use self::driver::Driver;
 use self::etcd::{Election, EtcdOptions};
 use self::state::{StateDirectory, StateFault};
@@ -250,7 +253,9 @@ impl Server {
         let request_time = options.request_time;
         let (routes, health) =
             grpc::routes(Arc::clone(&driver), Arc::clone(&lines), options.request_bytes).await;
-        let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
+        let bodies = Bodies::new(Arc::clone(&driver), options.request_bytes);
+        let calls = routes.into_axum_router().layer(map_request_with_state(bodies, Bodies::guard));
+        let routes = Routes::from(calls.merge(web.clone()).fallback(grpc::nowhere));
         let mut tasks = vec![
             tokio::spawn(serve_all(
                 Acceptor::new(listener, Arc::clone(&places.main)),

@@ -147,6 +147,15 @@ impl House {
         kill_process(pid, signal).expect("it has not ended");
     }
 
+    /// The most memory that it has had at once, in bytes.
+    pub(crate) fn most_memory(&self) -> usize {
+        let id = self.child.id().expect("it has not ended");
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it has a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
+        let kib = line.trim().strip_suffix(" kB").and_then(|kib| kib.parse::<usize>().ok());
+        kib.expect("a number") << 10
+    }
+
     /// Waits until it has ended by itself.
     pub(crate) async fn ended(&mut self) -> ExitStatus {
         timeout(AGES, self.child.wait()).await.expect("it ends in time").expect("it can be waited for")

@@ -1,12 +1,18 @@
 //! Peers that take connections and give nothing for them: others are served, and so are probes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use hyper::body::Frame;
 use lessor_proto::wire::GetCapacityRequest;
 use prost::Message;
+use prost::bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
+use tonic::client::GrpcService;
+use tonic::transport::Channel;
 
 use crate::house::holder::{Holder, Nature};
 use crate::house::{AGES, House, everything, page};
@@ -95,5 +101,114 @@ async fn a_request_that_never_ends_is_given_up() {
     assert!(endless.as_mut().is_err(), "{endless:?}");
     assert_eq!(house.metric("lessor_streams").await, 1.0);
     timeout(AGES, client.close()).await.unwrap();
+    house.stop().await;
+}
+
+/// The most memory that a server may have had at once here: the budget of unfinished requests, what is free in each of them,
+/// what a few messages take while they are decoded, and what it has anyway.
+const MOST_MEMORY: usize = 160 << 20;
+
+/// A body that begins a message and never ends it.
+struct Endless {
+    left: usize,
+}
+
+impl tonic::codegen::Body for Endless {
+    type Data = Bytes;
+    type Error = tonic::Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
+        if self.left == 0 {
+            return Poll::Pending;
+        }
+        let data = match self.left {
+            UNFINISHED => Bytes::from_static(b"\0\0\x40\0\0"),
+            _ => Bytes::from(vec![0x12; 32 << 10]),
+        };
+        self.left = self.left.saturating_sub(data.len());
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+}
+
+/// Bytes of a message of 4 MiB that are sent.
+const UNFINISHED: usize = 2 << 20;
+
+async fn begin(mut channel: Channel) -> Result<(), tonic::Status> {
+    let request = tonic::codegen::http::Request::post("/doorman.Capacity/GetCapacity")
+        .header("content-type", "application/grpc")
+        .body(tonic::body::Body::new(Endless { left: UNFINISHED }))
+        .unwrap();
+    std::future::poll_fn(|cx| channel.poll_ready(cx)).await.unwrap();
+    let answer = channel.call(request).await.unwrap();
+    tonic::Status::from_header_map(answer.headers()).map_or(Ok(()), Err)
+}
+
+async fn is_served(house: &House) {
+    let mut honest = Holder::new("honest", Nature::Knows, "db", 10.0);
+    assert_eq!(honest.report(&mut house.capacity().await).await.unwrap(), 10.0);
+}
+
+#[tokio::test]
+async fn messages_of_empty_submessages_are_refused_before_they_are_decoded() {
+    let house = House::open(&everything(100.0, 60)).await;
+    let channel = house.connect().await;
+    let empty = |field: &[u8]| field.repeat((4 << 20) / field.len() - 64);
+    let within = |number: u8, bytes: Vec<u8>| {
+        let mut message = vec![number << 3 | 2];
+        prost::encoding::encode_varint(bytes.len() as u64, &mut message);
+        message.extend(bytes);
+        message
+    };
+    let resources = "resources in one request";
+    for (path, message, what) in [
+        ("GetCapacity", empty(b"\x12\0"), resources),
+        ("ReleaseCapacity", empty(b"\x12\0"), resources),
+        ("GetServerCapacity", empty(b"\x12\0"), resources),
+        ("GetServerCapacity", within(2, empty(b"\x1a\0")), "priorities in one request"),
+        ("GetServerCapacity", within(2, within(3, empty(b"\xa2\x06\0"))), "buckets in one request"),
+        ("Session", within(2, empty(b"\x1a\0")), resources),
+        ("Session", within(3, empty(b"\x12\0")), resources),
+        ("Session", within(5, empty(b"\x2a\0")), "domains in one message"),
+        ("Session", within(5, within(5, empty(b"\x12\0"))), "entries of domains in one message"),
+    ] {
+        let path = format!("/doorman.Capacity/{path}");
+        let refused = raw::stream(&channel, &path, &[&message]).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{path} {what}: {refused:?}");
+        assert!(refused.message().starts_with(&format!("{what}: ")), "{path} {what}: {refused:?}");
+    }
+    is_served(&house).await;
+    let memory = house.most_memory();
+    assert!(memory < MOST_MEMORY, "{memory} bytes");
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn bodies_without_an_end_have_a_budget_together() {
+    let house = House::open(&everything(100.0, 60)).await;
+    let channel = house.connect().await;
+    let mut begun = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        begun.spawn(begin(channel.clone()));
+    }
+    // Each has 2 MiB, but for 64 KiB which are free; the budget is 64 MiB.
+    for _ in 0..200 - 64 {
+        let refused = timeout(AGES, begun.join_next()).await.expect("it is refused at once").unwrap();
+        let refused = refused.unwrap().unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused:?}");
+        assert!(refused.message().starts_with("bytes of unfinished requests: "), "{refused:?}");
+    }
+    is_served(&house).await;
+    let memory = house.most_memory();
+    assert!(memory < MOST_MEMORY, "{memory} bytes");
+    // What they had is there for others when they have gone.
+    begun.shutdown().await;
+    let names: Vec<String> = (0..10_000).map(|number| format!("a/resource/of/doormans/{number}")).collect();
+    let resource = names.iter().map(|name| crate::house::holder::ask(name, 1.0)).collect();
+    let ask =
+        GetCapacityRequest { client_id: Some("large".into()), resource, ..GetCapacityRequest::default() };
+    assert_eq!(house.capacity().await.get_capacity(ask).await.unwrap().into_inner().response.len(), 10_000);
     house.stop().await;
 }

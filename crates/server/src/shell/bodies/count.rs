@@ -1,0 +1,141 @@
+//! The count of what a message has many of, by its bytes, before it is decoded.
+//!
+//! A submessage without content takes two bytes on the wire and up to hundreds when it is decoded. What is refused here is
+//! far above what is refused after decoding: whoever passes a limit by a little is told so with the place of the fault.
+
+use lessor_proto::message::{Limits, MOST_DOMAINS, MOST_ENTRIES, Refusal};
+
+/// A field that may stand in a message many times, or that holds such fields.
+#[derive(Debug)]
+pub(super) struct Part {
+    number: u64,
+    kind: Option<Kind>,
+    within: &'static [Part],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Resource,
+    Band,
+    Bucket,
+    Domain,
+    Entry,
+}
+
+const KINDS: [Kind; 5] = [Kind::Resource, Kind::Band, Kind::Bucket, Kind::Domain, Kind::Entry];
+/// The factor by which a message may pass the limits that are looked at after decoding.
+const SLACK: usize = 4;
+/// The bytes on the wire that a priority band, or a bucket of one, has at least on the average.
+const BAND_BYTES: usize = 8;
+const BUCKET_BYTES: usize = 4;
+
+const fn part(number: u64, kind: Kind, within: &'static [Part]) -> Part {
+    Part { number, kind: Some(kind), within }
+}
+
+const fn single(number: u64, within: &'static [Part]) -> Part {
+    Part { number, kind: None, within }
+}
+
+const BANDS: &[Part] = &[part(3, Kind::Band, &[part(100, Kind::Bucket, &[])])];
+/// The resources of a request of a client, or the names in a release.
+const RESOURCES: &[Part] = &[part(2, Kind::Resource, &[])];
+const NODE_RESOURCES: &[Part] = &[part(2, Kind::Resource, BANDS)];
+const UP: &[Part] = &[
+    single(2, &[part(3, Kind::Resource, &[]), part(4, Kind::Resource, BANDS)]),
+    single(3, RESOURCES),
+    single(5, &[part(5, Kind::Domain, &[part(2, Kind::Entry, &[])])]),
+];
+
+/// The parts of the messages that are sent to the method at `path`.
+pub(super) fn parts(path: &str) -> &'static [Part] {
+    match path {
+        "/doorman.Capacity/GetCapacity" | "/doorman.Capacity/ReleaseCapacity" => RESOURCES,
+        "/doorman.Capacity/GetServerCapacity" => NODE_RESOURCES,
+        "/doorman.Capacity/Session" => UP,
+        _ => &[],
+    }
+}
+
+/// Refuses a message that would take much more memory than the limits allow. One that is malformed is looked at up to the
+/// fault, which is as far as it is decoded.
+///
+/// # Errors
+/// When there is far too much of something.
+pub(super) fn check(message: &[u8], parts: &[Part], limits: &Limits) -> Result<(), Refusal> {
+    let mut counts = [0; KINDS.len()];
+    count(message, parts, &mut counts);
+    for (kind, count) in KINDS.into_iter().zip(counts) {
+        let limit = kind.limit(message.len(), limits);
+        if count > limit {
+            return Err(Refusal::Exhausted { what: kind.name().to_owned(), count, limit });
+        }
+    }
+    Ok(())
+}
+
+fn count(mut bytes: &[u8], parts: &[Part], counts: &mut [usize; KINDS.len()]) -> Option<()> {
+    while !bytes.is_empty() && !parts.is_empty() {
+        let key = varint(&mut bytes)?;
+        let length = match key & 7 {
+            0 => {
+                varint(&mut bytes)?;
+                continue;
+            }
+            1 => 8,
+            2 => usize::try_from(varint(&mut bytes)?).ok()?,
+            5 => 4,
+            // The fields of a group count as if they stood outside of it.
+            3 | 4 => continue,
+            _ => return None,
+        };
+        let (field, rest) = bytes.split_at_checked(length)?;
+        bytes = rest;
+        if key & 7 == 2
+            && let Some(part) = parts.iter().find(|part| part.number == key >> 3)
+        {
+            if let Some(kind) = part.kind {
+                counts[kind as usize] += 1;
+            }
+            count(field, part.within, counts)?;
+        }
+    }
+    Some(())
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..70).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+// === impl Kind ===
+
+impl Kind {
+    fn limit(self, bytes: usize, limits: &Limits) -> usize {
+        match self {
+            Kind::Resource => limits.resources_per_request.saturating_mul(SLACK),
+            Kind::Band => limits.bands_per_resource.saturating_mul(SLACK).max(bytes / BAND_BYTES),
+            Kind::Bucket => limits.buckets_per_resource.saturating_mul(SLACK).max(bytes / BUCKET_BYTES),
+            Kind::Domain => MOST_DOMAINS * SLACK,
+            Kind::Entry => MOST_ENTRIES * SLACK,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Resource => "resources in one request",
+            Kind::Band => "priorities in one request",
+            Kind::Bucket => "buckets in one request",
+            Kind::Domain => "domains in one message",
+            Kind::Entry => "entries of domains in one message",
+        }
+    }
+}
