@@ -92,6 +92,9 @@ struct Limits {
     /// Resources in one request; Doorman's clients put all of theirs into one
     #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 20_000, value_parser = at_least_one)]
     max_resources_per_request: usize,
+    /// Resources that one stream holds: a heartbeat renews all of them
+    #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_STREAM", value_name = "N", default_value_t = 20_000, value_parser = at_least_one)]
+    max_resources_per_stream: usize,
     /// Bytes in one request, and in one message on a stream
     #[arg(long, env = "LESSOR_MAX_REQUEST_BYTES", value_name = "N", default_value_t = 4 << 20, value_parser = at_least_one)]
     max_request_bytes: usize,
@@ -172,6 +175,7 @@ impl Serve {
         let mut config = NodeConfig::new(self.node.clone(), epoch());
         config.resources = self.limits.max_resources;
         config.clients_per_resource = self.limits.max_clients_per_resource;
+        config.resources_per_stream = self.limits.max_resources_per_stream;
         config.lives_per_client = self.limits.max_lives_per_client;
         config.message.name_bytes = self.limits.max_name_bytes;
         config.message.resources_per_request = self.limits.max_resources_per_request;

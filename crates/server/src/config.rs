@@ -27,6 +27,8 @@ pub struct NodeConfig {
     pub resources: usize,
     /// Holders of one resource.
     pub clients_per_resource: usize,
+    /// Resources that one stream may hold.
+    pub resources_per_stream: usize,
     /// Lives of one client id that may hold one resource at once.
     pub lives_per_client: usize,
     /// Decides where names fall in hash tables. Secret to clients, or they could slow others down.
@@ -98,6 +100,7 @@ impl NodeConfig {
             message: Limits::default(),
             resources: 100_000,
             clients_per_resource: 1_000_000,
+            resources_per_stream: 20_000,
             lives_per_client: 16,
             hash_seed: 0,
             unknown_names: None,

@@ -276,6 +276,10 @@ impl Attached {
         }
     }
 
+    pub(crate) fn contains(&self, id: &ResourceId) -> bool {
+        self.0.binary_search(id).is_ok()
+    }
+
     pub(crate) fn as_slice(&self) -> &[ResourceId] {
         &self.0
     }

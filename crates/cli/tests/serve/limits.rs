@@ -1,14 +1,20 @@
 //! Everything that clients can make grow has a limit, and who passes one is told which.
 
+use lessor_proto::wire;
+use lessor_proto::wire::session_down::Message as Answer;
+use lessor_proto::wire::session_up_request::Message;
 use lessor_proto::wire::{
     GetCapacityRequest, GetServerCapacityRequest, PriorityBandAggregate, ServerCapacityResourceRequest,
 };
+use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use crate::house::holder::{Holder, Nature, ask, claim};
-use crate::house::{House, everything};
+use crate::house::{AGES, House, everything};
 
-const FLAGS: [&str; 12] = [
+const FLAGS: [&str; 14] = [
+    "--max-resources-per-stream",
+    "2",
     "--max-resources-per-request",
     "3",
     "--max-clients-per-resource",
@@ -71,6 +77,36 @@ async fn whoever_passes_a_limit_is_refused_and_nothing_is_kept() {
     let answer = server.get_capacity(from("a", &["ninebytes"])).await;
     let message = "resource[0].resource_id: \"ninebytes\" is 9 bytes long; wanted 1 to 8 bytes of text without control characters";
     assert_eq!(answer.unwrap_err().message(), message);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_holds_no_more_resources_than_it_may() {
+    let house = House::open_with(&everything(100.0, 60), &FLAGS).await;
+    let report = |id, names: &[&str]| {
+        Message::Report(wire::ReportRequest {
+            report_id: Some(id),
+            resource: names.iter().map(|name| ask(name, 10.0)).collect(),
+            ..wire::ReportRequest::default()
+        })
+    };
+    let hello =
+        wire::HelloRequest { id: Some("a".into()), incarnation: Some(1), ..wire::HelloRequest::default() };
+    let ups = [Message::Hello(hello), report(1, &["r1"]), report(2, &["r2", "r3"]), report(3, &["r1", "r2"])];
+    let ups = ups.map(|message| wire::SessionUpRequest { message: Some(message) });
+    let ups = tokio_stream::StreamExt::chain(tokio_stream::iter(ups), tokio_stream::pending());
+    let mut downs = house.capacity().await.session(ups).await.unwrap().into_inner();
+    let (mut refused, mut granted) = (Vec::new(), Vec::new());
+    while granted.len() < 2 {
+        match timeout(AGES, downs.message()).await.expect("in time").unwrap().unwrap().message.unwrap() {
+            Answer::Refused(why) => refused.push((why.report_id, why.reason.unwrap())),
+            Answer::Grants(grants) => granted.extend(grants.grant.into_iter().map(|grant| grant.resource_id)),
+            _ => {}
+        }
+        granted.dedup();
+    }
+    assert_eq!(refused, [(2, "resources on one stream: 3 is over the limit of 2".to_owned())]);
+    assert_eq!(granted, ["r1", "r2"]);
     house.stop().await;
 }
 

@@ -208,7 +208,7 @@ impl Node {
             // It was told to come back.
             return false;
         }
-        if let Err(refusal) = self.admit(now, &ask) {
+        if let Err(refusal) = self.admit_on(now, peer, &ask) {
             self.tally.refused += 1;
             return self.peers.say(peer, Down::Refused { id, why: refusal.to_string() });
         }
@@ -219,6 +219,18 @@ impl Node {
             self.on_heartbeat(now, peer, id, now);
         }
         true
+    }
+
+    /// Whether what a stream's holder asks for may be heard.
+    pub(super) fn admit_on(&mut self, now: Time, peer: Peer, ask: &Ask) -> Result<(), Refusal> {
+        self.admit(now, ask)?;
+        let Some(stream) = self.peers.get(peer) else { return Ok(()) };
+        let fresh = ask.reports.iter().filter(|report| !stream.attached.contains(&report.resource)).count();
+        let (count, limit) = (stream.attached.as_slice().len() + fresh, self.config.resources_per_stream);
+        match fresh > 0 && count > limit {
+            true => Err(Refusal::Exhausted { what: "resources on one stream".to_owned(), count, limit }),
+            false => Ok(()),
+        }
     }
 
     /// One report of a stream's holder.

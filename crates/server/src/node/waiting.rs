@@ -107,7 +107,7 @@ impl Node {
                 continue;
             }
             // The configuration may have changed meanwhile.
-            if let Err(refusal) = self.admit(now, &ask) {
+            if let Err(refusal) = self.admit_on(now, peer, &ask) {
                 self.tally.refused += 1;
                 let (id, why) = (ask.report_id.unwrap_or_default(), refusal.to_string());
                 self.peers.say(peer, Down::Refused { id, why });
