@@ -14,7 +14,7 @@ use hyper::body::Frame;
 use lessor_proto::message::Refusal;
 use tonic::Status;
 
-use self::count::Part;
+use self::count::RepeatedField;
 use super::driver::Driver;
 use super::refused::refused;
 
@@ -37,12 +37,12 @@ pub(super) struct Bodies {
 struct Whole {
     inner: Body,
     bodies: Bodies,
-    parts: &'static [Part],
+    parts: &'static [RepeatedField],
     /// The beginning of a message.
     begun: Vec<u8>,
     /// The part of the budget that it has.
     share: usize,
-    /// What is too large or compressed is for tonic to refuse.
+    /// Whether all passes as it is, as a message is too large or compressed, which tonic refuses.
     is_given_up: bool,
 }
 

@@ -7,10 +7,10 @@ use lessor_proto::message::{Limits, MOST_DOMAINS, MOST_ENTRIES, Refusal};
 
 /// A field that may stand in a message many times, or that holds such fields.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct RepeatedField {
     number: u64,
     kind: Option<Kind>,
-    within: &'static [Part],
+    within: &'static [RepeatedField],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,26 +29,26 @@ const SLACK: usize = 4;
 const BAND_BYTES: usize = 8;
 const BUCKET_BYTES: usize = 4;
 
-const fn part(number: u64, kind: Kind, within: &'static [Part]) -> Part {
-    Part { number, kind: Some(kind), within }
+const fn part(number: u64, kind: Kind, within: &'static [RepeatedField]) -> RepeatedField {
+    RepeatedField { number, kind: Some(kind), within }
 }
 
-const fn single(number: u64, within: &'static [Part]) -> Part {
-    Part { number, kind: None, within }
+const fn single(number: u64, within: &'static [RepeatedField]) -> RepeatedField {
+    RepeatedField { number, kind: None, within }
 }
 
-const BANDS: &[Part] = &[part(3, Kind::Band, &[part(100, Kind::Bucket, &[])])];
+const BANDS: &[RepeatedField] = &[part(3, Kind::Band, &[part(100, Kind::Bucket, &[])])];
 /// The resources of a request of a client, or the names in a release.
-const RESOURCES: &[Part] = &[part(2, Kind::Resource, &[])];
-const NODE_RESOURCES: &[Part] = &[part(2, Kind::Resource, BANDS)];
-const UP: &[Part] = &[
+const RESOURCES: &[RepeatedField] = &[part(2, Kind::Resource, &[])];
+const NODE_RESOURCES: &[RepeatedField] = &[part(2, Kind::Resource, BANDS)];
+const UP: &[RepeatedField] = &[
     single(2, &[part(3, Kind::Resource, &[]), part(4, Kind::Resource, BANDS)]),
     single(3, RESOURCES),
     single(5, &[part(5, Kind::Domain, &[part(2, Kind::Entry, &[])])]),
 ];
 
 /// The parts of the messages that are sent to the method at `path`.
-pub(super) fn parts(path: &str) -> &'static [Part] {
+pub(super) fn parts(path: &str) -> &'static [RepeatedField] {
     match path {
         "/doorman.Capacity/GetCapacity" | "/doorman.Capacity/ReleaseCapacity" => RESOURCES,
         "/doorman.Capacity/GetServerCapacity" => NODE_RESOURCES,
@@ -62,7 +62,7 @@ pub(super) fn parts(path: &str) -> &'static [Part] {
 ///
 /// # Errors
 /// When there is far too much of something.
-pub(super) fn check(message: &[u8], parts: &[Part], limits: &Limits) -> Result<(), Refusal> {
+pub(super) fn check(message: &[u8], parts: &[RepeatedField], limits: &Limits) -> Result<(), Refusal> {
     let mut counts = [0; KINDS.len()];
     count(message, parts, &mut counts);
     for (kind, count) in KINDS.into_iter().zip(counts) {
@@ -74,7 +74,7 @@ pub(super) fn check(message: &[u8], parts: &[Part], limits: &Limits) -> Result<(
     Ok(())
 }
 
-fn count(mut bytes: &[u8], parts: &[Part], counts: &mut [usize; KINDS.len()]) -> Option<()> {
+fn count(mut bytes: &[u8], parts: &[RepeatedField], counts: &mut [usize; KINDS.len()]) -> Option<()> {
     while !bytes.is_empty() && !parts.is_empty() {
         let key = varint(&mut bytes)?;
         let length = match key & 7 {
