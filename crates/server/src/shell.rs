@@ -24,11 +24,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::middleware::map_request_with_state;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
+use tower::util::MapRequestLayer;
 use tracing::{error, info, warn};
 
 use self::acceptor::{Acceptor, Places};
@@ -254,12 +254,12 @@ impl Server {
         let (routes, health) =
             grpc::routes(Arc::clone(&driver), Arc::clone(&lines), options.request_bytes).await;
         let bodies = Bodies::new(Arc::clone(&driver), options.request_bytes);
-        let calls = routes.into_axum_router().layer(map_request_with_state(bodies, Bodies::guard));
-        let routes = Routes::from(calls.merge(web.clone()).fallback(grpc::nowhere));
+        let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let mut tasks = vec![
             tokio::spawn(serve_all(
                 Acceptor::new(listener, Arc::clone(&places.main)),
                 routes,
+                bodies,
                 request_time,
                 stopped.clone(),
             )),
@@ -384,10 +384,12 @@ async fn stopping(mut stopped: watch::Receiver<bool>) {
 async fn serve_all(
     acceptor: Acceptor,
     routes: Routes,
+    bodies: Bodies,
     request_time: Duration,
     stopped: watch::Receiver<bool>,
 ) {
     let server = tonic::transport::Server::builder()
+        .layer(MapRequestLayer::new(move |request| bodies.guard(request)))
         .accept_http1(true)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))

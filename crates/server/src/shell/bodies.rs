@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
-use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{Request, State};
+use axum::body::{Bytes, HttpBody};
+use axum::http::{Method, Request};
 use hyper::body::Frame;
 use lessor_proto::message::Refusal;
 use tonic::Status;
+use tonic::body::Body;
 
 use self::count::RepeatedField;
 use super::driver::Driver;
@@ -54,9 +55,12 @@ impl Bodies {
         Bodies { driver, most, taken: Arc::default() }
     }
 
-    /// The request with a body that obeys these rules.
-    pub(super) async fn guard(State(bodies): State<Bodies>, request: Request) -> Request {
-        let parts = count::parts(request.uri().path());
+    /// The request with a body that obeys these rules. Pages have none.
+    pub(super) fn guard(&self, request: Request<Body>) -> Request<Body> {
+        if request.method() == Method::GET {
+            return request;
+        }
+        let (parts, bodies) = (count::parts(request.uri().path()), self.clone());
         request.map(|inner| {
             Body::new(Whole { inner, bodies, parts, begun: Vec::new(), share: 0, is_given_up: false })
         })
