@@ -158,8 +158,9 @@ async fn a_service_of_ones_own_is_protected_within_the_hour_and_when_its_server_
     let memory = folder.path().join("memory");
     let mut server = House::open_with(CONFIGURATION, &["--state-dir", memory.to_str().unwrap()]).await;
     let service = Service::start(server.address()).await;
-    // Its leases come in a moment, with nothing saved up.
+    // Its leases come in a moment, with nothing saved up; by the end of this there is.
     eventually("the first search is served", async || service.ask("stranger").await == 200).await;
+    service.search("stranger", Duration::from_millis(50), 1).await;
     service.serves("from the start").await;
 
     server.crash().await;
