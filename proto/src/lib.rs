@@ -45,6 +45,7 @@ pub mod back_off;
 #[cfg(feature = "grpc")]
 pub mod codec;
 pub mod glob;
+pub mod identity;
 pub mod message;
 pub mod name;
 pub mod number;
@@ -53,6 +54,7 @@ pub mod time;
 pub use amount::Amount;
 pub use back_off::BackOff;
 pub use glob::Glob;
+pub use identity::Identity;
 pub use name::{ClientId, ResourceId};
 pub use number::{Epoch, Incarnation, ReportId};
 pub use time::{Drift, Time};

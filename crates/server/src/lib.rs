@@ -56,3 +56,5 @@ pub mod shell;
 mod streams;
 mod table;
 pub mod token;
+
+pub use lessor_proto::identity;

@@ -5,6 +5,7 @@
 
 mod acceptor;
 mod bodies;
+mod caller;
 pub mod driver;
 pub mod etcd;
 pub mod grpc;
@@ -33,6 +34,7 @@ use tracing::{error, info, warn};
 
 use self::acceptor::{Acceptor, Places};
 use self::bodies::Bodies;
+pub use self::caller::Caller;
 use self::driver::Driver;
 use self::etcd::{Election, EtcdOptions};
 use self::state::{StateDirectory, StateFault};

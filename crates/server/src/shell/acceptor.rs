@@ -16,11 +16,13 @@ use std::{fmt, io};
 use axum::serve::Listener;
 use futures_util::Stream;
 use lessor_client::internals::clock;
+use lessor_proto::Identity;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::server::Connected;
 
+use super::caller::Caller;
 use super::driver::Driver;
 
 /// A listener with a bounded number of connections.
@@ -54,6 +56,7 @@ struct Place {
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
+    caller: Caller,
     /// Absent once it has said what it speaks.
     greeting: Option<Greeting>,
     place: Place,
@@ -149,7 +152,8 @@ impl Listener for Acceptor {
             let Some(place) = self.places.take(address.ip(), permit) else { continue };
             // A connection that cannot be told so is slower, and serves all the same.
             let _ = stream.set_nodelay(true);
-            return (Connection::new(stream, place, self.greeting), address);
+            let caller = Caller { address, identity: Identity::plain() };
+            return (Connection::new(stream, caller, place, self.greeting), address);
         }
     }
 
@@ -161,18 +165,18 @@ impl Listener for Acceptor {
 // === impl Connection ===
 
 impl Connection {
-    fn new(stream: TcpStream, place: Place, greeting: Duration) -> Connection {
+    fn new(stream: TcpStream, caller: Caller, place: Place, greeting: Duration) -> Connection {
         let greeting =
             Greeting { until: Box::pin(clock::sleep_until(clock::now() + greeting)), missing: PREFACE };
-        Connection { stream, greeting: Some(greeting), place }
+        Connection { stream, caller, greeting: Some(greeting), place }
     }
 }
 
 impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Caller;
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> Caller {
+        self.caller.clone()
     }
 }
 

@@ -4,12 +4,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::Listener;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -17,6 +17,8 @@ use lessor_client::internals::clock;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tonic::transport::server::Connected;
+use tower::Layer;
 
 use super::acceptor::{Acceptor, Connection};
 use super::driver::{Driver, NotReady, Unanswered};
@@ -146,10 +148,11 @@ pub(super) async fn serve(mut acceptor: Acceptor, router: Router, mut stopped: w
 
 /// Serves one connection.
 async fn converse(connection: Connection, router: Router, mut stopped: watch::Receiver<bool>) {
+    let pages = Extension(connection.connect_info()).layer(router);
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(connection), TowerToHyperService::new(pages));
     let mut served = pin!(served);
     let [age, last] = AGES;
     tokio::select! {

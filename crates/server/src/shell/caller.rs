@@ -1,0 +1,17 @@
+//! The caller at the other end of a connection: where it is, and who it proves to be.
+//!
+//! Every request carries it in its extensions, over gRPC and HTTP, on every port: nothing above the acceptor knows whether
+//! a connection speaks TLS.
+
+use std::net::SocketAddr;
+
+use lessor_proto::Identity;
+
+/// The caller of a connection. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// The address that it calls from.
+    pub address: SocketAddr,
+    /// The identity that it has proved, or `plain` or `anonymous` where it has proved none.
+    pub identity: Identity,
+}
