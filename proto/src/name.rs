@@ -141,6 +141,15 @@ impl ResourceId {
         (!id.is_floor()).then_some(id)
     }
 
+    /// The name of the resource that this is a part of: of a floor the one whose floor it is, of the lease of a domain the
+    /// one whose domain it is, and of both of them too; or else its own.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        let name = self.0.strip_suffix(FLOOR).unwrap_or(&self.0);
+        let name = name.split_once(DOMAIN).map_or(name, |(of, _)| of);
+        if name.is_empty() { &self.0 } else { name }
+    }
+
     /// Of which resource and which domain of it this is the lease by its name, if of any.
     #[must_use]
     pub fn domained(&self) -> Option<(ResourceId, &str)> {
@@ -152,6 +161,15 @@ impl ResourceId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_a_part_of_a_resource_has_its_name_for_base() {
+        for (name, base) in
+            [("db", "db"), ("db|safe", "db"), ("db|d:acme", "db"), ("|safe", "|safe"), ("|d:x", "|d:x")]
+        {
+            assert_eq!(ResourceId::new(name, 256).unwrap().base(), base);
+        }
+    }
 
     #[test]
     fn a_floor_knows_whose_it_is() {

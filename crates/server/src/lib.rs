@@ -40,6 +40,7 @@
 //! Deliberately absent: how shares are computed (`lessor-algorithms`), and everything a client does with a lease
 //! (`lessor-client`).
 
+pub mod access;
 pub mod config;
 mod date;
 pub mod domain_sync;

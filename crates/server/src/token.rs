@@ -91,6 +91,11 @@ impl Key {
         Key(bytes)
     }
 
+    /// A key of its own for what `context` names: a seal of one use fits no other.
+    pub(crate) fn derived(&self, context: &str) -> [u8; 32] {
+        blake3::derive_key(context, &self.0)
+    }
+
     /// The seal on `content` for `bearer`. Names are sealed with their lengths, so that no two of them can be taken for two
     /// others.
     fn seal(&self, bearer: &Bearer<'_>, content: &[u8]) -> [u8; SEAL] {

@@ -1,0 +1,224 @@
+//! Access: which identity may hold what, stand where in the tree, and do what as an operator.
+//!
+//! An [`Access`] is one document, replaced as a whole. Its rules are tried as templates are: the one whose identity is that
+//! very text comes first, then patterns in their order, and the first that fits decides. What no rule allows is denied; with
+//! [`Stance::Audit`] it is allowed all the same, and noted, so that a fleet gets from open to closed without an outage.
+//!
+//! The rules decide on values only. The body looks up [`Rights`] once a connection or stream and then asks them for each
+//! report, which costs a few comparisons of names.
+//!
+//! ```
+//! use lessor_proto::message::HolderKind;
+//! use lessor_proto::{ClientId, ResourceId};
+//! use lessor_server::access::{Access, Credential, ClientRule, NamePattern, Stance};
+//! use lessor_server::repository::Glob;
+//!
+//! let mut rule = ClientRule::new(Glob::new("spiffe://acme/ns/shop/sa/*")?);
+//! rule.client_id = Some(NamePattern::new("{last}-*")?);
+//! rule.resources = Some(vec![Glob::new("db/orders")?]);
+//! let access = Access { stance: Stance::Deny, clients: vec![rule], ..Access::default() };
+//!
+//! let web = Credential::of("spiffe://acme/ns/shop/sa/web");
+//! let rights = access.holder(&web, HolderKind::Client, &ClientId::new("web-1", 256)?)?;
+//! assert!(rights.may_hold(&ResourceId::new("db/orders", 256)?).is_ok());
+//! let denied = rights.may_hold(&ResourceId::new("db/users", 256)?).unwrap_err();
+//! assert_eq!(denied.to_string(), r#"clients[0] does not let "spiffe://acme/ns/shop/sa/web" hold "db/users"; wanted "db/orders""#);
+//! assert!(access.holder(&web, HolderKind::Client, &ClientId::new("cron-1", 256)?).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod bearer;
+mod denial;
+mod pattern;
+mod rights;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use lessor_proto::ClientId;
+use lessor_proto::ResourceId;
+use lessor_proto::message::HolderKind;
+
+use self::bearer::Passport;
+pub use self::denial::{Denial, Why};
+pub use self::pattern::{BadPattern, NamePattern};
+pub use self::rights::Rights;
+pub use self::rule::{Allowance, Budget, ClientRule, NodeRule, OperatorRule, Place, Role, Section};
+use crate::repository::Glob;
+
+/// All rules of a server.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Access {
+    /// The number of the edition; 0 if nobody counts them.
+    pub version: u64,
+    /// The treatment of what no rule allows.
+    pub stance: Stance,
+    /// The rules for nodes below.
+    pub nodes: Vec<NodeRule>,
+    /// The rules for clients.
+    pub clients: Vec<ClientRule>,
+    /// The rules for people and their tools.
+    pub operators: Vec<OperatorRule>,
+    /// The tokens that count no more.
+    pub revoked: Vec<Revoked>,
+}
+
+/// The treatment of what no rule allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Stance {
+    /// It is refused.
+    #[default]
+    Deny,
+    /// It is allowed, counted and logged.
+    Audit,
+}
+
+/// The tokens of an identity that count no more.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Revoked {
+    /// The identities.
+    pub identity: Glob,
+    /// The date, in seconds since 1970, before which a token must not have been made.
+    pub before: u64,
+}
+
+/// The proof of who calls, as the door has found it.
+#[derive(Clone, Copy, Debug)]
+pub struct Credential<'a> {
+    /// The text of the identity.
+    pub identity: &'a str,
+    /// The content of the token by which it is known; absent: it is known by its connection.
+    pub passport: Option<&'a Passport>,
+}
+
+// === impl Credential ===
+
+impl<'a> Credential<'a> {
+    /// The credential of whoever is known by its connection.
+    #[must_use]
+    pub fn of(identity: &'a str) -> Credential<'a> {
+        Credential { identity, passport: None }
+    }
+
+    /// The credential of whoever has shown a token.
+    #[must_use]
+    pub fn with(passport: &'a Passport) -> Credential<'a> {
+        Credential { identity: &passport.identity, passport: Some(passport) }
+    }
+}
+
+// === impl Access ===
+
+impl Access {
+    /// The rights of whoever shows `shown` when it holds leases as `holder`.
+    ///
+    /// # Errors
+    /// When neither a rule nor its token lets it. Whether that is refused is for [`Access::stance`] to say.
+    pub fn holder(
+        &self,
+        shown: &Credential<'_>,
+        kind: HolderKind,
+        holder: &ClientId,
+    ) -> Result<Rights, Denial> {
+        self.check_passport(shown)?;
+        let ruled = match kind {
+            HolderKind::Client => self.client(shown, holder),
+            HolderKind::Node => self.node(shown, holder),
+        };
+        let Some(passport) = shown.passport else {
+            return ruled.unwrap_or_else(|| Err(Denial::no_rule(shown.identity, kind)));
+        };
+        // A token says itself what it is for; where a rule names its identity too, both have to allow it.
+        let sealed = passport.rights(kind, holder)?;
+        match ruled {
+            Some(ruled) => Ok(ruled?.and(sealed)),
+            None => Ok(sealed),
+        }
+    }
+
+    /// Whether whoever shows `shown` may act as `role`, on `resource` if it is about one.
+    ///
+    /// # Errors
+    /// When neither a rule nor its token lets it.
+    pub fn operator(
+        &self,
+        shown: &Credential<'_>,
+        role: Role,
+        resource: Option<&ResourceId>,
+    ) -> Result<(), Denial> {
+        self.check_passport(shown)?;
+        let rule = chosen(&self.operators, shown.identity, |rule| &rule.identity);
+        if let Some(passport) = shown.passport {
+            passport.operator(role, resource)?;
+        } else if rule.is_none() {
+            return Err(Denial::no_operator(shown.identity, role));
+        }
+        rule.map_or(Ok(()), |(index, rule)| rule.allows(index, shown.identity, role, resource))
+    }
+
+    /// The budget of `identity` as far as rules give it one.
+    #[must_use]
+    pub fn budget(&self, identity: &str) -> Budget {
+        let client = chosen(&self.clients, identity, |rule| &rule.identity);
+        let node = chosen(&self.nodes, identity, |rule| &rule.identity);
+        let found = client.map(|(_, rule)| rule.budget).or(node.map(|(_, rule)| rule.budget));
+        found.unwrap_or_default()
+    }
+
+    /// Whether any rule or token names it as what it is not: a client that bears the name of a node.
+    fn poses_as_node(&self, identity: &str, holder: &ClientId) -> bool {
+        let bears = |rule: &NodeRule| rule.node.is_plain() && rule.node.fits(identity, holder.as_str());
+        self.nodes.iter().any(|rule| bears(rule) && !rule.identity.matches(identity))
+    }
+
+    fn client(&self, shown: &Credential<'_>, holder: &ClientId) -> Option<Result<Rights, Denial>> {
+        if self.poses_as_node(shown.identity, holder) {
+            return Some(Err(Denial::name_of_node(shown.identity, holder)));
+        }
+        let (index, rule) = chosen(&self.clients, shown.identity, |rule| &rule.identity)?;
+        Some(rule.rights(index, shown.identity, holder))
+    }
+
+    fn node(&self, shown: &Credential<'_>, holder: &ClientId) -> Option<Result<Rights, Denial>> {
+        let fitting = all_chosen(&self.nodes, shown.identity, |rule| &rule.identity);
+        // An identity may stand for several nodes, each in a rule of its own.
+        let mut denied = None;
+        for (index, rule) in fitting {
+            match rule.rights(index, shown.identity, holder) {
+                Ok(rights) => return Some(Ok(rights)),
+                Err(denial) => denied = denied.or(Some(denial)),
+            }
+        }
+        denied.map(Err)
+    }
+
+    fn check_passport(&self, shown: &Credential<'_>) -> Result<(), Denial> {
+        let Some(passport) = shown.passport else { return Ok(()) };
+        let after = self
+            .revoked
+            .iter()
+            .find(|revoked| revoked.identity.matches(shown.identity) && passport.made < revoked.before);
+        match after {
+            Some(revoked) => Err(Denial::revoked(shown.identity, passport.made, revoked.before)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The rule that decides about `identity`, and its place: that of this very name, or else the first whose pattern fits.
+fn chosen<'r, R>(rules: &'r [R], identity: &str, pattern: impl Fn(&R) -> &Glob) -> Option<(usize, &'r R)> {
+    all_chosen(rules, identity, pattern).next()
+}
+
+/// All rules that speak of `identity`, those of this very name first.
+fn all_chosen<'r, R>(
+    rules: &'r [R],
+    identity: &str,
+    pattern: impl Fn(&R) -> &Glob,
+) -> impl Iterator<Item = (usize, &'r R)> {
+    let names_it = |rule: &R| pattern(rule).is_plain();
+    let fits = |rule: &R| pattern(rule).matches(identity);
+    let (exact, patterns): (Vec<_>, Vec<_>) =
+        rules.iter().enumerate().filter(|(_, rule)| fits(rule)).partition(|(_, rule)| names_it(rule));
+    exact.into_iter().chain(patterns)
+}

@@ -1,0 +1,163 @@
+//! Rights: what a holder may ask for, once its identity is known.
+
+use std::sync::Arc;
+
+use lessor_proto::ResourceId;
+use lessor_proto::message::{Band, Report};
+use smallvec::SmallVec;
+
+use super::denial::{Denial, Why};
+use super::rule::{Allowance, Place, listed};
+use crate::repository::Glob;
+
+/// The rights of one holder.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rights {
+    identity: Box<str>,
+    place: Place,
+    resources: Resources,
+    reach: Reach,
+}
+
+/// The resources that a holder may hold: those that fit a pattern of each list.
+type Resources = SmallVec<[Arc<[Glob]>; 1]>;
+
+/// Limits on what a holder says of itself, or of those below it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Reach {
+    Client(Allowance),
+    Node { most_clients: Option<u64>, most_priority: Option<i64> },
+}
+
+// === impl Rights ===
+
+impl Rights {
+    pub(super) fn of_client(
+        place: Place,
+        identity: &str,
+        resources: Option<Arc<[Glob]>>,
+        allowance: Allowance,
+    ) -> Rights {
+        let resources = resources.into_iter().collect();
+        Rights { identity: identity.into(), place, resources, reach: Reach::Client(allowance) }
+    }
+
+    pub(super) fn of_node(
+        place: Place,
+        identity: &str,
+        most_clients: Option<u64>,
+        most_priority: Option<i64>,
+    ) -> Rights {
+        let reach = Reach::Node { most_clients, most_priority };
+        Rights { identity: identity.into(), place, resources: Resources::new(), reach }
+    }
+
+    /// Only what both allow, with the limits of the first: a rule has them, and a token has none.
+    pub(super) fn and(mut self, other: Rights) -> Rights {
+        self.resources.extend(other.resources);
+        self
+    }
+
+    /// Whether it may hold `resource`.
+    ///
+    /// # Errors
+    /// When no pattern of its rule fits.
+    pub fn may_hold(&self, resource: &ResourceId) -> Result<(), Denial> {
+        // What is reserved of a resource, and the leases of its domains, are for those who may hold it.
+        let name = resource.base();
+        let fits = |globs: &Arc<[Glob]>| globs.iter().any(|glob| glob.matches(name));
+        match self.resources.iter().find(|globs| !fits(globs)) {
+            None => Ok(()),
+            Some(globs) => Err(Denial::resource(self.place, &self.identity, resource, &listed(globs))),
+        }
+    }
+
+    /// Cuts what `report` says down to what its holder may say, and gives it the holder's weight. Gives back what was cut:
+    /// nothing of that is refused.
+    ///
+    /// # Errors
+    /// When the holder may not ask with that priority; the report is as it was.
+    pub fn limit(&self, report: &mut Report) -> Result<Option<Denial>, Denial> {
+        match self.reach {
+            Reach::Client(allowance) => self.limit_client(allowance, report),
+            Reach::Node { most_clients, most_priority } => {
+                Ok(self.limit_node(most_clients, most_priority, report))
+            }
+        }
+    }
+
+    fn limit_client(&self, allowance: Allowance, report: &mut Report) -> Result<Option<Denial>, Denial> {
+        let priority = report.bands.iter().map(|band| band.priority).max();
+        if let (Some(found), Some(most)) = (priority, allowance.most_priority)
+            && found > most
+        {
+            let (place, identity) = (self.place, &self.identity);
+            let message =
+                format!("{place} does not let {identity:?} ask with priority {found}; wanted at most {most}");
+            return Err(Denial::by(place, Why::Priority, message));
+        }
+        let mut cut = None;
+        for band in &mut report.bands {
+            if let Some(most) = allowance.most_wants
+                && band.wants > most
+            {
+                cut = Some(self.cut_wants(band.wants, most));
+                band.wants = most;
+            }
+            band.subclients = band.subclients.saturating_mul(allowance.weight);
+        }
+        if let (Some(peak), Some(most)) = (&mut report.peak, allowance.most_wants) {
+            *peak = peak.min(most);
+        }
+        Ok(cut)
+    }
+
+    fn limit_node(
+        &self,
+        most_clients: Option<u64>,
+        most_priority: Option<i64>,
+        report: &mut Report,
+    ) -> Option<Denial> {
+        let mut cut = None;
+        if let Some(most) = most_priority {
+            let above = report.bands.iter_mut().filter(|band| band.priority > most);
+            for band in above {
+                cut = Some(self.cut_priority(band.priority, most));
+                band.priority = most;
+            }
+        }
+        let all: u64 = report.bands.iter().map(|band| u64::from(band.subclients)).sum();
+        if let Some(most) = most_clients
+            && all > most
+        {
+            cut = Some(self.cut_clients(all, most));
+            report.bands.iter_mut().for_each(|band| scale(band, most, all));
+        }
+        cut
+    }
+
+    fn cut_wants(&self, found: f64, most: f64) -> Denial {
+        let (place, identity) = (self.place, &self.identity);
+        let message = format!("{place}: {identity:?} wants {found}, which counts as {most}");
+        Denial::by(place, Why::Wants, message)
+    }
+
+    fn cut_priority(&self, found: i64, most: i64) -> Denial {
+        let (place, identity) = (self.place, &self.identity);
+        let message = format!("{place}: below {identity:?} a priority is {found}, which counts as {most}");
+        Denial::by(place, Why::Priority, message)
+    }
+
+    fn cut_clients(&self, found: u64, most: u64) -> Denial {
+        let (place, identity) = (self.place, &self.identity);
+        let message = format!("{place}: {identity:?} stands for {found} clients, which count as {most}");
+        Denial::by(place, Why::Clients, message)
+    }
+}
+
+/// Lets the clients of a band count as their part of `most`, of which there are `all`.
+fn scale(band: &mut Band, most: u64, all: u64) {
+    let part = u128::from(band.subclients) * u128::from(most) / u128::from(all);
+    // It is no more than it was, and a band without a client is none.
+    band.subclients = u32::try_from(part).unwrap_or(u32::MAX).max(1);
+}
