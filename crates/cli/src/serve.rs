@@ -118,7 +118,7 @@ impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         log::start(self.log_format, "info");
         log::note_panics();
-        let mut source = Source::new(&self.config);
+        let mut source: Source = Source::new(&self.config);
         let repository = source.load()?;
         let signals = Signals::listen()?;
         let options = ServerOptions {

@@ -30,7 +30,7 @@ struct Server {
 
 impl Server {
     fn start(path: &Path) -> Server {
-        let mut source = Source::new(path);
+        let mut source: Source = Source::new(path);
         let in_force = source.load().expect("a good configuration at the start");
         Server { source, in_force }
     }
@@ -144,7 +144,7 @@ async fn change_behind_a_link_is_seen() {
 async fn change_before_the_wait_is_seen() {
     let directory = directory();
     let path = directory.path().join("lessor.yaml");
-    let mut source = Source::new(&path);
+    let mut source: Source = Source::new(&path);
     source.load().unwrap_err();
     fs::write(&path, text("1")).unwrap();
     // A wait that is dropped forgets nothing.
@@ -157,6 +157,6 @@ async fn change_before_the_wait_is_seen() {
 #[tokio::test]
 async fn missing_directory_is_no_panic() {
     let directory = directory();
-    let mut source = Source::new(directory.path().join("absent/lessor.yaml"));
+    let mut source: Source = Source::new(directory.path().join("absent/lessor.yaml"));
     source.load().unwrap_err();
 }

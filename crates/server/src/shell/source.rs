@@ -1,4 +1,5 @@
-//! The source of a repository: a YAML file, Doorman's or ours, read again whenever it changes.
+//! The source of a document: a YAML file, read again whenever it changes. It holds a repository, Doorman's or ours, or the rules
+//! of access (`access.rs` beside this shows one). This is a repository:
 //!
 //! ```yaml
 //! version: 7                         # of this file; a leader with an earlier one than was in force grants nothing
@@ -42,6 +43,7 @@
 //! this refuses all three; and it does not insist on a catch-all `*` at the end. A field at the top whose name begins
 //! with `x-` is skipped, so that there is a place for anchors.
 
+mod access;
 mod domains;
 mod fault;
 mod fields;
@@ -56,6 +58,7 @@ use std::fs::{File, FileType};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::access::Access;
 use crate::repository::Repository;
 
 pub use self::fault::{Fault, Faults};
@@ -64,7 +67,16 @@ pub use self::watch::Source;
 /// The most bytes a file may have.
 pub const MAX_BYTES: u64 = 16 << 20;
 
-/// Why a file gave no repository.
+/// A document that a file holds.
+pub trait Document: Sized {
+    /// The document that `text` is, which is called `name` in faults.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    fn parse(name: &str, text: &str) -> Result<Self, Faults>;
+}
+
+/// Why a file gave no document.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It cannot be read.
@@ -94,31 +106,59 @@ pub enum LoadError {
     Faulty(#[from] Faults),
 }
 
-/// Reads `text`, which is called `name` in faults.
+impl Document for Repository {
+    fn parse(name: &str, text: &str) -> Result<Repository, Faults> {
+        parse_by(name, text, "wanted resources: and a list of templates", reader::repository)
+    }
+}
+
+impl Document for Access {
+    fn parse(name: &str, text: &str) -> Result<Access, Faults> {
+        parse_by(name, text, "wanted default: deny, and rules", access::access)
+    }
+}
+
+/// Reads `text`, which is called `name` in faults, as a repository.
 ///
 /// # Errors
 /// All that is wrong with it.
 pub fn parse(name: &str, text: &str) -> Result<Repository, Faults> {
+    Document::parse(name, text)
+}
+
+/// Reads `text` by `read`; of an empty one `wanted` says what should be in it.
+fn parse_by<T>(
+    name: &str,
+    text: &str,
+    wanted: &str,
+    read: impl FnOnce(&node::YamlNode) -> Result<T, Vec<(node::Place, String)>>,
+) -> Result<T, Faults> {
     // An editor may have left a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let found = match node::read(text) {
-        Ok(Some(root)) => match reader::repository(&root) {
-            Ok(repository) => return Ok(repository),
+        Ok(Some(root)) => match read(&root) {
+            Ok(document) => return Ok(document),
             Err(found) => found,
         },
-        Ok(None) => {
-            vec![(node::Place::START, "nothing in it; wanted resources: and a list of templates".into())]
-        }
+        Ok(None) => vec![(node::Place::START, format!("nothing in it; {wanted}"))],
         Err(unreadable) => vec![(unreadable.place, unreadable.explained(text))],
     };
     Err(Faults::new(name, text, found))
 }
 
-/// Reads a regular file. One that is longer than [`MAX_BYTES`] is not read to its end.
+/// Reads a regular file as a repository. One that is longer than [`MAX_BYTES`] is not read to its end.
 ///
 /// # Errors
 /// When it cannot be read or is faulty.
 pub fn load(path: impl AsRef<Path>) -> Result<Repository, LoadError> {
+    load_document(path)
+}
+
+/// The same for a document of any kind.
+///
+/// # Errors
+/// When the file cannot be read or is faulty.
+pub fn load_document<D: Document>(path: impl AsRef<Path>) -> Result<D, LoadError> {
     let path = path.as_ref();
     interpret(path, read(path))
 }
@@ -171,7 +211,7 @@ fn name_of(kind: FileType) -> &'static str {
     if kind.is_dir() { "a directory" } else { "no regular file" }
 }
 
-fn interpret(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Repository, LoadError> {
+fn interpret<D: Document>(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<D, LoadError> {
     let owned = || path.to_owned();
     let bytes = bytes.map_err(|error| LoadError::Unreadable { path: owned(), error })?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -179,5 +219,5 @@ fn interpret(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Repository, Load
     }
     let text = std::str::from_utf8(&bytes)
         .map_err(|error| LoadError::NotText { path: owned(), at: error.valid_up_to() })?;
-    Ok(parse(&path.display().to_string(), text)?)
+    Ok(D::parse(&path.display().to_string(), text)?)
 }

@@ -6,7 +6,9 @@ use super::node::{Place, YamlNode, YamlValue};
 use super::notes::Notes;
 use super::scalar;
 
-/// The fields of a file.
+/// The name of what holds everything else in messages.
+pub(super) const FILE: &str = "the file";
+/// The fields of a repository.
 pub(super) const TOP: &[&str] = &["resources", "version"];
 
 /// The known fields of a mapping.
@@ -133,7 +135,7 @@ fn is_merge(key: &YamlNode) -> bool {
 impl Schema {
     /// Whether a field is there for its anchor only. Such fields begin with `x-` and stand at the top.
     fn is_apart(&self, name: &str) -> bool {
-        self.known == TOP && name.starts_with("x-")
+        self.subject == FILE && name.starts_with("x-")
     }
 
     fn unknown(&self, name: &str) -> String {

@@ -9,7 +9,7 @@ use lessor_algorithms::SharePolicy;
 use lessor_proto::Amount;
 
 use super::domains::domains;
-use super::fields::{Fields, Schema, TOP};
+use super::fields::{FILE, Fields, Schema, TOP};
 use super::node::{Place, YamlNode, YamlValue};
 use super::notes::Notes;
 use super::reading::Reading;
@@ -95,7 +95,7 @@ pub(super) fn repository(root: &YamlNode) -> Result<Repository, Vec<(Place, Stri
 
 /// The templates, and which edition they are.
 fn contents(notes: &mut Notes, root: &YamlNode) -> (Vec<Draft>, u64) {
-    let schema = Schema { subject: "the file".into(), within: "", known: TOP, hint: |_| None };
+    let schema = Schema { subject: FILE.into(), within: "", known: TOP, hint: |_| None };
     let Some(top) = Fields::read(notes, root, &schema) else { return (Vec::new(), 0) };
     let version = notes.read(&top, "version", |node| {
         let value = scalar::number("version", node, VERSION)?;

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::warn;
 
-use super::{LoadError, interpret, read};
+use super::{Document, LoadError, interpret, read};
 use crate::repository::Repository;
 
 /// The interval at which the file is compared in any case: a link may lead to another directory, and some file
@@ -23,12 +24,12 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// The number of times that this is waited for, if the file goes on changing.
 const PATIENCE: usize = 100;
 
-/// A file that holds a repository, and what of it has been seen.
+/// A file that holds a document, and what of it has been seen.
 ///
 /// ```no_run
 /// # use lessor_server::{repository::Repository, shell::source::{LoadError, Source}};
 /// # async fn run(mut put_in_force: impl FnMut(Repository)) -> Result<(), LoadError> {
-/// let mut source = Source::new("configs/quickstart.yaml");
+/// let mut source: Source<Repository> = Source::new("configs/quickstart.yaml");
 /// put_in_force(source.load()?);
 /// loop {
 ///     source.changed().await;
@@ -39,12 +40,13 @@ const PATIENCE: usize = 100;
 /// }
 /// # }
 /// ```
-pub struct Source {
+pub struct Source<D = Repository> {
     path: PathBuf,
     seen: Option<Content>,
     stirred: Arc<Notify>,
     /// Tells of what happens in the directory for as long as it is kept.
     _watcher: Option<RecommendedWatcher>,
+    document: PhantomData<fn() -> D>,
 }
 
 /// The content of a file, as far as it takes to see that it has changed.
@@ -56,12 +58,12 @@ enum Content {
 
 // === impl Source ===
 
-impl Source {
+impl<D: Document> Source<D> {
     /// The file at `path`, which need not exist yet. Nothing of it has been seen.
     ///
     /// Its directory is watched rather than the file itself: editors and orchestrators do not write into a file but put
     /// another in its place, or swap a link above it.
-    pub fn new(path: impl Into<PathBuf>) -> Source {
+    pub fn new(path: impl Into<PathBuf>) -> Source<D> {
         let path = path.into();
         let stirred = Arc::new(Notify::new());
         let watcher = watch(&path, Arc::clone(&stirred))
@@ -69,7 +71,7 @@ impl Source {
                 |error| warn!(path = %path.display(), %error, poll = ?POLL, "configuration not watched"),
             )
             .ok();
-        Source { path, seen: None, stirred, _watcher: watcher }
+        Source { path, seen: None, stirred, _watcher: watcher, document: PhantomData }
     }
 
     /// The file.
@@ -82,7 +84,7 @@ impl Source {
     ///
     /// # Errors
     /// When it cannot be read or is faulty; what was loaded before should then stay in force.
-    pub fn load(&mut self) -> Result<Repository, LoadError> {
+    pub fn load(&mut self) -> Result<D, LoadError> {
         let bytes = read(&self.path);
         self.seen = Some(Content::of(&bytes));
         interpret(&self.path, bytes)
