@@ -29,6 +29,7 @@
 
 pub mod bearer;
 mod denial;
+mod pace;
 mod pattern;
 mod rights;
 mod rule;
@@ -41,6 +42,7 @@ use lessor_proto::message::HolderKind;
 
 use self::bearer::Passport;
 pub use self::denial::{Denial, Why};
+pub use self::pace::Pace;
 pub use self::pattern::{BadPattern, NamePattern};
 pub use self::rights::Rights;
 pub use self::rule::{Allowance, Budget, ClientRule, NodeRule, OperatorRule, Place, Role, Section};

@@ -8,6 +8,7 @@ mod bodies;
 mod caller;
 pub mod driver;
 pub mod etcd;
+mod gate;
 pub mod grpc;
 pub mod http;
 pub mod metrics;
@@ -37,11 +38,14 @@ use self::bodies::Bodies;
 pub use self::caller::Caller;
 use self::driver::Driver;
 use self::etcd::{Election, EtcdOptions};
+pub use self::gate::{Denials, Gate};
 use self::state::{StateDirectory, StateFault};
 use self::stream::Lines;
+use crate::access::Access;
 use crate::election::ElectionConfig;
 use crate::node::NodeConfig;
 use crate::repository::Repository;
+use crate::token::TokenKeys;
 
 /// The options that a server is told at its start, besides those of its node.
 #[derive(Clone, Debug)]
@@ -70,6 +74,10 @@ pub struct ServerOptions {
     /// Where a server that is the only one of its node remembers what is out; absent: nowhere. Of no account where there is an
     /// election.
     pub state: Option<PathBuf>,
+    /// The rules of access; absent: everybody may everything.
+    pub access: Option<Access>,
+    /// The keys by which bearer tokens are believed; absent: none is.
+    pub auth_keys: Option<TokenKeys>,
     /// A second clock by which it is told for how long the lock of the node was held at once, such as the processor time of the
     /// thread; absent: it is told by the usual one only.
     pub meter: Option<fn() -> Duration>,
@@ -94,6 +102,7 @@ pub struct ElectionOptions {
 #[derive(Debug)]
 pub struct Server {
     driver: Arc<Driver>,
+    gate: Arc<Gate>,
     address: SocketAddr,
     drain: Duration,
     stop: watch::Sender<bool>,
@@ -144,6 +153,8 @@ impl ServerOptions {
             request_bytes: 4 << 20,
             election: None,
             state: None,
+            access: None,
+            auth_keys: None,
             meter: None,
         }
     }
@@ -251,10 +262,12 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
 
         let lines = Arc::new(Lines::default());
-        let web = http::router(Arc::clone(&driver));
+        let gate = Arc::new(Gate::new(options.access, options.auth_keys));
+        let web = http::router(Arc::clone(&driver), Arc::clone(&gate));
         let request_time = options.request_time;
         let (routes, health) =
-            grpc::routes(Arc::clone(&driver), Arc::clone(&lines), options.request_bytes).await;
+            grpc::routes(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&lines), options.request_bytes)
+                .await;
         let bodies = Bodies::new(Arc::clone(&driver), options.request_bytes);
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let mut tasks = vec![
@@ -292,7 +305,7 @@ impl Server {
             None => None,
         };
         info!(%address, http = http.map(tracing::field::display), "serving");
-        Ok(Server { driver, address, drain: options.drain, stop, tasks })
+        Ok(Server { driver, gate, address, drain: options.drain, stop, tasks })
     }
 
     /// Where it serves gRPC and HTTP.
@@ -305,6 +318,12 @@ impl Server {
     #[must_use]
     pub fn driver(&self) -> &Arc<Driver> {
         &self.driver
+    }
+
+    /// The gate, which says who may what.
+    #[must_use]
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
     }
 
     /// Waits until the node has failed one of its own checks, and its books cannot be trusted any more. The server answers

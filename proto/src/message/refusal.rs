@@ -40,6 +40,18 @@ pub enum Refusal {
         /// The amount of it that there may be.
         limit: usize,
     },
+    /// The rules of access do not allow it (gRPC: `PERMISSION_DENIED`, or `UNAUTHENTICATED` where it is not known who asks).
+    #[error("{message}")]
+    Denied {
+        /// The kind of it, in one word.
+        reason: &'static str,
+        /// Whether it is not known who asks: the token cannot be taken.
+        is_unknown: bool,
+        /// The rule that decided: `clients[2] on line 9`; absent: none speaks of it.
+        rule: Option<String>,
+        /// A description of what is not allowed, and what would be.
+        message: String,
+    },
     /// The node that asks stands above the one it asks (gRPC: `FAILED_PRECONDITION`).
     #[error("the nodes form a loop: {path}")]
     Loop {

@@ -58,6 +58,12 @@ impl Rights {
         self
     }
 
+    /// Whether what a holder says counts the same by both.
+    #[must_use]
+    pub fn counts_as(&self, other: &Rights) -> bool {
+        self.reach == other.reach
+    }
+
     /// Whether it may hold `resource`.
     ///
     /// # Errors

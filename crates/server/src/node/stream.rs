@@ -72,6 +72,20 @@ impl Node {
         }
     }
 
+    /// The holder at the other end may hold these no more, whatever it says that it wants: what it has is recalled, and stays
+    /// charged until it acknowledges that, or its lease has ended.
+    pub fn revoke(&mut self, now: Time, peer: Peer, resources: &[ResourceId]) {
+        self.waiting.forget(peer, Some(resources));
+        for id in resources {
+            self.with_advanced(now, id, |resource, around| {
+                if let Some(slot) = resource.listener(peer) {
+                    resource.revoke(now, slot);
+                    resource.respond(now, slot, around.cx, around.peers);
+                }
+            });
+        }
+    }
+
     /// A stream has ended. What was granted on it stays charged.
     pub fn disconnect(&mut self, now: Time, peer: Peer) {
         if let Some(stream) = self.peers.remove(peer) {

@@ -47,6 +47,16 @@ impl Resource {
         Some(slot)
     }
 
+    /// The holder at `slot` may hold this no more, and counts as one that wants nothing of it.
+    pub(crate) fn revoke(&mut self, now: Time, slot: Slot) {
+        self.holders.touch(now);
+        self.lending.set_peak(slot, None);
+        self.set_demands(slot, Demands::from_bands(&[Band { priority: 0, subclients: 1, wants: 0.0 }]));
+        self.holders.schedule(slot, &self.terms);
+        self.rank(slot);
+        self.take_turns(now);
+    }
+
     /// When the holder that listens on `peer` was last heard of.
     pub(crate) fn last_heard(&self, peer: Peer) -> Option<Time> {
         self.listener(peer).map(|slot| self.holders.at(slot).basis)

@@ -3,7 +3,7 @@
 //! Every request carries it in its extensions, over gRPC and HTTP, on every port: nothing above the acceptor knows whether
 //! a connection speaks TLS.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 
 use lessor_proto::Identity;
 
@@ -14,4 +14,14 @@ pub struct Caller {
     pub address: SocketAddr,
     /// The identity that it has proved, or `plain` or `anonymous` where it has proved none.
     pub identity: Identity,
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// The caller of a request that came without one: nobody that anything is known of.
+    pub(super) fn unknown() -> Caller {
+        let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+        Caller { address, identity: Identity::anonymous() }
+    }
 }

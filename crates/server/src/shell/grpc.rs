@@ -18,6 +18,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::driver::{Driver, NotReady, Unanswered};
+use super::gate::{Gate, Visit};
 use super::refused::{refused, unanswered};
 use super::stream::{self, Downs, Lines};
 
@@ -25,6 +26,7 @@ use super::stream::{self, Downs, Lines};
 #[derive(Clone, Debug)]
 pub struct Service {
     driver: Arc<Driver>,
+    gate: Arc<Gate>,
     lines: Arc<Lines>,
 }
 
@@ -41,8 +43,9 @@ impl Capacity for Service {
         &self,
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, Status> {
+        let visit = self.visit(&request).await?;
         let ask = Ask::from_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let (answer, wall) = self.answer(&ask)?;
+        let (answer, wall) = self.answer(visit, ask)?;
         Ok(Response::new(answer.into_client_wire(wall)))
     }
 
@@ -50,8 +53,9 @@ impl Capacity for Service {
         &self,
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
+        let visit = self.visit(&request).await?;
         let ask = Ask::from_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let (answer, wall) = self.answer(&ask)?;
+        let (answer, wall) = self.answer(visit, ask)?;
         Ok(Response::new(answer.into_node_wire(wall)))
     }
 
@@ -59,7 +63,11 @@ impl Capacity for Service {
         &self,
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
+        let visit = self.visit(&request).await?;
         let release = Release::from_wire(request.into_inner(), self.driver.limits()).map_err(refused)?;
+        if let Some(visit) = visit {
+            visit.admit_release(&release).map_err(refused)?;
+        }
         match self.driver.release(&release) {
             Ok(()) => Ok(Response::new(Release::answer(None))),
             Err(Unanswered::NotLeading(leader)) => Ok(Response::new(Release::answer(Some(&leader)))),
@@ -73,16 +81,37 @@ impl Capacity for Service {
         &self,
         request: Request<tonic::Streaming<wire::SessionUpRequest>>,
     ) -> Result<Response<Downs>, Status> {
-        stream::open(Arc::clone(&self.driver), &self.lines, request.into_inner()).await.map(Response::new)
+        let visit = self.known(&request)?;
+        let opened = stream::open(Arc::clone(&self.driver), &self.lines, visit, request.into_inner());
+        opened.await.map(Response::new)
     }
 }
 
 // === impl Service ===
 
 impl Service {
+    /// The visit of whoever calls, as soon as its budget lets it; none where there are no rules.
+    async fn visit<T>(&self, request: &Request<T>) -> Result<Option<Visit>, Status> {
+        let visit = self.known(request)?;
+        if let Some(purse) = visit.as_ref().and_then(Visit::purse) {
+            while let Err(at) = purse.pay_report(clock::now()) {
+                clock::sleep_until(at).await;
+            }
+        }
+        Ok(visit)
+    }
+
+    fn known<T>(&self, request: &Request<T>) -> Result<Option<Visit>, Status> {
+        let headers = request.metadata().as_ref();
+        self.gate.visit(headers, request.extensions()).map_err(refused)
+    }
+
     /// The answer of the leader, or where it is, and the date of that.
-    fn answer(&self, ask: &Ask) -> Result<(Answer, WallClock), Status> {
-        match self.driver.ask(ask) {
+    fn answer(&self, visit: Option<Visit>, mut ask: Ask) -> Result<(Answer, WallClock), Status> {
+        if let Some(visit) = visit {
+            visit.admit(&mut ask).map_err(refused)?;
+        }
+        match self.driver.ask(&ask) {
             Ok(answered) => Ok(answered),
             Err(Unanswered::NotLeading(leader)) => Ok((Answer::redirect(leader), clock::wall())),
             Err(fault) => Err(unanswered(fault)),
@@ -93,6 +122,7 @@ impl Service {
 /// The services of a server that takes messages of so many bytes, and what reports their health.
 pub(super) async fn routes(
     driver: Arc<Driver>,
+    gate: Arc<Gate>,
     lines: Arc<Lines>,
     request_bytes: usize,
 ) -> (Routes, HealthReporter) {
@@ -103,7 +133,8 @@ pub(super) async fn routes(
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("the descriptors are those that the code was generated from");
-    let capacity = CapacityServer::new(Service { driver, lines }).max_decoding_message_size(request_bytes);
+    let capacity =
+        CapacityServer::new(Service { driver, gate, lines }).max_decoding_message_size(request_bytes);
     let routes = Routes::new(capacity).add_service(health).add_service(reflection);
     (routes, reporter)
 }

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -14,6 +14,8 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use lessor_client::internals::clock;
+use lessor_proto::ResourceId;
+use lessor_proto::message::Refusal;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,7 +24,9 @@ use tower::Layer;
 
 use super::acceptor::{Acceptor, Connection};
 use super::driver::{Driver, NotReady, Unanswered};
+use super::gate::Gate;
 use super::metrics::Metrics;
+use crate::access::Role;
 use crate::node::StatusQuery;
 
 /// The time in which the head of a request must come, also the next one on the same connection.
@@ -42,11 +46,12 @@ struct StatusParameters {
 #[derive(Clone)]
 struct Rooms {
     driver: Arc<Driver>,
+    gate: Arc<Gate>,
     metrics: Arc<Metrics>,
 }
 
 /// All pages.
-pub(super) fn router(driver: Arc<Driver>) -> Router {
+pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>) -> Router {
     let metrics = Arc::new(Metrics::new(Arc::clone(&driver)));
     Router::new()
         .route("/", get(|| async { INDEX }))
@@ -54,7 +59,7 @@ pub(super) fn router(driver: Arc<Driver>) -> Router {
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics_text))
         .route("/status", get(status))
-        .with_state(Rooms { driver, metrics })
+        .with_state(Rooms { driver, gate, metrics })
 }
 
 const INDEX: &str = "lessor\n\n\
@@ -88,7 +93,26 @@ async fn ready(State(rooms): State<Rooms>, Query(asked): Query<ReadyParameters>)
     }
 }
 
-async fn metrics_text(State(rooms): State<Rooms>) -> Response {
+/// Whether whoever calls may see what is said of `resource`, or of all of them. Probes never ask that.
+fn may_see(rooms: &Rooms, request: &Request, resource: Option<&str>) -> Result<(), Refusal> {
+    let visit = rooms.gate.visit(request.headers(), request.extensions());
+    let Some(visit) = visit? else { return Ok(()) };
+    let resource = resource.and_then(|name| ResourceId::new(name, usize::MAX).ok());
+    visit.operator(Role::See, resource.as_ref())
+}
+
+fn refused_page(refusal: &Refusal) -> Response {
+    let status = match refusal {
+        Refusal::Denied { is_unknown: true, .. } => StatusCode::UNAUTHORIZED,
+        _ => StatusCode::FORBIDDEN,
+    };
+    (status, format!("{refusal}\n")).into_response()
+}
+
+async fn metrics_text(State(rooms): State<Rooms>, request: Request) -> Response {
+    if let Err(refused) = may_see(&rooms, &request, None) {
+        return refused_page(&refused);
+    }
     // Where they cannot be had in time, those that were published last are shown, with their age.
     let _ = rooms.driver.look(&StatusQuery::FIGURES).await;
     match rooms.metrics.encode() {
@@ -97,7 +121,14 @@ async fn metrics_text(State(rooms): State<Rooms>) -> Response {
     }
 }
 
-async fn status(State(rooms): State<Rooms>, Query(asked): Query<StatusParameters>) -> Response {
+async fn status(
+    State(rooms): State<Rooms>,
+    Query(asked): Query<StatusParameters>,
+    request: Request,
+) -> Response {
+    if let Err(refused) = may_see(&rooms, &request, asked.resource.as_deref()) {
+        return refused_page(&refused);
+    }
     let default = StatusQuery::default();
     let query = StatusQuery {
         resources: asked.resources.unwrap_or(default.resources),

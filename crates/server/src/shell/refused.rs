@@ -1,5 +1,7 @@
 //! The statuses of gRPC for what is refused, with details that a program can read.
 
+use std::collections::HashMap;
+
 use lessor_proto::message::Refusal;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -28,6 +30,12 @@ pub(super) fn refused(refusal: Refusal) -> Status {
             let details =
                 ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
             Status::with_error_details(Code::ResourceExhausted, message, details)
+        }
+        Refusal::Denied { reason, is_unknown, rule, .. } => {
+            let code = if is_unknown { Code::Unauthenticated } else { Code::PermissionDenied };
+            let metadata = rule.map(|rule| ("rule".to_owned(), rule)).into_iter().collect::<HashMap<_, _>>();
+            let details = ErrorDetails::with_error_info(reason, "lessor", metadata);
+            Status::with_error_details(code, message, details)
         }
         Refusal::Loop { .. } => Status::failed_precondition(message),
         Refusal::Unknown { .. } | Refusal::NoDomain { .. } => Status::not_found(message),

@@ -5,6 +5,8 @@
 //! by [`Lines::attend`], so that what such a peer says is heard all the same. One message and one refusal wait for it, and nothing
 //! else.
 
+mod pass;
+
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,7 +23,9 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
+use self::pass::{Pass, Review};
 use super::driver::{Driver, Letter, Mailbox, StreamKey, Unanswered};
+use super::gate::Visit;
 use super::refused::{refused, unanswered};
 
 /// The time that somebody who has opened a stream may take to say who it is.
@@ -57,6 +61,8 @@ struct Line {
 struct Reader {
     /// Absent when it has ended.
     ups: Option<Streaming<wire::SessionUpRequest>>,
+    /// The rules for what comes.
+    pass: Pass,
     /// The refusal of a report that did not reach the node. While it waits nothing is read: nobody can make refusals pile up.
     refusal: Option<Box<wire::SessionDown>>,
     /// The fault with which the stream ends; without one, it ends in order.
@@ -71,9 +77,11 @@ struct Reader {
 pub(super) async fn open(
     driver: Arc<Driver>,
     lines: &Lines,
+    visit: Option<Visit>,
     mut ups: Streaming<wire::SessionUpRequest>,
 ) -> Result<Downs, Status> {
     let hello = hello(&driver, &mut ups).await?;
+    let pass = Pass::open(visit, &hello).map_err(refused)?;
     let (key, mailbox, ups) = match driver.connect(&hello) {
         Ok((key, mailbox)) => (Some(key), mailbox, Some(ups)),
         Err(Unanswered::NotLeading(leader)) => {
@@ -84,7 +92,7 @@ pub(super) async fn open(
         }
         Err(fault) => return Err(unanswered(fault)),
     };
-    let reader = Mutex::new(Reader { ups, refusal: None, end: None, task: None, unasked: 0 });
+    let reader = Mutex::new(Reader { ups, pass, refusal: None, end: None, task: None, unasked: 0 });
     let line = Arc::new(Line { key, kind: hello.kind, mailbox, reader });
     lines.add(&line);
     Ok(Downs { driver, line })
@@ -202,6 +210,7 @@ impl Line {
     /// comes.
     fn attend(&self, driver: &Driver) {
         let Ok(mut reader) = self.reader.try_lock() else { return };
+        self.review(driver, &mut reader);
         reader.unasked = reader.unasked.saturating_add(1);
         let is_time = reader.unasked > 1 && reader.unasked.is_power_of_two();
         let (Some(key), Some(task)) = (self.key.filter(|_| is_time), reader.task.clone()) else { return };
@@ -229,13 +238,16 @@ impl Line {
         let fault = match request {
             Some(Ok(request)) => {
                 driver.traffic().received.fetch_add(1, Ordering::Relaxed);
+                reader.pass.spend();
                 let report = number(&request);
-                match (Up::from_wire(request, driver.limits(), Some(self.kind)), report) {
-                    (Ok(Up::Domains(report)), _) => {
+                let up = Up::from_wire(request, driver.limits(), Some(self.kind));
+                match (up.and_then(|up| reader.pass.check(up)), report) {
+                    (Ok(None), _) => return None,
+                    (Ok(Some(Up::Domains(report))), _) => {
                         driver.receive_domains(key, report);
                         return None;
                     }
-                    (Ok(up), _) => match exchange(up) {
+                    (Ok(Some(up)), _) => match exchange(up) {
                         Ok(down) => return down,
                         Err(fault) => Some(unanswered(fault)),
                     },
@@ -253,11 +265,29 @@ impl Line {
         if let Some(status) = &fault {
             debug!(stream = %key, %status, "the stream is broken off");
         }
+        self.end(driver, reader, key, fault);
+        None
+    }
+
+    /// Looks at the rules of access again, if they have changed.
+    fn review(&self, driver: &Driver, reader: &mut Reader) {
+        let Some(key) = self.key.filter(|_| reader.ups.is_some()) else { return };
+        let status = match reader.pass.review() {
+            Review::Same => return,
+            // Of a broken node nothing is expected.
+            Review::Lost(resources) => return driver.revoke(key, &resources).unwrap_or_default(),
+            Review::Anew => Status::unavailable("the rules of access have changed; say everything again"),
+            Review::Over => Status::unauthenticated("the token has ended"),
+        };
+        debug!(stream = %key, %status, "the stream is broken off");
+        self.end(driver, reader, key, Some(status));
+    }
+
+    /// Ends the stream, with a fault or in order.
+    fn end(&self, driver: &Driver, reader: &mut Reader, key: StreamKey, fault: Option<Status>) {
         (reader.ups, reader.end) = (None, fault);
         driver.disconnect(key);
-        // Of a broken node nothing is expected.
         self.mailbox.close();
-        None
     }
 
     fn said(&self, driver: &Driver, down: &Down) -> wire::SessionDown {
@@ -284,7 +314,10 @@ impl Reader {
     /// The next thing that comes up; nothing if nothing will.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<wire::SessionUpRequest, Status>>> {
         match &mut self.ups {
-            Some(ups) => Pin::new(ups).poll_next(cx),
+            Some(ups) => {
+                ready!(self.pass.poll_turn(cx));
+                Pin::new(ups).poll_next(cx)
+            }
             // The end of the mailbox wakes whoever waits.
             None => Poll::Pending,
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lessor_client::internals::session;
 use lessor_proto::message::{Down, Hello, Up};
-use lessor_proto::{Epoch, Time};
+use lessor_proto::{Epoch, ResourceId, Time};
 use tokio::sync::mpsc;
 use tracing::debug;
 
@@ -57,6 +57,15 @@ impl Driver {
             self.with_stream(leader_state, now, key, |node, now, peer| node.receive(now, peer, up))
         })?;
         result.map(|()| down)
+    }
+
+    /// The holder at the other end of a stream may hold these no more.
+    pub(in crate::shell) fn revoke(
+        &self,
+        key: StreamKey,
+        resources: &[ResourceId],
+    ) -> Result<(), Unanswered> {
+        self.call_for(key, |node, now, peer| node.revoke(now, peer, resources))
     }
 
     /// A stream has ended. May be said twice.

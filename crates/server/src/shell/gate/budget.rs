@@ -1,0 +1,116 @@
+//! Budgets: the work that an identity may cause, over all its connections.
+//!
+//! A purse is there as long as somebody pays out of it. Where nothing proves an identity, each address has a purse of its
+//! own.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use lessor_proto::Time;
+use lessor_proto::message::Refusal;
+
+use crate::access::{Budget, Pace};
+
+/// The purses of all identities that have one.
+#[derive(Debug, Default)]
+pub(super) struct Budgets(Mutex<Purses>);
+
+/// The purses by identity, and by address where nothing proves that.
+type Purses = BTreeMap<(Box<str>, Option<IpAddr>), Weak<Purse>>;
+
+/// The means of one identity.
+#[derive(Debug)]
+pub(in crate::shell) struct Purse {
+    budget: Budget,
+    reports: Option<Mutex<Pace>>,
+    streams: AtomicU32,
+}
+
+/// A stream that is paid for until it is dropped.
+#[derive(Debug)]
+pub(in crate::shell) struct PaidStream(Arc<Purse>);
+
+/// The time in which reports may come that are then sent at once.
+const BURST: Duration = Duration::from_secs(2);
+/// Purses that are kept before those are looked for that nobody pays out of.
+const SWEPT: usize = 1_024;
+
+// === impl Budgets ===
+
+impl Budgets {
+    /// The purse of an identity, or of one of its addresses, with that budget; absent: the budget says nothing.
+    pub(super) fn purse(
+        &self,
+        identity: &str,
+        address: Option<IpAddr>,
+        budget: Budget,
+    ) -> Option<Arc<Purse>> {
+        if budget == Budget::default() {
+            return None;
+        }
+        let mut purses = self.purses();
+        if purses.len() >= SWEPT && purses.len().is_power_of_two() {
+            purses.retain(|_, purse| purse.strong_count() > 0);
+        }
+        let key = (Box::from(identity), address.map(|address| address.to_canonical()));
+        let known = purses.get(&key).and_then(Weak::upgrade).filter(|purse| purse.budget == budget);
+        Some(known.unwrap_or_else(|| {
+            let purse = Arc::new(Purse::new(budget));
+            purses.insert(key, Arc::downgrade(&purse));
+            purse
+        }))
+    }
+
+    /// Locks the table, also after a panic: every change of it is one step.
+    fn purses(&self) -> MutexGuard<'_, Purses> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Purse ===
+
+impl Purse {
+    fn new(budget: Budget) -> Purse {
+        let reports = budget.reports.map(|rate| Mutex::new(Pace::new(rate, BURST)));
+        Purse { budget, reports, streams: AtomicU32::new(0) }
+    }
+
+    /// Pays for a report at `now`.
+    ///
+    /// # Errors
+    /// When there is nothing left, with the moment at which there will be.
+    pub(in crate::shell) fn pay_report(&self, now: Time) -> Result<(), Time> {
+        let Some(pace) = &self.reports else { return Ok(()) };
+        pace.lock().unwrap_or_else(PoisonError::into_inner).take(now)
+    }
+
+    /// Pays for a stream.
+    ///
+    /// # Errors
+    /// When there are as many as there may be.
+    pub(in crate::shell) fn pay_stream(self: &Arc<Purse>) -> Result<PaidStream, Refusal> {
+        let before = self.streams.fetch_add(1, Ordering::Relaxed);
+        let paid = PaidStream(Arc::clone(self));
+        match self.budget.streams {
+            Some(limit) if before >= limit => {
+                let (count, limit) = (before as usize + 1, limit as usize);
+                Err(Refusal::Exhausted { what: "streams of this identity".to_owned(), count, limit })
+            }
+            _ => Ok(paid),
+        }
+    }
+
+    /// The number of resources that one stream may hold, if it is limited.
+    pub(in crate::shell) fn resources(&self) -> Option<usize> {
+        self.budget.resources.map(|most| most as usize)
+    }
+}
+
+impl Drop for PaidStream {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
