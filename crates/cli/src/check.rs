@@ -7,8 +7,9 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 use lessor_client::internals::domain::Scope;
 use lessor_proto::wire::{DomainPolicies, DomainPolicy, DomainTier, DomainWindows};
-use lessor_server::repository::{Domains, SafeCapacity, SharePolicy, SmallLeases, Template};
-use lessor_server::shell::source::{self, LoadError};
+use lessor_server::access::{Access, Stance};
+use lessor_server::repository::{Domains, Repository, SafeCapacity, SharePolicy, SmallLeases, Template};
+use lessor_server::shell::source::{self, Document, LoadError};
 
 /// Leases from this length on are longer than most who run servers would wait.
 const LONG_LEASE: Duration = Duration::from_secs(86_400);
@@ -18,35 +19,61 @@ const LONG_LEASE: Duration = Duration::from_secs(86_400);
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The files, each by itself
-    #[arg(required = true)]
+    #[arg(required_unless_present = "access")]
     file: Vec<PathBuf>,
+    /// A file with rules of access, which is validated as well
+    #[arg(long, value_name = "FILE")]
+    access: Vec<PathBuf>,
 }
 
 // === impl Check ===
 
 impl Check {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        if let [file] = &self.file[..] {
-            return check(file);
+        let mut outcomes: Vec<_> = self.file.iter().map(|file| check(file)).collect();
+        outcomes.extend(self.access.iter().map(|file| check_access(file)));
+        let all = outcomes.len();
+        if all == 1 {
+            return outcomes.remove(0);
         }
-        let faulty: Vec<anyhow::Error> = self.file.iter().filter_map(|file| check(file).err()).collect();
+        let faulty: Vec<anyhow::Error> = outcomes.into_iter().filter_map(Result::err).collect();
         faulty.iter().for_each(|fault| eprintln!("error: {fault:#}"));
         match faulty.len() {
             0 => Ok(()),
-            count => bail!("{count} of {} files are not valid", self.file.len()),
+            count => bail!("{count} of {all} files are not valid"),
         }
     }
 }
 
-fn check(file: &Path) -> anyhow::Result<()> {
-    let repository = source::load(file).map_err(|error| match error {
+/// Reads a document, or prints all that is wrong with it.
+fn load<D: Document>(file: &Path) -> anyhow::Result<D> {
+    source::load_document(file).map_err(|error| match error {
         LoadError::Faulty(faults) => {
             eprintln!("{faults}");
             let count = faults.count();
             anyhow!("{}: {count} fault{}", file.display(), if count == 1 { "" } else { "s" })
         }
         error => error.into(),
-    })?;
+    })
+}
+
+fn check_access(file: &Path) -> anyhow::Result<()> {
+    let access: Access = load(file)?;
+    if access.stance == Stance::Audit {
+        eprintln!(
+            "note: default: audit: everything is allowed, and what deny would refuse is counted and logged"
+        );
+    }
+    let (nodes, clients, operators) = (access.nodes.len(), access.clients.len(), access.operators.len());
+    println!(
+        "{}: valid rules of access, {nodes} for nodes, {clients} for clients, {operators} for operators",
+        file.display()
+    );
+    Ok(())
+}
+
+fn check(file: &Path) -> anyhow::Result<()> {
+    let repository: Repository = load(file)?;
     for template in repository.shadowed() {
         eprintln!("note: template \"{}\" is never used: \"*\" stands before it", template.glob);
     }

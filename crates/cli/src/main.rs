@@ -3,6 +3,7 @@
 #[macro_use]
 mod output;
 
+mod can;
 mod check;
 mod demo;
 mod get;
@@ -12,6 +13,7 @@ mod serve;
 mod signals;
 mod sim;
 mod status;
+mod token;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,12 @@ enum Command {
     Get(get::Get),
     /// Say everything that is wrong with a configuration
     Check(check::Check),
+    /// Say whether an identity may do something, by the rules of access
+    Can(can::Can),
+    /// List the rules by which somebody may do something
+    WhoCan(can::WhoCan),
+    /// Make bearer tokens, or say what is in one
+    Token(token::Token),
     /// Show who has what, wants what, until when
     Status(status::Status),
     /// Run one of Doorman's seven scenarios in simulated time, or see burst tiers at work
@@ -51,6 +59,9 @@ fn main() -> ExitCode {
         Command::Demo(demo) => run(demo.run()),
         Command::Get(get) => run(get.run()),
         Command::Check(check) => check.run(),
+        Command::Can(can) => can.run(),
+        Command::WhoCan(who) => who.run(),
+        Command::Token(token) => token.run(),
         Command::Status(status) => run(status.run()),
         Command::Sim(sim) => sim.run(),
         Command::Completions(completions) => completions.run(Lessor::command()),

@@ -1,5 +1,6 @@
 //! `lessor serve`: a server from a configuration file, until it is told to end.
 
+mod access;
 mod tasks;
 
 use std::convert::Infallible;
@@ -17,11 +18,12 @@ use lessor_server::election::record::next_epoch;
 use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
-use lessor_server::shell::source::{LoadError, Source};
+use lessor_server::shell::source::{Document, LoadError, Source};
 use lessor_server::shell::{Server, ServerOptions};
 use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
+use self::access::{AccessFlags, AccessSources};
 use self::tasks::Tasks;
 use crate::log::{self, LogFormat};
 use crate::signals::Signals;
@@ -63,6 +65,8 @@ pub(crate) struct Serve {
     state_dir: Option<PathBuf>,
     #[command(flatten)]
     tasks: Tasks,
+    #[command(flatten)]
+    access: AccessFlags,
     #[command(flatten)]
     limits: Limits,
     /// The format of log lines; RUST_LOG says which lines there are
@@ -120,6 +124,7 @@ impl Serve {
         log::note_panics();
         let mut source: Source = Source::new(&self.config);
         let repository = source.load()?;
+        let mut rules = self.access.sources();
         let signals = Signals::listen()?;
         let options = ServerOptions {
             http: self.http,
@@ -132,6 +137,8 @@ impl Serve {
             request_bytes: self.limits.max_request_bytes,
             election: self.tasks.election()?,
             state: self.state_dir.clone(),
+            access: rules.access.as_mut().map(Source::load).transpose()?,
+            auth_keys: rules.keys.as_mut().map(Source::load).transpose()?,
             ..ServerOptions::new(self.listen)
         };
         let mut config = self.node_config();
@@ -140,7 +147,7 @@ impl Serve {
         config.claims = self.tasks.claims();
         self.announce(&config, repository.templates().len());
         let server = Server::start(options, config, repository).await?;
-        if serve(&server, source, signals).await == End::Broken {
+        if serve(&server, source, rules, signals).await == End::Broken {
             error!("the node has failed one of its own checks: this process ends");
             server.abandon().await;
             anyhow::bail!(
@@ -202,18 +209,24 @@ enum End {
 }
 
 /// Until a signal says to end, or the node is broken.
-async fn serve(server: &Server, source: Source, signals: Signals) -> End {
+async fn serve(server: &Server, source: Source, rules: AccessSources, signals: Signals) -> End {
     let Signals { mut terminate, mut interrupt, hang_up } = signals;
+    let templates = follow(source, hang_up, |loaded| reload(server.driver(), loaded));
     tokio::select! {
         _ = terminate.recv() => End::Signal,
         _ = interrupt.recv() => End::Signal,
         () = server.broken() => End::Broken,
-        never = follow(server.driver(), source, hang_up) => match never {},
+        never = templates => match never {},
+        never = rules.follow(server.gate()) => match never {},
     }
 }
 
-/// Puts the configuration in force whenever it has changed, or a signal says to.
-async fn follow(driver: &Driver, mut source: Source, mut hang_up: Signal) -> Infallible {
+/// Puts a document in force whenever it has changed, or a signal says to.
+async fn follow<D: Document + Send + 'static>(
+    mut source: Source<D>,
+    mut hang_up: Signal,
+    put_in_force: impl Fn(Result<D, LoadError>),
+) -> Infallible {
     loop {
         tokio::select! {
             _ = hang_up.recv() => {}
@@ -226,7 +239,7 @@ async fn follow(driver: &Driver, mut source: Source, mut hang_up: Signal) -> Inf
         });
         let (same, loaded) = reading.await.expect("reading a file does not panic");
         source = same;
-        reload(driver, loaded);
+        put_in_force(loaded);
     }
 }
 

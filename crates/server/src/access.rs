@@ -138,6 +138,18 @@ impl Access {
         }
     }
 
+    /// The rights of whoever shows `shown` as a client, under whatever id a rule lets it have.
+    ///
+    /// # Errors
+    /// When no rule speaks of it as a client.
+    pub fn client_by_any_id(&self, shown: &Credential<'_>) -> Result<Rights, Denial> {
+        self.check_passport(shown)?;
+        match chosen(&self.clients, shown.identity, |rule| &rule.identity) {
+            Some((index, rule)) => Ok(rule.rights_by_any_id(index, shown.identity)),
+            None => Err(Denial::no_rule(shown.identity, HolderKind::Client)),
+        }
+    }
+
     /// Whether whoever shows `shown` may act as `role`, on `resource` if it is about one.
     ///
     /// # Errors

@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 use lessor_server::node::Claims;
 use lessor_server::shell::ElectionOptions;
 use lessor_server::shell::etcd::{EtcdOptions, EtcdTls};
-use lessor_server::token::{Key, TokenKeys};
+use lessor_server::shell::source;
+use lessor_server::token::TokenKeys;
 use tracing::warn;
 
 /// The flags by which several tasks of one node find their leader.
@@ -72,12 +73,12 @@ enum WhenClaimed {
 // === impl Tasks ===
 
 impl Tasks {
-    /// The options of the election of the leader; none where this task is the only one.
     /// Whether an etcd elects one of several tasks.
     pub(super) fn are_elected(&self) -> bool {
         !self.etcd.is_empty()
     }
 
+    /// The options of the election of the leader; none where this task is the only one.
     pub(super) fn election(&self) -> anyhow::Result<Option<ElectionOptions>> {
         if self.etcd.is_empty() {
             return Ok(None);
@@ -106,17 +107,7 @@ impl Tasks {
             }
             return Ok(None);
         };
-        let text = read(path)?;
-        let mut keys = text
-            .lines()
-            .enumerate()
-            .map(|(line, text)| key(text).with_context(|| format!("{}:{}", path.display(), line + 1)));
-        let current = keys.next().with_context(|| format!("{}: no key in it", path.display()))??;
-        let previous = keys.next().transpose()?;
-        match keys.next() {
-            None => Ok(Some(TokenKeys { current, previous })),
-            Some(_) => bail!("{}: more than two keys in it", path.display()),
-        }
+        Ok(Some(source::load_document(path)?))
     }
 
     /// The rule for capacity that claimants give up.
@@ -150,18 +141,4 @@ impl Tasks {
 
 fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
-fn key(text: &str) -> anyhow::Result<Key> {
-    const WANTED: &str = "wanted 64 hexadecimal digits, as `openssl rand -hex 32` gives";
-    let text = text.trim();
-    let digits: Vec<u8> = text.chars().filter_map(|digit| digit.to_digit(16)?.try_into().ok()).collect();
-    if text.chars().count() != 64 || digits.len() != 64 {
-        bail!("{} characters, {} of them hexadecimal digits; {WANTED}", text.chars().count(), digits.len());
-    }
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *byte = pair[0] << 4 | pair[1];
-    }
-    Ok(Key::new(bytes))
 }

@@ -176,8 +176,14 @@ impl ClientRule {
         {
             return Err(Denial::holder(place, identity, holder, &pattern.to_string()));
         }
+        Ok(self.rights_by_any_id(index, identity))
+    }
+
+    /// The rights of `identity` under whatever id it may have.
+    pub(super) fn rights_by_any_id(&self, index: usize, identity: &str) -> Rights {
+        let place = self.place.unwrap_or(Place::at(Section::Clients, index));
         let resources = self.resources.as_ref().map(|globs| Arc::from(globs.as_slice()));
-        Ok(Rights::of_client(place, identity, resources, self.allowance))
+        Rights::of_client(place, identity, resources, self.allowance)
     }
 }
 

@@ -47,6 +47,7 @@ mod access;
 mod domains;
 mod fault;
 mod fields;
+mod keys;
 mod node;
 mod notes;
 mod reader;
@@ -60,6 +61,7 @@ use std::path::{Path, PathBuf};
 
 use crate::access::Access;
 use crate::repository::Repository;
+use crate::token::TokenKeys;
 
 pub use self::fault::{Fault, Faults};
 pub use self::watch::Source;
@@ -115,6 +117,12 @@ impl Document for Repository {
 impl Document for Access {
     fn parse(name: &str, text: &str) -> Result<Access, Faults> {
         parse_by(name, text, "wanted default: deny, and rules", access::access)
+    }
+}
+
+impl Document for TokenKeys {
+    fn parse(name: &str, text: &str) -> Result<TokenKeys, Faults> {
+        keys::keys(name, text)
     }
 }
 

@@ -1,0 +1,96 @@
+//! The options by which a server knows who may what.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+
+use clap::Args;
+use lessor_server::access::{Access, Stance};
+use lessor_server::shell::Gate;
+use lessor_server::shell::source::{LoadError, Source};
+use lessor_server::token::TokenKeys;
+use tracing::{error, info};
+
+use super::follow;
+use crate::signals::Signals;
+
+/// The flags about who may what.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Who may what")]
+pub(super) struct AccessFlags {
+    /// A file with the rules of access: which identity may hold what, be which node, and do what as an operator. Without
+    /// it everybody who reaches the port may everything. Read again when it changes
+    #[arg(long, env = "LESSOR_ACCESS", value_name = "FILE")]
+    access: Option<PathBuf>,
+    /// A file with the key by which bearer tokens are believed, 64 hexadecimal digits; the one before it, if it was changed,
+    /// on the next line. `lessor token new` seals tokens with it. Read again when it changes
+    #[arg(long, env = "LESSOR_AUTH_KEY", value_name = "FILE", requires = "access")]
+    auth_key: Option<PathBuf>,
+}
+
+/// The files that say who may what.
+pub(super) struct AccessSources {
+    pub(super) access: Option<Source<Access>>,
+    pub(super) keys: Option<Source<TokenKeys>>,
+}
+
+// === impl AccessFlags ===
+
+impl AccessFlags {
+    pub(super) fn sources(&self) -> AccessSources {
+        AccessSources {
+            access: self.access.as_ref().map(Source::new),
+            keys: self.auth_key.as_ref().map(Source::new),
+        }
+    }
+}
+
+// === impl AccessSources ===
+
+impl AccessSources {
+    /// Puts what they hold in force whenever they change.
+    pub(super) async fn follow(self, gate: &Gate) -> Infallible {
+        let rules = async {
+            match (self.access, Signals::hang_up()) {
+                (Some(source), Ok(hang_up)) => follow(source, hang_up, |loaded| reload(gate, loaded)).await,
+                _ => std::future::pending().await,
+            }
+        };
+        let keys = async {
+            match (self.keys, Signals::hang_up()) {
+                (Some(source), Ok(hang_up)) => {
+                    follow(source, hang_up, |loaded| reload_keys(gate, loaded)).await
+                }
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! { never = rules => never, never = keys => never }
+    }
+}
+
+fn reload(gate: &Gate, loaded: Result<Access, LoadError>) {
+    match loaded {
+        Ok(access) => {
+            announce(&access);
+            gate.put_in_force(access);
+        }
+        Err(fault) => error!("the old rules of access stay in force\n{fault}"),
+    }
+}
+
+/// Says which rules are in force.
+pub(super) fn announce(access: &Access) {
+    let (version, nodes, clients, operators) =
+        (access.version, access.nodes.len(), access.clients.len(), access.operators.len());
+    let enforced = access.stance == Stance::Deny;
+    info!(version, nodes, clients, operators, enforced, "rules of access in force");
+}
+
+fn reload_keys(gate: &Gate, loaded: Result<TokenKeys, LoadError>) {
+    match loaded {
+        Ok(keys) => {
+            info!("keys of bearer tokens in force");
+            gate.put_keys_in_force(keys);
+        }
+        Err(fault) => error!("the old keys of bearer tokens stay in force\n{fault}"),
+    }
+}
