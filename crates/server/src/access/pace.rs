@@ -30,6 +30,12 @@ impl Pace {
         Pace { interval, ahead: burst.saturating_sub(interval), due: Time::ZERO }
     }
 
+    /// Whether nothing of what was taken counts any more at `now`.
+    #[must_use]
+    pub fn is_idle(&self, now: Time) -> bool {
+        self.due <= now
+    }
+
     /// Takes one at `now`.
     ///
     /// # Errors

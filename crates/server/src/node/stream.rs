@@ -79,8 +79,7 @@ impl Node {
         for id in resources {
             self.with_advanced(now, id, |resource, around| {
                 if let Some(slot) = resource.listener(peer) {
-                    resource.revoke(now, slot);
-                    resource.respond(now, slot, around.cx, around.peers);
+                    resource.revoke(now, slot, around.cx, around.peers);
                 }
             });
         }

@@ -9,7 +9,7 @@ use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::ledger::Ledger;
 use crate::mutation::Rule;
-use crate::streams::Peer;
+use crate::streams::{Peer, Peers};
 use crate::token::PollerLife;
 
 // === impl Resource ===
@@ -47,14 +47,16 @@ impl Resource {
         Some(slot)
     }
 
-    /// The holder at `slot` may hold this no more, and counts as one that wants nothing of it.
-    pub(crate) fn revoke(&mut self, now: Time, slot: Slot) {
+    /// The holder at `slot` may hold this no more: it counts as one that wants nothing of it, and is told so at once, whether
+    /// or not anybody else wants it.
+    pub(crate) fn revoke(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) {
         self.holders.touch(now);
         self.lending.set_peak(slot, None);
         self.set_demands(slot, Demands::from_bands(&[Band { priority: 0, subclients: 1, wants: 0.0 }]));
         self.holders.schedule(slot, &self.terms);
         self.rank(slot);
         self.take_turns(now);
+        self.push_at_most(now, slot, Amount::ZERO, cx, peers);
     }
 
     /// When the holder that listens on `peer` was last heard of.

@@ -5,6 +5,7 @@
 
 mod budget;
 mod denials;
+mod figures;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use lessor_proto::{ClientId, Identity, ResourceId};
 use self::budget::Budgets;
 pub(super) use self::budget::{PaidStream, Purse};
 pub use self::denials::Denials;
+pub(super) use self::figures::GateFigures;
 use super::caller::Caller;
 use crate::access::bearer::Passport;
 use crate::access::{Access, Credential, Denial, Rights, Role, Stance, Why};

@@ -24,7 +24,7 @@ use tower::Layer;
 
 use super::acceptor::{Acceptor, Connection};
 use super::driver::{Driver, NotReady, Unanswered};
-use super::gate::Gate;
+use super::gate::{Gate, GateFigures};
 use super::metrics::Metrics;
 use crate::access::Role;
 use crate::node::StatusQuery;
@@ -52,7 +52,7 @@ struct Rooms {
 
 /// All pages.
 pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>) -> Router {
-    let metrics = Arc::new(Metrics::new(Arc::clone(&driver)));
+    let metrics = Arc::new(Metrics::new(Arc::clone(&driver)).with(GateFigures(Arc::clone(&gate))));
     Router::new()
         .route("/", get(|| async { INDEX }))
         .route("/healthz", get(alive))

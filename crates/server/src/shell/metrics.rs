@@ -48,6 +48,13 @@ impl Metrics {
         Metrics { registry }
     }
 
+    /// The same with the figures of something else.
+    #[must_use]
+    pub fn with(mut self, figures: impl Collector) -> Metrics {
+        self.registry.register_collector(Box::new(figures));
+        self
+    }
+
     /// As text, with those of the node that were [published](Driver::summary) last.
     ///
     /// # Errors

@@ -1,14 +1,15 @@
 //! Budgets: the work that an identity may cause, over all its connections.
 //!
-//! A purse is there as long as somebody pays out of it. Where nothing proves an identity, each address has a purse of its
+//! A purse is kept until nobody pays out of it and it is full again. Where nothing proves an identity, each address has a purse of its
 //! own.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lessor_client::internals::clock;
 use lessor_proto::Time;
 use lessor_proto::message::Refusal;
 
@@ -19,7 +20,7 @@ use crate::access::{Budget, Pace};
 pub(super) struct Budgets(Mutex<Purses>);
 
 /// The purses by identity, and by address where nothing proves that.
-type Purses = BTreeMap<(Box<str>, Option<IpAddr>), Weak<Purse>>;
+type Purses = BTreeMap<(Box<str>, Option<IpAddr>), Arc<Purse>>;
 
 /// The means of one identity.
 #[derive(Debug)]
@@ -53,13 +54,14 @@ impl Budgets {
         }
         let mut purses = self.purses();
         if purses.len() >= SWEPT && purses.len().is_power_of_two() {
-            purses.retain(|_, purse| purse.strong_count() > 0);
+            let now = clock::now();
+            purses.retain(|_, purse| Arc::strong_count(purse) > 1 || !purse.is_full(now));
         }
         let key = (Box::from(identity), address.map(|address| address.to_canonical()));
-        let known = purses.get(&key).and_then(Weak::upgrade).filter(|purse| purse.budget == budget);
+        let known = purses.get(&key).filter(|purse| purse.budget == budget).cloned();
         Some(known.unwrap_or_else(|| {
             let purse = Arc::new(Purse::new(budget));
-            purses.insert(key, Arc::downgrade(&purse));
+            purses.insert(key, Arc::clone(&purse));
             purse
         }))
     }
@@ -85,6 +87,12 @@ impl Purse {
     pub(in crate::shell) fn pay_report(&self, now: Time) -> Result<(), Time> {
         let Some(pace) = &self.reports else { return Ok(()) };
         pace.lock().unwrap_or_else(PoisonError::into_inner).take(now)
+    }
+
+    /// Whether another like it is as good.
+    fn is_full(&self, now: Time) -> bool {
+        let is_idle = |pace: &Mutex<Pace>| pace.lock().unwrap_or_else(PoisonError::into_inner).is_idle(now);
+        self.reports.as_ref().is_none_or(is_idle)
     }
 
     /// Pays for a stream.

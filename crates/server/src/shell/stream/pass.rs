@@ -253,6 +253,10 @@ impl Guest {
             _ => {}
         }
         self.purse = purse;
+        if self.lost.iter().any(|id| self.standing.may_hold(id)) {
+            // What it wants of that was not heard.
+            return Review::Anew;
+        }
         let lost: Vec<_> = self.held.iter().filter(|id| !self.standing.may_hold(id)).cloned().collect();
         for id in &lost {
             self.held.remove(id);
