@@ -155,9 +155,11 @@ impl Visitor {
             wants: Some(wants),
             ..PriorityBandAggregate::default()
         };
+        let key = (name.to_owned(), "db".to_owned());
         let resource = ServerCapacityResourceRequest {
             resource_id: Some("db".to_owned()),
             wants: vec![band],
+            has: self.has.get(&key).cloned(),
             ..ServerCapacityResourceRequest::default()
         };
         let request = GetServerCapacityRequest {
@@ -169,6 +171,9 @@ impl Visitor {
         let request = self.request(request);
         let answer =
             timeout(AGES, self.capacity.get_server_capacity(request)).await.expect("an answer in time")?;
-        Ok(answer.into_inner().response[0].gets.capacity())
+        let lease = answer.into_inner().response.remove(0).gets;
+        let capacity = lease.capacity();
+        self.has.insert(key, lease);
+        Ok(capacity)
     }
 }
