@@ -127,6 +127,7 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::RestChecked => Noticed::Story(twice::over_in_between),
         GrantorRule::ResealLate => Noticed::Story(pollers::back_and_forth),
         GrantorRule::ClaimInSteps => Noticed::Story(pollers::read_late),
+        GrantorRule::PollersProven => Noticed::Story(pollers::given_back_by_a_stranger),
         GrantorRule::LearnAsShown => Noticed::Story(memory::shorter_leases),
         GrantorRule::ShownBeyondLimit => Noticed::Story(memory::a_smaller_capacity),
         GrantorRule::LearnWritten => Noticed::Story(unwritten::shown_before),

@@ -31,7 +31,8 @@ pub struct NodeConfig {
     pub resources_per_stream: usize,
     /// Lives of one client id that may hold one resource at once.
     pub lives_per_client: usize,
-    /// Decides where names fall in hash tables. Secret to clients, or they could slow others down.
+    /// Decides where names fall in hash tables, and under which number a node that stands in no line is known to the node above.
+    /// Secret to clients, or they could slow others down, and pose as the node.
     pub hash_seed: u64,
     /// The template for names that the repository does not cover; absent: they are refused.
     pub unknown_names: Option<Arc<Template>>,

@@ -107,6 +107,9 @@ pub enum Rule {
     ResealLate,
     /// A poller claims with the second request that shows a lease of an earlier leader.
     ClaimInSteps,
+    /// A holder that draws no incarnation gives something back with the token of its life, or on the connection on which that
+    /// began.
+    PollersProven,
     /// A server that knows nothing learns for as long as leases may last that holders show.
     LearnAsShown,
     /// A server that learns charges what is shown to it, whether there is room or not.
@@ -161,7 +164,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 69] = [
+    pub const ALL: [Rule; 70] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -207,6 +210,7 @@ impl Rule {
         Rule::RestChecked,
         Rule::ResealLate,
         Rule::ClaimInSteps,
+        Rule::PollersProven,
         Rule::LearnAsShown,
         Rule::ShownBeyondLimit,
         Rule::LearnWritten,

@@ -30,8 +30,8 @@ pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
 use crate::record::Longest;
 use crate::repository::{Repository, Template};
-pub use crate::resource::{Books, ChildBook, ClaimTally};
-use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, admit_legacy};
+pub use crate::resource::{Books, Caller, ChildBook, ClaimTally};
+use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, Sessions, admit_legacy};
 use crate::resource::{check_kind, life, shows_earlier};
 use crate::streams::Peers;
 pub use crate::streams::{Output, Peer, PeerTable};
@@ -58,8 +58,8 @@ pub struct Node {
     led: Time,
     /// Resources of which somebody is to be told more when that is later.
     untold: BTreeSet<ResourceId>,
-    /// The number of the last session begun by a client that draws no incarnation.
-    sessions: Incarnation,
+    /// The numbers of sessions of clients that draw no incarnation.
+    sessions: Sessions,
     parent: Option<Above>,
     /// Absent where none are kept.
     marks: Option<Marks>,
@@ -101,7 +101,7 @@ impl Node {
             since: now,
             led: Time::ZERO,
             untold: BTreeSet::new(),
-            sessions: Incarnation::default(),
+            sessions: Sessions::default(),
             peers: Peers::default(),
             by_holder: BTreeMap::new(),
             date: Date::default(),
@@ -139,6 +139,21 @@ impl Node {
     /// # Errors
     /// When a resource is covered by no template or a limit is reached; then nothing of the request counts.
     pub fn ask(&mut self, now: Time, ask: &Ask) -> Result<Answer, Refusal> {
+        self.ask_on(now, None, ask)
+    }
+
+    /// The same of a request that came on the connection `caller`, if that is known.
+    ///
+    /// # Errors
+    /// As [`Node::ask`].
+    pub fn ask_on(&mut self, now: Time, caller: Option<Caller>, ask: &Ask) -> Result<Answer, Refusal> {
+        self.sessions.caller = caller;
+        let outcome = self.ask_of(now, ask);
+        self.sessions.caller = None;
+        outcome
+    }
+
+    fn ask_of(&mut self, now: Time, ask: &Ask) -> Result<Answer, Refusal> {
         if ask.target_epoch.is_some_and(|epoch| epoch != self.config.epoch) {
             // Meant for another epoch: what it promises and claims is not about ours. The holder learns which is ours.
             self.tally.misdirected += 1;
@@ -158,7 +173,14 @@ impl Node {
 
     /// Frees what a holder has promised not to use any more. What it never had is no fault.
     pub fn release(&mut self, now: Time, release: &Release) {
+        self.release_on(now, None, release);
+    }
+
+    /// The same of a release that came on the connection `caller`, if that is known.
+    pub fn release_on(&mut self, now: Time, caller: Option<Caller>, release: &Release) {
+        self.sessions.caller = caller;
         self.release_as(now, HolderKind::Client, None, release);
+        self.sessions.caller = None;
     }
 
     fn release_as(&mut self, now: Time, kind: HolderKind, line: Option<u64>, release: &Release) {
@@ -168,7 +190,7 @@ impl Node {
             .map_or(Life::New, |incarnation| life(kind, line, incarnation, self.config.rules));
         let holder = Holder { kind, name: release.holder.as_str(), life };
         for id in &release.resources {
-            self.with(now, id, |resource, _| resource.release(holder, release.report_id));
+            self.with(now, id, |resource, around| resource.release(holder, release.report_id, around.cx));
         }
     }
 
@@ -258,7 +280,7 @@ impl Node {
     /// Whether the whole of a request is taken: then the number of resources of it that nobody has asked for yet.
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<usize, Refusal> {
         self.names.check(ask.kind, &ask.holder)?;
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions.next());
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
         let mut fresh = 0;
         for (index, report) in ask.reports.iter().enumerate() {
             match self.resources.get_mut(&report.resource) {
@@ -290,7 +312,7 @@ impl Node {
 
     /// Answers a request that was admitted. `opens_books`: nobody has asked for some of its resources yet.
     fn answer(&mut self, now: Time, ask: &Ask, opens_books: bool) -> Answer {
-        self.sessions = self.sessions.next();
+        self.sessions.pass();
         let mut grants = Vec::with_capacity(ask.reports.len());
         let mut retry: Option<Duration> = None;
         let opens = self.opens();
@@ -374,13 +396,14 @@ fn call_context<'a>(
     config: &'a NodeConfig,
     marks: &Option<Marks>,
     times: [Time; 2],
-    session: Incarnation,
+    sessions: Sessions,
 ) -> CallContext<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);
     let says_unknown = marks.as_ref().is_none_or(Marks::says_unknown);
     let [since, led] = times;
-    CallContext { config, since, led, longest, says_unknown, session, date: Date::default() }
+    let (session, caller) = (sessions.number(), sessions.caller);
+    CallContext { config, since, led, longest, says_unknown, session, caller, date: Date::default() }
 }
 
 /// The template that covers a resource: one of the repository's or, by Doorman's rule where that is switched on, the one

@@ -69,7 +69,8 @@ pub(crate) use self::calendar::earliest;
 pub(crate) use self::claim::shows_earlier;
 pub use self::claims::ClaimTally;
 pub(crate) use self::context::CallContext;
-pub(crate) use self::identity::{Holder, Life, life};
+pub use self::identity::Caller;
+pub(crate) use self::identity::{Holder, Life, Sessions, life};
 pub(crate) use self::kind::check_kind;
 pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::push::Renewal;
@@ -224,16 +225,22 @@ impl Resource {
         if let Some(reply) = self.keep_lease(now, ask, report, cx) {
             return Some(reply);
         }
+        let is_stranger = self.is_stranger(ask, report, cx);
         let slot = self.hear(now, ask, report, cx)?;
-        let reply = self.answer(now, slot, cx);
+        let mut reply = self.answer(now, slot, cx);
+        if let Some(reply) = reply.as_mut().filter(|_| is_stranger) {
+            // Or it could show that it is the holder from here on.
+            reply.grant.token = Vec::new();
+        }
         self.holders.schedule(slot, &self.terms);
         self.rank(slot);
         self.note_shortage(now, slot);
         reply
     }
 
-    /// The holder has promised to use nothing any more.
-    pub(crate) fn release(&mut self, holder: Holder<'_>, report_id: Option<ReportId>) {
+    /// The holder has promised to use nothing any more. Of one that draws no incarnation that is believed on the connection on
+    /// which it began: on any other it may be a stranger who says so, and what is out ends with its lease.
+    pub(crate) fn release(&mut self, holder: Holder<'_>, report_id: Option<ReportId>, cx: CallContext<'_>) {
         let slot = match holder.life {
             Life::Incarnation(_) => self.holders.children().locate(holder),
             // Of a node, only its leader gives back.
@@ -242,7 +249,11 @@ impl Resource {
                 .children()
                 .locate(holder)
                 .filter(|&slot| self.holders.at(slot).session == incarnation),
-            _ => self.holders.children().dispensable(holder),
+            _ => self
+                .holders
+                .children()
+                .dispensable(holder)
+                .filter(|&slot| self.is_on_its_connection(slot, cx)),
         };
         // A release that comes after a later report is about a life of the holding that is over.
         let Some(slot) = slot.filter(|&slot| !self.holders.at(slot).has_heard(report_id)) else { return };

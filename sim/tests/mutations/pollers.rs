@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
+use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Release, Report};
 use lessor_proto::{Amount, ClientId, Drift, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::record::Record;
@@ -102,6 +102,17 @@ impl Poller {
 pub(super) fn exceeded(now: u64, pollers: &[&Poller]) -> Option<String> {
     let sum = pollers.iter().map(|it| it.believes(now)).fold(Amount::ZERO, Amount::saturating_add);
     (sum > units(CAPACITY)).then(|| format!("{sum} of {CAPACITY} are believed at {now} s"))
+}
+
+/// One has everything, and a stranger gives it back in its name; then another one comes.
+pub(crate) fn given_back_by_a_stranger(without: Option<Mutation>) -> Option<String> {
+    let (mut a, mut b) = (Poller::new("a"), Poller::new("b"));
+    let mut node = lead(without, 1, 0, Record::default());
+    a.poll(&mut node, 0, CAPACITY);
+    let (holder, resources) = (ClientId::new("a", 16).expect("a name"), vec![resource()]);
+    node.release(second(1), &Release { holder, incarnation: None, report_id: None, resources });
+    b.poll(&mut node, 2, CAPACITY);
+    exceeded(2, &[&a, &b])
 }
 
 /// The lease of one has ended, and another one has everything. A leader that knows nothing is shown the first before it hears of

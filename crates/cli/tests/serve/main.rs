@@ -23,6 +23,7 @@ mod names;
 mod raw;
 mod reload;
 mod safe;
+mod strangers;
 mod strict;
 mod town;
 mod tree;

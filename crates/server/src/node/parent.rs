@@ -6,7 +6,7 @@ use lessor_client::internals::holding::{HoldingConfig, Inheritance, Surplus};
 use lessor_client::internals::session::{Action, Change, Event, Session, SessionConfig};
 use lessor_client::{Failure, Fallback, Kind};
 use lessor_proto::message::{DomainReport, Down, HolderKind};
-use lessor_proto::{ClientId, Epoch, ResourceId, Time};
+use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
 
 use super::{Node, NodeConfig};
 use crate::record::Record;
@@ -28,6 +28,12 @@ impl Above {
     pub(crate) fn new(config: &NodeConfig) -> Option<Above> {
         let parent = config.parent.as_ref()?;
         let holder = ClientId::new(config.name.as_str(), usize::MAX).expect("the name of a node is a name");
+        // Leaders of a line are told by that, which strangers do not know. Without one nothing else tells this process from one
+        // that poses as it: its epoch is said to everybody.
+        let incarnation = match config.line {
+            Some(_) => config.epoch.into(),
+            None => Incarnation(config.epoch.0 ^ config.hash_seed),
+        };
         let session = Session::new(SessionConfig {
             kind: HolderKind::Node,
             drift: config.drift,
@@ -35,7 +41,7 @@ impl Above {
             eager: parent.eager,
             line: config.line,
             rules: config.rules.of_holder(),
-            ..SessionConfig::new(holder, config.epoch.into(), parent.servers.clone())
+            ..SessionConfig::new(holder, incarnation, parent.servers.clone())
         });
         Some(Above { session })
     }

@@ -51,7 +51,7 @@ impl Node {
             Up::Hello(_) => false,
             Up::Report(report) => self.on_report(now, peer, report),
             Up::Release { id, resources } => {
-                self.release_on(now, peer, Some(id), resources);
+                self.give_back(now, peer, Some(id), resources);
                 self.peers.say(peer, Down::Released { id })
             }
             Up::Domains(report) => {
@@ -329,7 +329,7 @@ impl Node {
         self.peers.say(peer, Down::Grants(Vec::new()));
     }
 
-    fn release_on(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
+    fn give_back(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
         self.waiting.forget(peer, Some(&resources));
         let event = DomainEvent::Released { peer, resources: resources.clone() };
         self.sharing.note(now, event);
@@ -353,7 +353,7 @@ impl Node {
 
     fn on_bye(&mut self, now: Time, peer: Peer) {
         let resources = self.peers.get(peer).map(|stream| stream.attached.as_slice().to_vec());
-        self.release_on(now, peer, None, resources.unwrap_or_default());
+        self.give_back(now, peer, None, resources.unwrap_or_default());
     }
 
     /// This end ends the stream.

@@ -102,16 +102,17 @@ impl Resource {
     /// A report of a known child: credit what it promises, then take its wants.
     pub(super) fn heard(&mut self, now: Time, slot: Slot, ask: &Ask, report: &Report, cx: CallContext<'_>) {
         self.expire(now, slot);
+        let is_proven = self.is_proven(slot, ask, report, cx);
         let child = self.holders.at_mut(slot);
         if child.has_heard(ask.report_id) {
             // What it promises may be about grants of a life of the holding that was released since.
             return;
         }
         // It was forgotten, and what came first after that was late: it has adopted more than that one said.
-        if cx.config.rules.keep(Rule::NumberAhead) {
+        if is_proven && cx.config.rules.keep(Rule::NumberAhead) {
             child.go_on_after_shown(report, cx.config.epoch);
         }
-        let promise = promise(report, child, cx.config.epoch);
+        let promise = promise(report, child, cx.config.epoch).filter(|_| is_proven);
         // It may have been elsewhere since it was heard here first.
         if let Some(has) = &report.has {
             self.look_at(now, slot, has, cx);

@@ -1,5 +1,7 @@
 //! The identity of a holder: its kind, its name, and which life of that name speaks.
 
+use std::num::NonZeroU32;
+
 use lessor_proto::Incarnation;
 use lessor_proto::message::{Ask, Has, HolderKind, Report};
 
@@ -23,12 +25,59 @@ pub(crate) enum Life<'a> {
     New,
 }
 
+/// The connection that a call came on, as a number that nobody else can foresee. It is the same for as long as the connection
+/// lasts.
+///
+/// Holders that draw no incarnation have nothing else by which a release of theirs could be told from that of a stranger. So
+/// the number of a life says on which connection that began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caller(NonZeroU32);
+
+/// The numbers of the sessions that calls begin.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Sessions {
+    last: u32,
+    /// The connection of the call that is being answered.
+    pub(crate) caller: Option<Caller>,
+}
+
 /// The holder that asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holder<'a> {
     pub(crate) kind: HolderKind,
     pub(crate) name: &'a str,
     pub(crate) life: Life<'a>,
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// The connection of that number.
+    #[must_use]
+    pub const fn new(number: NonZeroU32) -> Caller {
+        Caller(number)
+    }
+
+    /// Whether the life of that number began on this connection.
+    pub(crate) fn has_begun(self, session: Incarnation) -> bool {
+        session.0 >> u32::BITS == u64::from(self.0.get())
+    }
+}
+
+// === impl Sessions ===
+
+impl Sessions {
+    /// The number of a life that begins now. One holder on one connection has had no other of that number for the last 2^32
+    /// calls.
+    pub(crate) fn number(self) -> Incarnation {
+        let caller = self.caller.map_or(0, |Caller(number)| u64::from(number.get()));
+        Incarnation(caller << u32::BITS | u64::from(self.last))
+    }
+
+    /// The next call begins others.
+    pub(crate) fn pass(&mut self) {
+        self.last = self.last.wrapping_add(1);
+    }
 }
 
 /// The holder that sends `report`, and its life. A token tells the life under every leader: two processes of

@@ -240,6 +240,39 @@ impl Resource {
         better
     }
 
+    /// Whether `report` comes from the holder at `slot`. One that draws an incarnation is the only one that knows it. Of others
+    /// a token says so that was made for this life, or the connection on which it began; anybody may show an amount.
+    pub(super) fn is_proven(&self, slot: Slot, ask: &Ask, report: &Report, cx: CallContext<'_>) -> bool {
+        let child = self.holders.at(slot);
+        if child.incarnated || self.is_on_its_connection(slot, cx) {
+            return true;
+        }
+        let Some(has) = &report.has else { return false };
+        let opened = match &cx.config.keys {
+            Some(keys) => {
+                keys.open_poller(&self.poller(ask.kind, ask.holder.as_str(), cx.config), &has.token)
+            }
+            None => PolledLease::read(&has.token),
+        };
+        opened.is_ok_and(|lease| lease.life == child.poller_life())
+    }
+
+    /// Whether `report` names a holder that it does not come from, as far as that can be told.
+    pub(super) fn is_stranger(&self, ask: &Ask, report: &Report, cx: CallContext<'_>) -> bool {
+        if ask.incarnation.is_some() {
+            return false;
+        }
+        let known = self.holders.children().locate(holder(ask, report, cx.config));
+        known.is_some_and(|slot| !self.is_proven(slot, ask, report, cx))
+    }
+
+    /// Whether the call came on the connection on which the life of the poller at `slot` began.
+    pub(super) fn is_on_its_connection(&self, slot: Slot, cx: CallContext<'_>) -> bool {
+        let session = self.holders.at(slot).session;
+        !cx.config.rules.keep(Rule::PollersProven)
+            || cx.caller.is_some_and(|caller| caller.has_begun(session))
+    }
+
     fn is_sticky(&self) -> bool {
         super::claim::counts_until_heard(&self.terms)
     }

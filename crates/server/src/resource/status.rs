@@ -61,7 +61,7 @@ pub struct HolderStatus {
     pub client: String,
     /// `client` or `node`.
     pub kind: &'static str,
-    /// Which life of the id.
+    /// Which life of the id, as a mark that tells it from others. Who knows its number could give back what it has.
     pub session: String,
     /// The amount that it is charged for: the most that it may use.
     pub has: f64,
@@ -162,7 +162,7 @@ impl Resource {
                 HolderKind::Client => "client",
                 HolderKind::Node => "node",
             },
-            session: format!("{:x}", child.session.0),
+            session: self.holders.children().mark(child.session),
             has: child.account().charge().as_f64(),
             wants: child.demands().wants(),
             share,

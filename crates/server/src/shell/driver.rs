@@ -7,6 +7,7 @@
 //! A task that stands for election has a node only while it leads, and calls it only while it has authority by the very
 //! clock sample that the node is given. Otherwise it says who leads.
 
+mod callers;
 mod domains;
 mod leader_state;
 mod leadership;
@@ -19,6 +20,7 @@ mod tests;
 mod turns;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,6 +33,7 @@ use lessor_proto::{Drift, Epoch, Time};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
+use self::callers::Callers;
 use self::domains::{DomainRoom, Notice};
 use self::leader_state::{KnownLeader, LeaderState};
 pub(super) use self::leader_state::{StreamKey, Upward};
@@ -71,6 +74,7 @@ pub struct Driver {
     broken: watch::Sender<bool>,
     traffic: Traffic,
     turns: Turns,
+    callers: Callers,
 }
 
 /// Why a request was not answered.
@@ -178,6 +182,7 @@ impl Driver {
             broken: watch::Sender::new(false),
             traffic: Traffic::default(),
             turns: Turns::default(),
+            callers: Callers::default(),
         }
     }
 
@@ -211,15 +216,17 @@ impl Driver {
         Whereabouts { leader: known.leader.clone(), is_leader, epoch: known.epoch, node, clock }
     }
 
-    /// Takes the reports of one holder and answers them. Returns the date of the answer as well.
+    /// Takes the reports of one holder, whose connection comes from `from`, and answers them. Returns the date of the answer as
+    /// well.
     ///
     /// # Errors
     /// When the request is refused, or the node is broken.
-    pub fn ask(&self, ask: &Ask) -> Result<(Answer, WallClock), Unanswered> {
+    pub fn ask(&self, from: Option<SocketAddr>, ask: &Ask) -> Result<(Answer, WallClock), Unanswered> {
         self.redirect()?;
+        let caller = self.callers.caller(from);
         let (answer, wall) = self.call_dated(|node, now, wall| {
             node.set_date(now, wall);
-            (node.ask(now, ask), wall)
+            (node.ask_on(now, caller, ask), wall)
         })?;
         match &answer {
             Ok(answer) => debug!(holder = %ask.holder, grants = answer.grants.len(), "answered"),
@@ -228,14 +235,15 @@ impl Driver {
         Ok((answer?, wall))
     }
 
-    /// Frees what a holder gives back.
+    /// Frees what a holder gives back, whose connection comes from `from`.
     ///
     /// # Errors
     /// When the node is broken.
-    pub fn release(&self, release: &Release) -> Result<(), Unanswered> {
+    pub fn release(&self, from: Option<SocketAddr>, release: &Release) -> Result<(), Unanswered> {
         debug!(holder = %release.holder, resources = release.resources.len(), "released");
         self.redirect()?;
-        self.call(|node, now| node.release(now, release))
+        let caller = self.callers.caller(from);
+        self.call(|node, now| node.release_on(now, caller, release))
     }
 
     /// Puts another repository in force: now, and when this task is elected.

@@ -1,5 +1,6 @@
 //! The gRPC door: decode and check, ask the driver, encode. Health and reflection stand beside it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
+use super::caller::Caller;
 use super::driver::{Driver, NotReady, Unanswered};
 use super::gate::{Gate, Visit};
 use super::refused::{refused, unanswered};
@@ -43,9 +45,9 @@ impl Capacity for Service {
         &self,
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, Status> {
-        let visit = self.visit(&request).await?;
+        let (from, visit) = (address(&request), self.visit(&request).await?);
         let ask = Ask::from_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let (answer, wall) = self.answer(visit, ask)?;
+        let (answer, wall) = self.answer(from, visit, ask)?;
         Ok(Response::new(answer.into_client_wire(wall)))
     }
 
@@ -53,9 +55,9 @@ impl Capacity for Service {
         &self,
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
-        let visit = self.visit(&request).await?;
+        let (from, visit) = (address(&request), self.visit(&request).await?);
         let ask = Ask::from_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let (answer, wall) = self.answer(visit, ask)?;
+        let (answer, wall) = self.answer(from, visit, ask)?;
         Ok(Response::new(answer.into_node_wire(wall)))
     }
 
@@ -63,12 +65,12 @@ impl Capacity for Service {
         &self,
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
-        let visit = self.visit(&request).await?;
+        let (from, visit) = (address(&request), self.visit(&request).await?);
         let release = Release::from_wire(request.into_inner(), self.driver.limits()).map_err(refused)?;
         if let Some(visit) = visit {
             visit.admit_release(&release).map_err(refused)?;
         }
-        match self.driver.release(&release) {
+        match self.driver.release(from, &release) {
             Ok(()) => Ok(Response::new(Release::answer(None))),
             Err(Unanswered::NotLeading(leader)) => Ok(Response::new(Release::answer(Some(&leader)))),
             Err(fault) => Err(unanswered(fault)),
@@ -107,16 +109,26 @@ impl Service {
     }
 
     /// The answer of the leader, or where it is, and the date of that.
-    fn answer(&self, visit: Option<Visit>, mut ask: Ask) -> Result<(Answer, WallClock), Status> {
+    fn answer(
+        &self,
+        from: Option<SocketAddr>,
+        visit: Option<Visit>,
+        mut ask: Ask,
+    ) -> Result<(Answer, WallClock), Status> {
         if let Some(visit) = visit {
             visit.admit(&mut ask).map_err(refused)?;
         }
-        match self.driver.ask(&ask) {
+        match self.driver.ask(from, &ask) {
             Ok(answered) => Ok(answered),
             Err(Unanswered::NotLeading(leader)) => Ok((Answer::redirect(leader), clock::wall())),
             Err(fault) => Err(unanswered(fault)),
         }
     }
+}
+
+/// The address that a call comes from.
+fn address<T>(request: &Request<T>) -> Option<SocketAddr> {
+    request.extensions().get::<Caller>().map(|caller| caller.address)
 }
 
 /// The services of a server that takes messages of so many bytes, and what reports their health.

@@ -1,10 +1,11 @@
 //! Holders that poll a node as Doorman's clients and ours do, and believe what they are told until it ends.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use lessor_proto::message::{Answer, Ask, Band, Bands, Grant, Has, HolderKind, Refusal, Release, Report};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, StatusQuery};
+use lessor_server::node::{Caller, Node, NodeConfig, StatusQuery};
 use lessor_server::repository::{Glob, Repository, Template};
 use lessor_server::resource::ResourceStatus;
 
@@ -86,9 +87,9 @@ impl Town {
         }
         let holder = self.holder(name);
         holder.reports += 1;
-        let holder = holder.clone();
+        let (holder, caller) = (holder.clone(), holder.caller());
         let ask = holder.ask(now, name, words);
-        let answer = self.node.ask(now, &ask)?;
+        let answer = self.node.ask_on(now, Some(caller), &ask)?;
         let holder = self.holder(name);
         holder.epoch = answer.epoch.map(u64::from);
         if let Some(grant) = answer.grants.first().filter(|_| !words.lost) {
@@ -130,7 +131,7 @@ impl Town {
             report_id: None,
             resources: vec![resource()],
         };
-        self.node.release(self.now, &release);
+        self.node.release_on(self.now, Some(holder.caller()), &release);
     }
 
     /// The amount that all holders believe they may use.
@@ -148,6 +149,12 @@ impl Town {
 impl Holder {
     pub(crate) fn believes(&self, now: Time) -> Amount {
         self.lease.as_ref().filter(|(_, end)| *end > now).map_or(Amount::ZERO, |(grant, _)| grant.capacity)
+    }
+
+    /// The connection of the process, which it opens when it starts.
+    pub(crate) fn caller(&self) -> Caller {
+        let number = u32::try_from(self.incarnation).ok().and_then(NonZeroU32::new);
+        Caller::new(number.expect("lives are counted from one"))
     }
 
     fn ask(&self, now: Time, name: &str, words: &Words) -> Ask {

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use lessor_proto::{Amount, Epoch, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, Time};
 
 use super::child::Child;
 use crate::repository::Template;
@@ -19,6 +19,7 @@ pub(crate) struct Children {
     slab: Slab<Child>,
     by_name: HashTable<Slot>,
     hasher: FixedState,
+    seed: u64,
     calendar: Calendar,
     /// In which line of succession nodes stand that stand in one.
     lines: BTreeMap<Slot, u64>,
@@ -33,6 +34,7 @@ impl Children {
             slab: Slab::new(),
             by_name: HashTable::new(),
             hasher: FixedState::with_seed(seed),
+            seed,
             calendar: Calendar::default(),
             lines: BTreeMap::new(),
         }
@@ -180,6 +182,16 @@ impl Children {
                 first.filter(|&slot| account(slot).entries().iter().all(|entry| entry.amount == amount))
             }
         }
+    }
+
+    /// A mark of the life of that number, from which the number cannot be found.
+    pub(crate) fn mark(&self, session: Incarnation) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.seed.to_le_bytes());
+        hasher.update(&session.0.to_le_bytes());
+        let mut mark = [0; 4];
+        hasher.finalize_xof().fill(&mut mark);
+        format!("{:08x}", u32::from_le_bytes(mark))
     }
 
     fn hash(&self, name: &str) -> u64 {

@@ -247,7 +247,7 @@ mod tests {
             line: None,
             reports: vec![report],
         };
-        driver.ask(&ask).unwrap();
+        driver.ask(None, &ask).unwrap();
     }
 
     fn clients(summary: &Summary) -> usize {

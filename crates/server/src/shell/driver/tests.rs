@@ -76,7 +76,7 @@ fn a_task_that_does_not_lead_redirects_while_the_node_is_locked() {
             report_id: None,
             resources: Vec::new(),
         };
-        done.send((asked.whereabouts(), asked.release(&release))).unwrap();
+        done.send((asked.whereabouts(), asked.release(None, &release))).unwrap();
     });
     let (whereabouts, released) =
         answers.recv_timeout(Duration::from_secs(20)).expect("no lock is waited for");

@@ -312,7 +312,7 @@ mod tests {
             line: None,
             reports: vec![wants(10.0)],
         };
-        driver.ask(&ask).unwrap();
+        driver.ask(None, &ask).unwrap();
         assert!(grant(&first).is_none(), "the caller has recalled from a stream");
         while driver.turn().unwrap() {}
         let recalled = grant(&first).expect("the task recalls");
