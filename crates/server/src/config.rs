@@ -29,6 +29,8 @@ pub struct NodeConfig {
     pub clients_per_resource: usize,
     /// Resources that one stream may hold.
     pub resources_per_stream: usize,
+    /// Resources of one stream that a heartbeat renews before others are heard.
+    pub heartbeat_slice: usize,
     /// Lives of one client id that may hold one resource at once.
     pub lives_per_client: usize,
     /// Decides where names fall in hash tables, and under which number a node that stands in no line is known to the node above.
@@ -102,6 +104,7 @@ impl NodeConfig {
             resources: 100_000,
             clients_per_resource: 1_000_000,
             resources_per_stream: 20_000,
+            heartbeat_slice: 256,
             lives_per_client: 16,
             hash_seed: 0,
             unknown_names: None,

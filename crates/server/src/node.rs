@@ -7,6 +7,7 @@ mod books;
 mod domains;
 mod doubt;
 mod floors;
+mod heartbeats;
 mod marks;
 mod names;
 mod parent;
@@ -38,6 +39,7 @@ pub use crate::streams::{Output, Peer, PeerTable};
 
 use self::domains::Sharing;
 use self::doubt::{learns, told};
+use self::heartbeats::Heartbeats;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
@@ -64,6 +66,7 @@ pub struct Node {
     /// Absent where none are kept.
     marks: Option<Marks>,
     peers: Peers,
+    heartbeats: Heartbeats,
     names: Names,
     by_holder: BTreeMap<(HolderKind, ClientId, Incarnation), Peer>,
     /// The domains that clients share.
@@ -103,6 +106,7 @@ impl Node {
             untold: BTreeSet::new(),
             sessions: Sessions::default(),
             peers: Peers::default(),
+            heartbeats: Heartbeats::default(),
             by_holder: BTreeMap::new(),
             date: Date::default(),
             tally: Tally::default(),

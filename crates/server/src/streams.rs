@@ -4,6 +4,7 @@
 //! it is not computed, only noted; when the stream takes something again the holder gets what is due to it then. So a slow
 //! reader makes nothing grow, and what reaches it is never older than the last message it took.
 
+mod beats;
 mod peer;
 mod peer_table;
 
@@ -12,9 +13,11 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use lessor_client::internals::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind};
-use lessor_proto::{ClientId, ReportId, ResourceId, Time};
+use lessor_proto::{ClientId, ReportId, ResourceId};
 use smallvec::SmallVec;
 
+use self::beats::Beats;
+pub(crate) use self::beats::{Beat, BeatRun};
 pub use self::peer::Peer;
 pub use self::peer_table::PeerTable;
 
@@ -69,8 +72,8 @@ pub(crate) struct Stream {
     is_sendable: bool,
     /// Resources to look at when it takes something again.
     noted: BTreeSet<ResourceId>,
-    /// A heartbeat to be answered then: its number, and when it came.
-    heartbeat: Option<(ReportId, Time)>,
+    /// The heartbeats that wait, for that among others.
+    pub(crate) beats: Beats,
     /// Grants given to it so far.
     grants: u64,
 }
@@ -104,7 +107,7 @@ impl Peers {
             is_awaited: false,
             is_sendable: false,
             noted: BTreeSet::new(),
-            heartbeat: None,
+            beats: Beats::default(),
             grants: 0,
         };
         if stream.hello.kind == HolderKind::Node {
@@ -220,13 +223,13 @@ impl Peers {
             return None;
         }
         let resources = std::mem::take(&mut stream.noted);
-        Some(Noted { resources, heartbeat: stream.heartbeat.take() })
+        Some(Noted { resources, heartbeat: stream.beats.take() })
     }
 
     /// A heartbeat that cannot be answered now. An earlier one need not be answered any more.
-    pub(crate) fn note_heartbeat(&mut self, peer: Peer, id: ReportId, at: Time) {
+    pub(crate) fn note_heartbeat(&mut self, peer: Peer, beat: Beat) {
         if let Some(stream) = self.peers.get_mut(peer) {
-            stream.heartbeat = Some((id, at));
+            stream.beats.wait(beat);
             stream.wait(&mut self.waiting);
         }
     }
@@ -283,6 +286,12 @@ impl Attached {
     pub(crate) fn as_slice(&self) -> &[ResourceId] {
         &self.0
     }
+
+    /// Those that come after `last`; absent: all.
+    pub(crate) fn after(&self, last: Option<&ResourceId>) -> &[ResourceId] {
+        let from = last.map_or(0, |last| self.0.partition_point(|id| id <= last));
+        &self.0[from..]
+    }
 }
 
 // === impl Queue ===
@@ -316,5 +325,5 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub(crate) resources: BTreeSet<ResourceId>,
-    pub(crate) heartbeat: Option<(ReportId, Time)>,
+    pub(crate) heartbeat: Option<Beat>,
 }

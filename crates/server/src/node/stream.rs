@@ -4,7 +4,6 @@ use lessor_proto::message::{
     Ask, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
 use lessor_proto::{Incarnation, ReportId, ResourceId, Time};
-use smallvec::SmallVec;
 
 use super::Node;
 use super::parent::Above;
@@ -12,8 +11,8 @@ use super::resources::Surroundings;
 use super::waiting::Wait;
 use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
-use crate::resource::{Renewal, Slot, earliest, shows_earlier};
-use crate::streams::{Output, Peer, Stream};
+use crate::resource::{earliest, shows_earlier};
+use crate::streams::{Beat, Output, Peer, Stream};
 
 // === impl Node ===
 
@@ -104,8 +103,8 @@ impl Node {
             });
         }
         self.sharing.ready(now, peer);
-        if let Some((id, at)) = noted.heartbeat {
-            self.on_heartbeat(now, peer, id, at);
+        if let Some(beat) = noted.heartbeat {
+            self.on_heartbeat(now, peer, beat);
         }
     }
 
@@ -119,9 +118,12 @@ impl Node {
         self.next_output(now, false)
     }
 
-    /// Looks at one resource whose time has come, if there is one. What is to be said then comes out of
-    /// [`Node::poll_said`].
+    /// Looks at one resource whose time has come, if there is one, or takes up a part of a heartbeat. What is to be said then
+    /// comes out of [`Node::poll_said`].
     pub fn look_next(&mut self, now: Time) {
+        if self.heartbeats.take_turn(now, self.resources.next_due(now).is_some()) {
+            return self.work_heartbeats(now);
+        }
         if let Some(id) = self.resources.next_due(now) {
             // What the node above allows comes before what is told below.
             self.take_up_changes(now);
@@ -129,10 +131,10 @@ impl Node {
         }
     }
 
-    /// Whether the time of some resource has come.
+    /// Whether the time of some resource or heartbeat has come.
     #[must_use]
     pub fn is_look_due(&self, now: Time) -> bool {
-        self.resources.deadline().is_some_and(|at| at <= now)
+        self.resources.deadline().is_some_and(|at| at <= now) || self.heartbeats.is_due(now)
     }
 
     /// Whether something waits for a stream to take something.
@@ -172,7 +174,8 @@ impl Node {
         let resources = self.resources.deadline();
         let parent = self.parent.as_ref().map(Above::deadline);
         let marks = self.marks.as_ref().and_then(Marks::deadline);
-        earliest([resources, parent, marks, self.waiting.deadline(), self.sharing.deadline()])
+        let (waiting, heartbeats) = (self.waiting.deadline(), self.heartbeats.deadline());
+        earliest([resources, parent, marks, waiting, heartbeats, self.sharing.deadline()])
     }
 
     /// When the holder at the other end of a stream was last heard of; absent where nothing is granted on it.
@@ -204,7 +207,7 @@ impl Node {
         let is_meant = report.target_epoch.is_none_or(|epoch| epoch == self.config.epoch);
         if report.reports.is_empty() && renew_all && is_meant && stream.hello.kind == HolderKind::Client {
             // A heartbeat and nothing else, as nearly all are: there is nothing to admit.
-            self.on_heartbeat(now, peer, id, now);
+            self.on_heartbeat(now, peer, Beat { id, at: now });
             return true;
         }
         let ask = report.into_ask(&stream.hello);
@@ -229,7 +232,7 @@ impl Node {
             self.hear(now, peer, &ask, report);
         }
         if renew_all {
-            self.on_heartbeat(now, peer, id, now);
+            self.on_heartbeat(now, peer, Beat { id, at: now });
         }
         true
     }
@@ -275,60 +278,6 @@ impl Node {
         }
     }
 
-    /// The holder at the other end keeps what it has. Everything granted on the stream is renewed, either by one message
-    /// for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
-    /// be renewed now and has not ended; where there is one, all others are granted anew.
-    fn on_heartbeat(&mut self, now: Time, peer: Peer, id: ReportId, at: Time) {
-        let Some(stream) = self.peers.get(peer) else { return };
-        let (busy, attached) = (stream.is_busy(), stream.attached.clone());
-        if busy {
-            self.peers.note_heartbeat(peer, id, at);
-        }
-        let (mut all, mut extended) = (true, SmallVec::<[(&ResourceId, Slot); 4]>::new());
-        for resource_id in attached.as_slice() {
-            let beaten = self.call(resource_id, |resource, around| {
-                resource.advance(now);
-                let slot = resource.listener(peer)?;
-                resource.beat(at, slot, id);
-                if busy {
-                    return Some(slot);
-                }
-                let renewed = resource.renew(now, at, around.cx, slot);
-                match renewed.renewal {
-                    Renewal::Extended => extended.push((resource_id, slot)),
-                    Renewal::Granted => {}
-                    Renewal::None => all &= resource.is_over(slot),
-                }
-                if let Some(grant) = renewed.grant {
-                    around.peers.grant(peer, grant);
-                }
-                Some(slot)
-            });
-            if beaten.flatten().is_none() {
-                // It has been silent for so long that it was forgotten: it has to say everything again.
-                return self.drop_stream(now, peer);
-            }
-            if !busy {
-                self.follow(now, resource_id);
-            }
-        }
-        if busy {
-            return;
-        }
-        if all {
-            return self.peers.renewed(peer, id);
-        }
-        for (resource_id, slot) in extended {
-            self.with_unsaid(resource_id, |resource, around| {
-                if let Some(grant) = resource.grant_anew(now, slot, around.cx) {
-                    around.peers.grant(peer, grant);
-                }
-            });
-        }
-        // Without grants it still has to be heard that somebody is there.
-        self.peers.say(peer, Down::Grants(Vec::new()));
-    }
-
     fn give_back(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
         self.waiting.forget(peer, Some(&resources));
         let event = DomainEvent::Released { peer, resources: resources.clone() };
@@ -357,13 +306,14 @@ impl Node {
     }
 
     /// This end ends the stream.
-    fn drop_stream(&mut self, now: Time, peer: Peer) {
+    pub(super) fn drop_stream(&mut self, now: Time, peer: Peer) {
         if let Some(stream) = self.peers.close(peer) {
             self.forget_stream(now, peer, stream);
         }
     }
 
     fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream) {
+        self.heartbeats.forget(peer, &stream);
         let Stream { hello, attached, .. } = stream;
         self.waiting.forget(peer, None);
         self.sharing.note(now, DomainEvent::Closed { peer });

@@ -11,6 +11,7 @@ mod domains;
 mod earlier;
 mod floors;
 mod gauges;
+mod heartbeats;
 mod holders;
 mod kinds;
 mod laws;

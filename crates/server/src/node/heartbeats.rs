@@ -1,0 +1,211 @@
+//! Heartbeats of all streams, in turn: a slice of one stream's resources at a time, so that nobody waits for those who hold many.
+//!
+//! The holder is told when all of them have been renewed. Until then what was renewed first counts for longer in the books than
+//! its holder knows, which errs on the side of counting it. What is granted meanwhile counts from this heartbeat if its resource
+//! was heard in it, and else is renewed when its slice comes.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use lessor_proto::message::Down;
+use lessor_proto::{ResourceId, Time};
+use smallvec::SmallVec;
+
+use super::{Node, Peer};
+use crate::resource::{Renewal, earliest};
+use crate::streams::{Beat, BeatRun, Stream};
+
+/// The streams whose heartbeats wait for their time, or are being answered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heartbeats {
+    /// When the next one of a stream may begin.
+    waiting: BTreeSet<(Time, Peer)>,
+    /// Those that are being answered, in turn.
+    running: VecDeque<Peer>,
+    /// The last look was at a slice, and the next is at a resource.
+    yields: bool,
+}
+
+/// How far a heartbeat has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// There is another slice.
+    More,
+    /// It is answered.
+    Over,
+    /// Its stream is dropped.
+    Dropped,
+}
+
+// === impl Heartbeats ===
+
+impl Heartbeats {
+    /// Whether there is one to go on with.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        !self.running.is_empty() || self.waiting.first().is_some_and(|&(at, _)| at <= now)
+    }
+
+    /// Whether it is their turn, where a resource waits to be looked at if `is_look_due`.
+    pub(super) fn take_turn(&mut self, now: Time, is_look_due: bool) -> bool {
+        if !self.is_due(now) {
+            return false;
+        }
+        self.yields = !self.yields;
+        self.yields || !is_look_due
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        let running = (!self.running.is_empty()).then_some(Time::ZERO);
+        earliest([running, self.waiting.first().map(|&(at, _)| at)])
+    }
+
+    /// The stream is gone.
+    pub(super) fn forget(&mut self, peer: Peer, stream: &Stream) {
+        self.waiting.remove(&(stream.beats.begins_at(), peer));
+    }
+
+    /// The first stream whose time has come.
+    fn pop_waiting(&mut self, now: Time) -> Option<Peer> {
+        let &(at, peer) = self.waiting.first().filter(|(at, _)| *at <= now)?;
+        self.waiting.remove(&(at, peer));
+        Some(peer)
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The holder at the other end keeps what it has. Everything granted on the stream is renewed, either by one message
+    /// for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
+    /// be renewed now and has not ended; where there is one, all others are granted anew.
+    pub(super) fn on_heartbeat(&mut self, now: Time, peer: Peer, beat: Beat) {
+        let Some(stream) = self.peers.get_mut(peer) else { return };
+        let begins_at = stream.beats.begins_at();
+        if now < begins_at {
+            stream.beats.wait(beat);
+            // One that is being answered calls for the next.
+            if begins_at < Time::MAX {
+                self.heartbeats.waiting.insert((begins_at, peer));
+            }
+            return;
+        }
+        let (resources, is_busy) = (stream.attached.as_slice().len(), stream.is_busy());
+        stream.beats.begin(now, resources);
+        let mut run = BeatRun::new(beat, is_busy);
+        if resources > self.config.heartbeat_slice {
+            stream.beats.run = Some(Box::new(run));
+            return self.heartbeats.running.push_back(peer);
+        }
+        while self.step(now, peer, &mut run) == Step::More {}
+    }
+
+    /// Goes on with one heartbeat that waits: as far as its next slice goes.
+    pub(super) fn work_heartbeats(&mut self, now: Time) {
+        if let Some(peer) = self.heartbeats.pop_waiting(now) {
+            let latest = self.peers.get_mut(peer).and_then(|stream| stream.beats.take());
+            return latest.into_iter().for_each(|beat| self.on_heartbeat(now, peer, beat));
+        }
+        let Some(peer) = self.heartbeats.running.pop_front() else { return };
+        let Some(mut run) = self.peers.get_mut(peer).and_then(|stream| stream.beats.run.take()) else {
+            return;
+        };
+        let step = self.step(now, peer, &mut run);
+        let Some(stream) = self.peers.get_mut(peer) else { return };
+        match step {
+            Step::More => {
+                stream.beats.run = Some(run);
+                self.heartbeats.running.push_back(peer);
+            }
+            Step::Over if stream.beats.is_any_waiting() => {
+                self.heartbeats.waiting.insert((stream.beats.begins_at(), peer));
+            }
+            Step::Over | Step::Dropped => {}
+        }
+    }
+
+    /// One slice of a heartbeat.
+    fn step(&mut self, now: Time, peer: Peer, run: &mut BeatRun) -> Step {
+        let Some(stream) = self.peers.get(peer) else { return Step::Dropped };
+        let slice = self.config.heartbeat_slice;
+        let ids: SmallVec<[ResourceId; 4]> =
+            stream.attached.after(run.after.as_ref()).iter().take(slice).cloned().collect();
+        for id in &ids {
+            if run.grants_rest {
+                self.grant_rest(now, peer, id, run);
+            } else if !self.beat(now, peer, id, run) {
+                // It has been silent for so long that it was forgotten: it has to say everything again.
+                self.drop_stream(now, peer);
+                return Step::Dropped;
+            }
+        }
+        if ids.len() == slice {
+            run.after = ids.last().cloned();
+            return Step::More;
+        }
+        if run.is_busy {
+            return self.answer_later(now, peer, run.beat);
+        }
+        if run.all {
+            self.peers.renewed(peer, run.beat.id);
+            return Step::Over;
+        }
+        if !run.grants_rest {
+            (run.grants_rest, run.after) = (true, None);
+            return Step::More;
+        }
+        // Without grants it still has to be heard that somebody is there.
+        self.peers.say(peer, Down::Grants(Vec::new()));
+        Step::Over
+    }
+
+    /// The heartbeat is heard of one resource, and renews it if the stream takes something. Returns whether the holder is known
+    /// there.
+    fn beat(&mut self, now: Time, peer: Peer, id: &ResourceId, run: &mut BeatRun) -> bool {
+        let beaten = self.call(id, |resource, around| {
+            resource.advance(now);
+            let slot = resource.listener(peer)?;
+            resource.beat(run.beat.at, slot, run.beat.id);
+            if run.is_busy {
+                return Some(());
+            }
+            let renewed = resource.renew(now, run.beat.at, around.cx, slot);
+            if renewed.renewal == Renewal::None {
+                run.all &= resource.is_over(slot);
+            }
+            if let Some(grant) = renewed.grant {
+                run.granted.push(id.clone());
+                around.peers.grant(peer, grant);
+            }
+            Some(())
+        });
+        if !run.is_busy && beaten.flatten().is_some() {
+            self.follow(now, id);
+        }
+        beaten.flatten().is_some()
+    }
+
+    /// Grants what was renewed without a word, as one message does not say it.
+    fn grant_rest(&mut self, now: Time, peer: Peer, id: &ResourceId, run: &BeatRun) {
+        if run.granted.binary_search(id).is_ok() {
+            return;
+        }
+        self.with_unsaid(id, |resource, around| {
+            let slot = resource.listener(peer)?;
+            let grant = resource.grant_anew(now, slot, around.cx)?;
+            around.peers.grant(peer, grant);
+            Some(())
+        });
+    }
+
+    /// Its holder has been heard, and is answered when the stream takes something.
+    fn answer_later(&mut self, now: Time, peer: Peer, beat: Beat) -> Step {
+        let Some(stream) = self.peers.get_mut(peer) else { return Step::Dropped };
+        if stream.is_busy() {
+            self.peers.note_heartbeat(peer, beat);
+        } else {
+            // It has taken something meanwhile. This one is over before that begins.
+            stream.beats.wait(beat);
+            self.heartbeats.waiting.insert((stream.beats.begins_at().max(now), peer));
+        }
+        Step::Over
+    }
+}

@@ -1,0 +1,163 @@
+//! Heartbeats of streams that hold much: they renew everything, and nobody waits for them.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Band, Down, Hello, HolderKind, Report, StreamReport, Up};
+use lessor_proto::{Epoch, Incarnation, ReportId, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
+use lessor_server::repository::Template;
+
+use super::holders::{client, repository, template};
+
+/// Resources of the stream that holds much: some slices, and a part of one.
+const MANY: usize = 5_000;
+const LEASE: Duration = Duration::from_secs(60);
+
+/// A node, and the time.
+struct Hall {
+    now: Time,
+    node: Node,
+}
+
+fn wants(resource: usize, amount: f64) -> Report {
+    Report {
+        resource: ResourceId::new(format!("r{resource}"), 256).expect("a name"),
+        bands: [Band { priority: 0, subclients: 1, wants: amount }].into_iter().collect(),
+        has: None,
+        held: None,
+        domains: None,
+        integer: None,
+        peak: None,
+    }
+}
+
+// === impl Hall ===
+
+impl Hall {
+    fn new() -> Hall {
+        let template = Template { lease_length: LEASE, learning: Duration::ZERO, ..template(100.0) };
+        Hall {
+            now: Time::ZERO,
+            node: Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template)),
+        }
+    }
+
+    /// A stream that wants so much of each of so many resources, and has been granted it.
+    fn stream(&mut self, name: &str, resources: usize, amount: f64) -> Peer {
+        let hello =
+            Hello { kind: HolderKind::Client, holder: client(name), incarnation: Incarnation(7), line: None };
+        let peer = self.node.connect(self.now, hello);
+        let reports = (0..resources).map(|number| wants(number, amount)).collect();
+        let report = StreamReport { id: ReportId(1), target_epoch: None, renew_all: false, reports };
+        self.node.receive(self.now, peer, Up::Report(report));
+        self.all();
+        peer
+    }
+
+    fn beat(&mut self, peer: Peer, id: u64) {
+        let report =
+            StreamReport { id: ReportId(id), target_epoch: None, renew_all: true, reports: Vec::new() };
+        self.node.receive(self.now, peer, Up::Report(report));
+    }
+
+    /// The messages that are there to be sent, each of which is taken at once, without a look at anything.
+    fn said(&mut self) -> Vec<(Peer, Down)> {
+        let mut said = Vec::new();
+        while let Some(output) = self.node.poll_said(self.now) {
+            if let Output::Send { peer, down } = output {
+                self.node.ready(self.now, peer);
+                said.push((peer, down));
+            }
+        }
+        said
+    }
+
+    /// The same with every look that is due.
+    fn all(&mut self) -> Vec<(Peer, Down)> {
+        let mut said = self.said();
+        while self.node.is_look_due(self.now) {
+            self.node.look_next(self.now);
+            said.extend(self.said());
+        }
+        said
+    }
+
+    /// Goes on for so long, and returns what was said meanwhile.
+    fn wait(&mut self, time: Duration) -> Vec<(Peer, Down)> {
+        let (end, mut said) = (self.now + time, Vec::new());
+        while let Some(at) = self.node.deadline().filter(|&at| at <= end) {
+            self.now = self.now.max(at);
+            said.extend(self.all());
+        }
+        self.now = end;
+        said
+    }
+
+    /// The amount that is charged of one resource.
+    fn leased(&mut self, resource: usize) -> f64 {
+        self.node.advance(self.now);
+        let name = format!("r{resource}");
+        let query = StatusQuery { resource: Some(name), ..StatusQuery::default() };
+        self.node.status(self.now, &query).resources.first().map_or(0.0, |row| row.resource.leased)
+    }
+}
+
+fn renewals(said: &[(Peer, Down)], of: Peer) -> Vec<u64> {
+    let basis = |(peer, down): &(Peer, Down)| match down {
+        Down::Renewed { basis, .. } if *peer == of => Some(basis.0),
+        _ => None,
+    };
+    said.iter().filter_map(basis).collect()
+}
+
+#[test]
+fn whoever_holds_little_is_renewed_in_the_middle_of_one_who_holds_much() {
+    let mut hall = Hall::new();
+    let (large, small) = (hall.stream("large", MANY, 10.0), hall.stream("small", 1, 10.0));
+    hall.beat(large, 2);
+    hall.node.look_next(hall.now);
+    assert!(renewals(&hall.said(), large).is_empty(), "a slice is not all of it");
+    hall.beat(small, 2);
+    let said = hall.said();
+    assert_eq!((renewals(&said, small), renewals(&said, large)), (vec![2], vec![]));
+    let said = hall.all();
+    assert_eq!(renewals(&said, large), [2]);
+}
+
+#[test]
+fn of_many_heartbeats_the_latest_is_answered_when_its_time_comes() {
+    let mut hall = Hall::new();
+    let large = hall.stream("large", MANY, 10.0);
+    (2..100).for_each(|id| hall.beat(large, id));
+    assert_eq!(renewals(&hall.all(), large), [2]);
+    // 20 µs for each resource, of which 50 ms are free.
+    assert!(renewals(&hall.wait(Duration::from_millis(50)), large).is_empty());
+    assert_eq!(renewals(&hall.wait(Duration::from_millis(10)), large), [99]);
+}
+
+#[test]
+fn heartbeats_in_slices_keep_every_lease_and_nothing_else_does() {
+    let mut hall = Hall::new();
+    let large = hall.stream("large", MANY, 10.0);
+    for id in 2..20 {
+        hall.wait(LEASE / 3);
+        hall.beat(large, id);
+        assert_eq!(renewals(&hall.all(), large), [id]);
+    }
+    assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (10.0, 10.0));
+    hall.wait(LEASE * 2);
+    assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (0.0, 0.0));
+}
+
+#[test]
+fn a_stream_that_goes_in_the_middle_leaves_nothing_to_do() {
+    let mut hall = Hall::new();
+    let large = hall.stream("large", MANY, 10.0);
+    (2..5).for_each(|id| hall.beat(large, id));
+    hall.node.look_next(hall.now);
+    hall.node.disconnect(hall.now, large);
+    assert!(hall.all().is_empty());
+    assert!(!hall.node.is_look_due(hall.now));
+    hall.wait(LEASE * 2);
+    assert_eq!(hall.leased(0), 0.0);
+}
