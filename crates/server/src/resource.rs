@@ -9,6 +9,7 @@
 //! While it is *learning*, after a start, whatever may still be out from before counts as charged: holders get back what
 //! they show, within the capacity, and nobody else gets anything.
 
+mod aggregate;
 mod answer;
 mod batch;
 mod books;

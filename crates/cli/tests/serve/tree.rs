@@ -1,6 +1,9 @@
 //! Servers below a server: what clients of one give up, clients of another get.
 
 use lessor_client::{Client, Rate, Rung};
+use lessor_proto::wire::{
+    DemandBucket, GetServerCapacityRequest, PriorityBandAggregate, ServerCapacityResourceRequest,
+};
 use tokio::time::timeout;
 
 use crate::crash;
@@ -23,6 +26,60 @@ async fn open(house: &House, id: &str, wants: f64) -> (Client, Rate) {
 
 async fn until(resource: &mut Rate, units: u64) {
     crash::until(resource, &format!("{units} units"), |lease| crash::is(lease, Rung::Leased, units)).await;
+}
+
+/// A node that poses below a leaf.
+fn posing(name: &str, bands: Vec<PriorityBandAggregate>) -> GetServerCapacityRequest {
+    GetServerCapacityRequest {
+        server_id: Some(name.to_owned()),
+        holder_epoch: Some(1),
+        resource: vec![ServerCapacityResourceRequest {
+            resource_id: Some("db".to_owned()),
+            wants: bands,
+            ..ServerCapacityResourceRequest::default()
+        }],
+        ..GetServerCapacityRequest::default()
+    }
+}
+
+/// One priority of those that it says are below it, in so many buckets of as many clients each.
+fn crowd(first_bucket: i32, buckets: i32, clients: i64) -> PriorityBandAggregate {
+    let wants = |index: i32| 2_f64.powf((f64::from(index) + 0.5) / 8.0) * clients as f64;
+    let bucket =
+        |index| DemandBucket { index: Some(index), subclients: Some(clients), wants: Some(wants(index)) };
+    let bucket: Vec<DemandBucket> = (first_bucket..first_bucket + buckets).map(bucket).collect();
+    PriorityBandAggregate {
+        priority: Some(0),
+        num_clients: Some(i64::from(buckets) * clients),
+        wants: Some(bucket.iter().filter_map(|bucket| bucket.wants).sum()),
+        bucket,
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_said_below_a_leaf_the_root_takes_its_reports() {
+    let everybody = i64::from(u32::MAX);
+    let lies = [
+        vec![crowd(-400, 1, everybody), crowd(-300, 1, everybody)],
+        vec![crowd(-1_400, 700, 1), crowd(-700, 700, 1)],
+    ];
+    for lies in lies {
+        let root = House::open(&template("*", 100.0, PUSHED)).await;
+        let leaf = leaf("leaf", &root.address().to_string()).await;
+        let mut below = leaf.capacity().await;
+        for (number, lie) in lies.into_iter().enumerate() {
+            below.get_server_capacity(posing(&format!("false-{number}"), vec![lie])).await.unwrap();
+        }
+        // Their wants are next to nothing: there is enough for everybody, if the root hears of it.
+        let (client, mut resource) = open(&leaf, "honest", 60.0).await;
+        until(&mut resource, 60).await;
+        resource.set_wants(40.0);
+        until(&mut resource, 40).await;
+        assert_eq!(root.metric("lessor_stream_reports_refused_total").await, 0.0);
+        timeout(AGES, client.close()).await.unwrap();
+        leaf.stop().await;
+        root.stop().await;
+    }
 }
 
 #[tokio::test]

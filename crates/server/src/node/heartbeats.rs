@@ -25,7 +25,7 @@ pub(super) struct Heartbeats {
     yields: bool,
 }
 
-/// How far a heartbeat has come.
+/// The step that a heartbeat has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     /// There is another slice.

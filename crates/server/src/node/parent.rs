@@ -171,6 +171,7 @@ impl Node {
         self.note_mark(now, id);
         self.couple(now, id);
         self.note_silent(now, id, silent);
+        let most_buckets = self.config.message.buckets_per_resource;
         let Some(Above { session }) = &mut self.parent else { return };
         let Some(resource) = self.resources.get_mut(id).filter(|resource| resource.speaks(now)) else {
             return;
@@ -187,7 +188,7 @@ impl Node {
             };
             let config = HoldingConfig {
                 kind,
-                bands: resource.bands(),
+                bands: resource.bands(most_buckets),
                 fallback: Fallback::Pessimistic,
                 surplus: Surplus::Keep,
             };
@@ -199,7 +200,7 @@ impl Node {
                 session.inherit(id, Inheritance { counted, proof });
             }
         } else if resource.take_wants_news() {
-            session.set_bands(now, id, resource.bands());
+            session.set_bands(now, id, resource.bands(most_buckets));
         }
         session.set_peak(now, id, resource.peak());
         session.set_in_use(now, id, in_use);

@@ -324,5 +324,7 @@ impl Resource {
     pub(crate) fn peak(&self) -> Option<f64> {
         (self.terms.spare() > Fraction::NONE)
             .then(|| self.holders.shares().wants() + 2.0 * (self.lending.spread as f64).sqrt() / MILLI)
+            // Demands without end come to the greatest number there is.
+            .map(|peak| peak.min(f64::MAX))
     }
 }

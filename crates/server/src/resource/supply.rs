@@ -13,7 +13,7 @@ use lessor_proto::{Amount, Drift, Time};
 
 use super::holders::Claimed;
 use super::slab::Slot;
-use super::{CallContext, Resource};
+use super::{CallContext, Resource, aggregate};
 use crate::config::NodeConfig;
 use crate::ledger::{Ghost, Ledger, Part};
 use crate::mutation::Rule;
@@ -249,8 +249,8 @@ impl Resource {
         std::mem::take(&mut self.supply.wants_news)
     }
 
-    /// The wants of all below together, as the buckets of their demand curves.
-    pub(crate) fn bands(&self) -> Bands {
+    /// The wants of all below together, as the buckets of their demand curves: no more than a report may have.
+    pub(crate) fn bands(&self, most_buckets: usize) -> Bands {
         let mut bands = Bands::new();
         for priority in self.holders.shares().priorities().filter(|_| self.hands_out()) {
             let curve = self.holders.shares().curve(priority);
@@ -263,7 +263,7 @@ impl Resource {
         if bands.is_empty() {
             bands.push(Band { priority: 0, subclients: 1, wants: 0.0 });
         }
-        bands
+        aggregate::fitted(bands, most_buckets)
     }
 
     /// The amounts that those below have shown to have from earlier leaders, as far and as long as the node above
