@@ -10,6 +10,7 @@ use lessor_proto::Amount;
 
 use crate::output;
 use crate::signals::Signals;
+use crate::tls::ClientTlsFlags;
 
 /// Asks a server for capacity and says what it gives. It is given back at the end.
 #[derive(Debug, Args)]
@@ -43,6 +44,8 @@ pub(crate) struct Get {
     /// The way to speak to the server; one without streams is polled
     #[arg(long, value_name = "WAY", default_value = "stream")]
     transport: Way,
+    #[command(flatten)]
+    tls: ClientTlsFlags,
 }
 
 /// A way to speak to a server.
@@ -69,6 +72,9 @@ impl Get {
         }
         if let Some(id) = &self.id {
             builder = builder.id(id);
+        }
+        if let Some(tls) = self.tls.settings() {
+            builder = builder.tls(tls);
         }
         let client = builder.connect().await?;
         // Who asks once is gone before a floor is of use.

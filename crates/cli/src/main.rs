@@ -13,6 +13,7 @@ mod serve;
 mod signals;
 mod sim;
 mod status;
+mod tls;
 mod token;
 
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 mod access;
 mod tasks;
+mod tls;
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -25,10 +26,11 @@ use tracing::{error, info};
 
 use self::access::{AccessFlags, AccessSources};
 use self::tasks::Tasks;
+use self::tls::TlsFlags;
 use crate::log::{self, LogFormat};
 use crate::signals::Signals;
 
-/// Runs a server. SIGTERM and SIGINT drain it, SIGHUP or a changed file reload the configuration.
+/// Runs a server. SIGTERM and SIGINT drain it, SIGHUP or a changed file reload configuration and certificates.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("record").args(["etcd", "state_dir"]))]
 pub(crate) struct Serve {
@@ -67,6 +69,8 @@ pub(crate) struct Serve {
     tasks: Tasks,
     #[command(flatten)]
     access: AccessFlags,
+    #[command(flatten)]
+    tls: TlsFlags,
     #[command(flatten)]
     limits: Limits,
     /// The format of log lines; RUST_LOG says which lines there are
@@ -128,6 +132,9 @@ impl Serve {
         let signals = Signals::listen()?;
         let options = ServerOptions {
             http: self.http,
+            tls: self.tls.options(),
+            plain: self.tls.plain()?,
+            parent_tls: self.tls.parent(),
             advertise: self.advertise.clone(),
             drain: self.drain,
             request_time: self.request_timeout,
@@ -146,6 +153,7 @@ impl Serve {
         config.trust_claims = config.keys.is_none();
         config.claims = self.tasks.claims();
         self.announce(&config, repository.templates().len());
+        self.tls.warn(self.listen);
         let server = Server::start(options, config, repository).await?;
         if serve(&server, source, rules, signals).await == End::Broken {
             error!("the node has failed one of its own checks: this process ends");
@@ -212,12 +220,21 @@ enum End {
 async fn serve(server: &Server, source: Source, rules: AccessSources, signals: Signals) -> End {
     let Signals { mut terminate, mut interrupt, hang_up } = signals;
     let templates = follow(source, hang_up, |loaded| reload(server.driver(), loaded));
+    // The server watches the files itself.
+    let certificates = async {
+        let Ok(mut hang_up) = Signals::hang_up() else { return std::future::pending().await };
+        loop {
+            hang_up.recv().await;
+            server.renew_certificates();
+        }
+    };
     tokio::select! {
         _ = terminate.recv() => End::Signal,
         _ = interrupt.recv() => End::Signal,
         () = server.broken() => End::Broken,
         never = templates => match never {},
         never = rules.follow(server.gate()) => match never {},
+        never = certificates => match never {},
     }
 }
 

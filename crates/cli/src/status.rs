@@ -1,6 +1,7 @@
 //! `lessor status`: who has what, wants what, until when.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -11,8 +12,11 @@ use hyper::body::Bytes;
 use hyper::{StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use lessor_client::internals::tls::{ClientTls, Connector, Protocol};
 use lessor_proto::Amount;
 use serde::Deserialize;
+
+use crate::tls::ClientTlsFlags;
 
 /// Shows what a server has leased out, and to whom.
 #[derive(Debug, Args)]
@@ -28,6 +32,8 @@ pub(crate) struct Status {
     /// As the server says it, in JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    tls: ClientTlsFlags,
 }
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -124,7 +130,9 @@ impl Status {
 
     async fn fetch(&self) -> anyhow::Result<String> {
         let uri = self.uri()?;
-        let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+        let tls = self.tls.settings().map(|tls| ClientTls::load(&tls)).transpose()?;
+        let connector = Connector::new(tls.map(Arc::new), Protocol::Http1);
+        let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
         let fetch = async {
             let response =
                 client.get(uri).await.with_context(|| format!("no answer from {}", self.server))?;
@@ -147,7 +155,8 @@ impl Status {
         if let Some(resource) = &self.resource {
             write!(path, "&resource={}", percent_encode(resource))?;
         }
-        let uri = Uri::builder().scheme("http").authority(self.server.as_str()).path_and_query(path).build();
+        let scheme = if self.tls.settings().is_some() { "https" } else { "http" };
+        let uri = Uri::builder().scheme(scheme).authority(self.server.as_str()).path_and_query(path).build();
         uri.with_context(|| format!("server {:?}: wanted HOST:PORT", self.server))
     }
 }

@@ -25,6 +25,16 @@
 #[cfg(feature = "shell")]
 pub use crate::shell::{ParentLine, clock};
 
+/// Certificates and keys, and connections made with them.
+#[cfg(feature = "shell")]
+pub mod tls {
+    pub use crate::shell::tls::certificate::{BadCertificate, end_of, end_of_chain, identity};
+    pub use crate::shell::tls::pem::PemSource;
+    pub use crate::shell::tls::renewed::{Renewed, Texts};
+    pub use crate::shell::tls::{ClientTls, certified, roots};
+    pub use crate::shell::{Connector, Protocol};
+}
+
 /// The amount that may be spent, and until when.
 pub mod allowance {
     pub use crate::allowance::Allowance;

@@ -95,7 +95,7 @@ pub use self::shell::Collector;
 #[cfg(feature = "shell")]
 pub use self::shell::{
     BuildError, Builder, Client, Closed, ConnectError, Domain, Gauge, LeaseState, Metrics, OpenError,
-    Opening, Rate, Resource, ResourceMetrics, Together,
+    Opening, Rate, Resource, ResourceMetrics, Tls, TlsFault, Together,
 };
 pub use self::together::{Price, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 pub use self::transport::Transport;

@@ -8,6 +8,7 @@ mod client;
 #[cfg(feature = "prometheus")]
 mod collector;
 mod command;
+mod connector;
 mod domain;
 mod driver;
 mod enforce;
@@ -21,15 +22,19 @@ mod registry;
 mod resource;
 mod status;
 mod stream;
+pub(crate) mod tls;
 mod together;
 
 pub use client::{BuildError, Builder, Client, ConnectError};
 #[cfg(feature = "prometheus")]
 pub use collector::Collector;
+pub use connector::{Connector, Protocol};
 pub use domain::Domain;
 pub use lease_state::LeaseState;
 pub use line::ParentLine;
 pub use metrics::{Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};
 pub use resource::{Closed, Gauge, Rate, Resource};
+pub use tls::Tls;
+pub use tls::pem::TlsFault;
 pub use together::Together;

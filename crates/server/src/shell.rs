@@ -13,12 +13,15 @@ pub mod grpc;
 pub mod http;
 pub mod metrics;
 mod parent;
+mod port;
 mod probe;
 mod refused;
 pub mod source;
 mod standing;
 pub mod state;
 mod stream;
+mod tls;
+mod watched;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -26,11 +29,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::internals::tls::ClientTls;
+use lessor_client::{Tls, TlsFault};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
-use tower::util::MapRequestLayer;
 use tracing::{error, info, warn};
 
 use self::acceptor::{Acceptor, Places};
@@ -39,8 +43,14 @@ pub use self::caller::Caller;
 use self::driver::Driver;
 use self::etcd::{Election, EtcdOptions};
 pub use self::gate::{Denials, Gate};
+use self::port::PortService;
+use self::probe::NodeAbove;
 use self::state::{StateDirectory, StateFault};
 use self::stream::Lines;
+use self::tls::certificates::Certificates;
+use self::tls::handshake::HandshakeGuard;
+use self::tls::{Port, ServerTls};
+pub use self::tls::{TlsClients, TlsOptions};
 use crate::access::Access;
 use crate::election::ElectionConfig;
 use crate::node::NodeConfig;
@@ -54,6 +64,12 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Where to serve HTTP besides.
     pub http: Option<SocketAddr>,
+    /// The TLS of both; absent: both are plain.
+    pub tls: Option<TlsOptions>,
+    /// Where to serve the same as at `listen` in plain besides, for clients that speak no TLS.
+    pub plain: Option<SocketAddr>,
+    /// The TLS towards the node above; absent: it is spoken to in plain.
+    pub parent_tls: Option<Tls>,
     /// The address that clients are told, `host:port`; absent: the one it listens at.
     pub advertise: Option<String>,
     /// The time that requests in flight may take to end in a drain.
@@ -104,6 +120,8 @@ pub struct Server {
     driver: Arc<Driver>,
     gate: Arc<Gate>,
     address: SocketAddr,
+    plain_address: Option<SocketAddr>,
+    certificates: Arc<Certificates>,
     drain: Duration,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
@@ -129,6 +147,9 @@ pub enum StartError {
     /// The task cannot stand for election.
     #[error("cannot stand for election")]
     Election(#[from] etcd::ElectionStartError),
+    /// Certificates or keys cannot be used.
+    #[error("cannot speak TLS")]
+    Tls(#[from] TlsFault),
     /// The state directory is another's, or holds what would be out of date.
     #[error(transparent)]
     State(#[from] StateFault),
@@ -144,6 +165,9 @@ impl ServerOptions {
         ServerOptions {
             listen,
             http: None,
+            tls: None,
+            plain: None,
+            parent_tls: None,
             advertise: None,
             drain: Duration::from_secs(10),
             connections: 10_000,
@@ -221,12 +245,9 @@ impl Server {
         mut config: NodeConfig,
         repository: Repository,
     ) -> Result<Server, StartError> {
-        let listener = bind(options.listen).await?;
-        let address = local(&listener, options.listen)?;
-        let http = match options.http {
-            Some(wanted) => Some((bind(wanted).await?, wanted)),
-            None => None,
-        };
+        let certificates = Arc::new(load_certificates(&options)?);
+        let (listener, address) = bind(options.listen).await?;
+        let (http, plain) = (bind_if(options.http).await?, bind_if(options.plain).await?);
         let (connections, per_address) = (options.connections, options.connections_per_address);
         let advertise = options.advertise.unwrap_or_else(|| address.to_string());
         let above = config.parent.as_ref().map(|parent| parent.servers.clone());
@@ -263,21 +284,25 @@ impl Server {
 
         let lines = Arc::new(Lines::default());
         let gate = Arc::new(Gate::new(options.access, options.auth_keys));
-        let web = http::router(Arc::clone(&driver), Arc::clone(&gate));
+        let web = http::router(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&certificates));
         let request_time = options.request_time;
         let (routes, health) =
             grpc::routes(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&lines), options.request_bytes)
                 .await;
         let bodies = Bodies::new(Arc::clone(&driver), options.request_bytes);
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
+        let service = PortService { routes, bodies, request_time, stopped: stopped.clone() };
+        let acceptor = |listener, places: &Arc<Places>, port| {
+            let guard = certificates.server.as_ref().map(|tls| HandshakeGuard::new(Arc::clone(tls), port));
+            Acceptor::new(listener, Arc::clone(places), guard)
+        };
+        let main = acceptor(listener, &places.main, Port::Main);
         let mut tasks = vec![
-            tokio::spawn(serve_all(
-                Acceptor::new(listener, Arc::clone(&places.main)),
-                routes,
-                bodies,
-                request_time,
-                stopped.clone(),
-            )),
+            match &certificates.server {
+                Some(tls) => tokio::spawn(service.clone().serve_aging(main, tls.max_age)),
+                None => tokio::spawn(service.clone().serve(main)),
+            },
+            tokio::spawn(Arc::clone(&certificates).keep(stopped.clone())),
             tokio::spawn(grpc::follow_health(health, Arc::clone(&driver), stopped.clone())),
             tokio::spawn(Arc::clone(&driver).clean_up(stopped.clone())),
             tokio::spawn(Arc::clone(&driver).keep_time(stopped.clone())),
@@ -292,26 +317,45 @@ impl Server {
             tasks.push(tokio::spawn(state::keep(Arc::clone(&driver), directory, stopped.clone())));
         }
         if let Some(servers) = above {
-            tasks.push(tokio::spawn(parent::follow(Arc::clone(&driver), stopped.clone())));
-            tasks.push(tokio::spawn(probe::meet_parent(Arc::clone(&driver), servers, stopped.clone())));
+            let above = NodeAbove { servers, tls: certificates.parent.clone() };
+            tasks.push(tokio::spawn(parent::follow(
+                Arc::clone(&driver),
+                certificates.parent.clone(),
+                stopped.clone(),
+            )));
+            tasks.push(tokio::spawn(probe::meet_parent(Arc::clone(&driver), above, stopped.clone())));
         }
-        let http = match http {
-            Some((listener, wanted)) => {
-                let address = local(&listener, wanted)?;
-                let acceptor = Acceptor::new(listener, places.http);
-                tasks.push(tokio::spawn(http::serve(acceptor, web, stopped)));
-                Some(address)
-            }
-            None => None,
-        };
-        info!(%address, http = http.map(tracing::field::display), "serving");
-        Ok(Server { driver, gate, address, drain: options.drain, stop, tasks })
+        let plain_address = plain.map(|(listener, address)| {
+            tasks.push(tokio::spawn(service.serve(Acceptor::new(listener, Arc::clone(&places.main), None))));
+            address
+        });
+        let http = http.map(|(listener, address)| {
+            let requires = certificates.server.as_ref().is_some_and(|tls| tls.requires_clients);
+            let pages = if requires { http::for_the_known(web) } else { web };
+            let acceptor = acceptor(listener, &places.http, Port::Pages);
+            tasks.push(tokio::spawn(http::serve(acceptor, pages, stopped)));
+            address
+        });
+        let (http, plain) = (http.map(tracing::field::display), plain_address.map(tracing::field::display));
+        info!(%address, http, plain, tls = certificates.server.is_some(), "serving");
+        Ok(Server { driver, gate, address, plain_address, certificates, drain: options.drain, stop, tasks })
     }
 
     /// Where it serves gRPC and HTTP.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it serves the same in plain, if it does.
+    #[must_use]
+    pub fn plain_address(&self) -> Option<SocketAddr> {
+        self.plain_address
+    }
+
+    /// Reads certificates, keys, authorities and revocations again soon, as it does when their files change.
+    pub fn renew_certificates(&self) {
+        self.certificates.ask();
     }
 
     /// The driver of its node.
@@ -389,41 +433,24 @@ fn remember(config: &mut NodeConfig, directory: &StateDirectory, record: crate::
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let local = listener.local_addr()?;
+        Ok((listener, local))
+    };
+    bound.await.map_err(|source| StartError::Listen { address, source })
 }
 
-fn local(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, StartError> {
-    listener.local_addr().map_err(|source| StartError::Listen { address, source })
-}
-
-async fn stopping(mut stopped: watch::Receiver<bool>) {
-    // An error means that the server handle is gone, which is a stop as well.
-    let _ = stopped.wait_for(|&stop| stop).await;
-}
-
-async fn serve_all(
-    acceptor: Acceptor,
-    routes: Routes,
-    bodies: Bodies,
-    request_time: Duration,
-    stopped: watch::Receiver<bool>,
-) {
-    let server = tonic::transport::Server::builder()
-        .layer(MapRequestLayer::new(move |request| bodies.guard(request)))
-        .accept_http1(true)
-        .http2_keepalive_interval(Some(Duration::from_secs(30)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
-        // Of one connection: requests and streams. A proxy may carry those of many clients.
-        .max_concurrent_streams(Some(1_000))
-        // h2 ends a connection when small messages wait that cost more than half of this, each about 240 bytes: so eight of each
-        // stream may wait.
-        .initial_connection_window_size(Some(4 << 20))
-        // A stream is opened within it, and then takes as long as it likes.
-        .timeout(request_time)
-        .add_routes(routes)
-        .serve_with_incoming_shutdown(acceptor.connections(), stopping(stopped));
-    if let Err(error) = server.await {
-        warn!(%error, "server ended");
+async fn bind_if(address: Option<SocketAddr>) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
+    match address {
+        Some(address) => bind(address).await.map(Some),
+        None => Ok(None),
     }
+}
+
+fn load_certificates(options: &ServerOptions) -> Result<Certificates, TlsFault> {
+    let server = options.tls.as_ref().map(ServerTls::load).transpose()?.map(Arc::new);
+    let parent = options.parent_tls.as_ref().map(ClientTls::load).transpose()?.map(Arc::new);
+    Ok(Certificates::new(server, parent))
 }

@@ -152,7 +152,7 @@ impl Simulation {
         config.drift = self.rules.drift;
         config.hash_seed = hash_seed;
         // Every other leader renews one resource of a stream at a time.
-        config.heartbeat_slice = if hash_seed % 2 == 0 { config.heartbeat_slice } else { 1 };
+        config.heartbeat_slice = if hash_seed.is_multiple_of(2) { config.heartbeat_slice } else { 1 };
         config.record = record;
         config.marks = marks;
         // Whoever takes a directory next knows that the one before has ended.

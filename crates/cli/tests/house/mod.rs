@@ -41,6 +41,7 @@ pub(crate) struct House {
     child: Child,
     address: SocketAddr,
     http: SocketAddr,
+    plain: Option<SocketAddr>,
     config: PathBuf,
     log: Log,
     directory: TempDir,
@@ -83,9 +84,10 @@ impl House {
             let text = line["fields"][field].as_str().unwrap_or_else(|| panic!("no {field} in {line}"));
             text.parse().unwrap_or_else(|error| panic!("{field} {text:?}: {error}"))
         };
+        let plain = line["fields"]["plain"].is_string().then(|| address("plain"));
         let (address, http) = (address("address"), address("http"));
         let directory = tempfile::tempdir().expect("a directory for a while");
-        House { child, address, http, config: PathBuf::new(), log, directory, flags: Vec::new() }
+        House { child, address, http, plain, config: PathBuf::new(), log, directory, flags: Vec::new() }
     }
 
     /// Where it serves gRPC and HTTP.
@@ -96,6 +98,11 @@ impl House {
     /// Where it serves HTTP alone.
     pub(crate) fn http(&self) -> SocketAddr {
         self.http
+    }
+
+    /// Where it serves in plain what it serves over TLS elsewhere.
+    pub(crate) fn plain(&self) -> SocketAddr {
+        self.plain.expect("it was asked to")
     }
 
     /// A connection of its own.

@@ -1,6 +1,7 @@
 //! The figures that a leader shows of what it has written down, and of what its predecessor has left.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use lessor_client::{Client, LeaseState};
 use lessor_proto::Amount;
@@ -8,6 +9,7 @@ use tokio::time::timeout;
 
 use crate::house::etcd::Etcd;
 use crate::house::holder::{Holder, Nature};
+use crate::house::page::get;
 use crate::house::{AGES, House, eventually, everything, repository_file, run};
 
 const CAPACITY: f64 = 100.0;
@@ -196,7 +198,19 @@ fn documented() -> BTreeSet<String> {
     names.map(|name| name.trim().trim_matches('`').trim_start_matches("lessor_").to_owned()).collect()
 }
 
-/// A leaf with tasks, whose clients tell each other of domains, and a root with a state directory have all figures there are.
+/// A server with TLS, and a plain port besides.
+async fn sealed(directory: &Path) -> House {
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| directory.join(name));
+    std::fs::write(&certificate, own.cert.pem()).unwrap();
+    std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let flags = ["--tls-cert", certificate, "--tls-key", key, "--listen-plain", "127.0.0.1:0"];
+    House::open_with(&everything(CAPACITY, 300), &flags).await
+}
+
+/// A leaf with tasks, whose clients tell each other of domains, a root with a state directory, and a server with TLS have all
+/// figures there are.
 #[tokio::test]
 async fn every_figure_is_explained_and_every_figure_that_is_explained_is_there() {
     let Some(etcd) = Etcd::started().await else { return };
@@ -214,7 +228,10 @@ async fn every_figure_is_explained_and_every_figure_that_is_explained_is_there()
     until(&mut queries, 30).await;
     let tells = async || leaf.page("/metrics").await.body.contains("lessor_domain_clients{");
     eventually("it tells of domains", tells).await;
-    let text = [leaf.page("/metrics").await.body, root.page("/metrics").await.body].concat();
+    let sealed = sealed(directory.path()).await;
+    let pages =
+        [leaf.page("/metrics").await, root.page("/metrics").await, get(sealed.plain(), "/metrics").await];
+    let text = pages.map(|page| page.body).concat();
     let name = |line: &str| {
         let name = line.split(['{', ' ']).next().unwrap().trim_start_matches("lessor_");
         // A histogram has three parts.
@@ -226,7 +243,7 @@ async fn every_figure_is_explained_and_every_figure_that_is_explained_is_there()
     assert!((root.metric("lessor_state_healthy").await - 1.0).abs() < 1e-9);
     assert!(!leaf.page("/metrics").await.body.contains("lessor_state_healthy"), "it has no state directory");
     timeout(AGES, client.close()).await.unwrap();
-    for house in [leaf, root] {
+    for house in [leaf, root, sealed] {
         house.stop().await;
     }
 }

@@ -17,6 +17,8 @@ use super::link::{Link, endpoint};
 use super::metrics::Metrics;
 use super::opening::Opening;
 use super::registry::Registry;
+use super::tls::pem::TlsFault;
+use super::tls::{ClientTls, Tls};
 use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
 use crate::session::{Failure, Session, SessionConfig, SessionCounts, Transport};
@@ -43,6 +45,7 @@ pub struct Builder {
     id: Option<String>,
     timeout: Duration,
     transport: Transport,
+    tls: Option<Tls>,
 }
 
 /// Why a client was not built.
@@ -59,6 +62,9 @@ pub enum BuildError {
     /// The address of a server cannot be one.
     #[error("{0}")]
     Address(Failure),
+    /// Certificates or key cannot be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsFault),
     /// There is no tokio runtime to run the driver on.
     #[error("no tokio runtime; wanted to be called within one")]
     NoRuntime,
@@ -85,6 +91,7 @@ impl Client {
             id: None,
             timeout: Duration::from_secs(5),
             transport: Transport::default(),
+            tls: None,
         }
     }
 
@@ -162,14 +169,30 @@ impl Builder {
         Builder { transport, ..self }
     }
 
+    /// Speaks TLS with all servers, also with those that it is sent on to; their addresses are `https://host:port`, or
+    /// `host:port`.
+    pub fn tls(self, tls: Tls) -> Builder {
+        Builder { tls: Some(tls), ..self }
+    }
+
     /// Builds the client. No server needs to answer yet: resources wait for their first lease.
     ///
     /// # Errors
-    /// When the id or an address cannot be one, or outside of a tokio runtime.
+    /// When the id or an address cannot be one, certificates or key cannot be used, or outside of a tokio runtime.
     pub fn build(self) -> Result<Client, BuildError> {
+        let tls = self.load_tls()?;
+        self.build_with(tls)
+    }
+
+    fn load_tls(&self) -> Result<Option<Arc<ClientTls>>, BuildError> {
+        let tls = self.tls.as_ref().map(ClientTls::load).transpose()?;
+        Ok(tls.map(Arc::new))
+    }
+
+    fn build_with(self, tls: Option<Arc<ClientTls>>) -> Result<Client, BuildError> {
         let runtime = Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
         for server in &self.servers {
-            endpoint(server, self.timeout).map_err(BuildError::Address)?;
+            endpoint(server, self.timeout, tls.is_some()).map_err(BuildError::Address)?;
         }
         let incarnation = Incarnation(draw());
         let id = self.id.unwrap_or_else(|| format!("client-{}-{:016x}", std::process::id(), incarnation.0));
@@ -182,8 +205,8 @@ impl Builder {
             transport: self.transport,
             ..SessionConfig::new(id.clone(), incarnation, self.servers)
         };
-        let driver =
-            Driver::new(Session::new(config), ParentLine::new(self.timeout), registry.clone(), inbox);
+        let line = ParentLine::new(self.timeout).with_tls(tls);
+        let driver = Driver::new(Session::new(config), line, registry.clone(), inbox);
         runtime.spawn(driver.run().instrument(info_span!("client", %id)));
         Ok(Client { id, registry, commands })
     }
@@ -193,8 +216,9 @@ impl Builder {
     /// # Errors
     /// As [`Builder::build`], and when no server answers.
     pub async fn connect(self) -> Result<Client, ConnectError> {
-        let (servers, mut link) = (self.servers.clone(), Link::new(self.timeout));
-        let client = self.build()?;
+        let tls = self.load_tls()?;
+        let (servers, mut link) = (self.servers.clone(), Link::new(self.timeout).with_tls(tls.clone()));
+        let client = self.build_with(tls)?;
         let mut failures = Vec::new();
         for server in servers {
             match link.discover(&server).await {

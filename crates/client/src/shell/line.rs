@@ -11,6 +11,7 @@ use tracing::debug;
 
 use super::link::{Link, Outcome};
 use super::stream::Stream;
+use super::tls::ClientTls;
 use crate::session::{Action, Event, Failure};
 
 /// The line of one session: at most one request and one stream.
@@ -35,6 +36,12 @@ impl ParentLine {
     #[must_use]
     pub fn new(timeout: Duration) -> ParentLine {
         ParentLine { link: Link::new(timeout), request: None, stream: None, broken: None }
+    }
+
+    /// The same over TLS.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<Arc<ClientTls>>) -> ParentLine {
+        ParentLine { link: self.link.with_tls(tls), ..self }
     }
 
     /// Does what a session says, in the background. A [`Action::Change`] is not for a line.

@@ -11,13 +11,14 @@ use lessor_proto::wire::{DiscoveryRequest, GetCapacityRequest, GetServerCapacity
 use tonic::transport::{Channel, Endpoint};
 
 use super::clock;
+use super::connector::{Connector, Protocol};
 use super::status::failure;
 use super::stream::Stream;
+use super::tls::ClientTls;
 use crate::session::Failure;
 
 /// Channels kept open at most: redirects may name any number of addresses over the months.
 const CHANNELS: usize = 16;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -27,6 +28,8 @@ pub(super) struct Link {
     channels: BTreeMap<Arc<str>, CapacityClient<Channel>>,
     /// The longest wait for an answer.
     timeout: Duration,
+    /// With it everything goes over TLS.
+    tls: Option<Arc<ClientTls>>,
 }
 
 /// The outcome of a request.
@@ -41,7 +44,11 @@ pub(super) enum Outcome {
 
 impl Link {
     pub(super) fn new(timeout: Duration) -> Link {
-        Link { channels: BTreeMap::new(), timeout }
+        Link { channels: BTreeMap::new(), timeout, tls: None }
+    }
+
+    pub(super) fn with_tls(self, tls: Option<Arc<ClientTls>>) -> Link {
+        Link { tls, ..self }
     }
 
     pub(super) fn ask(&mut self, to: &Arc<str>, ask: &Ask) -> impl Future<Output = Outcome> + Send + use<> {
@@ -93,7 +100,9 @@ impl Link {
         if let Some(client) = self.channels.get(to) {
             return Ok(client.clone());
         }
-        let client = CapacityClient::new(endpoint(to, self.timeout)?.connect_lazy());
+        let endpoint = endpoint(to, self.timeout, self.tls.is_some())?;
+        let connector = Connector::new(self.tls.clone(), Protocol::Http2);
+        let client = CapacityClient::new(Channel::new(connector, endpoint));
         if self.channels.len() == CHANNELS {
             self.channels.clear();
         }
@@ -136,18 +145,35 @@ impl Question {
     }
 }
 
-/// The endpoint at `host:port`, or at a whole URI.
-pub(super) fn endpoint(address: &str, timeout: Duration) -> Result<Endpoint, Failure> {
-    let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+/// The endpoint at `host:port`, or at a whole URI, which is of the kind that was chosen: nobody is led from TLS to a plain
+/// port.
+pub(super) fn endpoint(address: &str, timeout: Duration, is_secure: bool) -> Result<Endpoint, Failure> {
+    let scheme = if is_secure { "https" } else { "http" };
+    let uri = if address.contains("://") { address.to_owned() } else { format!("{scheme}://{address}") };
     let endpoint = Endpoint::from_shared(uri)
         .map_err(|fault| Failure::Unreachable(format!("{address:?} is no address: {fault}")))?;
+    match (is_secure, endpoint.uri().scheme_str()) {
+        (true, Some("https")) | (false, Some("http")) => {}
+        (true, _) => {
+            let fault = format!("{address:?} is no address for TLS; wanted https:// or HOST:PORT");
+            return Err(Failure::Unreachable(fault));
+        }
+        (false, Some("https")) => {
+            let fault = format!(
+                "{address:?} needs to be told whom to believe; wanted the settings of TLS, with a CA"
+            );
+            return Err(Failure::Unreachable(fault));
+        }
+        (false, _) => {
+            let fault = format!("{address:?} is no address; wanted http://, https:// or HOST:PORT");
+            return Err(Failure::Unreachable(fault));
+        }
+    }
     Ok(endpoint
         .timeout(timeout)
-        .connect_timeout(CONNECT_TIMEOUT)
         .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
         .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-        .keep_alive_while_idle(true)
-        .tcp_nodelay(true))
+        .keep_alive_while_idle(true))
 }
 
 #[cfg(test)]
@@ -156,8 +182,18 @@ mod tests {
 
     #[test]
     fn an_address_may_be_a_uri_but_not_nonsense() {
-        assert!(endpoint("127.0.0.1:1", Duration::from_secs(1)).is_ok());
-        assert!(endpoint("http://[::1]:1", Duration::from_secs(1)).is_ok());
-        assert!(endpoint("two words", Duration::from_secs(1)).is_err());
+        let is_one = |address, is_secure| endpoint(address, Duration::from_secs(1), is_secure).is_ok();
+        assert!(is_one("127.0.0.1:1", false) && is_one("http://[::1]:1", false));
+        assert!(!is_one("two words", false) && !is_one("ftp://a:1", false) && !is_one("/a", false));
+    }
+
+    #[test]
+    fn nobody_is_led_from_tls_to_a_plain_port() {
+        let of = |address, is_secure| endpoint(address, Duration::from_secs(1), is_secure);
+        assert_eq!(of("a:1", true).unwrap().uri().scheme_str(), Some("https"));
+        assert!(of("https://a:1", true).is_ok());
+        let told = |address, is_secure| of(address, is_secure).unwrap_err().to_string();
+        assert!(told("http://a:1", true).contains("\"http://a:1\" is no address for TLS"));
+        assert!(told("https://a:1", false).contains("whom to believe"));
     }
 }

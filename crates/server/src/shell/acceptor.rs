@@ -3,6 +3,8 @@
 //! Whoever connects must say something, or its place is somebody else's: the library that finds out which version of HTTP
 //! a connection speaks waits for that without an end. And no address has more than its part of the places, so that one host
 //! that goes wrong does not shut out all others.
+//!
+//! On a port with TLS each handshake is the work of a task of its own: whoever is slow keeps nobody waiting but itself.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -19,11 +21,14 @@ use lessor_client::internals::clock;
 use lessor_proto::Identity;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::JoinSet;
+use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::caller::Caller;
 use super::driver::Driver;
+use super::tls::handshake::HandshakeGuard;
 
 /// A listener with a bounded number of connections.
 #[derive(Debug)]
@@ -32,6 +37,10 @@ pub(super) struct Acceptor {
     places: Arc<Places>,
     /// The time in which whoever connects must say what it speaks.
     greeting: Duration,
+    /// Absent on a plain port.
+    guard: Option<HandshakeGuard>,
+    /// The handshakes under way; nothing comes of those that fail.
+    shaking: JoinSet<Option<Connection>>,
 }
 
 /// The places of a port.
@@ -55,11 +64,20 @@ struct Place {
 /// A connection, and the place that it takes until it is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Bytes,
     caller: Caller,
     /// Absent once it has said what it speaks.
     greeting: Option<Greeting>,
+    /// Dropped with the connection, if somebody waits for that.
+    end: Option<oneshot::Sender<()>>,
     place: Place,
+}
+
+/// The bytes of a connection.
+#[derive(Debug)]
+enum Bytes {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// The first words of a connection, which are awaited.
@@ -126,49 +144,91 @@ impl fmt::Debug for Greeting {
 // === impl Acceptor ===
 
 impl Acceptor {
-    pub(super) fn new(listener: TcpListener, places: Arc<Places>) -> Acceptor {
-        Acceptor { listener, places, greeting: GREETING }
+    pub(super) fn new(listener: TcpListener, places: Arc<Places>, guard: Option<HandshakeGuard>) -> Acceptor {
+        Acceptor { listener, places, greeting: GREETING, guard, shaking: JoinSet::new() }
     }
 
     /// All connections to come.
     pub(super) fn connections(self) -> impl Stream<Item = io::Result<Connection>> {
         futures_util::stream::unfold(self, |mut acceptor| async {
-            let (connection, _) = acceptor.accept().await;
+            let connection = acceptor.accept().await;
             Some((Ok(connection), acceptor))
         })
     }
-}
 
-impl Listener for Acceptor {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+    /// The next connection that is ready to be served. Nothing is lost when the future is dropped.
+    pub(super) async fn accept(&mut self) -> Connection {
         loop {
-            let free = Arc::clone(&self.places.free);
-            let permit = free.acquire_owned().await.expect("nobody closes the semaphore");
-            // Goes on after errors, with a pause when the system has nothing left for another connection.
-            let (stream, address) = Listener::accept(&mut self.listener).await;
-            let Some(place) = self.places.take(address.ip(), permit) else { continue };
-            // A connection that cannot be told so is slower, and serves all the same.
-            let _ = stream.set_nodelay(true);
-            let caller = Caller { address, identity: Identity::plain() };
-            return (Connection::new(stream, caller, place, self.greeting), address);
+            let (stream, address, place) = tokio::select! {
+                Some(shaken) = self.shaking.join_next() => match shaken {
+                    Ok(Some(connection)) => return connection,
+                    // A handshake that panicked is one that failed.
+                    Ok(None) | Err(_) => continue,
+                },
+                admitted = admit(&mut self.listener, &self.places) => admitted,
+            };
+            let (greeting, driver) = (self.greeting, Arc::clone(&self.places.driver));
+            let Some(guard) = &self.guard else {
+                let caller = Caller { address, identity: Identity::plain() };
+                return Connection::new(Bytes::Plain(stream), caller, place, greeting);
+            };
+            let guard = guard.clone();
+            self.shaking.spawn(async move {
+                let shaken = guard.shake(stream, address, &driver.traffic().handshakes).await;
+                let (stream, identity) = shaken?;
+                let caller = Caller { address, identity };
+                Some(Connection::new(Bytes::Tls(Box::new(stream)), caller, place, greeting))
+            });
         }
     }
+}
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+/// The next connection for which there is a place.
+async fn admit(listener: &mut TcpListener, places: &Arc<Places>) -> (TcpStream, SocketAddr, Place) {
+    loop {
+        let free = Arc::clone(&places.free);
+        let permit = free.acquire_owned().await.expect("nobody closes the semaphore");
+        // Goes on after errors, with a pause when the system has nothing left for another connection.
+        let (stream, address) = Listener::accept(listener).await;
+        let Some(place) = places.take(address.ip(), permit) else { continue };
+        // A connection that cannot be told so is slower, and serves all the same.
+        let _ = stream.set_nodelay(true);
+        return (stream, address, place);
     }
 }
+
+// === impl Bytes ===
+
+impl Bytes {
+    fn inner(&mut self) -> Pin<&mut (dyn Duplex + Send)> {
+        match self {
+            Bytes::Plain(stream) => Pin::new(stream),
+            Bytes::Tls(stream) => Pin::new(&mut **stream),
+        }
+    }
+}
+
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
 // === impl Connection ===
 
 impl Connection {
-    fn new(stream: TcpStream, caller: Caller, place: Place, greeting: Duration) -> Connection {
+    fn new(stream: Bytes, caller: Caller, place: Place, greeting: Duration) -> Connection {
         let greeting =
             Greeting { until: Box::pin(clock::sleep_until(clock::now() + greeting)), missing: PREFACE };
-        Connection { stream, caller, greeting: Some(greeting), place }
+        Connection { stream, caller, greeting: Some(greeting), end: None, place }
+    }
+
+    /// Ends when the connection has been dropped.
+    pub(super) fn ended(&mut self) -> impl Future<Output = ()> + Send + use<> {
+        let (end, ended) = oneshot::channel();
+        self.end = Some(end);
+        async move {
+            // That it is dropped is all that ever comes.
+            let _ = ended.await;
+        }
     }
 }
 
@@ -187,7 +247,7 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let read = self.stream.inner().poll_read(cx, buffer);
         let Some(greeting) = &mut self.greeting else { return read };
         match read {
             Poll::Ready(read) => {
@@ -207,7 +267,7 @@ impl AsyncRead for Connection {
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        self.stream.inner().poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -215,19 +275,22 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+        self.stream.inner().poll_write_vectored(cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        match &self.stream {
+            Bytes::Plain(stream) => stream.is_write_vectored(),
+            Bytes::Tls(stream) => stream.is_write_vectored(),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        self.stream.inner().poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        self.stream.inner().poll_shutdown(cx)
     }
 }
 
@@ -248,7 +311,7 @@ mod tests {
     async fn open(places: usize, most: usize) -> (Acceptor, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (Acceptor::new(listener, Places::new(places, most, &driver())), address)
+        (Acceptor::new(listener, Places::new(places, most, &driver()), None), address)
     }
 
     #[tokio::test]
@@ -256,7 +319,7 @@ mod tests {
         let (mut acceptor, address) = open(1, 1).await;
         let _first = TcpStream::connect(address).await.unwrap();
         let _second = TcpStream::connect(address).await.unwrap();
-        let (inside, _) = acceptor.accept().await;
+        let inside = acceptor.accept().await;
         // Nobody is let in while the only permit is taken: polled once, and again after it is free.
         let mut next = Box::pin(acceptor.accept());
         assert!(futures_util::poll!(&mut next).is_pending());
@@ -271,8 +334,8 @@ mod tests {
         for _ in 0..3 {
             clients.push(TcpStream::connect(address).await.unwrap());
         }
-        let (first, _) = acceptor.accept().await;
-        let (second, _) = acceptor.accept().await;
+        let first = acceptor.accept().await;
+        let second = acceptor.accept().await;
         let places = Arc::clone(&acceptor.places);
         let mut next = Box::pin(acceptor.accept());
         assert!(futures_util::poll!(&mut next).is_pending(), "a place is free, and not for this address");
@@ -300,12 +363,12 @@ mod tests {
         let (mut acceptor, address) = open(1, 1).await;
         acceptor.greeting = Duration::from_millis(20);
         let _silent = TcpStream::connect(address).await.unwrap();
-        let (mut silent, _) = acceptor.accept().await;
+        let mut silent = acceptor.accept().await;
         assert_eq!(fault(&mut silent).await, io::ErrorKind::TimedOut);
         drop(silent);
 
         let mut dribbles = TcpStream::connect(address).await.unwrap();
-        let (mut dribble, _) = acceptor.accept().await;
+        let mut dribble = acceptor.accept().await;
         dribbles.write_all(b"PRI").await.unwrap();
         assert_eq!(fault(&mut dribble).await, io::ErrorKind::TimedOut, "three bytes say nothing");
     }
@@ -314,7 +377,7 @@ mod tests {
     async fn of_who_has_said_what_it_speaks_nothing_more_is_asked() {
         let (mut acceptor, address) = open(1, 1).await;
         let mut speaks = TcpStream::connect(address).await.unwrap();
-        let (mut heard, _) = acceptor.accept().await;
+        let mut heard = acceptor.accept().await;
         assert!(heard.greeting.is_some());
         speaks.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
         heard.read_exact(&mut [0; PREFACE]).await.unwrap();

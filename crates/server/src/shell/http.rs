@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::serve::Listener;
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,9 +23,11 @@ use tonic::transport::server::Connected;
 use tower::Layer;
 
 use super::acceptor::{Acceptor, Connection};
+use super::caller::Caller;
 use super::driver::{Driver, NotReady, Unanswered};
 use super::gate::{Gate, GateFigures};
-use super::metrics::Metrics;
+use super::metrics::{CertificateFigures, Metrics};
+use super::tls::certificates::Certificates;
 use crate::access::Role;
 use crate::node::StatusQuery;
 
@@ -51,8 +53,11 @@ struct Rooms {
 }
 
 /// All pages.
-pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>) -> Router {
-    let metrics = Arc::new(Metrics::new(Arc::clone(&driver)).with(GateFigures(Arc::clone(&gate))));
+pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>, certificates: Arc<Certificates>) -> Router {
+    let metrics = Metrics::new(Arc::clone(&driver))
+        .with(GateFigures(Arc::clone(&gate)))
+        .with(CertificateFigures(certificates));
+    let metrics = Arc::new(metrics);
     Router::new()
         .route("/", get(|| async { INDEX }))
         .route("/healthz", get(alive))
@@ -60,6 +65,19 @@ pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>) -> Router {
         .route("/metrics", get(metrics_text))
         .route("/status", get(status))
         .with_state(Rooms { driver, gate, metrics })
+}
+
+/// The same for those who have shown who they are. Others are served nothing but what probes ask for, as these have no
+/// certificate.
+pub(super) fn for_the_known(pages: Router) -> Router {
+    pages.layer(middleware::from_fn(
+        async |Extension(caller): Extension<Caller>, request: Request, next: Next| {
+            if caller.identity.is_proved() || matches!(request.uri().path(), "/healthz" | "/readyz") {
+                return next.run(request).await;
+            }
+            (StatusCode::FORBIDDEN, "no certificate was shown; wanted one of a client\n").into_response()
+        },
+    ))
 }
 
 const INDEX: &str = "lessor\n\n\
@@ -168,7 +186,7 @@ pub(super) async fn serve(mut acceptor: Acceptor, router: Router, mut stopped: w
         tokio::select! {
             // An error means that the server handle is gone, which is a stop as well.
             _ = stopped.wait_for(|&stop| stop) => break,
-            (connection, _) = acceptor.accept() => {
+            connection = acceptor.accept() => {
                 connections.spawn(converse(connection, router.clone(), told.clone()));
             }
             Some(_) = connections.join_next() => {}

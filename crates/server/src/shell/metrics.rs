@@ -9,11 +9,14 @@ use lessor_client::internals::clock;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::driver::Driver;
+use super::tls::certificates::Certificates;
+use super::tls::handshake::{Ended, Handshakes};
 use crate::node::{NamesStatus, NodeStatus, ResourceRow};
 use crate::resource::DomainsStatus;
 
@@ -142,7 +145,46 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result 
     let help = "Connections that were turned away, as their address had too many";
     counter(encoder, "lessor_connections_turned_away", help, of(&traffic.turned_away))?;
     let help = "Connections that did not say in time what they speak";
-    counter(encoder, "lessor_connections_silent", help, of(&traffic.silent))
+    counter(encoder, "lessor_connections_silent", help, of(&traffic.silent))?;
+    handshakes(encoder, &traffic.handshakes)
+}
+
+fn handshakes(encoder: &mut DescriptorEncoder<'_>, handshakes: &Handshakes) -> fmt::Result {
+    let help = "Handshakes of TLS by how they ended";
+    let mut family = encoder.encode_descriptor("lessor_handshakes", help, None, MetricType::Counter)?;
+    for (ended, name) in Ended::ALL {
+        let count = ConstCounter::<u64>::new(handshakes.count(ended));
+        count.encode(family.encode_family(&[("result", name)])?)?;
+    }
+    Ok(())
+}
+
+/// The figures of a server's certificates.
+#[derive(Debug)]
+pub(super) struct CertificateFigures(pub(super) Arc<Certificates>);
+
+// === impl CertificateFigures ===
+
+impl Collector for CertificateFigures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let ends = self.0.ends();
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let (reloads, failures) = self.0.reloads();
+        let help = "Sets of certificates put in force since the start";
+        counter(&mut encoder, "lessor_certificate_reloads", help, reloads)?;
+        let help = "Sets of certificates that could not be put in force";
+        counter(&mut encoder, "lessor_certificate_reloads_failed", help, failures)?;
+        let help = "The date on which the certificate in force ends";
+        let name = "lessor_certificate_expiry_timestamp_seconds";
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (use_of_it, end) in ends {
+            let end = ConstGauge::<f64>::new(end.as_secs_f64());
+            end.encode(family.encode_family(&[("use", use_of_it)])?)?;
+        }
+        Ok(())
+    }
 }
 
 fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result {

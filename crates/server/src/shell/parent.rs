@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lessor_client::internals::ParentLine;
 use lessor_client::internals::session::Event;
+use lessor_client::internals::tls::ClientTls;
 use lessor_proto::message::Down;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -15,9 +16,14 @@ use super::driver::{Driver, Upward};
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Until stopped.
-pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+pub(super) async fn follow(
+    driver: Arc<Driver>,
+    tls: Option<Arc<ClientTls>>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let Ok(mut actions) = driver.parent_actions() else { return };
-    let (mut line, mut serves) = (ParentLine::new(TIMEOUT), None);
+    let anew = || ParentLine::new(TIMEOUT).with_tls(tls.clone());
+    let (mut line, mut serves) = (anew(), None);
     let mut current_epoch = driver.epoch().unwrap_or_default();
     loop {
         tokio::select! {
@@ -25,7 +31,7 @@ pub(super) async fn follow(driver: Arc<Driver>, mut stopped: watch::Receiver<boo
             Some(upward) = actions.recv() => match upward {
                 Upward::Do(action) => line.perform(action),
                 // What the leader before had begun ends with its line.
-                Upward::Anew(epoch) => (line, current_epoch) = (ParentLine::new(TIMEOUT), epoch),
+                Upward::Anew(epoch) => (line, current_epoch) = (anew(), epoch),
             },
             heard = line.hear() => {
                 if tell(&heard, &mut serves) {

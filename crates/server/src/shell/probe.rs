@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::internals::tls::ClientTls;
 use lessor_client::internals::{ParentLine, clock};
 use lessor_proto::BackOff;
 use tokio::sync::watch;
@@ -24,19 +25,25 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// A server that answered, with the name of its node where it says that; or what came of it instead.
 type Met = Result<Option<String>, String>;
 
+/// The node above.
+#[derive(Clone, Debug)]
+pub(super) struct NodeAbove {
+    /// Its servers.
+    pub(super) servers: Vec<Arc<str>>,
+    /// The TLS that is spoken with them, if it is.
+    pub(super) tls: Option<Arc<ClientTls>>,
+}
+
 /// Asks until a server has answered, or the session with the node above has begun, or this one is stopped.
-pub(super) async fn meet_parent(
-    driver: Arc<Driver>,
-    servers: Vec<Arc<str>>,
-    mut stopped: watch::Receiver<bool>,
-) {
+pub(super) async fn meet_parent(driver: Arc<Driver>, above: NodeAbove, mut stopped: watch::Receiver<bool>) {
+    let servers = &above.servers;
     let mut said = vec![None; servers.len()];
     for round in 0.. {
         let met = tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => return,
-            met = ask_all(&driver, &servers) => met,
+            met = ask_all(&driver, &above) => met,
         };
-        say(&servers, &met, &mut said);
+        say(servers, &met, &mut said);
         let faults = servers.iter().zip(&met).filter_map(|(server, met)| Some((server, met.as_ref().err()?)));
         let faults: Vec<String> = faults.map(|(server, fault)| format!("{server}: {fault}")).collect();
         if faults.len() < met.len() {
@@ -61,13 +68,14 @@ fn draw(round: u32) -> f64 {
 }
 
 /// All of them at once: one that is silent keeps no other waiting.
-async fn ask_all(driver: &Arc<Driver>, servers: &[Arc<str>]) -> Vec<Met> {
+async fn ask_all(driver: &Arc<Driver>, above: &NodeAbove) -> Vec<Met> {
     let mut asked = JoinSet::new();
-    for (place, server) in servers.iter().enumerate() {
+    for (place, server) in above.servers.iter().enumerate() {
         let (server, own) = (Arc::clone(server), driver.whereabouts().node);
-        asked.spawn(async move { (place, ask(&server, own).await) });
+        let line = ParentLine::new(TIMEOUT).with_tls(above.tls.clone());
+        asked.spawn(async move { (place, ask(line, &server, own).await) });
     }
-    let mut met = vec![Err("not asked".to_owned()); servers.len()];
+    let mut met = vec![Err("not asked".to_owned()); above.servers.len()];
     while let Some(answered) = asked.join_next().await {
         // A task that panicked has said so itself.
         let Ok((place, answer)) = answered else { continue };
@@ -76,9 +84,8 @@ async fn ask_all(driver: &Arc<Driver>, servers: &[Arc<str>]) -> Vec<Met> {
     met
 }
 
-async fn ask(server: &Arc<str>, own: Option<String>) -> Met {
-    let whereabouts =
-        ParentLine::new(TIMEOUT).discover(server).await.map_err(|failure| failure.to_string())?;
+async fn ask(mut line: ParentLine, server: &Arc<str>, own: Option<String>) -> Met {
+    let whereabouts = line.discover(server).await.map_err(|failure| failure.to_string())?;
     match whereabouts.node {
         Some(node) if Some(&node) == own.as_ref() => Err(format!("a server of this node itself, {node:?}")),
         node => Ok(node),

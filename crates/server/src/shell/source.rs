@@ -171,7 +171,8 @@ pub fn load_document<D: Document>(path: impl AsRef<Path>) -> Result<D, LoadError
     interpret(path, read(path))
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// The bytes of a file, and one more than it may have if it has more.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     // Before it is opened, too: of some devices that alone does something.
     check_kind(std::fs::metadata(path)?.file_type())?;
     let file = open(path)?;

@@ -11,6 +11,7 @@ use tracing::debug;
 
 use super::{Driver, LeaderState, Mailbox, StreamKey, Unanswered, Upward};
 use crate::node::{Node, Peer};
+use crate::shell::tls::handshake::Handshakes;
 
 /// The traffic through streams since the start.
 #[derive(Debug, Default)]
@@ -20,6 +21,7 @@ pub(in crate::shell) struct Traffic {
     pub(in crate::shell) refused: AtomicU64,
     pub(in crate::shell) turned_away: AtomicU64,
     pub(in crate::shell) silent: AtomicU64,
+    pub(in crate::shell) handshakes: Handshakes,
 }
 
 // === impl Driver ===
