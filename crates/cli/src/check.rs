@@ -1,9 +1,11 @@
 //! `lessor check`: everything that is wrong with a configuration, with its place.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use lessor_client::internals::domain::Scope;
 use lessor_proto::wire::{DomainPolicies, DomainPolicy, DomainTier, DomainWindows};
@@ -47,7 +49,18 @@ impl Check {
 
 /// Reads a document, or prints all that is wrong with it.
 fn load<D: Document>(file: &Path) -> anyhow::Result<D> {
-    source::load_document(file).map_err(|error| match error {
+    let loaded = match std::fs::metadata(file) {
+        // What another command says: a server would not wait for that, and a person does.
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            let mut text = String::new();
+            let opened =
+                File::open(file).and_then(|file| file.take(source::MAX_BYTES).read_to_string(&mut text));
+            opened.with_context(|| file.display().to_string())?;
+            D::parse(&file.display().to_string(), &text).map_err(LoadError::from)
+        }
+        _ => source::load_document(file),
+    };
+    loaded.map_err(|error| match error {
         LoadError::Faulty(faults) => {
             eprintln!("{faults}");
             let count = faults.count();

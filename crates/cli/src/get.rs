@@ -76,6 +76,9 @@ impl Get {
         if let Some(tls) = self.tls.settings() {
             builder = builder.tls(tls);
         }
+        if let Some(token) = self.tls.token() {
+            builder = builder.token(token);
+        }
         let client = builder.connect().await?;
         // Who asks once is gone before a floor is of use.
         let fallback = if self.hold { Fallback::Safe } else { Fallback::Pessimistic };

@@ -135,6 +135,7 @@ impl Serve {
             tls: self.tls.options(),
             plain: self.tls.plain()?,
             parent_tls: self.tls.parent(),
+            parent_token: self.access.parent_token(),
             advertise: self.advertise.clone(),
             drain: self.drain,
             request_time: self.request_timeout,
@@ -144,7 +145,7 @@ impl Serve {
             request_bytes: self.limits.max_request_bytes,
             election: self.tasks.election()?,
             state: self.state_dir.clone(),
-            access: rules.access.as_mut().map(Source::load).transpose()?,
+            access: rules.load()?,
             auth_keys: rules.keys.as_mut().map(Source::load).transpose()?,
             ..ServerOptions::new(self.listen)
         };

@@ -9,7 +9,8 @@ use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
-use hyper::{StatusCode, Uri};
+use hyper::header::AUTHORIZATION;
+use hyper::{Request, StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use lessor_client::internals::tls::{ClientTls, Connector, Protocol};
@@ -133,9 +134,14 @@ impl Status {
         let tls = self.tls.settings().map(|tls| ClientTls::load(&tls)).transpose()?;
         let connector = Connector::new(tls.map(Arc::new), Protocol::Http1);
         let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+        let mut request = Request::get(uri);
+        if let Some(token) = self.tls.token() {
+            request = request.header(AUTHORIZATION, token.http_header()?);
+        }
+        let request = request.body(Empty::new())?;
         let fetch = async {
             let response =
-                client.get(uri).await.with_context(|| format!("no answer from {}", self.server))?;
+                client.request(request).await.with_context(|| format!("no answer from {}", self.server))?;
             let status = response.status();
             let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
             let body = body.map_err(anyhow::Error::from_boxed)?.to_bytes();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lessor_client::Tls;
+use lessor_client::{BearerToken, Tls};
 
 /// The authorities that a command believes, and the certificate that it shows.
 #[derive(Clone, Debug, Args)]
@@ -22,11 +22,19 @@ pub(crate) struct ClientTlsFlags {
     /// the first DNS name
     #[arg(long, env = "LESSOR_SERVER_IDENTITY", value_name = "GLOB", requires = "ca")]
     server_identity: Option<String>,
+    /// A file with the token by which the server knows who this is, as `lessor token new` prints it
+    #[arg(long, env = "LESSOR_TOKEN_FILE", value_name = "FILE", help_heading = None)]
+    token_file: Option<PathBuf>,
 }
 
 // === impl ClientTlsFlags ===
 
 impl ClientTlsFlags {
+    /// The token, if there is one.
+    pub(crate) fn token(&self) -> Option<BearerToken> {
+        self.token_file.as_ref().map(BearerToken::file)
+    }
+
     /// The settings, if there are any.
     pub(crate) fn settings(&self) -> Option<Tls> {
         let mut tls = Tls::ca_file(self.ca.as_ref()?).named("--", "server-identity");

@@ -94,8 +94,8 @@ pub use self::session::SessionCounts;
 pub use self::shell::Collector;
 #[cfg(feature = "shell")]
 pub use self::shell::{
-    BuildError, Builder, Client, Closed, ConnectError, Domain, Gauge, LeaseState, Metrics, OpenError,
-    Opening, Rate, Resource, ResourceMetrics, Tls, TlsFault, Together,
+    BearerToken, BuildError, Builder, Client, Closed, ConnectError, Domain, Gauge, LeaseState, Metrics,
+    OpenError, Opening, Rate, Resource, ResourceMetrics, Tls, TlsFault, Together, TokenFault,
 };
 pub use self::together::{Price, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 pub use self::transport::Transport;

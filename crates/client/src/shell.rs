@@ -4,6 +4,7 @@
 
 pub mod clock;
 
+mod bearer;
 mod client;
 #[cfg(feature = "prometheus")]
 mod collector;
@@ -25,6 +26,7 @@ mod stream;
 pub(crate) mod tls;
 mod together;
 
+pub use bearer::{BearerToken, TokenFault};
 pub use client::{BuildError, Builder, Client, ConnectError};
 #[cfg(feature = "prometheus")]
 pub use collector::Collector;

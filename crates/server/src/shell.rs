@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::BearerToken;
 use lessor_client::internals::tls::ClientTls;
 use lessor_client::{Tls, TlsFault};
 use tokio::net::TcpListener;
@@ -70,6 +71,8 @@ pub struct ServerOptions {
     pub plain: Option<SocketAddr>,
     /// The TLS towards the node above; absent: it is spoken to in plain.
     pub parent_tls: Option<Tls>,
+    /// The token by which the servers of the node above know this one; absent: they know it by its certificate, if at all.
+    pub parent_token: Option<BearerToken>,
     /// The address that clients are told, `host:port`; absent: the one it listens at.
     pub advertise: Option<String>,
     /// The time that requests in flight may take to end in a drain.
@@ -168,6 +171,7 @@ impl ServerOptions {
             tls: None,
             plain: None,
             parent_tls: None,
+            parent_token: None,
             advertise: None,
             drain: Duration::from_secs(10),
             connections: 10_000,
@@ -317,12 +321,8 @@ impl Server {
             tasks.push(tokio::spawn(state::keep(Arc::clone(&driver), directory, stopped.clone())));
         }
         if let Some(servers) = above {
-            let above = NodeAbove { servers, tls: certificates.parent.clone() };
-            tasks.push(tokio::spawn(parent::follow(
-                Arc::clone(&driver),
-                certificates.parent.clone(),
-                stopped.clone(),
-            )));
+            let above = NodeAbove { servers, tls: certificates.parent.clone(), token: options.parent_token };
+            tasks.push(tokio::spawn(parent::follow(Arc::clone(&driver), above.clone(), stopped.clone())));
             tasks.push(tokio::spawn(probe::meet_parent(Arc::clone(&driver), above, stopped.clone())));
         }
         let plain_address = plain.map(|(listener, address)| {

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 
 use clap::Args;
+use lessor_client::BearerToken;
 use lessor_server::access::{Access, Stance};
 use lessor_server::shell::Gate;
 use lessor_server::shell::source::{LoadError, Source};
@@ -25,6 +26,10 @@ pub(super) struct AccessFlags {
     /// on the next line. `lessor token new` seals tokens with it. Read again when it changes
     #[arg(long, env = "LESSOR_AUTH_KEY", value_name = "FILE", requires = "access")]
     auth_key: Option<PathBuf>,
+    /// A file with the token by which the node above knows this one, as `lessor token new --node` prints it. Read again when
+    /// it changes
+    #[arg(long, env = "LESSOR_PARENT_TOKEN_FILE", value_name = "FILE", requires = "parent")]
+    parent_token_file: Option<PathBuf>,
 }
 
 /// The files that say who may what.
@@ -36,6 +41,11 @@ pub(super) struct AccessSources {
 // === impl AccessFlags ===
 
 impl AccessFlags {
+    /// The token for the way up.
+    pub(super) fn parent_token(&self) -> Option<BearerToken> {
+        self.parent_token_file.as_ref().map(BearerToken::file)
+    }
+
     pub(super) fn sources(&self) -> AccessSources {
         AccessSources {
             access: self.access.as_ref().map(Source::new),
@@ -47,6 +57,13 @@ impl AccessFlags {
 // === impl AccessSources ===
 
 impl AccessSources {
+    /// The rules, if there are any.
+    pub(super) fn load(&mut self) -> Result<Option<Access>, LoadError> {
+        let access = self.access.as_mut().map(Source::load).transpose()?;
+        access.iter().for_each(announce);
+        Ok(access)
+    }
+
     /// Puts what they hold in force whenever they change.
     pub(super) async fn follow(self, gate: &Gate) -> Infallible {
         let rules = async {
@@ -78,7 +95,7 @@ fn reload(gate: &Gate, loaded: Result<Access, LoadError>) {
 }
 
 /// Says which rules are in force.
-pub(super) fn announce(access: &Access) {
+fn announce(access: &Access) {
     let (version, nodes, clients, operators) =
         (access.version, access.nodes.len(), access.clients.len(), access.operators.len());
     let enforced = access.stance == Stance::Deny;

@@ -7,6 +7,7 @@
 mod house;
 
 mod calls;
+mod clients;
 mod commands;
 mod gate;
 mod pages;

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument, info_span};
 
+use super::bearer::BearerToken;
 use super::command::Command;
 use super::driver::Driver;
 use super::line::ParentLine;
@@ -46,6 +47,7 @@ pub struct Builder {
     timeout: Duration,
     transport: Transport,
     tls: Option<Tls>,
+    token: Option<BearerToken>,
 }
 
 /// Why a client was not built.
@@ -92,6 +94,7 @@ impl Client {
             timeout: Duration::from_secs(5),
             transport: Transport::default(),
             tls: None,
+            token: None,
         }
     }
 
@@ -175,6 +178,12 @@ impl Builder {
         Builder { tls: Some(tls), ..self }
     }
 
+    /// Shows a token to all servers, by which they know who this is where it has no certificate. It goes over TLS, or stays
+    /// within this machine.
+    pub fn token(self, token: BearerToken) -> Builder {
+        Builder { token: Some(token), ..self }
+    }
+
     /// Builds the client. No server needs to answer yet: resources wait for their first lease.
     ///
     /// # Errors
@@ -187,6 +196,10 @@ impl Builder {
     fn load_tls(&self) -> Result<Option<Arc<ClientTls>>, BuildError> {
         let tls = self.tls.as_ref().map(ClientTls::load).transpose()?;
         Ok(tls.map(Arc::new))
+    }
+
+    fn link(&self, tls: Option<Arc<ClientTls>>) -> Link {
+        Link::new(self.timeout).with_tls(tls).with_token(self.token.clone())
     }
 
     fn build_with(self, tls: Option<Arc<ClientTls>>) -> Result<Client, BuildError> {
@@ -205,7 +218,7 @@ impl Builder {
             transport: self.transport,
             ..SessionConfig::new(id.clone(), incarnation, self.servers)
         };
-        let line = ParentLine::new(self.timeout).with_tls(tls);
+        let line = ParentLine::new(self.timeout).with_tls(tls).with_token(self.token);
         let driver = Driver::new(Session::new(config), line, registry.clone(), inbox);
         runtime.spawn(driver.run().instrument(info_span!("client", %id)));
         Ok(Client { id, registry, commands })
@@ -217,7 +230,7 @@ impl Builder {
     /// As [`Builder::build`], and when no server answers.
     pub async fn connect(self) -> Result<Client, ConnectError> {
         let tls = self.load_tls()?;
-        let (servers, mut link) = (self.servers.clone(), Link::new(self.timeout).with_tls(tls.clone()));
+        let (servers, mut link) = (self.servers.clone(), self.link(tls.clone()));
         let client = self.build_with(tls)?;
         let mut failures = Vec::new();
         for server in servers {

@@ -9,6 +9,7 @@ use lessor_proto::ReportId;
 use lessor_proto::message::Whereabouts;
 use tracing::debug;
 
+use super::bearer::BearerToken;
 use super::link::{Link, Outcome};
 use super::stream::Stream;
 use super::tls::ClientTls;
@@ -42,6 +43,12 @@ impl ParentLine {
     #[must_use]
     pub fn with_tls(self, tls: Option<Arc<ClientTls>>) -> ParentLine {
         ParentLine { link: self.link.with_tls(tls), ..self }
+    }
+
+    /// The same with a token in every request.
+    #[must_use]
+    pub fn with_token(self, token: Option<BearerToken>) -> ParentLine {
+        ParentLine { link: self.link.with_token(token), ..self }
     }
 
     /// Does what a session says, in the background. A [`Action::Change`] is not for a line.

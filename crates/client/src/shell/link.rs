@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Answer, Ask, Hello, HolderKind, Leader, Release, Whereabouts};
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::{DiscoveryRequest, GetCapacityRequest, GetServerCapacityRequest};
+use tonic::codegen::http::Uri;
+use tonic::codegen::http::uri::Scheme;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 
+use super::bearer::{Authorization, BearerToken};
 use super::clock;
 use super::connector::{Connector, Protocol};
 use super::status::failure;
@@ -25,12 +30,17 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Channels by address; connected when first used, and again after they broke.
 #[derive(Debug)]
 pub(super) struct Link {
-    channels: BTreeMap<Arc<str>, CapacityClient<Channel>>,
+    channels: BTreeMap<Arc<str>, Server>,
     /// The longest wait for an answer.
     timeout: Duration,
     /// With it everything goes over TLS.
     tls: Option<Arc<ClientTls>>,
+    /// With it every server knows who calls.
+    token: Option<BearerToken>,
 }
+
+/// A server, as it is called.
+pub(super) type Server = CapacityClient<InterceptedService<Channel, Authorization>>;
 
 /// The outcome of a request.
 #[derive(Debug)]
@@ -44,11 +54,15 @@ pub(super) enum Outcome {
 
 impl Link {
     pub(super) fn new(timeout: Duration) -> Link {
-        Link { channels: BTreeMap::new(), timeout, tls: None }
+        Link { channels: BTreeMap::new(), timeout, tls: None, token: None }
     }
 
     pub(super) fn with_tls(self, tls: Option<Arc<ClientTls>>) -> Link {
         Link { tls, ..self }
+    }
+
+    pub(super) fn with_token(self, token: Option<BearerToken>) -> Link {
+        Link { token, ..self }
     }
 
     pub(super) fn ask(&mut self, to: &Arc<str>, ask: &Ask) -> impl Future<Output = Outcome> + Send + use<> {
@@ -96,19 +110,32 @@ impl Link {
             .map_err(|status| failure(&status, timeout))
     }
 
-    fn client(&mut self, to: &Arc<str>) -> Result<CapacityClient<Channel>, Failure> {
+    fn client(&mut self, to: &Arc<str>) -> Result<Server, Failure> {
         if let Some(client) = self.channels.get(to) {
             return Ok(client.clone());
         }
         let endpoint = endpoint(to, self.timeout, self.tls.is_some())?;
         let connector = Connector::new(self.tls.clone(), Protocol::Http2);
-        let client = CapacityClient::new(Channel::new(connector, endpoint));
+        if self.token.is_some() && !is_private(endpoint.uri()) {
+            return Err(Failure::Unreachable(format!(
+                "a token would go to {to} in plain text, for others to read; wanted TLS, or a loopback address"
+            )));
+        }
+        let channel = Channel::new(connector, endpoint);
+        let client = CapacityClient::with_interceptor(channel, Authorization(self.token.clone()));
         if self.channels.len() == CHANNELS {
             self.channels.clear();
         }
         self.channels.insert(to.clone(), client.clone());
         Ok(client)
     }
+}
+
+/// Whether nobody else reads what goes there: over TLS, or within this machine.
+fn is_private(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    uri.scheme() == Some(&Scheme::HTTPS) || host == "localhost" || is_loopback
 }
 
 /// A request as clients put it, or as nodes do.
@@ -127,7 +154,7 @@ impl Question {
         }
     }
 
-    async fn put(self, mut server: CapacityClient<Channel>, timeout: Duration) -> Result<Answer, Failure> {
+    async fn put(self, mut server: Server, timeout: Duration) -> Result<Answer, Failure> {
         // Before the request leaves: a Doorman server's dates are counted from here.
         let sent = clock::wall();
         let fault = |status| failure(&status, timeout);

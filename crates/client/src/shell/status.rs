@@ -15,9 +15,11 @@ pub(super) fn failure(status: &Status, timeout: Duration) -> Failure {
         Code::DeadlineExceeded | Code::Cancelled if is_timeout(status) => {
             Failure::Timeout(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
         }
-        Code::InvalidArgument | Code::NotFound | Code::ResourceExhausted | Code::OutOfRange => {
-            Failure::Refused(status.message().to_owned())
-        }
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::ResourceExhausted
+        | Code::OutOfRange
+        | Code::PermissionDenied => Failure::Refused(status.message().to_owned()),
         Code::FailedPrecondition => Failure::Loop(status.message().to_owned()),
         _ => Failure::Unreachable(with_causes(status)),
     }

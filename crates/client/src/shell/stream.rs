@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Down, Hello, HolderKind, Up};
-use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::{SessionDown, SessionUpRequest};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-use tonic::transport::Channel;
 
 use super::clock;
+use super::link::Server;
 use super::status::stream_failure;
 use crate::session::Failure;
 
@@ -35,12 +34,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Opens a stream in the background, and says hello on it.
-    pub(super) fn open(
-        id: u64,
-        client: Result<CapacityClient<Channel>, Failure>,
-        hello: Hello,
-        patience: Duration,
-    ) -> Stream {
+    pub(super) fn open(id: u64, client: Result<Server, Failure>, hello: Hello, patience: Duration) -> Stream {
         let (unsent, to_send) = mpsc::channel(UNSENT);
         let (tell, heard) = mpsc::channel(UNREAD);
         let stream = Stream { id, kind: hello.kind, unsent, heard };
@@ -74,7 +68,7 @@ impl Stream {
 
 /// Until the stream ends or is dropped.
 async fn run(
-    client: Result<CapacityClient<Channel>, Failure>,
+    client: Result<Server, Failure>,
     to_send: mpsc::Receiver<SessionUpRequest>,
     tell: &mpsc::Sender<Result<Down, Failure>>,
     patience: Duration,

@@ -3,26 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::internals::ParentLine;
 use lessor_client::internals::session::Event;
-use lessor_client::internals::tls::ClientTls;
 use lessor_proto::message::Down;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::driver::{Driver, Upward};
+use super::probe::NodeAbove;
 
 /// The longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Until stopped.
-pub(super) async fn follow(
-    driver: Arc<Driver>,
-    tls: Option<Arc<ClientTls>>,
-    mut stopped: watch::Receiver<bool>,
-) {
+pub(super) async fn follow(driver: Arc<Driver>, above: NodeAbove, mut stopped: watch::Receiver<bool>) {
     let Ok(mut actions) = driver.parent_actions() else { return };
-    let anew = || ParentLine::new(TIMEOUT).with_tls(tls.clone());
+    let anew = || above.line(TIMEOUT);
     let (mut line, mut serves) = (anew(), None);
     let mut current_epoch = driver.epoch().unwrap_or_default();
     loop {

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::BearerToken;
 use lessor_client::internals::tls::ClientTls;
 use lessor_client::internals::{ParentLine, clock};
 use lessor_proto::BackOff;
@@ -32,6 +33,17 @@ pub(super) struct NodeAbove {
     pub(super) servers: Vec<Arc<str>>,
     /// The TLS that is spoken with them, if it is.
     pub(super) tls: Option<Arc<ClientTls>>,
+    /// The token by which they know this one, if it has one.
+    pub(super) token: Option<BearerToken>,
+}
+
+// === impl NodeAbove ===
+
+impl NodeAbove {
+    /// A line to them, on which nobody waits for an answer for longer than that.
+    pub(super) fn line(&self, timeout: Duration) -> ParentLine {
+        ParentLine::new(timeout).with_tls(self.tls.clone()).with_token(self.token.clone())
+    }
 }
 
 /// Asks until a server has answered, or the session with the node above has begun, or this one is stopped.
@@ -72,7 +84,7 @@ async fn ask_all(driver: &Arc<Driver>, above: &NodeAbove) -> Vec<Met> {
     let mut asked = JoinSet::new();
     for (place, server) in above.servers.iter().enumerate() {
         let (server, own) = (Arc::clone(server), driver.whereabouts().node);
-        let line = ParentLine::new(TIMEOUT).with_tls(above.tls.clone());
+        let line = above.line(TIMEOUT);
         asked.spawn(async move { (place, ask(line, &server, own).await) });
     }
     let mut met = vec![Err("not asked".to_owned()); above.servers.len()];
