@@ -1,6 +1,7 @@
 //! Checked forms of the messages: what comes off the wire passes here once, and is then trusted.
 //!
-//! A request with a fault is refused whole, with the field, what it holds and what was wanted. [`Ask`] and [`Release`]
+//! A request with a fault is refused, with the field, what it holds and what was wanted; of one without a stream only the
+//! resources that are at fault, where there are others. [`Ask`] and [`Release`]
 //! are what a grantor works with, [`Answer`] and [`Whereabouts`] what a holder does; each is made from the wire and put
 //! on the wire here and nowhere else.
 
@@ -13,8 +14,8 @@ mod notice;
 mod refusal;
 mod stream;
 
-pub use answer::{Answer, Leader, Whereabouts};
-pub use ask::{Ask, Band, Bands, Has, HolderKind, Lasts, Release, Report};
+pub use answer::{Answer, Leader, RefusedReport, Whereabouts};
+pub use ask::{Ask, Band, Bands, CheckedAsk, Has, HolderKind, Lasts, Release, Report};
 pub use domains::{
     Census, DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES,
     sealed,

@@ -15,7 +15,9 @@ use lessor_client::internals::allowance::Allowance;
 use lessor_client::internals::holding::HoldingConfig;
 use lessor_client::internals::session::{self, Action, Session, SessionConfig};
 use lessor_client::{Failure, Fallback, Kind, Transport};
-use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Leader, Order, Report, Up, Welcome};
+use lessor_proto::message::{
+    Answer, Ask, Down, Grant, HolderKind, Leader, Order, RefusedReport, Report, Up, Welcome,
+};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 
 #[test]
@@ -244,13 +246,18 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// `[epoch 2] [retry 1s] db 60 for 60s refresh 5s [seq 1] [basis 3] [safe 5] [ack] [floor] [learning] db2 …`: a grant without `seq` is one
+    /// `[epoch 2] [retry 1s] db 60 for 60s refresh 5s [seq 1] [basis 3] [safe 5] [ack] [floor] [learning] db2 … [refused db3 why]`: a grant without `seq` is one
     /// of Doorman's servers.
     fn answer(&mut self) -> Answer {
         let epoch = self.after("epoch").map(|epoch| epoch.parse().unwrap());
         let retry = self.after("retry").map(duration);
         let mut answer = Answer { epoch, retry, ..Answer::default() };
         while self.0.peek().is_some() {
+            if self.0.next_if_eq(&"refused").is_some() {
+                let resource = self.resource().to_string();
+                answer.refused.push(RefusedReport { index: 0, resource, code: 5, reason: self.rest() });
+                continue;
+            }
             answer.grants.push(Grant {
                 resource: self.resource(),
                 capacity: Amount::from_f64(self.number()),

@@ -1,7 +1,8 @@
 //! A node: the doors through which reports come in and grants go out, and the resources behind them by name.
 //!
-//! Every call takes `now`, sampled once after the request was read, and changes nothing but the node. A request is taken
-//! whole or refused whole: all of it is checked before any of it counts.
+//! Every call takes `now`, sampled once after the request was read, and changes nothing but the node. All of a request is
+//! checked before any of it counts: on a stream it is taken whole or refused whole, and elsewhere without the resources that
+//! are at fault.
 
 mod books;
 mod domains;
@@ -22,7 +23,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Ask, Grant, HolderKind, Refusal, Release, Report, WallClock};
+use lessor_proto::message::{
+    Answer, Ask, Grant, HolderKind, Refusal, RefusedReport, Release, Report, WallClock,
+};
 use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
 
 pub use crate::config::{Claims, NodeConfig, ParentConfig};
@@ -77,6 +80,15 @@ pub struct Node {
     tally: Tally,
     /// Claims on streams that wait for a write.
     waiting: Waiting,
+}
+
+/// What was admitted of a request.
+#[derive(Clone, Default, Debug)]
+struct Admitted {
+    /// Resources of it that nobody has asked for yet.
+    fresh: usize,
+    /// Those that were refused, in order.
+    refused: Vec<RefusedReport>,
 }
 
 // === impl Node ===
@@ -137,11 +149,11 @@ impl Node {
         }
     }
 
-    /// Takes the reports of one holder and answers them; with nothing but the number of this epoch if they are meant for
-    /// another.
+    /// Takes the reports of one holder and answers them, those that are refused with the reason; with nothing but the number of
+    /// this epoch if they are meant for another.
     ///
     /// # Errors
-    /// When a resource is covered by no template or a limit is reached; then nothing of the request counts.
+    /// When every resource is covered by no template or a limit is reached; then nothing of the request counts.
     pub fn ask(&mut self, now: Time, ask: &Ask) -> Result<Answer, Refusal> {
         self.ask_on(now, None, ask)
     }
@@ -166,7 +178,7 @@ impl Node {
         if let (HolderKind::Node, Some(incarnation)) = (ask.kind, ask.incarnation) {
             self.hear_of_node(now, &ask.holder, ask.line, incarnation);
         }
-        let outcome = self.admit(now, ask).map(|fresh| self.answer(now, ask, fresh > 0));
+        let outcome = self.admit_parts(now, ask).map(|admitted| self.answer(now, ask, admitted));
         match &outcome {
             Ok(answer) => self.tally.granted += answer.grants.len() as u64,
             Err(_) => self.tally.refused += 1,
@@ -281,46 +293,81 @@ impl Node {
         self.marks.as_ref().and_then(Marks::later_config)
     }
 
-    /// Whether the whole of a request is taken: then the number of resources of it that nobody has asked for yet.
-    fn admit(&mut self, now: Time, ask: &Ask) -> Result<usize, Refusal> {
+    /// Whether the whole of a request is taken.
+    fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
         self.names.check(ask.kind, &ask.holder)?;
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
         let mut fresh = 0;
         for (index, report) in ask.reports.iter().enumerate() {
-            match self.resources.get_mut(&report.resource) {
-                Some(resource) if resource.template().is_some() => {
-                    resource.advance(now);
-                    resource.check_kind(ask, index, report, &self.config)?;
-                    resource.admit(ask, report, cx)?;
-                }
-                Some(_) => return Err(unknown(&self.repository, index, &report.resource)),
-                None => {
-                    let template = covering(&self.repository, &self.config, &report.resource);
-                    let Some(template) = template else {
-                        return Err(unknown(&self.repository, index, &report.resource));
-                    };
-                    if !self.shows_other_kind(now, &template, report) {
-                        check_kind(&template, index, report)?;
-                    }
-                    admit_legacy(&template, ask, &self.config)?;
-                    fresh += 1;
+            fresh += self.admit_one(now, ask, (index, report), fresh)?;
+        }
+        Ok(())
+    }
+
+    /// Admits what is good of a request: it is refused if that is nothing.
+    fn admit_parts(&mut self, now: Time, ask: &Ask) -> Result<Admitted, Refusal> {
+        self.names.check(ask.kind, &ask.holder)?;
+        let mut admitted = Admitted::default();
+        for (index, report) in ask.reports.iter().enumerate() {
+            match self.admit_one(now, ask, (index, report), admitted.fresh) {
+                Ok(fresh) => admitted.fresh += fresh,
+                // It was the last that could have been good.
+                Err(why) if admitted.refused.len() + 1 == ask.reports.len() => return Err(why),
+                Err(why) => {
+                    admitted.refused.push(RefusedReport::new(index, report.resource.as_str(), &why));
                 }
             }
         }
-        let (count, limit) = (self.resources.len() + fresh, self.config.resources);
-        if fresh > 0 && count > limit {
-            return Err(Refusal::Exhausted { what: "resources in all".to_owned(), count, limit });
-        }
-        Ok(fresh)
+        Ok(admitted)
     }
 
-    /// Answers a request that was admitted. `opens_books`: nobody has asked for some of its resources yet.
-    fn answer(&mut self, now: Time, ask: &Ask, opens_books: bool) -> Answer {
+    /// Whether one report is taken, behind others with which so many resources are to be opened: then the number of those that it
+    /// opens itself.
+    fn admit_one(
+        &mut self,
+        now: Time,
+        ask: &Ask,
+        (index, report): (usize, &Report),
+        fresh: usize,
+    ) -> Result<usize, Refusal> {
+        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        match self.resources.get_mut(&report.resource) {
+            Some(resource) if resource.template().is_some() => {
+                resource.advance(now);
+                resource.check_kind(ask, index, report, &self.config)?;
+                resource.admit(ask, report, cx)?;
+                Ok(0)
+            }
+            Some(_) => Err(unknown(&self.repository, index, &report.resource)),
+            None => {
+                let template = covering(&self.repository, &self.config, &report.resource);
+                let Some(template) = template else {
+                    return Err(unknown(&self.repository, index, &report.resource));
+                };
+                if !self.shows_other_kind(now, &template, report) {
+                    check_kind(&template, index, report)?;
+                }
+                admit_legacy(&template, ask, &self.config)?;
+                let (count, limit) = (self.resources.len() + fresh + 1, self.config.resources);
+                match count > limit {
+                    true => Err(Refusal::Exhausted { what: "resources in all".to_owned(), count, limit }),
+                    false => Ok(1),
+                }
+            }
+        }
+    }
+
+    /// Answers what was admitted of a request.
+    fn answer(&mut self, now: Time, ask: &Ask, admitted: Admitted) -> Answer {
         self.sessions.pass();
+        let Admitted { fresh, refused } = admitted;
+        let mut left_out = refused.iter().map(|refused| refused.index).peekable();
         let mut grants = Vec::with_capacity(ask.reports.len());
         let mut retry: Option<Duration> = None;
         let opens = self.opens();
-        for report in &ask.reports {
+        for (index, report) in ask.reports.iter().enumerate() {
+            if left_out.next_if_eq(&index).is_some() {
+                continue;
+            }
             if self.shows_a_gap(ask, report) {
                 self.distrust_record(now);
             }
@@ -328,14 +375,15 @@ impl Node {
                 retry = retry.into_iter().chain([opens.since(now).max(PROMPT)]).min();
                 continue;
             }
-            if opens_books {
+            if fresh > 0 {
                 self.open(now, &report.resource);
             }
             let again = self.answer_one(now, ask, report, &mut grants);
             retry = again.map_or(retry, |again| Some(retry.map_or(again, |retry| retry.min(again))));
         }
         let notice = (ask.kind == HolderKind::Node).then(|| self.names.notice(&ask.holder));
-        Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry, notice }
+        drop(left_out);
+        Answer { grants, redirect: None, epoch: Some(self.config.epoch), retry, notice, refused }
     }
 
     /// Answers one report that was admitted: adds a grant to `grants` if there is something to grant from, and returns when

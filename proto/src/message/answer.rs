@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::refusal::Malformed;
-use super::{Grant, NodeNotice, WallClock};
+use super::{Grant, NodeNotice, Refusal, WallClock};
 use crate::{Epoch, Time, wire};
 
 /// The leader of a node, as far as the one who says it knows.
@@ -26,6 +26,21 @@ pub struct Answer {
     pub retry: Option<Duration>,
     /// The notice to a node of its place in the tree.
     pub notice: Option<NodeNotice>,
+    /// The resources that were refused, while the others were answered.
+    pub refused: Vec<RefusedReport>,
+}
+
+/// One resource of a request that was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedReport {
+    /// Its place in the request.
+    pub index: usize,
+    /// The name of it, as it was said.
+    pub resource: String,
+    /// The code of gRPC that a request for it alone would have failed with.
+    pub code: i32,
+    /// Why.
+    pub reason: String,
 }
 
 /// The answer to a discovery.
@@ -65,6 +80,7 @@ impl Answer {
             epoch: answer.epoch.map(Epoch),
             retry: answer.retry_ms.map(|ms| Duration::from_millis(ms.into())),
             notice: None,
+            refused: answer.refused.into_iter().map(RefusedReport::from_wire).collect(),
         })
     }
 
@@ -84,6 +100,7 @@ impl Answer {
             epoch: answer.epoch.map(Epoch),
             retry: answer.retry_ms.map(|ms| Duration::from_millis(ms.into())),
             notice: answer.notice.map(NodeNotice::from_wire).transpose()?,
+            refused: answer.refused.into_iter().map(RefusedReport::from_wire).collect(),
         })
     }
 
@@ -95,6 +112,7 @@ impl Answer {
             mastership: self.redirect.as_ref().map(Leader::to_wire),
             epoch: self.epoch.map(u64::from),
             retry_ms: self.retry_ms(),
+            refused: self.refused.into_iter().map(RefusedReport::into_wire).collect(),
         }
     }
 
@@ -107,11 +125,47 @@ impl Answer {
             epoch: self.epoch.map(u64::from),
             retry_ms: self.retry_ms(),
             notice: self.notice.as_ref().map(NodeNotice::to_wire),
+            refused: self.refused.into_iter().map(RefusedReport::into_wire).collect(),
         }
     }
 
     fn retry_ms(&self) -> Option<u32> {
         self.retry.map(|retry| u32::try_from(retry.as_millis()).unwrap_or(u32::MAX))
+    }
+}
+
+// === impl RefusedReport ===
+
+impl RefusedReport {
+    /// Of the report at `index`, which is about `resource`.
+    #[must_use]
+    pub fn new(index: usize, resource: &str, why: &Refusal) -> RefusedReport {
+        RefusedReport { index, resource: resource.to_owned(), code: why.code(), reason: why.to_string() }
+    }
+
+    /// The same of a report that stands elsewhere in the request, as others before it are left out.
+    #[must_use]
+    pub fn at(self, index: usize) -> RefusedReport {
+        let (here, there) = (format!("resource[{}]", self.index), format!("resource[{index}]"));
+        RefusedReport { index, reason: self.reason.replacen(&here, &there, 1), ..self }
+    }
+
+    fn from_wire(refused: wire::RefusedResource) -> RefusedReport {
+        RefusedReport {
+            index: usize::try_from(refused.index).unwrap_or(usize::MAX),
+            resource: refused.resource_id.unwrap_or_default(),
+            code: refused.code.unwrap_or_default(),
+            reason: refused.reason.unwrap_or_default(),
+        }
+    }
+
+    fn into_wire(self) -> wire::RefusedResource {
+        wire::RefusedResource {
+            index: u32::try_from(self.index).unwrap_or(u32::MAX),
+            resource_id: Some(self.resource),
+            code: Some(self.code),
+            reason: Some(self.reason),
+        }
     }
 }
 

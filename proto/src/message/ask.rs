@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use self::report::CheckedReports;
 use super::field;
 use super::refusal::{Limits, Refusal};
-use super::{Leader, Order};
+use super::{Answer, Leader, Order, RefusedReport};
 use crate::name::{ClientId, ResourceId};
 use crate::{Amount, Epoch, Incarnation, ReportId, wire};
 
@@ -115,6 +116,83 @@ pub struct Release {
     pub resources: Vec<ResourceId>,
 }
 
+/// A request, and the resources of it that are left out of that.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CheckedAsk {
+    /// The part of it that can be answered.
+    pub ask: Ask,
+    /// The resources that are at fault, in their order in the request.
+    pub refused: Vec<RefusedReport>,
+    /// The fault of the first of them.
+    first: Option<Refusal>,
+}
+
+// === impl CheckedAsk ===
+
+impl CheckedAsk {
+    /// The request, if nothing in it is at fault.
+    fn whole(self) -> Result<Ask, Refusal> {
+        self.first.map_or(Ok(self.ask), Err)
+    }
+
+    /// The same, unless everything in it is at fault.
+    fn unless_empty(self) -> Result<CheckedAsk, Refusal> {
+        match self.first {
+            Some(first) if self.ask.reports.is_empty() => Err(first),
+            _ => Ok(self),
+        }
+    }
+
+    /// The same without the reports that `check` refuses, which it may change otherwise.
+    ///
+    /// # Errors
+    /// When all are refused.
+    pub fn check(
+        mut self,
+        mut check: impl FnMut(&mut Report) -> Result<(), Refusal>,
+    ) -> Result<CheckedAsk, Refusal> {
+        let mut left_out = self.refused.iter().map(|refused| refused.index).peekable();
+        let mut places = (0..).filter(|place| left_out.next_if_eq(place).is_none());
+        let (mut refused, mut first) = (Vec::new(), None);
+        self.ask.reports.retain_mut(|report| {
+            let place = places.next().unwrap_or_default();
+            let Err(why) = check(report) else { return true };
+            refused.push(RefusedReport::new(place, report.resource.as_str(), &why));
+            first.get_or_insert(why);
+            false
+        });
+        self.refused.extend(refused);
+        self.refused.sort_by_key(|refused| refused.index);
+        self.first = self.first.or(first);
+        self.unless_empty()
+    }
+
+    /// The answer to what could be answered, completed by what is at fault.
+    #[must_use]
+    pub fn complete(self, answer: Answer) -> Answer {
+        if self.refused.is_empty() {
+            return answer;
+        }
+        let mut left_out = self.refused.iter().map(|refused| refused.index).peekable();
+        // Where those stand in the request that are not left out.
+        let mut places = (0..).filter(|place| left_out.next_if_eq(place).is_none());
+        let mut passed = 0;
+        let mut place = |index: usize| {
+            let place = places.nth(index - passed).unwrap_or(index);
+            passed = index + 1;
+            place
+        };
+        let found = answer.refused.into_iter().map(|refused| {
+            let place = place(refused.index);
+            refused.at(place)
+        });
+        let mut refused: Vec<RefusedReport> = found.collect();
+        refused.extend(self.refused);
+        refused.sort_by_key(|refused| refused.index);
+        Answer { refused, ..answer }
+    }
+}
+
 // === impl Ask ===
 
 impl Ask {
@@ -123,15 +201,27 @@ impl Ask {
     /// # Errors
     /// With the first fault found.
     pub fn from_client(request: wire::GetCapacityRequest, limits: &Limits) -> Result<Ask, Refusal> {
-        Ok(Ask {
+        Ask::read_client(request, limits).and_then(CheckedAsk::whole)
+    }
+
+    /// The same of what is good in it.
+    ///
+    /// # Errors
+    /// When it is at fault itself, or all of its resources are.
+    pub fn read_client(request: wire::GetCapacityRequest, limits: &Limits) -> Result<CheckedAsk, Refusal> {
+        let holder = field::holder("client_id", request.client_id, limits)?;
+        let CheckedReports { reports, refused, first } =
+            report::read_client("resource", request.resource, limits)?;
+        let ask = Ask {
             kind: HolderKind::Client,
-            holder: field::holder("client_id", request.client_id, limits)?,
+            holder,
             incarnation: request.incarnation.map(Incarnation),
             report_id: request.report_id.map(ReportId),
             target_epoch: request.target_epoch.map(Epoch),
             line: None,
-            reports: report::from_client("resource", request.resource, limits)?,
-        })
+            reports,
+        };
+        CheckedAsk { ask, refused, first }.unless_empty()
     }
 
     /// Checks the request of a server below.
@@ -139,15 +229,30 @@ impl Ask {
     /// # Errors
     /// With the first fault found.
     pub fn from_node(request: wire::GetServerCapacityRequest, limits: &Limits) -> Result<Ask, Refusal> {
-        Ok(Ask {
+        Ask::read_node(request, limits).and_then(CheckedAsk::whole)
+    }
+
+    /// The same of what is good in it.
+    ///
+    /// # Errors
+    /// When it is at fault itself, or all of its resources are.
+    pub fn read_node(
+        request: wire::GetServerCapacityRequest,
+        limits: &Limits,
+    ) -> Result<CheckedAsk, Refusal> {
+        let holder = field::holder("server_id", request.server_id, limits)?;
+        let CheckedReports { reports, refused, first } =
+            report::read_node("resource", request.resource, limits)?;
+        let ask = Ask {
             kind: HolderKind::Node,
-            holder: field::holder("server_id", request.server_id, limits)?,
+            holder,
             incarnation: request.holder_epoch.map(Incarnation),
             report_id: request.report_id.map(ReportId),
             target_epoch: request.target_epoch.map(Epoch),
             line: request.line,
-            reports: report::from_node("resource", request.resource, limits)?,
-        })
+            reports,
+        };
+        CheckedAsk { ask, refused, first }.unless_empty()
     }
 
     /// A client's request as it goes on the wire.

@@ -104,6 +104,19 @@ impl Default for Limits {
 // === impl Refusal ===
 
 impl Refusal {
+    /// The number of the code of gRPC that says so.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            Refusal::Invalid { .. } => 3,
+            Refusal::Denied { is_unknown: true, .. } => 16,
+            Refusal::Denied { .. } => 7,
+            Refusal::Unknown { .. } | Refusal::NoDomain { .. } => 5,
+            Refusal::Exhausted { .. } => 8,
+            Refusal::Loop { .. } => 9,
+        }
+    }
+
     pub(super) fn invalid(
         field: impl Into<String>,
         found: impl Into<String>,

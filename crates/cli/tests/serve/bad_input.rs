@@ -70,10 +70,27 @@ impl Scene {
     }
 
     async fn check_resource(&mut self, resource: ResourceRequest, field: &str, found: &str, hope: &str) {
-        let message = format!("resource[1].{field}: {found}; wanted {hope}");
-        // The first question is in order: all of the request is refused nevertheless.
-        let request = from("nobody", [ask("db-1", 10.0), resource]);
-        self.check_client(request, invalid(&message)).await;
+        let message = |place: usize| format!("resource[{place}].{field}: {found}; wanted {hope}");
+        self.check_client(from("nobody", [resource.clone()]), invalid(&message(0))).await;
+        self.check_part(resource, invalid(&message(1))).await;
+    }
+
+    /// The first question is in order, and answered: the other is refused, and spoils nothing.
+    async fn check_part(&mut self, resource: ResourceRequest, wanted: Refusal<'_>) {
+        let request = from("nobody", [ask("db", 0.0), resource]);
+        let answer = self.server.get_capacity(request).await.expect(wanted.message).into_inner();
+        let answered: Vec<&str> = answer.response.iter().map(|grant| grant.resource_id.as_str()).collect();
+        assert_eq!(answered, ["db"], "{}", wanted.message);
+        let [refused] = &answer.refused[..] else { panic!("one is refused: {answer:?}") };
+        assert_eq!((refused.index, refused.code()), (1, i32::from(wanted.code)));
+        assert_eq!(refused.reason(), wanted.message);
+        let release = ReleaseCapacityRequest {
+            client_id: Some("nobody".to_owned()),
+            resource_id: vec!["db".to_owned()],
+            ..ReleaseCapacityRequest::default()
+        };
+        self.server.release_capacity(release).await.expect(wanted.message);
+        self.check_undisturbed(wanted.message).await;
     }
 
     async fn check_node(&mut self, wants: Vec<PriorityBandAggregate>, message: &str) {
@@ -255,10 +272,16 @@ async fn required_fields_that_are_absent_are_refused() {
 #[tokio::test]
 async fn names_that_no_template_matches_are_not_found() {
     let mut scene = Scene::open().await;
-    let message = "resource[1].resource_id: no template matches \"bd\"; \
-                   wanted a name that a template covers, or a catch-all \"*\"";
-    let request = from("nobody", [ask("db-1", 10.0), ask("bd", 10.0)]);
-    scene.check_client(request, Refusal { code: Code::NotFound, message }).await;
+    let message = |place: usize| {
+        format!(
+            "resource[{place}].resource_id: no template matches \"bd\"; \
+             wanted a name that a template covers, or a catch-all \"*\""
+        )
+    };
+    let [alone, second] = [message(0), message(1)];
+    let not_found = |message| Refusal { code: Code::NotFound, message };
+    scene.check_client(from("nobody", [ask("bd", 10.0)]), not_found(&alone)).await;
+    scene.check_part(ask("bd", 10.0), not_found(&second)).await;
     scene.house.stop().await;
 }
 

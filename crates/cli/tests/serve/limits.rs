@@ -4,13 +4,14 @@ use lessor_proto::wire;
 use lessor_proto::wire::session_down::Message as Answer;
 use lessor_proto::wire::session_up_request::Message;
 use lessor_proto::wire::{
-    GetCapacityRequest, GetServerCapacityRequest, PriorityBandAggregate, ServerCapacityResourceRequest,
+    GetCapacityRequest, GetCapacityResponse, GetServerCapacityRequest, PriorityBandAggregate,
+    ServerCapacityResourceRequest,
 };
 use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use crate::house::holder::{Holder, Nature, ask, claim};
-use crate::house::{AGES, House, everything};
+use crate::house::{AGES, House, everything, template};
 
 const FLAGS: [&str; 14] = [
     "--max-resources-per-stream",
@@ -43,6 +44,47 @@ fn from(client: &str, names: &[&str]) -> GetCapacityRequest {
     }
 }
 
+/// The resources that are answered.
+fn names(answer: &GetCapacityResponse) -> Vec<&str> {
+    answer.response.iter().map(|response| response.resource_id.as_str()).collect()
+}
+
+/// The resources that are refused: where they stand, what they are called and why.
+fn refusals(answer: &GetCapacityResponse) -> Vec<(u32, &str, &str)> {
+    let all = answer.refused.iter();
+    all.map(|refused| (refused.index, refused.resource_id(), refused.reason())).collect()
+}
+
+#[tokio::test]
+async fn a_spoilt_resource_spoils_no_other() {
+    let house =
+        House::open(&template("r*", 100.0, "{kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}"))
+            .await;
+    let mut server = house.capacity().await;
+    let mut request = from("a", &["r1", "unknown", "r2", "r3", "unheard", "r4"]);
+    request.resource[0].wants = Some(f64::NAN);
+    request.resource[3].priority = None;
+    let answer = server.get_capacity(request.clone()).await.unwrap().into_inner();
+    assert_eq!(names(&answer), ["r2", "r4"]);
+    let catch_all = "wanted a name that a template covers, or a catch-all \"*\"";
+    let unknown =
+        |index, name| format!("resource[{index}].resource_id: no template matches {name:?}; {catch_all}");
+    assert_eq!(
+        refusals(&answer),
+        [
+            (0, "", "resource[0].wants: is NaN; wanted a finite number of at least 0"),
+            (1, "unknown", &unknown(1, "unknown")),
+            (3, "", "resource[3].priority: is missing; wanted a whole number, greater is served first"),
+            (4, "unheard", &unknown(4, "unheard")),
+        ]
+    );
+    // Where nothing is good the request fails, as it does for a client that knows nothing of this.
+    request.resource.retain(|resource| !["r2", "r4"].contains(&resource.resource_id()));
+    let refused = server.get_capacity(request).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound, "{refused:?}");
+    house.stop().await;
+}
+
 #[tokio::test]
 async fn whoever_passes_a_limit_is_refused_and_nothing_is_kept() {
     let house = House::open_with(&everything(100.0, 60), &FLAGS).await;
@@ -53,10 +95,15 @@ async fn whoever_passes_a_limit_is_refused_and_nothing_is_kept() {
     assert_eq!(house.metric("lessor_resources").await, 0.0);
 
     server.get_capacity(from("a", &["r1", "r2", "r3"])).await.unwrap();
-    let answer = server.get_capacity(from("b", &["r3", "r4", "r5"])).await;
-    check_exhausted(answer, "resources in all: 5 is over the limit of 4");
-    assert_eq!(house.metric("lessor_resources").await, 3.0);
-    assert_eq!(house.metric("lessor_clients{resource=\"r3\"}").await, 1.0);
+    let answer = server.get_capacity(from("b", &["r3", "r4", "r5"])).await.unwrap().into_inner();
+    assert_eq!(names(&answer), ["r3", "r4"]);
+    assert_eq!(refusals(&answer), [(2, "r5", "resources in all: 5 is over the limit of 4")]);
+    check_exhausted(
+        server.get_capacity(from("b", &["r5"])).await,
+        "resources in all: 5 is over the limit of 4",
+    );
+    assert_eq!(house.metric("lessor_resources").await, 4.0);
+    assert_eq!(house.metric("lessor_clients{resource=\"r3\"}").await, 2.0);
 
     let mut second = Holder::new("b", Nature::Knows, "r1", 10.0);
     second.report(&mut server).await.unwrap();

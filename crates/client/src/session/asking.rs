@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{Answer, Ask, Grant};
+use lessor_proto::message::{Answer, Ask, Grant, RefusedReport};
 use lessor_proto::{Amount, ReportId, Time};
 
 use super::entry::{Entry, Plan, SHORTEST_RETRY};
@@ -39,6 +39,9 @@ impl Session {
         let welcome = epoch_is_news && answer.grants.is_empty();
         for grant in answer.grants {
             self.on_grant(now, exchange, grant, plan);
+        }
+        for refused in answer.refused {
+            self.on_refused_part(now, id, &refused);
         }
         for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(id)) {
             entry.exchange = None;
@@ -170,6 +173,18 @@ impl Session {
     pub(super) fn on_refused(&mut self, now: Time, id: ReportId, why: &str) {
         self.route.served();
         self.refuse(now, id, why, |entry| entry.exchange.take_if(|exchange| *exchange == id).is_some());
+    }
+
+    /// One resource of ask `id` was refused, as it would have been alone.
+    fn on_refused_part(&mut self, now: Time, id: ReportId, refused: &RefusedReport) {
+        let (longest, fraction) = (self.longest_back_off(), self.spread.fraction(id.0));
+        let is_it =
+            |entry: &&mut Entry| entry.resource.as_str() == refused.resource && entry.exchange == Some(id);
+        if let Some(entry) = self.entries.iter_mut().find(is_it) {
+            entry.exchange = None;
+            let wait = BACK_OFF.wait(entry.refusals, longest, fraction);
+            entry.refused(now, Some(wait), &refused.reason);
+        }
     }
 
     /// Report `id` was refused; `spoken` says of whom it spoke.

@@ -14,7 +14,7 @@ use arc_swap::ArcSwapOption;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Extensions, HeaderMap};
 use lessor_client::internals::clock;
-use lessor_proto::message::{Ask, HolderKind, Refusal, Release};
+use lessor_proto::message::{CheckedAsk, HolderKind, Refusal, Release, Report};
 use lessor_proto::{ClientId, Identity, ResourceId};
 
 use self::budget::Budgets;
@@ -171,17 +171,22 @@ impl Visit {
         }
     }
 
-    /// Holds a request against the rules, and cuts what it says down to what may be said.
-    pub(super) fn admit(&self, ask: &mut Ask) -> Result<(), Refusal> {
-        let Admitted::With(rights) = self.rights(ask.kind, &ask.holder)? else { return Ok(()) };
-        for report in &mut ask.reports {
-            if let Err(denial) = rights.may_hold(&report.resource) {
-                self.deny(&denial)?;
-            }
-            match rights.limit(report) {
-                Ok(cut) => cut.into_iter().for_each(|cut| self.note(&cut)),
-                Err(denial) => self.deny(&denial)?,
-            }
+    /// Holds a request against the rules, and cuts what it says down to what may be said. A resource that is denied is refused,
+    /// and no other.
+    pub(super) fn admit(&self, asked: CheckedAsk) -> Result<CheckedAsk, Refusal> {
+        match self.rights(asked.ask.kind, &asked.ask.holder)? {
+            Admitted::With(rights) => asked.check(|report| self.admit_report(&rights, report)),
+            Admitted::Audited => Ok(asked),
+        }
+    }
+
+    fn admit_report(&self, rights: &Rights, report: &mut Report) -> Result<(), Refusal> {
+        if let Err(denial) = rights.may_hold(&report.resource) {
+            self.deny(&denial)?;
+        }
+        match rights.limit(report) {
+            Ok(cut) => cut.into_iter().for_each(|cut| self.note(&cut)),
+            Err(denial) => self.deny(&denial)?,
         }
         Ok(())
     }

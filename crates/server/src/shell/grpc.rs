@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use lessor_client::internals::clock;
-use lessor_proto::message::{Answer, Ask, Release, WallClock};
+use lessor_proto::message::{Answer, Ask, CheckedAsk, Release, WallClock};
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
 use tokio::sync::watch;
@@ -46,8 +46,8 @@ impl Capacity for Service {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, Status> {
         let (from, visit) = (address(&request), self.visit(&request).await?);
-        let ask = Ask::from_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let (answer, wall) = self.answer(from, visit, ask)?;
+        let asked = Ask::read_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
+        let (answer, wall) = self.answer(from, visit, asked)?;
         Ok(Response::new(answer.into_client_wire(wall)))
     }
 
@@ -56,8 +56,8 @@ impl Capacity for Service {
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
         let (from, visit) = (address(&request), self.visit(&request).await?);
-        let ask = Ask::from_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let (answer, wall) = self.answer(from, visit, ask)?;
+        let asked = Ask::read_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
+        let (answer, wall) = self.answer(from, visit, asked)?;
         Ok(Response::new(answer.into_node_wire(wall)))
     }
 
@@ -113,13 +113,14 @@ impl Service {
         &self,
         from: Option<SocketAddr>,
         visit: Option<Visit>,
-        mut ask: Ask,
+        asked: CheckedAsk,
     ) -> Result<(Answer, WallClock), Status> {
-        if let Some(visit) = visit {
-            visit.admit(&mut ask).map_err(refused)?;
-        }
-        match self.driver.ask(from, &ask) {
-            Ok(answered) => Ok(answered),
+        let asked = match visit {
+            Some(visit) => visit.admit(asked).map_err(refused)?,
+            None => asked,
+        };
+        match self.driver.ask(from, &asked.ask) {
+            Ok((answer, wall)) => Ok((asked.complete(answer), wall)),
             Err(Unanswered::NotLeading(leader)) => Ok((Answer::redirect(leader), clock::wall())),
             Err(fault) => Err(unanswered(fault)),
         }

@@ -19,25 +19,28 @@ pub(super) fn unanswered(fault: Unanswered) -> Status {
 }
 
 pub(super) fn refused(refusal: Refusal) -> Status {
-    let message = refusal.to_string();
+    let (message, code) = (refusal.to_string(), Code::from_i32(refusal.code()));
     match refusal {
         Refusal::Invalid { field, found, wanted } => {
             let details =
                 ErrorDetails::with_bad_request_violation(field, format!("{found}; wanted {wanted}"));
-            Status::with_error_details(Code::InvalidArgument, message, details)
+            Status::with_error_details(code, message, details)
         }
         Refusal::Exhausted { what, count, limit } => {
             let details =
                 ErrorDetails::with_quota_failure_violation(what, format!("{count} of at most {limit}"));
-            Status::with_error_details(Code::ResourceExhausted, message, details)
-        }
-        Refusal::Denied { reason, is_unknown, rule, .. } => {
-            let code = if is_unknown { Code::Unauthenticated } else { Code::PermissionDenied };
-            let metadata = rule.map(|rule| ("rule".to_owned(), rule)).into_iter().collect::<HashMap<_, _>>();
-            let details = ErrorDetails::with_error_info(reason, "lessor", metadata);
             Status::with_error_details(code, message, details)
         }
-        Refusal::Loop { .. } => Status::failed_precondition(message),
-        Refusal::Unknown { .. } | Refusal::NoDomain { .. } => Status::not_found(message),
+        Refusal::Loop { .. } | Refusal::Unknown { .. } | Refusal::NoDomain { .. } => {
+            Status::new(code, message)
+        }
+        Refusal::Denied { reason, rule, .. } => {
+            let metadata = rule.map(|rule| ("rule".to_owned(), rule)).into_iter().collect::<HashMap<_, _>>();
+            Status::with_error_details(
+                code,
+                message,
+                ErrorDetails::with_error_info(reason, "lessor", metadata),
+            )
+        }
     }
 }

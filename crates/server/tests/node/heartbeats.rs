@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Band, Down, Hello, HolderKind, Report, StreamReport, Up};
-use lessor_proto::{Epoch, Incarnation, ReportId, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
 use lessor_server::repository::Template;
 
@@ -94,11 +94,12 @@ impl Hall {
     }
 
     /// The amount that is charged of one resource.
-    fn leased(&mut self, resource: usize) -> f64 {
+    fn leased(&mut self, resource: usize) -> Amount {
         self.node.advance(self.now);
         let name = format!("r{resource}");
         let query = StatusQuery { resource: Some(name), ..StatusQuery::default() };
-        self.node.status(self.now, &query).resources.first().map_or(0.0, |row| row.resource.leased)
+        let leased = self.node.status(self.now, &query).resources.first().map(|row| row.resource.leased);
+        leased.map_or(Amount::ZERO, Amount::from_f64)
     }
 }
 
@@ -139,14 +140,15 @@ fn of_many_heartbeats_the_latest_is_answered_when_its_time_comes() {
 fn heartbeats_in_slices_keep_every_lease_and_nothing_else_does() {
     let mut hall = Hall::new();
     let large = hall.stream("large", MANY, 10.0);
+    let ten = Amount::from_units(10);
     for id in 2..20 {
         hall.wait(LEASE / 3);
         hall.beat(large, id);
         assert_eq!(renewals(&hall.all(), large), [id]);
     }
-    assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (10.0, 10.0));
+    assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (ten, ten));
     hall.wait(LEASE * 2);
-    assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (0.0, 0.0));
+    assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (Amount::ZERO, Amount::ZERO));
 }
 
 #[test]
@@ -159,5 +161,5 @@ fn a_stream_that_goes_in_the_middle_leaves_nothing_to_do() {
     assert!(hall.all().is_empty());
     assert!(!hall.node.is_look_due(hall.now));
     hall.wait(LEASE * 2);
-    assert_eq!(hall.leased(0), 0.0);
+    assert_eq!(hall.leased(0), Amount::ZERO);
 }

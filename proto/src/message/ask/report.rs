@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::{Band, Has, Lasts, Report, bands};
 use crate::message::field::{self, Place};
-use crate::message::{Limits, Order, Refusal};
+use crate::message::{Limits, Order, Refusal, RefusedReport};
 use crate::{Amount, Epoch, wire};
 
 /// Checks what a client says of the resources in the field `list`.
@@ -15,7 +15,7 @@ pub(crate) fn from_client(
     resources: Vec<wire::ResourceRequest>,
     limits: &Limits,
 ) -> Result<Vec<Report>, Refusal> {
-    check(list, resources, limits, client_report)
+    read_client(list, resources, limits)?.whole()
 }
 
 /// Checks what a node says of the resources in the field `list`.
@@ -24,22 +24,65 @@ pub(crate) fn from_node(
     resources: Vec<wire::ServerCapacityResourceRequest>,
     limits: &Limits,
 ) -> Result<Vec<Report>, Refusal> {
-    check(list, resources, limits, node_report)
+    read_node(list, resources, limits)?.whole()
 }
 
-fn check<R>(
+/// The reports of a request that are good, and those that are not.
+#[derive(Debug, Default)]
+pub(super) struct CheckedReports {
+    pub(super) reports: Vec<Report>,
+    pub(super) refused: Vec<RefusedReport>,
+    /// The fault of the first of those.
+    pub(super) first: Option<Refusal>,
+}
+
+/// Takes what is good of what a client says of the resources in the field `list`.
+pub(super) fn read_client(
+    list: &str,
+    resources: Vec<wire::ResourceRequest>,
+    limits: &Limits,
+) -> Result<CheckedReports, Refusal> {
+    read(list, resources, limits, client_report)
+}
+
+/// Takes what is good of what a node says of the resources in the field `list`.
+pub(super) fn read_node(
+    list: &str,
+    resources: Vec<wire::ServerCapacityResourceRequest>,
+    limits: &Limits,
+) -> Result<CheckedReports, Refusal> {
+    read(list, resources, limits, node_report)
+}
+
+fn read<R>(
     list: &str,
     mut resources: Vec<R>,
     limits: &Limits,
     report: fn(Place<'_>, &mut R, &Limits) -> Result<Report, Refusal>,
-) -> Result<Vec<Report>, Refusal> {
+) -> Result<CheckedReports, Refusal> {
     field::check_count(resources.len(), limits)?;
-    let mut reports = Vec::with_capacity(resources.len());
+    let mut checked =
+        CheckedReports { reports: Vec::with_capacity(resources.len()), ..CheckedReports::default() };
     for (index, resource) in resources.iter_mut().enumerate() {
-        reports.push(report(Place { list, index }, resource, limits)?);
+        match report(Place { list, index }, resource, limits) {
+            Ok(report) => checked.reports.push(report),
+            Err(why) => {
+                // Its name has been taken out of it.
+                checked.refused.push(RefusedReport::new(index, "", &why));
+                checked.first.get_or_insert(why);
+            }
+        }
     }
-    field::check_distinct(list, &reports)?;
-    Ok(reports)
+    field::check_distinct(list, &checked.reports)?;
+    Ok(checked)
+}
+
+// === impl CheckedReports ===
+
+impl CheckedReports {
+    fn whole(self) -> Result<Vec<Report>, Refusal> {
+        self.first.map_or(Ok(self.reports), Err)
+    }
 }
 
 /// Takes what it keeps out of `resource`, which is too large to be handed on by value.
