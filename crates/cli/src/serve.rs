@@ -97,6 +97,9 @@ struct Limits {
     /// Clients of one resource
     #[arg(long, env = "LESSOR_MAX_CLIENTS_PER_RESOURCE", value_name = "N", default_value_t = 1_000_000, value_parser = at_least_one)]
     max_clients_per_resource: usize,
+    /// Holdings in all: each client counts as often as it holds or wants a resource. A holding takes some 150 bytes
+    #[arg(long, env = "LESSOR_MAX_HOLDINGS", value_name = "N", default_value_t = 5_000_000, value_parser = at_least_one)]
+    max_holdings: usize,
     /// Resources in one request; Doorman's clients put all of theirs into one
     #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 20_000, value_parser = at_least_one)]
     max_resources_per_request: usize,
@@ -191,6 +194,7 @@ impl Serve {
         let mut config = NodeConfig::new(self.node.clone(), epoch());
         config.resources = self.limits.max_resources;
         config.clients_per_resource = self.limits.max_clients_per_resource;
+        config.holdings = self.limits.max_holdings;
         config.resources_per_stream = self.limits.max_resources_per_stream;
         config.lives_per_client = self.limits.max_lives_per_client;
         config.message.name_bytes = self.limits.max_name_bytes;

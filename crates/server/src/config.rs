@@ -27,6 +27,8 @@ pub struct NodeConfig {
     pub resources: usize,
     /// Holders of one resource.
     pub clients_per_resource: usize,
+    /// Holders of all resources together, each as often as it holds one.
+    pub holdings: usize,
     /// Resources that one stream may hold.
     pub resources_per_stream: usize,
     /// Resources of one stream that a heartbeat renews before others are heard.
@@ -103,6 +105,7 @@ impl NodeConfig {
             message: Limits::default(),
             resources: 100_000,
             clients_per_resource: 1_000_000,
+            holdings: 5_000_000,
             resources_per_stream: 20_000,
             heartbeat_slice: 256,
             lives_per_client: 16,

@@ -82,11 +82,19 @@ pub struct Node {
     waiting: Waiting,
 }
 
-/// What was admitted of a request.
+/// The room that a request takes, of what there is a limit for.
+#[derive(Clone, Copy, Default, Debug)]
+struct Room {
+    /// Resources that nobody has asked for yet.
+    resources: usize,
+    /// Holders that a resource has not had yet.
+    holdings: usize,
+}
+
+/// The parts of a request that were admitted.
 #[derive(Clone, Default, Debug)]
 struct Admitted {
-    /// Resources of it that nobody has asked for yet.
-    fresh: usize,
+    room: Room,
     /// Those that were refused, in order.
     refused: Vec<RefusedReport>,
 }
@@ -254,6 +262,7 @@ impl Node {
                 idle.push(id.clone());
             }
         }
+        self.resources.count_holdings();
         moved.iter().for_each(|id| self.couple(now, id));
         let mut is_shorter = false;
         for id in idle {
@@ -296,9 +305,9 @@ impl Node {
     /// Whether the whole of a request is taken.
     fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
         self.names.check(ask.kind, &ask.holder)?;
-        let mut fresh = 0;
+        let mut room = Room::default();
         for (index, report) in ask.reports.iter().enumerate() {
-            fresh += self.admit_one(now, ask, (index, report), fresh)?;
+            room = self.admit_one(now, ask, (index, report), room)?;
         }
         Ok(())
     }
@@ -308,8 +317,8 @@ impl Node {
         self.names.check(ask.kind, &ask.holder)?;
         let mut admitted = Admitted::default();
         for (index, report) in ask.reports.iter().enumerate() {
-            match self.admit_one(now, ask, (index, report), admitted.fresh) {
-                Ok(fresh) => admitted.fresh += fresh,
+            match self.admit_one(now, ask, (index, report), admitted.room) {
+                Ok(room) => admitted.room = room,
                 // It was the last that could have been good.
                 Err(why) if admitted.refused.len() + 1 == ask.reports.len() => return Err(why),
                 Err(why) => {
@@ -320,22 +329,21 @@ impl Node {
         Ok(admitted)
     }
 
-    /// Whether one report is taken, behind others with which so many resources are to be opened: then the number of those that it
-    /// opens itself.
+    /// Whether one report is taken, behind others that take so much room: then what it takes with them.
     fn admit_one(
         &mut self,
         now: Time,
         ask: &Ask,
         (index, report): (usize, &Report),
-        fresh: usize,
-    ) -> Result<usize, Refusal> {
+        room: Room,
+    ) -> Result<Room, Refusal> {
         let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
         match self.resources.get_mut(&report.resource) {
             Some(resource) if resource.template().is_some() => {
                 resource.advance(now);
                 resource.check_kind(ask, index, report, &self.config)?;
-                resource.admit(ask, report, cx)?;
-                Ok(0)
+                let holdings = room.holdings + resource.admit(ask, report, cx)?;
+                self.fits(Room { holdings, ..room }, room)
             }
             Some(_) => Err(unknown(&self.repository, index, &report.resource)),
             None => {
@@ -347,19 +355,42 @@ impl Node {
                     check_kind(&template, index, report)?;
                 }
                 admit_legacy(&template, ask, &self.config)?;
-                let (count, limit) = (self.resources.len() + fresh + 1, self.config.resources);
-                match count > limit {
-                    true => Err(Refusal::Exhausted { what: "resources in all".to_owned(), count, limit }),
-                    false => Ok(1),
-                }
+                self.fits(Room { resources: room.resources + 1, holdings: room.holdings + 1 }, room)
             }
         }
+    }
+
+    /// Whether there is room for `room` beside what there is, where there was for `before`.
+    fn fits(&self, room: Room, before: Room) -> Result<Room, Refusal> {
+        let sizes = [
+            (
+                "resources in all",
+                room.resources,
+                before.resources,
+                self.resources.len(),
+                self.config.resources,
+            ),
+            (
+                "holdings in all",
+                room.holdings,
+                before.holdings,
+                self.resources.holdings(),
+                self.config.holdings,
+            ),
+        ];
+        for (what, more, before, there, limit) in sizes {
+            let count = there + more;
+            if more > before && count > limit {
+                return Err(Refusal::Exhausted { what: what.to_owned(), count, limit });
+            }
+        }
+        Ok(room)
     }
 
     /// Answers what was admitted of a request.
     fn answer(&mut self, now: Time, ask: &Ask, admitted: Admitted) -> Answer {
         self.sessions.pass();
-        let Admitted { fresh, refused } = admitted;
+        let Admitted { room, refused } = admitted;
         let mut left_out = refused.iter().map(|refused| refused.index).peekable();
         let mut grants = Vec::with_capacity(ask.reports.len());
         let mut retry: Option<Duration> = None;
@@ -375,7 +406,7 @@ impl Node {
                 retry = retry.into_iter().chain([opens.since(now).max(PROMPT)]).min();
                 continue;
             }
-            if fresh > 0 {
+            if room.resources > 0 {
                 self.open(now, &report.resource);
             }
             let again = self.answer_one(now, ask, report, &mut grants);

@@ -195,8 +195,8 @@ impl Resource {
         true
     }
 
-    /// Whether the report would be taken, with nothing changed if not.
-    pub(crate) fn admit(&self, ask: &Ask, report: &Report, cx: CallContext<'_>) -> Result<(), Refusal> {
+    /// Whether the report would be taken, with nothing changed if not: then the number of holders that it adds.
+    pub(crate) fn admit(&self, ask: &Ask, report: &Report, cx: CallContext<'_>) -> Result<usize, Refusal> {
         legacy::admit(&self.terms, ask, cx.config)?;
         let holder = holder(ask, report, cx.config);
         let demands = Demands::from_bands(&report.bands);
@@ -204,7 +204,7 @@ impl Resource {
             + demands.iter().filter(|demand| !self.holders.shares().has_band(demand.priority)).count();
         exhausted(|| format!("priorities of {:?}", self.id), bands, cx.config.message.bands_per_resource)?;
         if self.holders.children().locate(holder).is_some() {
-            return Ok(());
+            return Ok(0);
         }
         let count = self.holders.children().len() + 1;
         exhausted(|| format!("clients of {:?}", self.id), count, cx.config.clients_per_resource)?;
@@ -212,7 +212,8 @@ impl Resource {
         let what = || {
             format!("lives of {:?} that hold {:?} at once, for want of an echoed lease", ask.holder, self.id)
         };
-        exhausted(what, lives, cx.config.lives_per_client)
+        exhausted(what, lives, cx.config.lives_per_client)?;
+        Ok(1)
     }
 
     /// Takes a report and answers it; not if nothing can be granted.
@@ -237,6 +238,11 @@ impl Resource {
         self.rank(slot);
         self.note_shortage(now, slot);
         reply
+    }
+
+    /// The number of those who hold or want some of it.
+    pub(crate) fn holder_count(&self) -> usize {
+        self.holders.children().len()
     }
 
     /// The holder has promised to use nothing any more. Of one that draws no incarnation that is believed on the connection on

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use crate::house::holder::{Holder, Nature, ask, claim};
-use crate::house::{AGES, House, everything, template};
+use crate::house::{AGES, House, eventually, everything, template};
 
 const FLAGS: [&str; 14] = [
     "--max-resources-per-stream",
@@ -124,6 +124,23 @@ async fn whoever_passes_a_limit_is_refused_and_nothing_is_kept() {
     let answer = server.get_capacity(from("a", &["ninebytes"])).await;
     let message = "resource[0].resource_id: \"ninebytes\" is 9 bytes long; wanted 1 to 8 bytes of text without control characters";
     assert_eq!(answer.unwrap_err().message(), message);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn all_holdings_together_have_a_limit_and_make_room_when_they_end() {
+    let house = House::open_with(&everything(100.0, 1), &["--max-holdings", "3"]).await;
+    let mut server = house.capacity().await;
+    server.get_capacity(from("a", &["r1", "r2"])).await.unwrap();
+    let answer = server.get_capacity(from("b", &["r1", "r3"])).await.unwrap().into_inner();
+    assert_eq!(names(&answer), ["r1"]);
+    let full = "holdings in all: 4 is over the limit of 3";
+    assert_eq!(refusals(&answer), [(1, "r3", full)]);
+    let mut holder = Holder::new("c", Nature::Knows, "r2", 10.0);
+    check_exhausted(holder.report(&mut server).await, full);
+    // Those who are there go on, and what they leave is there for others.
+    server.get_capacity(from("d", &["r1"])).await.unwrap_err();
+    eventually("there is room", async || holder.report(&mut house.capacity().await).await.is_ok()).await;
     house.stop().await;
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Resources {
     timeline: BTreeSet<(Time, ResourceId)>,
     /// Whether some resource has ever shared its capacity with another.
     coupled: bool,
+    /// Holders of all of them together.
+    holdings: usize,
 }
 
 /// One of them.
@@ -27,6 +29,8 @@ struct Entry {
     floor_pair: Option<ResourceId>,
     /// Where it stands on the timeline.
     booked: Option<Time>,
+    /// Its holders, as they are counted among all.
+    counted: usize,
 }
 
 /// The surroundings of a call of a resource: what its node knows, and where what it says goes.
@@ -42,6 +46,13 @@ impl Entry {
     fn is_displaced(&self) -> bool {
         self.booked != self.resource.wake()
     }
+
+    /// Counts its holders among `all`.
+    fn count(&mut self, all: &mut usize) {
+        let counted = self.resource.holder_count();
+        *all = *all - self.counted + counted;
+        self.counted = counted;
+    }
 }
 
 // === impl Resources ===
@@ -49,6 +60,16 @@ impl Entry {
 impl Resources {
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Holders of all of them together, each as often as it holds one.
+    pub(super) fn holdings(&self) -> usize {
+        self.holdings
+    }
+
+    /// Counts the holders of all of them anew, as time has passed for each.
+    pub(super) fn count_holdings(&mut self) {
+        self.entries.values_mut().for_each(|entry| entry.count(&mut self.holdings));
     }
 
     pub(super) fn contains(&self, id: &ResourceId) -> bool {
@@ -94,11 +115,12 @@ impl Resources {
 
     pub(super) fn insert(&mut self, id: ResourceId, resource: Resource, floor_pair: Option<ResourceId>) {
         self.coupled |= floor_pair.is_some();
-        self.entries.insert(id, Entry { resource, floor_pair, booked: None });
+        self.entries.insert(id, Entry { resource, floor_pair, booked: None, counted: 0 });
     }
 
     pub(super) fn remove(&mut self, id: &ResourceId) -> Option<Resource> {
-        let Entry { resource, booked, .. } = self.entries.remove(id)?;
+        let Entry { resource, booked, counted, .. } = self.entries.remove(id)?;
+        self.holdings -= counted;
         if let Some(at) = booked {
             self.timeline.remove(&(at, id.clone()));
         }
@@ -198,6 +220,7 @@ impl Node {
         let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
         let entry = self.resources.entries.get_mut(id)?;
         let answer = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
+        entry.count(&mut self.resources.holdings);
         let is_displaced = answer.is_some() && entry.is_displaced();
         // Nobody keeps anything about the resources of a node that is alone.
         let is_alone = self.marks.is_none() && self.parent.is_none() && !self.resources.coupled;
@@ -217,8 +240,10 @@ impl Node {
         call: impl FnOnce(&mut Resource, Surroundings<'_>) -> T,
     ) -> Option<T> {
         let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-        let resource = self.resources.get_mut(id)?;
-        Some(call(resource, Surroundings { cx, peers: &mut self.peers }))
+        let entry = self.resources.entries.get_mut(id)?;
+        let outcome = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
+        entry.count(&mut self.resources.holdings);
+        Some(outcome)
     }
 
     /// Those who keep something about a resource hear of what has changed there, and it is looked at when it is time.
