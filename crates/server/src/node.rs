@@ -266,14 +266,7 @@ impl Node {
         moved.iter().for_each(|id| self.couple(now, id));
         let mut is_shorter = false;
         for id in idle {
-            self.leave_above(now, &id);
-            // What was out from before is over, perhaps sooner than the record says.
-            if let Some(record) = &mut self.config.record {
-                record.marks.remove(&id);
-            }
-            let Some(resource) = self.resources.remove(&id) else { continue };
-            self.note_policies(now, &id);
-            is_shorter |= resource.template().is_none();
+            is_shorter |= self.forget_resource(now, &id);
         }
         if is_shorter {
             self.tell_longest(now);
@@ -281,6 +274,18 @@ impl Node {
         let deadlines =
             self.resources.iter().map(|(_, resource)| resource.deadline().unwrap_or(resource.idle_from()));
         deadlines.min()
+    }
+
+    /// Forgets a resource that nobody uses. Returns whether no template covered it.
+    fn forget_resource(&mut self, now: Time, id: &ResourceId) -> bool {
+        self.leave_above(now, id);
+        // What was out from before is over, perhaps sooner than the record says.
+        if let Some(record) = &mut self.config.record {
+            record.marks.remove(id);
+        }
+        let Some(resource) = self.resources.remove(id) else { return false };
+        self.note_policies(now, id);
+        resource.template().is_none()
     }
 
     /// The configuration.
@@ -337,13 +342,15 @@ impl Node {
         (index, report): (usize, &Report),
         room: Room,
     ) -> Result<Room, Refusal> {
+        // It is not to make room for others of the request.
+        self.resources.keep(&report.resource);
         let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
         match self.resources.get_mut(&report.resource) {
             Some(resource) if resource.template().is_some() => {
                 resource.advance(now);
                 resource.check_kind(ask, index, report, &self.config)?;
                 let holdings = room.holdings + resource.admit(ask, report, cx)?;
-                self.fits(Room { holdings, ..room }, room)
+                self.fits(now, Room { holdings, ..room }, room)
             }
             Some(_) => Err(unknown(&self.repository, index, &report.resource)),
             None => {
@@ -355,36 +362,34 @@ impl Node {
                     check_kind(&template, index, report)?;
                 }
                 admit_legacy(&template, ask, &self.config)?;
-                self.fits(Room { resources: room.resources + 1, holdings: room.holdings + 1 }, room)
+                let more = Room { resources: room.resources + 1, holdings: room.holdings + 1 };
+                self.fits(now, more, room)
             }
         }
     }
 
-    /// Whether there is room for `room` beside what there is, where there was for `before`.
-    fn fits(&self, room: Room, before: Room) -> Result<Room, Refusal> {
-        let sizes = [
-            (
-                "resources in all",
-                room.resources,
-                before.resources,
-                self.resources.len(),
-                self.config.resources,
-            ),
-            (
-                "holdings in all",
-                room.holdings,
-                before.holdings,
-                self.resources.holdings(),
-                self.config.holdings,
-            ),
-        ];
-        for (what, more, before, there, limit) in sizes {
-            let count = there + more;
-            if more > before && count > limit {
-                return Err(Refusal::Exhausted { what: what.to_owned(), count, limit });
-            }
+    /// Whether there is room for `room` beside what there is, where there was for `before`. If not, a resource of which nobody has
+    /// or wants any makes some.
+    fn fits(&mut self, now: Time, room: Room, before: Room) -> Result<Room, Refusal> {
+        if self.lacks(room, before).is_some()
+            && let Some(id) = self.resources.pop_vacant()
+        {
+            self.forget_resource(now, &id);
         }
-        Ok(room)
+        self.lacks(room, before).map_or(Ok(room), Err)
+    }
+
+    /// The limit that `room` passes and `before` did not.
+    fn lacks(&self, room: Room, before: Room) -> Option<Refusal> {
+        let (resources, holdings) = (self.resources.len(), self.resources.holdings());
+        let exceeded = |what: &str, count, limit| {
+            (count > limit).then(|| Refusal::Exhausted { what: what.to_owned(), count, limit })
+        };
+        let of_resources = (room.resources > before.resources)
+            .then(|| exceeded("resources in all", resources + room.resources, self.config.resources));
+        let of_holdings = (room.holdings > before.holdings)
+            .then(|| exceeded("holdings in all", holdings + room.holdings, self.config.holdings));
+        of_resources.flatten().or(of_holdings.flatten())
     }
 
     /// Answers what was admitted of a request.

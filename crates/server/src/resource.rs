@@ -25,6 +25,7 @@ mod feeding;
 mod hearing;
 mod holders;
 mod identity;
+mod idlers;
 mod kind;
 mod learning;
 mod legacy;
@@ -53,6 +54,7 @@ use self::claims::GhostClaims;
 use self::earlier::EarlierLeaders;
 use self::holders::{Claimed, Demands, Holders, Moved};
 use self::identity::holder;
+use self::idlers::Idlers;
 use self::kind::CountedKind;
 use self::learning::Learning;
 use self::pusher::Pusher;
@@ -98,6 +100,8 @@ pub struct Resource {
     pusher: Pusher,
     /// The holders to which capacity that nobody wants is lent.
     lending: Lending,
+    /// The holders that make room if there is none.
+    idlers: Idlers,
     learning: Learning,
     /// The claims of what is left from before.
     claims: GhostClaims,
@@ -149,6 +153,7 @@ impl Resource {
             counted,
             pusher: Pusher::new(now),
             lending: Lending::default(),
+            idlers: Idlers::default(),
             learning: Learning::new(cx.since, cx.since + learning),
             claims: GhostClaims::default(),
             earlier: EarlierLeaders::new(earlier_here),
@@ -195,19 +200,30 @@ impl Resource {
         true
     }
 
-    /// Whether the report would be taken, with nothing changed if not: then the number of holders that it adds.
-    pub(crate) fn admit(&self, ask: &Ask, report: &Report, cx: CallContext<'_>) -> Result<usize, Refusal> {
+    /// Whether the report would be taken: then the number of holders that it adds. Where there is no room, those who have and want
+    /// nothing make some.
+    pub(crate) fn admit(
+        &mut self,
+        ask: &Ask,
+        report: &Report,
+        cx: CallContext<'_>,
+    ) -> Result<usize, Refusal> {
         legacy::admit(&self.terms, ask, cx.config)?;
         let holder = holder(ask, report, cx.config);
         let demands = Demands::from_bands(&report.bands);
-        let bands = self.holders.shares().bands()
-            + demands.iter().filter(|demand| !self.holders.shares().has_band(demand.priority)).count();
+        let bands = self.make_room_for_bands(&demands, cx);
         exhausted(|| format!("priorities of {:?}", self.id), bands, cx.config.message.bands_per_resource)?;
         if self.holders.children().locate(holder).is_some() {
             return Ok(0);
         }
+        if self.holders.children().len() >= cx.config.clients_per_resource {
+            self.make_room();
+        }
         let count = self.holders.children().len() + 1;
         exhausted(|| format!("clients of {:?}", self.id), count, cx.config.clients_per_resource)?;
+        if self.holders.children().lives(holder).count() >= cx.config.lives_per_client {
+            self.make_room_for_life(holder);
+        }
         let lives = self.holders.children().lives(holder).count() + 1;
         let what = || {
             format!("lives of {:?} that hold {:?} at once, for want of an echoed lease", ask.holder, self.id)

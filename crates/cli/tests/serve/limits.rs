@@ -145,6 +145,38 @@ async fn all_holdings_together_have_a_limit_and_make_room_when_they_end() {
 }
 
 #[tokio::test]
+async fn who_has_and_wants_nothing_makes_room_for_who_wants_something() {
+    let house = House::open_with(&everything(100.0, 60), &FLAGS).await;
+    let mut server = house.capacity().await;
+    let mut idle = async |client: &str, names: &[&str], priority: i64| {
+        let mut request = from(client, names);
+        for resource in &mut request.resource {
+            (resource.wants, resource.priority) = (Some(0.0), Some(priority));
+        }
+        server.get_capacity(request).await.unwrap();
+    };
+    // All names, all clients and all priorities of one of them.
+    for (client, priority) in [("a", 5), ("b", 6)] {
+        idle(client, &["r1", "r2"], priority).await;
+        idle(client, &["r3", "r4"], priority).await;
+    }
+    let mut others = house.capacity().await;
+    for name in ["r1", "r5", "r6"] {
+        let mut holder = Holder::new("c", Nature::Knows, name, 10.0);
+        assert_eq!(holder.report(&mut others).await.unwrap(), 10.0, "{name}");
+    }
+    // A name has one life here, and its process another.
+    let mut holder = Holder::new("a", Nature::Knows, "r1", 10.0);
+    assert_eq!(holder.report(&mut others).await.unwrap(), 10.0);
+    // Those who want something stay, and so does the limit.
+    check_exhausted(
+        Holder::new("d", Nature::Knows, "r1", 10.0).report(&mut others).await,
+        "clients of \"r1\": 3 is over the limit of 2",
+    );
+    house.stop().await;
+}
+
+#[tokio::test]
 async fn a_stream_holds_no_more_resources_than_it_may() {
     let house = House::open_with(&everything(100.0, 60), &FLAGS).await;
     let report = |id, names: &[&str]| {

@@ -19,6 +19,8 @@ pub(super) struct Resources {
     coupled: bool,
     /// Holders of all of them together.
     holdings: usize,
+    /// Those of which nobody had or wanted any when they were last called.
+    vacant: BTreeSet<ResourceId>,
 }
 
 /// One of them.
@@ -31,6 +33,8 @@ struct Entry {
     booked: Option<Time>,
     /// Its holders, as they are counted among all.
     counted: usize,
+    /// Whether it stands among those of which nobody has or wants any.
+    is_vacant: bool,
 }
 
 /// The surroundings of a call of a resource: what its node knows, and where what it says goes.
@@ -53,6 +57,15 @@ impl Entry {
         *all = *all - self.counted + counted;
         self.counted = counted;
     }
+
+    /// Notes it among those that are vacant, if it is.
+    fn note_vacant(&mut self, vacant: &mut BTreeSet<ResourceId>) {
+        let is_vacant = self.resource.is_vacant();
+        if is_vacant && !self.is_vacant {
+            vacant.insert(self.resource.id().clone());
+        }
+        self.is_vacant = is_vacant;
+    }
 }
 
 // === impl Resources ===
@@ -70,6 +83,28 @@ impl Resources {
     /// Counts the holders of all of them anew, as time has passed for each.
     pub(super) fn count_holdings(&mut self) {
         self.entries.values_mut().for_each(|entry| entry.count(&mut self.holdings));
+    }
+
+    /// A resource of which nobody has or wants any, if there is one.
+    pub(super) fn pop_vacant(&mut self) -> Option<ResourceId> {
+        while let Some(id) = self.vacant.pop_first() {
+            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            entry.is_vacant = false;
+            if entry.resource.is_vacant() {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// The resource is asked for: it makes no room before it was called again.
+    pub(super) fn keep(&mut self, id: &ResourceId) {
+        if !self.vacant.is_empty()
+            && let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.is_vacant)
+        {
+            entry.is_vacant = false;
+            self.vacant.remove(id);
+        }
     }
 
     pub(super) fn contains(&self, id: &ResourceId) -> bool {
@@ -115,12 +150,13 @@ impl Resources {
 
     pub(super) fn insert(&mut self, id: ResourceId, resource: Resource, floor_pair: Option<ResourceId>) {
         self.coupled |= floor_pair.is_some();
-        self.entries.insert(id, Entry { resource, floor_pair, booked: None, counted: 0 });
+        self.entries.insert(id, Entry { resource, floor_pair, booked: None, counted: 0, is_vacant: false });
     }
 
     pub(super) fn remove(&mut self, id: &ResourceId) -> Option<Resource> {
         let Entry { resource, booked, counted, .. } = self.entries.remove(id)?;
         self.holdings -= counted;
+        self.vacant.remove(id);
         if let Some(at) = booked {
             self.timeline.remove(&(at, id.clone()));
         }
@@ -221,6 +257,7 @@ impl Node {
         let entry = self.resources.entries.get_mut(id)?;
         let answer = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
         entry.count(&mut self.resources.holdings);
+        entry.note_vacant(&mut self.resources.vacant);
         let is_displaced = answer.is_some() && entry.is_displaced();
         // Nobody keeps anything about the resources of a node that is alone.
         let is_alone = self.marks.is_none() && self.parent.is_none() && !self.resources.coupled;
@@ -243,6 +280,7 @@ impl Node {
         let entry = self.resources.entries.get_mut(id)?;
         let outcome = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
         entry.count(&mut self.resources.holdings);
+        entry.note_vacant(&mut self.resources.vacant);
         Some(outcome)
     }
 

@@ -43,6 +43,7 @@ impl Resource {
         self.take_step();
         self.holders.schedule(slot, &self.terms);
         self.rank(slot);
+        self.note_idler(slot);
         self.take_turns(now);
         Some(slot)
     }
@@ -213,6 +214,7 @@ impl Resource {
             self.withdraw(slot);
         }
         self.holders.schedule(slot, &self.terms);
+        self.note_idler(slot);
     }
 
     /// The wants of the child at `slot` do not count until it is heard of again.
@@ -228,6 +230,7 @@ impl Resource {
     pub(super) fn forget(&mut self, slot: Slot) {
         self.stop_telling(slot);
         self.lending.forget(slot);
+        self.idlers.remove(slot);
         self.earlier.forget(slot);
         let kept = self.claims.forget(slot);
         self.ledger.give_back(kept);
