@@ -47,6 +47,7 @@ pub mod domain_sync;
 pub mod election;
 pub mod ledger;
 pub mod marks;
+pub mod measured;
 pub mod mutation;
 pub mod node;
 pub mod record;

@@ -32,6 +32,7 @@ pub use crate::config::{Claims, NodeConfig, ParentConfig};
 use crate::date::Date;
 pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
+use crate::measured::{Measured, Measurements};
 use crate::record::Longest;
 use crate::repository::{Repository, Template};
 pub use crate::resource::{Books, Caller, ChildBook, ClaimTally};
@@ -48,7 +49,7 @@ pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
 use self::resources::Resources;
 pub use self::scan::StatusScan;
-pub use self::status::{NodeStatus, ResourceRow, StatusQuery, Tally};
+pub use self::status::{NodeStatus, ResourceRow, RowOrder, StatusQuery, Tally};
 use self::terms::{heartbeat, longest};
 use self::waiting::Waiting;
 
@@ -80,6 +81,8 @@ pub struct Node {
     tally: Tally,
     /// Claims on streams that wait for a write.
     waiting: Waiting,
+    /// The measurements that nobody has taken yet.
+    measured: Measurements,
 }
 
 /// The room that a request takes, of what there is a limit for.
@@ -131,6 +134,7 @@ impl Node {
             date: Date::default(),
             tally: Tally::default(),
             waiting: Waiting::default(),
+            measured: Measurements::default(),
         }
     }
 
@@ -251,6 +255,7 @@ impl Node {
         for (id, resource) in self.resources.iter_mut() {
             let before = resource.ledger().total();
             resource.advance(now);
+            resource.look_at_pressure(now);
             if resource.ledger().total() != before {
                 moved.push(id.clone());
                 if let Some(marks) = &mut self.marks {
@@ -286,6 +291,11 @@ impl Node {
         let Some(resource) = self.resources.remove(id) else { return false };
         self.note_policies(now, id);
         resource.template().is_none()
+    }
+
+    /// All that was measured since this was last asked.
+    pub fn take_measured(&mut self) -> Vec<Measured> {
+        self.measured.take()
     }
 
     /// The configuration.

@@ -31,6 +31,7 @@ mod learning;
 mod legacy;
 mod need;
 mod poller;
+mod pressure;
 mod push;
 mod pusher;
 mod rotation;
@@ -62,6 +63,7 @@ use self::spare::Lending;
 use self::supply::Supply;
 use crate::config::learning;
 use crate::ledger::{Account, Ceiling, Ghost, Ledger, Part};
+use crate::measured::Measurements;
 use crate::mutation::Rule;
 use crate::repository::Template;
 use crate::streams::Peer;
@@ -76,6 +78,9 @@ pub use self::identity::Caller;
 pub(crate) use self::identity::{Holder, Life, Sessions, life};
 pub(crate) use self::kind::check_kind;
 pub(crate) use self::legacy::admit as admit_legacy;
+pub use self::pressure::Pressure;
+pub(crate) use self::pressure::Prominence;
+use self::pressure::Saturation;
 pub(crate) use self::push::Renewal;
 pub(crate) use self::slab::Slot;
 pub(crate) use self::status::RankedHolder;
@@ -107,6 +112,7 @@ pub struct Resource {
     claims: GhostClaims,
     /// The leaders before the present ones, of this node and of those below.
     earlier: EarlierLeaders,
+    saturation: Saturation,
 }
 
 // === impl Resource ===
@@ -157,6 +163,7 @@ impl Resource {
             learning: Learning::new(cx.since, cx.since + learning),
             claims: GhostClaims::default(),
             earlier: EarlierLeaders::new(earlier_here),
+            saturation: Saturation::default(),
             terms: Arc::clone(&template),
             template: Some(template),
         };
@@ -359,6 +366,16 @@ impl Resource {
     /// those who are to be told more.
     pub(crate) fn has_news(&self) -> bool {
         self.pusher.has_silent() || self.claims.has_tally() || self.has_untold()
+    }
+
+    /// Whether waits have ended that nobody has taken yet.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.pusher.shortage().has_waited()
+    }
+
+    /// The waits that have ended, and that nobody has taken yet.
+    pub(crate) fn waited(&mut self) -> &mut Measurements {
+        self.pusher.shortage_mut().waited()
     }
 
     /// Returns the outcomes of claims since this was last asked.

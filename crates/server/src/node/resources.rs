@@ -259,6 +259,9 @@ impl Node {
         entry.count(&mut self.resources.holdings);
         entry.note_vacant(&mut self.resources.vacant);
         let is_displaced = answer.is_some() && entry.is_displaced();
+        if entry.resource.has_waited() {
+            self.measured.take_from(entry.resource.waited());
+        }
         // Nobody keeps anything about the resources of a node that is alone.
         let is_alone = self.marks.is_none() && self.parent.is_none() && !self.resources.coupled;
         if !is_alone || entry.resource.has_news() {
@@ -281,6 +284,9 @@ impl Node {
         let outcome = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
         entry.count(&mut self.resources.holdings);
         entry.note_vacant(&mut self.resources.vacant);
+        if entry.resource.has_waited() {
+            self.measured.take_from(entry.resource.waited());
+        }
         Some(outcome)
     }
 

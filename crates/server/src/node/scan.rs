@@ -3,12 +3,15 @@
 //! Each slice shows the node as it is then. A node of few holders is shown in one; the parts of a larger one are of
 //! different moments, and what goes meanwhile is left out.
 
+mod choice;
+
 use std::collections::BTreeSet;
 use std::collections::btree_set::IntoIter;
 
 use lessor_proto::{Epoch, ResourceId, Time};
 
-use super::{Node, NodeStatus, ResourceRow, StatusQuery};
+use self::choice::Choice;
+use super::{Node, NodeStatus, ResourceRow, RowOrder, StatusQuery};
 use crate::resource::{RankedHolder, Resource, Slot};
 
 /// A status of which a part is made.
@@ -28,6 +31,9 @@ pub struct StatusScan {
 #[derive(Debug)]
 enum Stage {
     Resources(ResourceCursor),
+    Choice(Choice),
+    /// The resources that are shown.
+    Chosen(IntoIter<ResourceId>),
     Ranks(HolderCursor),
     /// The holders that are shown of the row of that number.
     Holders(usize, IntoIter<RankedHolder>),
@@ -91,6 +97,11 @@ impl StatusScan {
         while work > 0 {
             self.stage = match std::mem::replace(&mut self.stage, Stage::Nothing) {
                 Stage::Resources(cursor) => self.show_resources(now, node, cursor, &mut work),
+                Stage::Choice(mut choice) => match choice.step(node, self.query.resources, &mut work) {
+                    Some(names) => Stage::Chosen(names.into_iter()),
+                    None => Stage::Choice(choice),
+                },
+                Stage::Chosen(names) => self.show_chosen(now, node, names, &mut work),
                 Stage::Ranks(cursor) => self.rank_holders(node, cursor, &mut work),
                 Stage::Holders(row, ranked) => self.show_holders((now, node), row, ranked, &mut work),
                 Stage::Nothing => {
@@ -115,6 +126,9 @@ impl StatusScan {
             self.rows.extend(found.map(|(id, resource)| (id.clone(), node.row(now, resource))));
             return self.holders_of(0);
         }
+        if self.query.order == RowOrder::Busiest && node.resources.len() > self.query.resources {
+            return Stage::Choice(Choice::default());
+        }
         for (id, resource) in node.resources.after(cursor.after.as_ref()) {
             if self.rows.len() >= self.query.resources {
                 return self.holders_of(0);
@@ -135,6 +149,22 @@ impl StatusScan {
             true => Stage::Resources(ResourceCursor { of_domains: true, ..ResourceCursor::default() }),
             false => self.holders_of(0),
         }
+    }
+
+    fn show_chosen(
+        &mut self,
+        now: Time,
+        node: &Node,
+        mut names: IntoIter<ResourceId>,
+        work: &mut usize,
+    ) -> Stage {
+        while *work > 0 {
+            let Some(id) = names.next() else { return self.holders_of(0) };
+            *work = work.saturating_sub(SHOWN);
+            let row = node.resources.get(&id).map(|resource| node.row(now, resource));
+            self.rows.extend(row.map(|row| (id, row)));
+        }
+        Stage::Chosen(names)
     }
 
     /// The holders of the row of that number, if there is such a one and any may be shown.
@@ -259,7 +289,7 @@ mod tests {
         for number in 0..3_000 {
             ask(&mut node, number, number % 300, 1.0);
         }
-        let query = StatusQuery { resource: None, resources: 1_000, holders: 100 };
+        let query = StatusQuery { resources: 1_000, ..StatusQuery::default() };
         let (taken, status) = slices(&node, &query);
         assert!(taken > 20, "{taken} slices");
         let shown: usize = status.resources.iter().map(|row| row.resource.holders.len()).sum();
@@ -272,7 +302,12 @@ mod tests {
         for number in 0..2_000 {
             ask(&mut node, number, 0, (number * 7 % 500) as f64);
         }
-        let query = StatusQuery { resource: Some("resource-00000".to_owned()), resources: 1, holders: 7 };
+        let query = StatusQuery {
+            resource: Some("resource-00000".to_owned()),
+            resources: 1,
+            holders: 7,
+            ..StatusQuery::default()
+        };
         let (taken, status) = slices(&node, &query);
         assert!(taken > 3, "{taken} slices");
         let mut expected: Vec<(usize, usize)> = (0..2_000).map(|number| (number * 7 % 500, number)).collect();
@@ -284,12 +319,33 @@ mod tests {
     }
 
     #[test]
+    fn where_not_all_are_shown_the_busiest_are() {
+        let mut node = node(1);
+        for number in 0..3_000 {
+            ask(&mut node, 0, number, 1.0);
+        }
+        let busy: Vec<usize> = (0..10).map(|number| number * 290 + 7).collect();
+        for (holders, &of) in busy.iter().enumerate() {
+            (1..=holders + 1).for_each(|holder| ask(&mut node, holder, of, 1.0));
+        }
+        let query = StatusQuery { resources: 10, order: RowOrder::Busiest, holders: 0, resource: None };
+        let (taken, status) = slices(&node, &query);
+        assert!(taken > 5, "{taken} slices");
+        let shown: Vec<&str> = status.resources.iter().map(|row| row.resource.resource.as_str()).collect();
+        let expected: Vec<String> = busy.iter().map(|&number| resource(number).to_string()).collect();
+        assert_eq!(shown, expected, "in the order of their names");
+        assert_eq!(status.resources_in_all, 3_000);
+        let all = node.status(at(2), &StatusQuery { resources: 3_000, ..query });
+        assert_eq!(all.resources.len(), 3_000);
+    }
+
+    #[test]
     fn what_goes_meanwhile_is_left_out_and_another_node_is_shown_from_the_beginning() {
         let mut node_before = node(1);
         for number in 0..1_000 {
             ask(&mut node_before, number, 0, 1.0);
         }
-        let query = StatusQuery { resource: None, resources: 10, holders: 1_000 };
+        let query = StatusQuery { resources: 10, holders: 1_000, ..StatusQuery::default() };
         let mut scan = StatusScan::new(query.clone());
         for _ in 0..5 {
             assert!(scan.step(at(2), &node_before).is_none());

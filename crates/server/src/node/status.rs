@@ -3,7 +3,7 @@
 use lessor_proto::{Amount, Epoch, Time};
 
 use super::{NamesStatus, Node, StatusScan};
-use crate::resource::{ClaimTally, Resource, ResourceStatus};
+use crate::resource::{ClaimTally, Pressure, Resource, ResourceStatus};
 
 /// The choice of what to show.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,8 +12,20 @@ pub struct StatusQuery {
     pub resource: Option<String>,
     /// The number of resources to show, in the order of their names.
     pub resources: usize,
+    /// The ones that are shown where there are more.
+    pub order: RowOrder,
     /// The number of holders to show of each; not more than ten thousand in all.
     pub holders: usize,
+}
+
+/// The order in which resources are chosen where not all are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum RowOrder {
+    /// The first by name, and then leases of domains.
+    #[default]
+    ByName,
+    /// Those of which more is out than may be, and then those with the most holders; leases of domains last.
+    Busiest,
 }
 
 /// A node as it stands.
@@ -27,7 +39,7 @@ pub struct NodeStatus {
     pub epoch: Epoch,
     /// The time for which it has led, in seconds.
     pub leading_seconds: f64,
-    /// Which edition of the configuration is in force; 0 if nobody counts them.
+    /// Which edition of the configuration is in force, or would be if this task led; 0 if nobody counts them.
     pub config_version: u64,
     /// The later one that was in force before, if there is such a one: then nothing is granted.
     pub later_config: Option<u64>,
@@ -62,6 +74,9 @@ pub struct ResourceRow {
     pub mark: Option<f64>,
     /// The number of grants that asked for something back.
     pub recalls: u64,
+    /// The pressure on it: how far what there is of it suffices.
+    #[cfg_attr(feature = "shell", serde(flatten))]
+    pub pressure: Pressure,
 }
 
 /// The tally of what has gone through the doors since the start.
@@ -102,13 +117,14 @@ fn epoch_as_number<S: serde::Serializer>(epoch: &Epoch, serializer: S) -> Result
 // === impl StatusQuery ===
 
 impl StatusQuery {
-    /// The figures of the node and of its first thousand resources, and no holders.
-    pub const FIGURES: StatusQuery = StatusQuery { resource: None, resources: 1_000, holders: 0 };
+    /// The figures of the node and of its thousand busiest resources, and no holders.
+    pub const FIGURES: StatusQuery =
+        StatusQuery { resource: None, resources: 1_000, order: RowOrder::Busiest, holders: 0 };
 }
 
 impl Default for StatusQuery {
     fn default() -> StatusQuery {
-        StatusQuery { resource: None, resources: 100, holders: 100 }
+        StatusQuery { resource: None, resources: 100, order: RowOrder::ByName, holders: 100 }
     }
 }
 
@@ -164,6 +180,7 @@ impl Node {
             },
             mark: ledger.ceiling().map(|ceiling| ceiling.total.as_f64()),
             recalls: ledger.recalls(),
+            pressure: resource.pressure(),
             resource: resource.status(now),
         }
     }
@@ -176,14 +193,14 @@ fn units(micros: u128) -> f64 {
 // === impl NodeStatus ===
 
 impl NodeStatus {
-    /// The status as it is known to a task of a node that does not lead it.
+    /// The status as it is known to a task of a node that does not lead it, and would with the configuration of that version.
     #[must_use]
-    pub fn of_nobody(node: &str, epoch: Epoch) -> NodeStatus {
+    pub fn of_nobody(node: &str, epoch: Epoch, config_version: u64) -> NodeStatus {
         NodeStatus {
             node: node.to_owned(),
             epoch,
             leading_seconds: 0.0,
-            config_version: 0,
+            config_version,
             later_config: None,
             names: NamesStatus { path: vec![node.to_owned()], ..NamesStatus::default() },
             resources_in_all: 0,

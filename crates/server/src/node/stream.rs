@@ -11,6 +11,7 @@ use super::resources::Surroundings;
 use super::waiting::Wait;
 use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
+use crate::measured::{Measured, RefusalKind};
 use crate::resource::{earliest, shows_earlier};
 use crate::streams::{Beat, Output, Peer, Stream};
 
@@ -226,6 +227,7 @@ impl Node {
         }
         if let Err(refusal) = self.admit_on(now, peer, &ask) {
             self.tally.refused += 1;
+            self.measured.add(Measured::Refusal(RefusalKind::of(&refusal)));
             return self.peers.say(peer, Down::Refused { id, why: refusal.to_string() });
         }
         for report in &ask.reports {

@@ -15,6 +15,7 @@ use lessor_proto::message::{Ask, Down, Report};
 use lessor_proto::{ResourceId, Time};
 
 use super::{Node, Peer};
+use crate::measured::{Measured, RefusalKind};
 
 /// Reports that wait: the last of each stream and resource.
 #[derive(Clone, Debug, Default)]
@@ -109,6 +110,7 @@ impl Node {
             // The configuration may have changed meanwhile.
             if let Err(refusal) = self.admit_on(now, peer, &ask) {
                 self.tally.refused += 1;
+                self.measured.add(Measured::Refusal(RefusalKind::of(&refusal)));
                 let (id, why) = (ask.report_id.unwrap_or_default(), refusal.to_string());
                 self.peers.say(peer, Down::Refused { id, why });
                 continue;

@@ -102,6 +102,7 @@ impl Pusher {
 
     /// Drops recalls that have not brought anything for too long, and lets a batch go that has gathered long enough.
     pub(super) fn advance(&mut self, now: Time) {
+        self.shortage.set_now(now);
         self.unsettled |= self.shortage.lapse(now);
         self.unsettled |= self.batch.next_deadline().is_some_and(|at| at <= now);
     }
@@ -208,6 +209,11 @@ impl Pusher {
         &self.shortage
     }
 
+    /// The same, to take what it has measured.
+    pub(super) fn shortage_mut(&mut self) -> &mut Shortage {
+        &mut self.shortage
+    }
+
     /// The holder at `slot` misses so much of its share; nothing: it is not short.
     pub(super) fn set_missing(&mut self, slot: Slot, missing: Amount) {
         self.shortage.set(slot, missing);
@@ -215,6 +221,7 @@ impl Pusher {
 
     /// The same of one that has just been heard.
     pub(super) fn hear_missing(&mut self, now: Time, slot: Slot, missing: Amount) {
+        self.shortage.set_now(now);
         let was_short = self.shortage.has(slot);
         self.shortage.set(slot, missing);
         let is_short = self.shortage.has(slot);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
+use crate::measured::{Measured, Measurements, WaitPath};
 
 /// The longest wait for the yield of a recall; then others are asked.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -32,6 +33,13 @@ pub(super) struct Shortage {
     coming: u128,
     /// The recalls in the order in which they were made.
     order: VecDeque<(Time, Slot)>,
+    /// When something was heard or looked at last.
+    now: Time,
+    /// The number of recalls so far, and of times that the node above gave more.
+    recalled: u64,
+    raised: u64,
+    /// The waits that have ended, until somebody takes them.
+    waited: Measurements,
 }
 
 /// The amount that a holder misses.
@@ -41,6 +49,11 @@ struct Missing {
     amount: u64,
     /// Its number among those who have come to be short.
     joined: u64,
+    /// When it came.
+    since: Time,
+    /// The number of recalls by then, beside any that were on their way, and of raises.
+    recalled: u64,
+    raised: u64,
 }
 
 // === impl Shortage ===
@@ -80,8 +93,38 @@ impl Shortage {
         self.coming
     }
 
-    /// The holder at `slot` misses so much of its share from here on; nothing: it is not short.
+    /// It is `now`.
+    pub(super) fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// The node above gave more.
+    pub(super) fn note_raise(&mut self) {
+        self.raised += 1;
+    }
+
+    /// The waits that have ended, and that nobody has taken yet.
+    pub(super) fn waited(&mut self) -> &mut Measurements {
+        &mut self.waited
+    }
+
+    /// Whether there are any of those.
+    pub(super) fn has_waited(&self) -> bool {
+        !self.waited.is_empty()
+    }
+
+    /// The holder at `slot` misses so much of its share from here on; nothing: it has its share.
     pub(super) fn set(&mut self, slot: Slot, missing: Amount) {
+        if missing == Amount::ZERO
+            && let Some(before) = self.missing.get(&slot)
+        {
+            let path = before.path(self.recalled, self.raised);
+            self.waited.add(Measured::Wait(path, self.now.since(before.since)));
+        }
+        self.replace(slot, missing);
+    }
+
+    fn replace(&mut self, slot: Slot, missing: Amount) {
         let amount = missing.as_micros();
         let before = self.missing.get(&slot).copied();
         if before.map_or(0, |before| before.amount) == amount {
@@ -95,7 +138,10 @@ impl Shortage {
         }
         if amount > 0 {
             self.joined += u64::from(before.is_none());
-            let missing = Missing { amount, joined: before.map_or(self.joined, |before| before.joined) };
+            let missing = match before {
+                Some(before) => Missing { amount, ..before },
+                None => self.newcomer(amount),
+            };
             self.missing.insert(slot, missing);
             self.line.insert(missing.place(slot));
             self.by_amount.insert((amount, slot));
@@ -103,15 +149,24 @@ impl Shortage {
         }
     }
 
-    /// The holder at `slot` is forgotten, or not told anything any more.
+    /// One who comes to miss so much, in millionths.
+    fn newcomer(&self, amount: u64) -> Missing {
+        // What is on its way is for it too.
+        let recalled = self.recalled - u64::from(self.coming > 0);
+        Missing { amount, joined: self.joined, since: self.now, recalled, raised: self.raised }
+    }
+
+    /// The holder at `slot` is forgotten, or not told anything any more: it has not got its share.
     pub(super) fn forget(&mut self, slot: Slot) {
-        self.set(slot, Amount::ZERO);
-        self.give_back(slot, Amount::ZERO);
+        self.replace(slot, Amount::ZERO);
+        self.leave(slot, Amount::ZERO);
     }
 
     /// `amount` was recalled from the holder at `slot`.
     pub(super) fn recall(&mut self, now: Time, slot: Slot, amount: Amount) {
-        self.give_back(slot, Amount::ZERO);
+        self.leave(slot, Amount::ZERO);
+        self.now = now;
+        self.recalled += 1;
         self.recalls.insert(slot, (now, amount.as_micros()));
         self.coming += u128::from(amount.as_micros());
         self.order.push_back((now, slot));
@@ -119,6 +174,16 @@ impl Shortage {
 
     /// The holder at `slot` is charged for so much more than it was granted last.
     pub(super) fn give_back(&mut self, slot: Slot, left: Amount) {
+        if left == Amount::ZERO
+            && let Some(&(at, _)) = self.recalls.get(&slot)
+        {
+            self.waited.add(Measured::Recall(self.now.since(at)));
+        }
+        self.leave(slot, left);
+    }
+
+    /// No more than `left` of what was recalled from the holder at `slot` is waited for.
+    fn leave(&mut self, slot: Slot, left: Amount) {
         let Some(&(at, before)) = self.recalls.get(&slot) else { return };
         let left = left.as_micros().min(before);
         self.coming -= u128::from(before - left);
@@ -134,7 +199,7 @@ impl Shortage {
         while let Some(&(at, slot)) = self.order.front().filter(|(at, _)| *at + PATIENCE <= now) {
             self.order.pop_front();
             if self.recalls.get(&slot).is_some_and(|recall| recall.0 == at) {
-                self.give_back(slot, Amount::ZERO);
+                self.leave(slot, Amount::ZERO);
                 lapsed = true;
             }
         }
@@ -152,5 +217,66 @@ impl Shortage {
 impl Missing {
     fn place(&self, slot: Slot) -> (u32, u64, Slot) {
         (self.amount.checked_ilog2().unwrap_or(0), self.joined, slot)
+    }
+
+    /// The way by which it has come to its share, as `recalled` and `raised` are by then.
+    fn path(&self, recalled: u64, raised: u64) -> WaitPath {
+        match (raised > self.raised, recalled > self.recalled) {
+            (true, _) => WaitPath::Above,
+            (false, true) => WaitPath::Recall,
+            (false, false) => WaitPath::Free,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn short(shortage: &mut Shortage, now: u64, slot: Slot, units: u64) -> Vec<Measured> {
+        shortage.set_now(at(now));
+        shortage.set(slot, Amount::from_units(units));
+        shortage.waited().take()
+    }
+
+    #[test]
+    fn a_wait_lasts_from_the_first_shortage_to_the_whole_share() {
+        let mut shortage = Shortage::default();
+        assert_eq!(short(&mut shortage, 10, 1, 5), []);
+        assert_eq!(short(&mut shortage, 20, 1, 3), []);
+        let waited = Measured::Wait(WaitPath::Free, Duration::from_millis(40));
+        assert_eq!(short(&mut shortage, 50, 1, 0), [waited]);
+        assert_eq!(short(&mut shortage, 60, 1, 0), []);
+    }
+
+    #[test]
+    fn a_wait_is_named_after_what_ended_it() {
+        let mut shortage = Shortage::default();
+        short(&mut shortage, 0, 1, 5);
+        shortage.recall(at(10), 7, Amount::from_units(5));
+        short(&mut shortage, 20, 2, 5);
+        shortage.set_now(at(30));
+        shortage.give_back(7, Amount::ZERO);
+        let millis = Duration::from_millis;
+        assert_eq!(shortage.waited().take(), [Measured::Recall(millis(20))]);
+        assert_eq!(short(&mut shortage, 30, 1, 0), [Measured::Wait(WaitPath::Recall, millis(30))]);
+        assert_eq!(short(&mut shortage, 30, 2, 0), [Measured::Wait(WaitPath::Recall, millis(10))]);
+        short(&mut shortage, 40, 3, 5);
+        shortage.note_raise();
+        assert_eq!(short(&mut shortage, 45, 3, 0), [Measured::Wait(WaitPath::Above, millis(5))]);
+    }
+
+    #[test]
+    fn who_goes_or_does_not_answer_has_not_been_served() {
+        let mut shortage = Shortage::default();
+        short(&mut shortage, 0, 1, 5);
+        shortage.recall(at(10), 7, Amount::from_units(5));
+        shortage.forget(1);
+        shortage.lapse(at(10) + PATIENCE);
+        assert_eq!(shortage.waited().take(), []);
     }
 }

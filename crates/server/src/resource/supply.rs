@@ -197,6 +197,9 @@ impl Resource {
             self.pusher.resume();
             let is_owed = self.pusher.listeners().is_anybody_owed();
             self.pusher.unsettle_if(self.ledger.limit() != limit || is_owed);
+            if limit > self.ledger.limit() {
+                self.pusher.shortage_mut().note_raise();
+            }
             self.ledger.set_limit(limit);
             self.divide();
         }

@@ -151,6 +151,7 @@ async fn status(
     let query = StatusQuery {
         resources: asked.resources.unwrap_or(default.resources),
         holders: asked.holders.unwrap_or(default.holders),
+        order: default.order,
         resource: asked.resource,
     };
     let status = match rooms.driver.look(&query).await {

@@ -196,7 +196,7 @@ impl Driver {
                 Some(node) => scan.step(at, node),
                 None => {
                     let epoch = leader_state.epoch().unwrap_or_default();
-                    Some(NodeStatus::of_nobody(&self.config.name, epoch))
+                    Some(NodeStatus::of_nobody(&self.config.name, epoch, leader_state.repository.version()))
                 }
             };
             let streams = leader_state.streams();
