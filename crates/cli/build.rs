@@ -7,7 +7,9 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-env-changed=LESSOR_COMMIT");
     let commit = std::env::var("LESSOR_COMMIT").ok().or_else(|| git(&["rev-parse", "--short=12", "HEAD"]));
-    let commit = commit.map(|commit| format!(" ({commit})")).unwrap_or_default();
+    let commit = commit.unwrap_or_default();
+    println!("cargo::rustc-env=LESSOR_BUILT_FROM={commit}");
+    let commit = if commit.is_empty() { commit } else { format!(" ({commit})") };
     println!("cargo::rustc-env=LESSOR_VERSION={}{commit}", env!("CARGO_PKG_VERSION"));
     // HEAD names a branch, whose commit stands in a file of its own; and both change their place with worktrees.
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);

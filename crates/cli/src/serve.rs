@@ -20,7 +20,7 @@ use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
 use lessor_server::shell::source::{Document, LoadError, Source};
-use lessor_server::shell::{Server, ServerOptions};
+use lessor_server::shell::{Build, Server, ServerOptions};
 use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
@@ -150,6 +150,10 @@ impl Serve {
             state: self.state_dir.clone(),
             access: rules.load()?,
             auth_keys: rules.keys.as_mut().map(Source::load).transpose()?,
+            build: Build {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: env!("LESSOR_BUILT_FROM").to_owned(),
+            },
             ..ServerOptions::new(self.listen)
         };
         let mut config = self.node_config();

@@ -37,14 +37,14 @@ pub enum RefusalKind {
     Invalid,
     /// A limit is reached.
     Exhausted,
+    /// The rules of access do not allow it.
+    Denied,
     /// Nodes form a loop.
     Loop,
     /// No template covers the resource.
     Unknown,
     /// The domain has no lease of its own.
     NoDomain,
-    /// The rules of access do not allow it.
-    Denied,
 }
 
 /// The measurements that wait to be taken.
@@ -63,10 +63,10 @@ impl RefusalKind {
         match refusal {
             Refusal::Invalid { .. } => RefusalKind::Invalid,
             Refusal::Exhausted { .. } => RefusalKind::Exhausted,
+            Refusal::Denied { .. } => RefusalKind::Denied,
             Refusal::Loop { .. } => RefusalKind::Loop,
             Refusal::Unknown { .. } => RefusalKind::Unknown,
             Refusal::NoDomain { .. } => RefusalKind::NoDomain,
-            Refusal::Denied { .. } => RefusalKind::Denied,
         }
     }
 }

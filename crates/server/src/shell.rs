@@ -11,6 +11,7 @@ pub mod etcd;
 mod gate;
 pub mod grpc;
 pub mod http;
+mod measure;
 pub mod metrics;
 mod parent;
 mod port;
@@ -41,16 +42,16 @@ use tracing::{error, info, warn};
 use self::acceptor::{Acceptor, Places};
 use self::bodies::Bodies;
 pub use self::caller::Caller;
-use self::driver::Driver;
+use self::driver::{Driver, Port};
 use self::etcd::{Election, EtcdOptions};
 pub use self::gate::{Denials, Gate};
 use self::port::PortService;
 use self::probe::NodeAbove;
 use self::state::{StateDirectory, StateFault};
 use self::stream::Lines;
+use self::tls::ServerTls;
 use self::tls::certificates::Certificates;
 use self::tls::handshake::HandshakeGuard;
-use self::tls::{Port, ServerTls};
 pub use self::tls::{TlsClients, TlsOptions};
 use crate::access::Access;
 use crate::election::ElectionConfig;
@@ -97,9 +98,22 @@ pub struct ServerOptions {
     pub access: Option<Access>,
     /// The keys by which bearer tokens are believed; absent: none is.
     pub auth_keys: Option<TokenKeys>,
+    /// The program that this is, for those who watch it.
+    pub build: Build,
+    /// The longest pause of the runtime: after that the process is said to be not alive.
+    pub longest_pause: Duration,
     /// A second clock by which it is told for how long the lock of the node was held at once, such as the processor time of the
     /// thread; absent: it is told by the usual one only.
     pub meter: Option<fn() -> Duration>,
+}
+
+/// The version of a program, and the commit that it was built from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Build {
+    /// The version of the package.
+    pub version: String,
+    /// The commit; empty where that is not known.
+    pub commit: String,
 }
 
 /// The options by which one task of several is found to lead their node.
@@ -125,6 +139,7 @@ pub struct Server {
     address: SocketAddr,
     plain_address: Option<SocketAddr>,
     certificates: Arc<Certificates>,
+    http: Option<SocketAddr>,
     drain: Duration,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
@@ -183,8 +198,18 @@ impl ServerOptions {
             state: None,
             access: None,
             auth_keys: None,
+            build: Build::default(),
+            longest_pause: driver::LONGEST_PAUSE,
             meter: None,
         }
+    }
+}
+
+// === impl Build ===
+
+impl Default for Build {
+    fn default() -> Build {
+        Build { version: env!("CARGO_PKG_VERSION").to_owned(), commit: String::new() }
     }
 }
 
@@ -196,11 +221,11 @@ const KEPT: usize = 64;
 impl PortPlaces {
     fn new(all: usize, per_address: Option<usize>, has_http: bool, driver: &Arc<Driver>) -> PortPlaces {
         let kept = if has_http { KEPT.min(all / 2) } else { 0 };
-        let places = |places: usize| {
+        let places = |port: Port, places: usize| {
             let most = per_address.unwrap_or(places.div_ceil(2));
-            Places::new(places.max(1), most.max(1), driver)
+            Places::new(port, places.max(1), most.max(1), driver)
         };
-        PortPlaces { main: places(all - kept), http: places(kept) }
+        PortPlaces { main: places(Port::Main, all - kept), http: places(Port::Http, kept) }
     }
 }
 
@@ -275,6 +300,8 @@ impl Server {
             }
         };
         driver.set_meter(options.meter);
+        driver.set_build(options.build);
+        driver.set_longest_pause(options.longest_pause);
         let driver = Arc::new(driver);
         let places = PortPlaces::new(connections, per_address, http.is_some(), &driver);
         if options.state.is_some() {
@@ -296,11 +323,8 @@ impl Server {
         let bodies = Bodies::new(Arc::clone(&driver), options.request_bytes);
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let service = PortService { routes, bodies, request_time, stopped: stopped.clone() };
-        let acceptor = |listener, places: &Arc<Places>, port| {
-            let guard = certificates.server.as_ref().map(|tls| HandshakeGuard::new(Arc::clone(tls), port));
-            Acceptor::new(listener, Arc::clone(places), guard)
-        };
-        let main = acceptor(listener, &places.main, Port::Main);
+        let guard = |port| certificates.server.as_ref().map(|tls| HandshakeGuard::new(Arc::clone(tls), port));
+        let main = Acceptor::new(listener, Arc::clone(&places.main), guard(Port::Main));
         let mut tasks = vec![
             match &certificates.server {
                 Some(tls) => tokio::spawn(service.clone().serve_aging(main, tls.max_age)),
@@ -329,16 +353,28 @@ impl Server {
             tasks.push(tokio::spawn(service.serve(Acceptor::new(listener, Arc::clone(&places.main), None))));
             address
         });
-        let http = http.map(|(listener, address)| {
+        let http_address = http.as_ref().map(|(_, address)| *address);
+        if let Some((listener, address)) = http {
             let requires = certificates.server.as_ref().is_some_and(|tls| tls.requires_clients);
             let pages = if requires { http::for_the_known(web) } else { web };
-            let acceptor = acceptor(listener, &places.http, Port::Pages);
-            tasks.push(tokio::spawn(http::serve(acceptor, pages, stopped)));
-            address
-        });
-        let (http, plain) = (http.map(tracing::field::display), plain_address.map(tracing::field::display));
+            let started = http::start(listener, places.http, guard(Port::Http), pages, stopped);
+            tasks.push(started.map_err(|source| StartError::Listen { address, source })?);
+        }
+        let (http, plain) =
+            (http_address.map(tracing::field::display), plain_address.map(tracing::field::display));
         info!(%address, http, plain, tls = certificates.server.is_some(), "serving");
-        Ok(Server { driver, gate, address, plain_address, certificates, drain: options.drain, stop, tasks })
+        let drain = options.drain;
+        Ok(Server {
+            driver,
+            gate,
+            address,
+            plain_address,
+            certificates,
+            http: http_address,
+            drain,
+            stop,
+            tasks,
+        })
     }
 
     /// Where it serves gRPC and HTTP.
@@ -356,6 +392,12 @@ impl Server {
     /// Reads certificates, keys, authorities and revocations again soon, as it does when their files change.
     pub fn renew_certificates(&self) {
         self.certificates.ask();
+    }
+
+    /// Where it serves HTTP alone.
+    #[must_use]
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http
     }
 
     /// The driver of its node.

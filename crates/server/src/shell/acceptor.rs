@@ -27,7 +27,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::caller::Caller;
-use super::driver::Driver;
+use super::driver::{Driver, Port};
 use super::tls::handshake::HandshakeGuard;
 
 /// A listener with a bounded number of connections.
@@ -46,6 +46,7 @@ pub(super) struct Acceptor {
 /// The places of a port.
 #[derive(Debug)]
 pub(super) struct Places {
+    port: Port,
     free: Arc<Semaphore>,
     /// The number that connections from one address may take.
     most: usize,
@@ -95,10 +96,10 @@ const PREFACE: usize = 24;
 // === impl Places ===
 
 impl Places {
-    /// A port of so many places, of which connections from one address may take no more than `most`.
-    pub(super) fn new(places: usize, most: usize, driver: &Arc<Driver>) -> Arc<Places> {
+    /// `port` with so many places, of which connections from one address may take no more than `most`.
+    pub(super) fn new(port: Port, places: usize, most: usize, driver: &Arc<Driver>) -> Arc<Places> {
         let free = Arc::new(Semaphore::new(places));
-        Arc::new(Places { free, most, taken: Mutex::default(), driver: Arc::clone(driver) })
+        Arc::new(Places { port, free, most, taken: Mutex::default(), driver: Arc::clone(driver) })
     }
 
     /// The place of a connection from `address`; nothing if that has enough.
@@ -112,7 +113,21 @@ impl Places {
             return None;
         }
         *of_address += 1;
+        self.driver.traffic().connections.add(self.port);
         Some(Place { places: Arc::clone(self), address, _permit: permit })
+    }
+
+    /// The permit of a place, which others wait for outside while there is none.
+    async fn permit(&self) -> OwnedSemaphorePermit {
+        let free = Arc::clone(&self.free);
+        if let Ok(permit) = Arc::clone(&free).try_acquire_owned() {
+            return permit;
+        }
+        let waiting = &self.driver.traffic().waiting;
+        waiting.set(self.port, 1);
+        let permit = free.acquire_owned().await.expect("nobody closes the semaphore");
+        waiting.set(self.port, 0);
+        permit
     }
 
     /// Locks the table, also after a panic: every change of it is one step.
@@ -123,6 +138,7 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.places.driver.traffic().connections.remove(self.places.port);
         let mut taken = self.places.taken();
         if let Some(of_address) = taken.get_mut(&self.address) {
             *of_address -= 1;
@@ -186,8 +202,7 @@ impl Acceptor {
 /// The next connection for which there is a place.
 async fn admit(listener: &mut TcpListener, places: &Arc<Places>) -> (TcpStream, SocketAddr, Place) {
     loop {
-        let free = Arc::clone(&places.free);
-        let permit = free.acquire_owned().await.expect("nobody closes the semaphore");
+        let permit = places.permit().await;
         // Goes on after errors, with a pause when the system has nothing left for another connection.
         let (stream, address) = Listener::accept(listener).await;
         let Some(place) = places.take(address.ip(), permit) else { continue };
@@ -311,7 +326,7 @@ mod tests {
     async fn open(places: usize, most: usize) -> (Acceptor, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (Acceptor::new(listener, Places::new(places, most, &driver()), None), address)
+        (Acceptor::new(listener, Places::new(Port::Main, places, most, &driver()), None), address)
     }
 
     #[tokio::test]
@@ -320,11 +335,19 @@ mod tests {
         let _first = TcpStream::connect(address).await.unwrap();
         let _second = TcpStream::connect(address).await.unwrap();
         let inside = acceptor.accept().await;
+        let places = Arc::clone(&acceptor.places);
+        let traffic = || {
+            let traffic = places.driver.traffic();
+            (traffic.connections.of(Port::Main), traffic.waiting.of(Port::Main))
+        };
+        assert_eq!(traffic(), (1, 0));
         // Nobody is let in while the only permit is taken: polled once, and again after it is free.
         let mut next = Box::pin(acceptor.accept());
         assert!(futures_util::poll!(&mut next).is_pending());
+        assert_eq!(traffic(), (1, 1), "somebody waits");
         drop(inside);
-        next.await;
+        let _second = next.await;
+        assert_eq!(traffic(), (1, 0));
     }
 
     #[tokio::test]

@@ -73,7 +73,7 @@ impl Bodies {
         }
         self.give_back(bytes);
         let what = "bytes of unfinished requests".to_owned();
-        Err(refused(Refusal::Exhausted { what, count, limit: BUDGET }))
+        Err(refused(&self.driver, Refusal::Exhausted { what, count, limit: BUDGET }))
     }
 
     fn give_back(&self, bytes: usize) {
@@ -124,7 +124,8 @@ impl Whole {
         let mut end = 0;
         while let Some(length) = length(&bytes[end..]).filter(|_| !self.is_foreign(&bytes[end..])) {
             let Some(message) = bytes.get(end + HEADER..end + HEADER + length) else { break };
-            count::check(message, self.parts, self.bodies.driver.limits()).map_err(refused)?;
+            let driver = &self.bodies.driver;
+            count::check(message, self.parts, driver.limits()).map_err(|refusal| refused(driver, refusal))?;
             end += HEADER + length;
         }
         Ok(end)

@@ -9,20 +9,25 @@
 
 mod callers;
 mod domains;
+mod hold_kind;
 mod leader_state;
 mod leadership;
+mod liveness;
 mod lookout;
 mod mailbox;
 mod readiness;
+mod reloads;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod turns;
+mod watchdog;
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -31,19 +36,26 @@ use lessor_client::internals::clock;
 use lessor_proto::message::{Answer, Ask, Leader, Limits, Refusal, Release, WallClock, Whereabouts};
 use lessor_proto::{Drift, Epoch, Time};
 use tokio::sync::{mpsc, watch};
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use self::callers::Callers;
 use self::domains::{DomainRoom, Notice};
+use self::hold_kind::HoldKind;
 use self::leader_state::{KnownLeader, LeaderState};
 pub(super) use self::leader_state::{StreamKey, Upward};
+pub(super) use self::liveness::LONGEST_PAUSE;
+pub use self::liveness::NotAlive;
+use self::liveness::Pulse;
 use self::lookout::Lookout;
 pub use self::lookout::Summary;
 pub(super) use self::mailbox::{Letter, Mailbox};
 pub use self::readiness::NotReady;
 use self::readiness::Reach;
-use self::streams::Traffic;
+use self::reloads::Reloads;
+use self::traffic::Traffic;
+pub(super) use self::traffic::{Port, Rpc, StreamEnd};
 use self::turns::Turns;
+use super::Build;
 use super::etcd::Authority;
 use crate::node::{Node, NodeConfig};
 use crate::repository::Repository;
@@ -70,7 +82,10 @@ pub struct Driver {
     state: Mutex<Option<Option<String>>>,
     draining: AtomicBool,
     reach: Reach,
-    failed_reloads: AtomicU64,
+    reloads: Reloads,
+    pulse: Pulse,
+    /// The program that this is.
+    build: Build,
     broken: watch::Sender<bool>,
     traffic: Traffic,
     turns: Turns,
@@ -178,12 +193,25 @@ impl Driver {
             state: Mutex::new(None),
             draining: AtomicBool::new(false),
             reach,
-            failed_reloads: AtomicU64::new(0),
+            reloads: Reloads::default(),
+            pulse: Pulse::default(),
+            build: Build::default(),
             broken: watch::Sender::new(false),
             traffic: Traffic::default(),
             turns: Turns::default(),
             callers: Callers::default(),
         }
+    }
+
+    /// The program that this is, and the node with the servers above it.
+    pub(super) fn identity(&self) -> (&Build, &str, &[Arc<str>]) {
+        let above = self.config.parent.as_ref().map_or(&[][..], |parent| &parent.servers);
+        (&self.build, &self.config.name, above)
+    }
+
+    /// Says what program this is.
+    pub(super) fn set_build(&mut self, build: Build) {
+        self.build = build;
     }
 
     /// The limits on one request.
@@ -224,7 +252,7 @@ impl Driver {
     pub fn ask(&self, from: Option<SocketAddr>, ask: &Ask) -> Result<(Answer, WallClock), Unanswered> {
         self.redirect()?;
         let caller = self.callers.caller(from);
-        let (answer, wall) = self.call_dated(|node, now, wall| {
+        let (answer, wall) = self.call_dated(HoldKind::Ask, |node, now, wall| {
             node.set_date(now, wall);
             (node.ask_on(now, caller, ask), wall)
         })?;
@@ -243,33 +271,7 @@ impl Driver {
         debug!(holder = %release.holder, resources = release.resources.len(), "released");
         self.redirect()?;
         let caller = self.callers.caller(from);
-        self.call(|node, now| node.release_on(now, caller, release))
-    }
-
-    /// Puts another repository in force: now, and when this task is elected.
-    ///
-    /// # Errors
-    /// When the node is broken.
-    pub fn reload(&self, repository: Repository) -> Result<(), Unanswered> {
-        info!(templates = repository.templates().len(), "repository in force");
-        self.with_state(|leader_state, now| {
-            leader_state.repository = repository.clone();
-            if let Some(node) = &mut leader_state.node {
-                node.reload(now, repository);
-            }
-            leader_state.warn_of_config();
-        })
-    }
-
-    /// Counts a repository that could not be put in force; the old one stays.
-    pub fn reload_failed(&self) {
-        self.failed_reloads.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The number of repositories that could not be put in force.
-    #[must_use]
-    pub fn failed_reloads(&self) -> u64 {
-        self.failed_reloads.load(Ordering::Relaxed)
+        self.call(HoldKind::Release, |node, now| node.release_on(now, caller, release))
     }
 
     /// The time for which this task may go on leading without hearing more, in seconds; absent: it is the only one.
@@ -293,10 +295,11 @@ impl Driver {
                 _ = stopped.wait_for(|&stop| stop) => return,
                 _ = timer.tick() => {}
             }
-            if self.call(Node::advance) == Err(Unanswered::Broken) {
+            if self.call(HoldKind::CleanUp, Node::advance) == Err(Unanswered::Broken) {
                 warn!("clean-up ends: the node is broken");
                 return;
             }
+            self.pulse.beat();
         }
     }
 
@@ -315,13 +318,17 @@ impl Driver {
     }
 
     /// One call of the node, and what comes out of it, if this task leads.
-    fn call<R>(&self, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
-        self.call_dated(|node, now, _| call(node, now))
+    fn call<R>(&self, kind: HoldKind, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
+        self.call_dated(kind, |node, now, _| call(node, now))
     }
 
     /// The same with the date, which has been read to look at the clocks.
-    fn call_dated<R>(&self, call: impl FnOnce(&mut Node, Time, WallClock) -> R) -> Result<R, Unanswered> {
-        self.with_state(|leader_state, now| match &mut leader_state.node {
+    fn call_dated<R>(
+        &self,
+        kind: HoldKind,
+        call: impl FnOnce(&mut Node, Time, WallClock) -> R,
+    ) -> Result<R, Unanswered> {
+        self.with_state(kind, |leader_state, now| match &mut leader_state.node {
             Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now, leader_state.clocks.wall())),
             _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
         })?

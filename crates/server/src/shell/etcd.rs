@@ -24,6 +24,7 @@ mod calls;
 mod endpoints;
 mod task;
 mod tls;
+mod traffic;
 mod watcher;
 
 use std::fmt;
@@ -39,6 +40,7 @@ use tokio::task::JoinHandle;
 use self::endpoints::Endpoints;
 use self::task::{Request, Task};
 pub use self::tls::{BadTls, EtcdTls};
+pub(in crate::shell) use self::traffic::EtcdTraffic;
 use crate::election::{BadConfig, Candidate, ElectionConfig, Event};
 use crate::record::RecordChange;
 
@@ -71,6 +73,8 @@ pub struct Authority {
     acting: Mutex<Acting>,
     /// Which cluster elects here, and under which prefix; 0 before that is known.
     electorate: AtomicU64,
+    /// The calls that were made on the way.
+    pub(in crate::shell) traffic: EtcdTraffic,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use lessor_client::internals::clock;
-use lessor_proto::message::{Answer, Ask, CheckedAsk, Release, WallClock};
+use lessor_proto::message::{Answer, Ask, CheckedAsk, Refusal, Release, WallClock};
 use lessor_proto::wire;
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
 use tokio::sync::watch;
@@ -19,7 +19,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::caller::Caller;
-use super::driver::{Driver, NotReady, Unanswered};
+use super::driver::{Driver, NotReady, Rpc, Unanswered};
 use super::gate::{Gate, Visit};
 use super::refused::{refused, unanswered};
 use super::stream::{self, Downs, Lines};
@@ -38,7 +38,7 @@ impl Capacity for Service {
         &self,
         _: Request<wire::DiscoveryRequest>,
     ) -> Result<Response<wire::DiscoveryResponse>, Status> {
-        Ok(Response::new(self.driver.whereabouts().to_wire()))
+        self.timed(Rpc::Discovery, || Ok(Response::new(self.driver.whereabouts().to_wire())))
     }
 
     async fn get_capacity(
@@ -46,9 +46,11 @@ impl Capacity for Service {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, Status> {
         let (from, visit) = (address(&request), self.visit(&request).await?);
-        let asked = Ask::read_client(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let (answer, wall) = self.answer(from, visit, asked)?;
-        Ok(Response::new(answer.into_client_wire(wall)))
+        self.timed(Rpc::GetCapacity, || {
+            let asked = Ask::read_client(request.into_inner(), self.driver.limits());
+            let (answer, wall) = self.answer(from, visit, asked)?;
+            Ok(Response::new(answer.into_client_wire(wall)))
+        })
     }
 
     async fn get_server_capacity(
@@ -56,9 +58,11 @@ impl Capacity for Service {
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
         let (from, visit) = (address(&request), self.visit(&request).await?);
-        let asked = Ask::read_node(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        let (answer, wall) = self.answer(from, visit, asked)?;
-        Ok(Response::new(answer.into_node_wire(wall)))
+        self.timed(Rpc::GetServerCapacity, || {
+            let asked = Ask::read_node(request.into_inner(), self.driver.limits());
+            let (answer, wall) = self.answer(from, visit, asked)?;
+            Ok(Response::new(answer.into_node_wire(wall)))
+        })
     }
 
     async fn release_capacity(
@@ -66,15 +70,18 @@ impl Capacity for Service {
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
         let (from, visit) = (address(&request), self.visit(&request).await?);
-        let release = Release::from_wire(request.into_inner(), self.driver.limits()).map_err(refused)?;
-        if let Some(visit) = visit {
-            visit.admit_release(&release).map_err(refused)?;
-        }
-        match self.driver.release(from, &release) {
-            Ok(()) => Ok(Response::new(Release::answer(None))),
-            Err(Unanswered::NotLeading(leader)) => Ok(Response::new(Release::answer(Some(&leader)))),
-            Err(fault) => Err(unanswered(fault)),
-        }
+        self.timed(Rpc::ReleaseCapacity, || {
+            let release = Release::from_wire(request.into_inner(), self.driver.limits());
+            let release = release.map_err(|refusal| self.refused(refusal))?;
+            if let Some(visit) = visit {
+                visit.admit_release(&release).map_err(|refusal| self.refused(refusal))?;
+            }
+            match self.driver.release(from, &release) {
+                Ok(()) => Ok(Response::new(Release::answer(None))),
+                Err(Unanswered::NotLeading(leader)) => Ok(Response::new(Release::answer(Some(&leader)))),
+                Err(fault) => Err(unanswered(&self.driver, fault)),
+            }
+        })
     }
 
     type SessionStream = Downs;
@@ -105,7 +112,7 @@ impl Service {
 
     fn known<T>(&self, request: &Request<T>) -> Result<Option<Visit>, Status> {
         let headers = request.metadata().as_ref();
-        self.gate.visit(headers, request.extensions()).map_err(refused)
+        self.gate.visit(headers, request.extensions()).map_err(|refusal| self.refused(refusal))
     }
 
     /// The answer of the leader, or where it is, and the date of that.
@@ -113,17 +120,30 @@ impl Service {
         &self,
         from: Option<SocketAddr>,
         visit: Option<Visit>,
-        asked: CheckedAsk,
+        asked: Result<CheckedAsk, Refusal>,
     ) -> Result<(Answer, WallClock), Status> {
-        let asked = match visit {
-            Some(visit) => visit.admit(asked).map_err(refused)?,
-            None => asked,
+        let asked = match (asked, visit) {
+            (Ok(asked), Some(visit)) => visit.admit(asked),
+            (asked, _) => asked,
         };
+        let asked = asked.map_err(|refusal| self.refused(refusal))?;
         match self.driver.ask(from, &asked.ask) {
             Ok((answer, wall)) => Ok((asked.complete(answer), wall)),
             Err(Unanswered::NotLeading(leader)) => Ok((Answer::redirect(leader), clock::wall())),
-            Err(fault) => Err(unanswered(fault)),
+            Err(fault) => Err(unanswered(&self.driver, fault)),
         }
+    }
+
+    fn refused(&self, refusal: Refusal) -> Status {
+        refused(&self.driver, refusal)
+    }
+
+    /// Makes an answer, and measures how long that takes.
+    fn timed<T>(&self, rpc: Rpc, answer: impl FnOnce() -> Result<T, Status>) -> Result<T, Status> {
+        let began = clock::now();
+        let answer = answer();
+        self.driver.note_request(rpc, clock::now().since(began));
+        answer
     }
 }
 

@@ -1,5 +1,6 @@
 //! The pages for people and monitors: `/healthz`, `/readyz`, `/metrics` and `/status`.
 
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +18,20 @@ use lessor_client::internals::clock;
 use lessor_proto::ResourceId;
 use lessor_proto::message::Refusal;
 use serde::Deserialize;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
 use tonic::transport::server::Connected;
 use tower::Layer;
+use tracing::error;
 
-use super::acceptor::{Acceptor, Connection};
+use super::acceptor::{Acceptor, Connection, Places};
 use super::caller::Caller;
-use super::driver::{Driver, NotReady, Unanswered};
+use super::driver::{Driver, Unanswered};
 use super::gate::{Gate, GateFigures};
 use super::metrics::{CertificateFigures, Metrics};
 use super::tls::certificates::Certificates;
+use super::tls::handshake::HandshakeGuard;
 use crate::access::Role;
 use crate::node::StatusQuery;
 
@@ -83,15 +87,38 @@ pub(super) fn for_the_known(pages: Router) -> Router {
 const INDEX: &str = "lessor\n\n\
     /status   who has what: JSON; ?resource=NAME&resources=N&holders=N\n\
     /metrics  for Prometheus\n\
-    /healthz  200 while the process can do its work; 503 when it has failed one of its own checks\n\
+    /healthz  200 while the process can do its work; 503 when it has failed one of its own checks, or stands still\n\
     /readyz   200 while it takes requests; 503 with the reason when it drains, has never met the node above, or stands\n\
-    \x20         above itself in the tree; with ?leads also when another task leads\n";
+    \x20         above itself in the tree; with ?leads also when another task leads\n\
+    \x20         both with ?verbose: why, as JSON\n";
 
-async fn alive(State(rooms): State<Rooms>) -> Response {
-    match rooms.driver.is_broken() {
-        false => "ok\n".into_response(),
-        true => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", NotReady::Broken)).into_response(),
+/// The parameters of `/healthz`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AliveParameters {
+    verbose: Option<String>,
+}
+
+async fn alive(State(rooms): State<Rooms>, Query(asked): Query<AliveParameters>) -> Response {
+    let liveness = rooms.driver.liveness();
+    if asked.verbose.is_some() {
+        let reasons: Vec<_> = liveness.err().iter().map(|why| (why.reason(), why.to_string())).collect();
+        let turned = ("turned_seconds_ago", rooms.driver.pulse_age().as_secs_f64());
+        return reasoned(&reasons, turned);
     }
+    match liveness {
+        Ok(()) => "ok\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
+
+/// One line of JSON: whether it is so, why not, and something that is known besides.
+fn reasoned(reasons: &[(&str, String)], (name, beside): (&str, impl serde::Serialize)) -> Response {
+    let code = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let reasons: Vec<_> =
+        reasons.iter().map(|(reason, why)| serde_json::json!({"reason": reason, "why": why})).collect();
+    let line = serde_json::json!({"ok": reasons.is_empty(), "reasons": reasons, name: beside});
+    (code, [(header::CONTENT_TYPE, "application/json")], format!("{line}\n")).into_response()
 }
 
 /// The parameters of `/readyz`.
@@ -99,11 +126,18 @@ async fn alive(State(rooms): State<Rooms>) -> Response {
 #[serde(deny_unknown_fields)]
 struct ReadyParameters {
     leads: Option<String>,
+    verbose: Option<String>,
 }
 
 async fn ready(State(rooms): State<Rooms>, Query(asked): Query<ReadyParameters>) -> Response {
-    match rooms.driver.readiness() {
-        Ok(()) if asked.leads.is_some() && !rooms.driver.whereabouts().is_leader => {
+    let (readiness, leads) = (rooms.driver.readiness(), rooms.driver.whereabouts().is_leader);
+    if asked.verbose.is_some() {
+        let unready = readiness.err().map(|why| (why.reason(), why.to_string()));
+        let aside = (asked.leads.is_some() && !leads).then(|| ("not_leading", "not leading".to_owned()));
+        return reasoned(&unready.into_iter().chain(aside).collect::<Vec<_>>(), ("leads", leads));
+    }
+    match readiness {
+        Ok(()) if asked.leads.is_some() && !leads => {
             (StatusCode::SERVICE_UNAVAILABLE, "not leading\n").into_response()
         }
         Ok(()) => "ready\n".into_response(),
@@ -133,8 +167,9 @@ async fn metrics_text(State(rooms): State<Rooms>, request: Request) -> Response 
     }
     // Where they cannot be had in time, those that were published last are shown, with their age.
     let _ = rooms.driver.look(&StatusQuery::FIGURES).await;
-    match rooms.metrics.encode() {
-        Ok(text) => ([(header::CONTENT_TYPE, Metrics::CONTENT_TYPE)], text).into_response(),
+    let accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|types| types.to_str().ok());
+    match rooms.metrics.encode_for(accepted) {
+        Ok((kind, text)) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
 }
@@ -180,8 +215,39 @@ async fn status(
     .into_response()
 }
 
-/// Serves the pages on a port of their own, until stopped. Requests under way are answered.
-pub(super) async fn serve(mut acceptor: Acceptor, router: Router, mut stopped: watch::Receiver<bool>) {
+/// Serves the pages on a port of their own, by a thread of their own, until stopped: they are there also when the runtime of
+/// all else stands still, to say so. The task ends with the thread, and the thread with the task.
+pub(super) fn start(
+    listener: TcpListener,
+    places: Arc<Places>,
+    guard: Option<HandshakeGuard>,
+    router: Router,
+    stopped: watch::Receiver<bool>,
+) -> io::Result<JoinHandle<()>> {
+    let listener = listener.into_std()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (thread, thread_ended) = oneshot::channel::<()>();
+    let (task, task_ended) = oneshot::channel::<()>();
+    std::thread::Builder::new().name("pages".to_owned()).spawn(move || {
+        let _thread = thread;
+        runtime.block_on(async {
+            match TcpListener::from_std(listener) {
+                Ok(listener) => tokio::select! {
+                    () = serve(Acceptor::new(listener, places, guard), router, stopped) => {}
+                    _ = task_ended => {}
+                },
+                Err(error) => error!(%error, "no pages are served on their own port"),
+            }
+        });
+    })?;
+    Ok(tokio::spawn(async move {
+        let _task = task;
+        let _ = thread_ended.await;
+    }))
+}
+
+/// Serves the pages. Requests under way are answered.
+async fn serve(mut acceptor: Acceptor, router: Router, mut stopped: watch::Receiver<bool>) {
     let (mut connections, told) = (JoinSet::new(), stopped.clone());
     loop {
         tokio::select! {

@@ -1,9 +1,13 @@
 //! Figures for Prometheus, read off the summary that the driver publishes of its node: requests cost nothing for being
 //! counted, and whoever reads them keeps nobody waiting.
 
+mod plain;
+mod process;
+mod resources;
+mod traffic;
+
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use lessor_client::internals::clock;
 use prometheus_client::collector::Collector;
@@ -16,9 +20,7 @@ use prometheus_client::registry::Registry;
 
 use super::driver::Driver;
 use super::tls::certificates::Certificates;
-use super::tls::handshake::{Ended, Handshakes};
-use crate::node::{NamesStatus, NodeStatus, ResourceRow};
-use crate::resource::DomainsStatus;
+use crate::node::{NamesStatus, NodeStatus};
 
 /// All figures of a server.
 #[derive(Debug)]
@@ -41,12 +43,6 @@ impl Metrics {
     #[must_use]
     pub fn new(driver: Arc<Driver>) -> Metrics {
         let mut registry = Registry::default();
-        let help = "How long the lock of the node was held at once, in seconds";
-        registry.register("lessor_turn_seconds", help, driver.turns().seconds().clone());
-        if let Some(metered) = driver.turns().metered() {
-            let help = "The same by a second clock";
-            registry.register("lessor_turn_metered_seconds", help, metered.clone());
-        }
         registry.register_collector(Box::new(Figures { driver }));
         Metrics { registry }
     }
@@ -56,6 +52,22 @@ impl Metrics {
     pub fn with(mut self, figures: impl Collector) -> Metrics {
         self.registry.register_collector(Box::new(figures));
         self
+    }
+
+    /// As text for somebody who accepts these types: OpenMetrics where one of them is that, and else the format of
+    /// Prometheus before it. Returns the type as well.
+    ///
+    /// # Errors
+    /// As [`Metrics::encode`].
+    pub fn encode_for<'a>(
+        &self,
+        mut accepted: impl Iterator<Item = &'a str>,
+    ) -> Result<(&'static str, String), fmt::Error> {
+        let text = self.encode()?;
+        Ok(match accepted.any(plain::prefers_open_metrics) {
+            true => (Metrics::CONTENT_TYPE, text),
+            false => (plain::CONTENT_TYPE, plain::from_open_metrics(&text)),
+        })
     }
 
     /// As text, with those of the node that were [published](Driver::summary) last.
@@ -73,6 +85,8 @@ impl Metrics {
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        program(&mut encoder, &self.driver)?;
+        process::encode(&mut encoder)?;
         let ready = f64::from(u8::from(self.driver.readiness().is_ok()));
         gauge(&mut encoder, "lessor_ready", "Whether requests make sense here, as /readyz says", ready)?;
         if let Some(reached) = self.driver.has_reached_parent() {
@@ -86,8 +100,15 @@ impl Collector for Figures {
             "Repositories that could not be put in force",
             reloads,
         )?;
+        let (has_succeeded, at) = self.driver.last_reload();
+        let help = "Whether the configuration that was read last is in force";
+        let succeeded = f64::from(u8::from(has_succeeded));
+        gauge(&mut encoder, "lessor_config_last_reload_successful", help, succeeded)?;
+        let help = "When a configuration was put in force last, in seconds since 1970";
+        let name = "lessor_config_last_reload_success_timestamp_seconds";
+        gauge(&mut encoder, name, help, at.as_secs_f64())?;
         leadership(&mut encoder, &self.driver)?;
-        streams(&mut encoder, &self.driver)?;
+        traffic::encode(&mut encoder, &self.driver)?;
         // What is broken has no figures; lessor_ready says so.
         let Some(summary) = self.driver.summary() else { return Ok(()) };
         let age = clock::now().since(summary.at).as_secs_f64();
@@ -95,8 +116,18 @@ impl Collector for Figures {
         gauge(&mut encoder, "lessor_summary_age_seconds", help, age)?;
         gauge(&mut encoder, "lessor_streams", "Streams that are open", summary.streams as f64)?;
         node(&mut encoder, &summary.status)?;
-        resources(&mut encoder, &summary.status.resources)
+        resources::encode(&mut encoder, &summary.status.resources)
     }
+}
+
+/// The program, the node and the one above it, for others to be joined with.
+fn program(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {
+    let (build, node, above) = driver.identity();
+    let above = above.join(",");
+    let labels = [("version", build.version.as_str()), ("commit", build.commit.as_str())];
+    info(encoder, "lessor_build_info", "The program: 1", &labels)?;
+    let help = "The node, and the servers of the node above it as they were given: 1";
+    info(encoder, "lessor_node_info", help, &[("node", node), ("parent", above.as_str())])
 }
 
 fn leadership(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {
@@ -124,39 +155,6 @@ fn leadership(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Resu
         "Whether etcd does what is asked of it",
         f64::from(u8::from(healthy)),
     )
-}
-
-fn streams(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {
-    let traffic = driver.traffic();
-    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    counter(encoder, "lessor_stream_messages_sent", "Messages sent on streams", of(&traffic.sent))?;
-    counter(
-        encoder,
-        "lessor_stream_messages_received",
-        "Messages that came up streams",
-        of(&traffic.received),
-    )?;
-    counter(
-        encoder,
-        "lessor_stream_reports_refused",
-        "Reports on streams that were refused",
-        of(&traffic.refused),
-    )?;
-    let help = "Connections that were turned away, as their address had too many";
-    counter(encoder, "lessor_connections_turned_away", help, of(&traffic.turned_away))?;
-    let help = "Connections that did not say in time what they speak";
-    counter(encoder, "lessor_connections_silent", help, of(&traffic.silent))?;
-    handshakes(encoder, &traffic.handshakes)
-}
-
-fn handshakes(encoder: &mut DescriptorEncoder<'_>, handshakes: &Handshakes) -> fmt::Result {
-    let help = "Handshakes of TLS by how they ended";
-    let mut family = encoder.encode_descriptor("lessor_handshakes", help, None, MetricType::Counter)?;
-    for (ended, name) in Ended::ALL {
-        let count = ConstCounter::<u64>::new(handshakes.count(ended));
-        count.encode(family.encode_family(&[("result", name)])?)?;
-    }
-    Ok(())
 }
 
 /// The figures of a server's certificates.
@@ -221,7 +219,10 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
         "lessor_resources",
         "Resources that somebody holds or wants",
         status.resources_in_all as f64,
-    )
+    )?;
+    let unlisted = status.resources_in_all.saturating_sub(status.resources.len());
+    let help = "Those of them that have no figures of their own: the busiest have";
+    gauge(encoder, "lessor_resources_unlisted", help, unlisted as f64)
 }
 
 fn names(encoder: &mut DescriptorEncoder<'_>, names: &NamesStatus) -> fmt::Result {
@@ -235,91 +236,11 @@ fn names(encoder: &mut DescriptorEncoder<'_>, names: &NamesStatus) -> fmt::Resul
     counter(encoder, "lessor_node_loops_refused", help, names.loops_refused)
 }
 
-type Reading = fn(&ResourceRow) -> f64;
-
-/// Of each resource: name, help, and how it is read.
-const READINGS: [(&str, &str, Reading); 12] = [
-    (
-        "lessor_capacity",
-        "What may be handed out: as configured, or by the lease from the node above",
-        |row| row.resource.capacity,
-    ),
-    ("lessor_leased", "What is charged to holders", |row| row.resource.leased),
-    ("lessor_ghost", "What may be out under earlier leaders and nobody has shown yet", |row| row.ghost),
-    ("lessor_outstanding", "All that may be out: what is charged to holders, and the ghost", |row| {
-        row.outstanding
-    }),
-    ("lessor_wants", "What holders want", |row| row.resource.wants),
-    ("lessor_clients", "Holders", |row| row.resource.clients as f64),
-    ("lessor_subclients", "Clients that the holders stand for", |row| row.resource.subclients as f64),
-    ("lessor_learning", "Whether only what was out before the start is leased", |row| {
-        f64::from(u8::from(row.resource.learning))
-    }),
-    ("lessor_in_debt", "Whether more is out than a lowered capacity allows", |row| {
-        f64::from(u8::from(row.resource.in_debt))
-    }),
-    ("lessor_overcommitment", "What passes the capacity without a cut that explains it: 0", |row| {
-        row.resource.overcommitment
-    }),
-    (
-        "lessor_safe_capacity_out",
-        "What clients were advised to use if cut off for good, all together; nothing is reserved for it",
-        |row| row.resource.safe_capacity_out.unwrap_or(f64::INFINITY),
-    ),
-    ("lessor_duplicate_client_ids", "Lives of a client id that went on beside another", |row| {
-        row.resource.duplicate_client_ids as f64
-    }),
-];
-
-fn resources(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::Result {
-    for (name, help, read) in READINGS {
-        family(encoder, name, help, rows.iter().map(|row| (row, ConstGauge::new(read(row)))))?;
-    }
-    // A server that is alone writes nothing down.
-    let marked = rows.iter().filter_map(|row| Some((row, ConstGauge::new(row.mark?))));
-    family(encoder, "lessor_mark", "What is written down for successors: no more is out", marked)?;
-    let ends = rows.iter().filter_map(|row| Some((row, ConstGauge::new(row.lease_ends_in_seconds?))));
-    let help = "How long the lease from the node above lasts if nothing more is heard of it";
-    family(encoder, "lessor_lease_seconds", help, ends)?;
-    domains(encoder, rows)?;
-    let recalls = rows.iter().map(|row| (row, ConstCounter::new(row.recalls)));
-    family(encoder, "lessor_recalls", "Grants that asked for something back", recalls)
-}
-
-/// Of the resources whose clients tell each other what domains do.
-fn domains(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::Result {
-    type Reading = fn(&DomainsStatus) -> f64;
-    let readings: [(&str, &str, Reading); 3] = [
-        ("lessor_domain_clients", "Clients that tell each other what domains do", |of| of.clients as f64),
-        ("lessor_domains_told", "Domains that clients tell of", |of| of.told as f64),
-        ("lessor_domains_hot", "Domains near a limit, or in a tier that rests afterwards", |of| {
-            of.hot as f64
-        }),
-    ];
-    let shared = || rows.iter().filter_map(|row| Some((row, row.resource.domains.as_ref()?)));
-    for (name, help, read) in readings {
-        family(encoder, name, help, shared().map(|(row, of)| (row, ConstGauge::new(read(of)))))?;
-    }
-    let passed_over = shared().map(|(row, of)| (row, ConstCounter::new(of.passed_over)));
-    let help = "Reports of domains passed over because too many were told of";
-    family(encoder, "lessor_domains_passed_over", help, passed_over)
-}
-
-/// One figure of many resources.
-fn family<'a, M: EncodeMetric>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    figures: impl Iterator<Item = (&'a ResourceRow, M)>,
-) -> fmt::Result {
-    let mut figures = figures.peekable();
-    let Some((_, first)) = figures.peek() else { return Ok(()) };
-    let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
-    for (row, figure) in figures {
-        let labels = [("resource", row.resource.resource.as_str())];
-        figure.encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
+/// A gauge that is 1, for its labels.
+fn info(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, labels: &[(&str, &str)]) -> fmt::Result {
+    // Not an info metric of OpenMetrics, which the format before it does not have.
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    ConstGauge::<f64>::new(1.0).encode(family.encode_family(&labels)?)
 }
 
 fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {

@@ -1,13 +1,18 @@
 //! The way up: does what the node says with the one above it, and tells it what came of that.
 
+mod answers;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use lessor_client::internals::clock;
 use lessor_client::internals::session::Event;
 use lessor_proto::message::Down;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use self::answers::Answers;
 use super::driver::{Driver, Upward};
 use super::probe::NodeAbove;
 
@@ -18,26 +23,44 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn follow(driver: Arc<Driver>, above: NodeAbove, mut stopped: watch::Receiver<bool>) {
     let Ok(mut actions) = driver.parent_actions() else { return };
     let anew = || above.line(TIMEOUT);
-    let (mut line, mut serves) = (anew(), None);
+    let (mut line, mut serves, mut answers) = (anew(), None, Answers::default());
     let mut current_epoch = driver.epoch().unwrap_or_default();
     loop {
         tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => return,
             Some(upward) = actions.recv() => match upward {
-                Upward::Do(action) => line.perform(action),
+                Upward::Do(action) => {
+                    answers.send(clock::now(), &action);
+                    line.perform(action);
+                }
                 // What the leader before had begun ends with its line.
-                Upward::Anew(epoch) => (line, current_epoch) = (anew(), epoch),
+                Upward::Anew(epoch) => {
+                    (line, current_epoch, answers) = (anew(), epoch, Answers::default());
+                }
             },
             heard = line.hear() => {
+                note(&driver, &mut answers, &heard);
                 if tell(&heard, &mut serves) {
                     driver.reach_parent();
                 }
+                driver.traffic().parent_fails.store(serves == Some(false), Ordering::Relaxed);
                 if driver.on_parent(current_epoch, heard).is_err() {
                     warn!("the node above is left alone: this one is broken");
                     return;
                 }
             }
         }
+    }
+}
+
+/// Measures what is heard.
+fn note(driver: &Driver, answers: &mut Answers, heard: &Event) {
+    let traffic = driver.traffic();
+    if let Some(took) = answers.hear(clock::now(), heard) {
+        traffic.parent_answers.note(took);
+    }
+    if let Event::Failed { .. } | Event::Closed { .. } = heard {
+        traffic.parent_failures.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -6,11 +6,13 @@ use lessor_proto::message::Refusal;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::driver::Unanswered;
+use super::driver::{Driver, Unanswered};
 
-pub(super) fn unanswered(fault: Unanswered) -> Status {
+/// The status of what is not answered, which `driver` counts.
+pub(super) fn unanswered(driver: &Driver, fault: Unanswered) -> Status {
+    driver.note_unanswered(&fault);
     match fault {
-        Unanswered::Refused(refusal) => refused(refusal),
+        Unanswered::Refused(refusal) => status(refusal),
         Unanswered::Broken => Status::internal(fault.to_string()),
         Unanswered::Ending | Unanswered::Late | Unanswered::NotLeading(_) => {
             Status::unavailable(fault.to_string())
@@ -18,7 +20,13 @@ pub(super) fn unanswered(fault: Unanswered) -> Status {
     }
 }
 
-pub(super) fn refused(refusal: Refusal) -> Status {
+/// The status of what is refused, which `driver` counts.
+pub(super) fn refused(driver: &Driver, refusal: Refusal) -> Status {
+    driver.note_refusal(&refusal);
+    status(refusal)
+}
+
+fn status(refusal: Refusal) -> Status {
     let (message, code) = (refusal.to_string(), Code::from_i32(refusal.code()));
     match refusal {
         Refusal::Invalid { field, found, wanted } => {

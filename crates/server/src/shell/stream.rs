@@ -24,7 +24,7 @@ use tonic::{Status, Streaming};
 use tracing::debug;
 
 use self::pass::{Pass, Review};
-use super::driver::{Driver, Letter, Mailbox, StreamKey, Unanswered};
+use super::driver::{Driver, Letter, Mailbox, StreamEnd, StreamKey, Unanswered};
 use super::gate::Visit;
 use super::refused::{refused, unanswered};
 
@@ -67,6 +67,8 @@ struct Reader {
     refusal: Option<Box<wire::SessionDown>>,
     /// The fault with which the stream ends; without one, it ends in order.
     end: Option<Status>,
+    /// Why it ends; absent while it does not.
+    why: Option<StreamEnd>,
     /// The task of its connection, which is woken when something comes; absent before it has asked.
     task: Option<Waker>,
     /// The number of looks since it asked last, or something was heard without it.
@@ -81,7 +83,7 @@ pub(super) async fn open(
     mut ups: Streaming<wire::SessionUpRequest>,
 ) -> Result<Downs, Status> {
     let hello = hello(&driver, &mut ups).await?;
-    let pass = Pass::open(visit, &hello).map_err(refused)?;
+    let pass = Pass::open(visit, &hello).map_err(|refusal| refused(&driver, refusal))?;
     let (key, mailbox, ups) = match driver.connect(&hello) {
         Ok((key, mailbox)) => (Some(key), mailbox, Some(ups)),
         Err(Unanswered::NotLeading(leader)) => {
@@ -90,9 +92,10 @@ pub(super) async fn open(
             mailbox.close();
             (None, Arc::new(mailbox), None)
         }
-        Err(fault) => return Err(unanswered(fault)),
+        Err(fault) => return Err(unanswered(&driver, fault)),
     };
-    let reader = Mutex::new(Reader { ups, pass, refusal: None, end: None, task: None, unasked: 0 });
+    let reader = Reader { ups, pass, refusal: None, end: None, why: None, task: None, unasked: 0 };
+    let reader = Mutex::new(reader);
     let line = Arc::new(Line { key, kind: hello.kind, mailbox, reader });
     lines.add(&line);
     Ok(Downs { driver, line })
@@ -103,7 +106,7 @@ async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> 
     let first = first.map_err(|_| Status::deadline_exceeded("no hello, which is the first message"))??;
     let first = first.ok_or_else(|| Status::invalid_argument("message: is missing; wanted a hello"))?;
     driver.traffic().received.fetch_add(1, Ordering::Relaxed);
-    match Up::from_wire(first, driver.limits(), None).map_err(refused)? {
+    match Up::from_wire(first, driver.limits(), None).map_err(|refusal| refused(driver, refusal))? {
         Up::Hello(hello) => Ok(hello),
         other => unreachable!("checked to be a hello: {other:?}"),
     }
@@ -126,10 +129,13 @@ impl Lines {
                 _ = timer.tick() => {}
             }
             let mut lines = std::mem::take(&mut *self.lines());
+            let mut stalled = 0;
             for slice in lines.chunks_mut(SLICE) {
-                slice.iter().filter_map(Weak::upgrade).for_each(|line| line.attend(&driver));
+                let attended = slice.iter().filter_map(Weak::upgrade).map(|line| line.attend(&driver));
+                stalled += attended.filter(|&is_stalled| is_stalled).count() as u64;
                 tokio::task::yield_now().await;
             }
+            driver.traffic().streams_stalled.store(stalled, Ordering::Relaxed);
             lines.retain(|line| line.strong_count() > 0);
             self.lines().append(&mut lines);
         }
@@ -162,6 +168,8 @@ impl Drop for Downs {
     fn drop(&mut self) {
         if let Some(key) = self.line.key {
             self.driver.disconnect(key);
+            let why = self.line.reader().why.unwrap_or(StreamEnd::Broken);
+            self.driver.traffic().streams_ended.add(why);
         }
     }
 }
@@ -187,11 +195,18 @@ impl Line {
                     return Poll::Ready(Some(Ok(self.said(driver, &Down::Domains(news)))));
                 }
                 (Letter::Down(down), key) => {
-                    let next = key.map_or(Ok(()), |key| driver.ready(key)).map_err(unanswered);
+                    let next = key.map_or(Ok(()), |key| driver.ready(key));
+                    let next = next.map_err(|fault| unanswered(driver, fault));
+                    if let Down::Redirect(_) = down {
+                        reader.why.get_or_insert(StreamEnd::NotLeading);
+                    }
                     return Poll::Ready(Some(next.map(|()| self.said(driver, &down))));
                 }
                 // The fault is said once; after it, the stream is not asked again.
-                (Letter::End, _) => return Poll::Ready(reader.end.take().map(Err)),
+                (Letter::End, _) => {
+                    reader.why.get_or_insert(StreamEnd::Closed);
+                    return Poll::Ready(reader.end.take().map(Err));
+                }
                 (Letter::None, None) => return Poll::Ready(None),
                 (Letter::None, Some(key)) => match reader.poll(cx) {
                     Poll::Ready(request) => {
@@ -207,13 +222,16 @@ impl Line {
     }
 
     /// Hears a peer whose connection has not asked for long: at the second look, and then less and less often while nothing
-    /// comes.
-    fn attend(&self, driver: &Driver) {
-        let Ok(mut reader) = self.reader.try_lock() else { return };
+    /// comes. Returns whether it does not ask though something is there for it.
+    fn attend(&self, driver: &Driver) -> bool {
+        let Ok(mut reader) = self.reader.try_lock() else { return false };
         self.review(driver, &mut reader);
         reader.unasked = reader.unasked.saturating_add(1);
+        let is_stalled = reader.unasked > 1 && self.mailbox.is_filled();
         let is_time = reader.unasked > 1 && reader.unasked.is_power_of_two();
-        let (Some(key), Some(task)) = (self.key.filter(|_| is_time), reader.task.clone()) else { return };
+        let (Some(key), Some(task)) = (self.key.filter(|_| is_time), reader.task.clone()) else {
+            return is_stalled;
+        };
         let mut cx = Context::from_waker(&task);
         while reader.refusal.is_none()
             && reader.ups.is_some()
@@ -224,6 +242,7 @@ impl Line {
             let _: Option<Down> = self.hear(driver, &mut reader, request, receive);
             reader.unasked = 1;
         }
+        is_stalled
     }
 
     /// Hears what has come up, or that the stream is over, and returns what is answered at once.
@@ -235,7 +254,7 @@ impl Line {
         exchange: impl FnOnce(Up) -> Result<Option<Down>, Unanswered>,
     ) -> Option<Down> {
         let key = self.key?;
-        let fault = match request {
+        let (why, fault) = match request {
             Some(Ok(request)) => {
                 driver.traffic().received.fetch_add(1, Ordering::Relaxed);
                 reader.pass.spend();
@@ -247,24 +266,30 @@ impl Line {
                         driver.receive_domains(key, report);
                         return None;
                     }
-                    (Ok(Some(up)), _) => match exchange(up) {
-                        Ok(down) => return down,
-                        Err(fault) => Some(unanswered(fault)),
-                    },
+                    (Ok(Some(up)), _) => {
+                        if let Up::Bye = up {
+                            reader.why = Some(StreamEnd::Holder);
+                        }
+                        match exchange(up) {
+                            Ok(down) => return down,
+                            Err(fault) => (end_of(&fault), Some(unanswered(driver, fault))),
+                        }
+                    }
                     (Err(refusal), Some(report)) => {
                         debug!(stream = %key, report = report.0, %refusal, "refused");
-                        reader.refusal = Some(Box::new(refuse(report, refusal)));
+                        reader.refusal = Some(Box::new(refuse(driver, report, refusal)));
                         return None;
                     }
-                    (Err(refusal), None) => Some(refused(refusal)),
+                    (Err(refusal), None) => (StreamEnd::Fault, Some(refused(driver, refusal))),
                 }
             }
-            Some(Err(status)) => Some(status),
-            None => None,
+            Some(Err(status)) => (StreamEnd::Broken, Some(status)),
+            None => (StreamEnd::Holder, None),
         };
         if let Some(status) = &fault {
             debug!(stream = %key, %status, "the stream is broken off");
         }
+        reader.why.get_or_insert(why);
         self.end(driver, reader, key, fault);
         None
     }
@@ -280,6 +305,7 @@ impl Line {
             Review::Over => Status::unauthenticated("the token has ended"),
         };
         debug!(stream = %key, %status, "the stream is broken off");
+        reader.why.get_or_insert(StreamEnd::Denied);
         self.end(driver, reader, key, Some(status));
     }
 
@@ -337,8 +363,17 @@ fn number(request: &wire::SessionUpRequest) -> Option<ReportId> {
     }
 }
 
-fn refuse(report: ReportId, refusal: Refusal) -> wire::SessionDown {
-    let status = refused(refusal);
+/// The way in which a stream ends that is not answered for that.
+fn end_of(fault: &Unanswered) -> StreamEnd {
+    match fault {
+        Unanswered::NotLeading(_) => StreamEnd::NotLeading,
+        Unanswered::Refused(_) => StreamEnd::Fault,
+        Unanswered::Broken | Unanswered::Ending | Unanswered::Late => StreamEnd::Closed,
+    }
+}
+
+fn refuse(driver: &Driver, report: ReportId, refusal: Refusal) -> wire::SessionDown {
+    let status = refused(driver, refusal);
     let refused = wire::Refused {
         report_id: report.0,
         code: Some(status.code().into()),

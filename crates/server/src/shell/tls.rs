@@ -8,6 +8,7 @@ pub(super) mod certificates;
 mod client_verifier;
 pub(super) mod handshake;
 
+use super::driver::Port;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,15 +67,6 @@ struct Shown {
     authorities_end: Option<Duration>,
 }
 
-/// A port, as far as it matters for TLS.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Port {
-    /// The port of gRPC and HTTP.
-    Main,
-    /// The port of HTTP only.
-    Pages,
-}
-
 // === impl TlsOptions ===
 
 impl TlsOptions {
@@ -111,7 +103,7 @@ impl ServerTls {
         let shown = self.renewed.current();
         Arc::clone(match port {
             Port::Main => &shown.main,
-            Port::Pages => &shown.pages,
+            Port::Http => &shown.pages,
         })
     }
 }

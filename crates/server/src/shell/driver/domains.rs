@@ -11,6 +11,7 @@ use lessor_proto::Time;
 use lessor_proto::message::DomainReport;
 use tokio::sync::{Notify, mpsc, watch};
 
+use super::hold_kind::HoldKind;
 use super::mailbox::Mailbox;
 use super::{Driver, StreamKey, TICK};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync, DomainsStatus};
@@ -156,7 +157,7 @@ impl Driver {
     /// Says to the node above what domains did below.
     fn tell_above(&self, report: DomainReport) {
         // Of a broken node nothing is expected.
-        let _ = self.with_state(|leader_state, _| {
+        let _ = self.with_state(HoldKind::Parent, |leader_state, _| {
             if let Some(node) = &mut leader_state.node {
                 node.tell_above(report);
             }

@@ -7,12 +7,14 @@ use std::sync::atomic::Ordering;
 use lessor_proto::message::Leader;
 use tokio::sync::mpsc;
 
+use super::hold_kind::HoldKind;
 use super::{Driver, Unanswered, Upward};
 use crate::config::NodeConfig;
 use crate::election::ClockBounds;
 use crate::marks::MarkWrite;
 use crate::node::Node;
 use crate::record::Record;
+use crate::shell::etcd::EtcdTraffic;
 
 // === impl Driver ===
 
@@ -22,7 +24,7 @@ impl Driver {
         &self,
     ) -> Result<mpsc::UnboundedReceiver<(Epoch, MarkWrite)>, Unanswered> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.with_state(|leader_state, _| leader_state.record = Some(sender))?;
+        self.with_state(HoldKind::Election, |leader_state, _| leader_state.record = Some(sender))?;
         Ok(receiver)
     }
 
@@ -33,7 +35,7 @@ impl Driver {
         record: Record,
         bounds: &ClockBounds,
     ) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, now| {
+        self.with_state(HoldKind::Election, |leader_state, now| {
             leader_state.follow(Leader::at(self.advertise.clone()), Some(epoch));
             let config = NodeConfig {
                 epoch,
@@ -60,17 +62,17 @@ impl Driver {
 
     /// Another task leads, or none that is known.
     pub(in crate::shell) fn follow(&self, leader: Leader, epoch: Option<Epoch>) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, _| leader_state.follow(leader, epoch))
+        self.with_state(HoldKind::Election, |leader_state, _| leader_state.follow(leader, epoch))
     }
 
     /// The task that leads says that this is its epoch.
     pub(in crate::shell) fn hear_of_epoch(&self, epoch: Epoch) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, _| leader_state.hear_of_epoch(epoch))
+        self.with_state(HoldKind::Election, |leader_state, _| leader_state.hear_of_epoch(epoch))
     }
 
     /// Nothing is granted from here on: what is out, for successors, and in which epoch. Nothing if this task does not lead.
     pub(in crate::shell) fn resign(&self) -> Result<Option<(Epoch, MarkWrite)>, Unanswered> {
-        self.with_state(|leader_state, now| {
+        self.with_state(HoldKind::Election, |leader_state, now| {
             let node = leader_state.node.as_mut().filter(|node| self.acts(node.epoch(), now))?;
             Some((node.epoch(), node.resign(now)?))
         })
@@ -78,7 +80,12 @@ impl Driver {
 
     /// This task may act again: what its node wanted to do meanwhile is done.
     pub(in crate::shell) fn resume(&self) -> Result<(), Unanswered> {
-        self.with_state(|_, _| ())
+        self.with_state(HoldKind::Election, |_, _| ())
+    }
+
+    /// The calls of etcd; absent: none is asked for anything.
+    pub(in crate::shell) fn etcd_traffic(&self) -> Option<&EtcdTraffic> {
+        self.authority.as_ref().map(|authority| &authority.traffic)
     }
 
     /// Whether etcd does what is asked of it.
@@ -112,7 +119,7 @@ impl Driver {
         ticket: u64,
         done: bool,
     ) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, now| {
+        self.with_state(HoldKind::Election, |leader_state, now| {
             let published = leader_state.epoch();
             if let Some(node) = leader_state.node.as_mut().filter(|_| published == Some(epoch)) {
                 node.on_marks(now, ticket, done);

@@ -14,6 +14,7 @@ use lessor_client::internals::clock;
 use lessor_proto::Time;
 use tokio::sync::{Notify, oneshot, watch};
 
+use super::hold_kind::HoldKind;
 use super::{Driver, Unanswered};
 use crate::node::{NodeStatus, ResourceRow, StatusQuery, StatusScan};
 
@@ -191,7 +192,7 @@ impl Driver {
 
     /// One slice of a status, and for how long the lock was held for it.
     fn scan(&self, scan: &mut StatusScan) -> Result<(Option<Summary>, Duration), Unanswered> {
-        self.hold(|leader_state, at| {
+        self.hold(HoldKind::Status, |leader_state, at| {
             let status = match &leader_state.node {
                 Some(node) => scan.step(at, node),
                 None => {
@@ -323,7 +324,9 @@ mod tests {
         let driver = driver();
         driver.look(&StatusQuery::FIGURES).await.unwrap();
         let breaks = Arc::clone(&driver);
-        let broken = std::thread::spawn(move || breaks.hold::<()>(|_, _| panic!("a check failed"))).join();
+        let broken =
+            std::thread::spawn(move || breaks.hold::<()>(HoldKind::Turn, |_, _| panic!("a check failed")))
+                .join();
         assert!(broken.is_err());
         assert_eq!(driver.look(&StatusQuery::FIGURES).await, Err(Unanswered::Broken));
         assert_eq!(driver.summary(), None);

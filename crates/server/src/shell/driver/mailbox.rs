@@ -53,6 +53,12 @@ impl Mailbox {
         has_room
     }
 
+    /// Whether there is something in it.
+    pub(in crate::shell) fn is_filled(&self) -> bool {
+        let letters = self.letters();
+        letters.down.is_some() || letters.news.is_some()
+    }
+
     /// Whether there is room for a message of the synchronisation of domains.
     pub(super) fn takes_news(&self) -> bool {
         self.letters().news.is_none()

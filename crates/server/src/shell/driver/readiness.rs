@@ -27,6 +27,17 @@ pub enum NotReady {
 }
 
 impl NotReady {
+    /// One word for it.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            NotReady::Ending => "ending",
+            NotReady::Broken => "broken",
+            NotReady::Loop(_) => "loop",
+            NotReady::Unreached(_) => "unreached",
+        }
+    }
+
     /// Whether it stays so until the process ends.
     #[must_use]
     pub fn is_final(&self) -> bool {

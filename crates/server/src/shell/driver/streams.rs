@@ -1,7 +1,7 @@
 //! The calls of those who are connected: streams from below, and the node above.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use lessor_client::internals::session;
 use lessor_proto::message::{Down, Hello, Up};
@@ -9,20 +9,9 @@ use lessor_proto::{Epoch, ResourceId, Time};
 use tokio::sync::mpsc;
 use tracing::debug;
 
+use super::hold_kind::HoldKind;
 use super::{Driver, LeaderState, Mailbox, StreamKey, Unanswered, Upward};
 use crate::node::{Node, Peer};
-use crate::shell::tls::handshake::Handshakes;
-
-/// The traffic through streams since the start.
-#[derive(Debug, Default)]
-pub(in crate::shell) struct Traffic {
-    pub(in crate::shell) sent: AtomicU64,
-    pub(in crate::shell) received: AtomicU64,
-    pub(in crate::shell) refused: AtomicU64,
-    pub(in crate::shell) turned_away: AtomicU64,
-    pub(in crate::shell) silent: AtomicU64,
-    pub(in crate::shell) handshakes: Handshakes,
-}
 
 // === impl Driver ===
 
@@ -31,7 +20,7 @@ impl Driver {
     /// taken out is to be followed by [`Driver::ready`], and news of domains by [`Driver::domains_ready`]. The mailbox ends
     /// when the node or a drain has closed the stream.
     pub(in crate::shell) fn connect(&self, hello: &Hello) -> Result<(StreamKey, Arc<Mailbox>), Unanswered> {
-        let connected = self.with_state(|leader_state, now| {
+        let connected = self.with_state(HoldKind::Stream, |leader_state, now| {
             // Looked at under the lock: a stream is closed by a drain, or not opened.
             if self.draining.load(Ordering::Relaxed) {
                 return Err(Unanswered::Ending);
@@ -42,6 +31,7 @@ impl Driver {
             leader_state.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
         let connected = connected??;
+        self.traffic.streams_opened.fetch_add(1, Ordering::Relaxed);
         let stream = connected.0;
         debug!(%stream, holder = %hello.holder, incarnation = hello.incarnation.0, "connected");
         Ok(connected)
@@ -55,7 +45,7 @@ impl Driver {
     /// The same of a stream that takes a message at once. Returns the first one there is for it then; of that it need not
     /// be said that it was taken.
     pub(in crate::shell) fn exchange(&self, key: StreamKey, up: Up) -> Result<Option<Down>, Unanswered> {
-        let (result, down) = self.with_state_for(Some(key), |leader_state, now| {
+        let (result, down) = self.with_state_for(HoldKind::Report, Some(key), |leader_state, now| {
             self.with_stream(leader_state, now, key, |node, now, peer| node.receive(now, peer, up))
         })?;
         result.map(|()| down)
@@ -73,7 +63,9 @@ impl Driver {
     /// A stream has ended. May be said twice.
     pub(in crate::shell) fn disconnect(&self, key: StreamKey) {
         // Of a broken node nothing is expected.
-        if let Ok(true) = self.with_state(|leader_state, now| leader_state.disconnect(now, key)) {
+        if let Ok(true) =
+            self.with_state(HoldKind::Stream, |leader_state, now| leader_state.disconnect(now, key))
+        {
             debug!(stream = %key, "disconnected");
         }
     }
@@ -81,12 +73,7 @@ impl Driver {
     /// Ends all streams, after what has come out for them. Whoever is draining opens no others.
     pub(in crate::shell) fn close_streams(&self) {
         // Of a broken node nothing is expected.
-        let _ = self.with_state(LeaderState::disconnect_all);
-    }
-
-    /// The traffic through streams.
-    pub(in crate::shell) fn traffic(&self) -> &Traffic {
-        &self.traffic
+        let _ = self.with_state(HoldKind::Stream, LeaderState::disconnect_all);
     }
 
     /// The same for a stream that was opened in this epoch.
@@ -95,7 +82,7 @@ impl Driver {
         key: StreamKey,
         call: impl FnOnce(&mut Node, Time, Peer) -> R,
     ) -> Result<R, Unanswered> {
-        self.with_state(|leader_state, now| self.with_stream(leader_state, now, key, call))?
+        self.with_state(HoldKind::Report, |leader_state, now| self.with_stream(leader_state, now, key, call))?
     }
 
     fn with_stream<R>(
@@ -118,12 +105,12 @@ impl Driver {
     /// The actions that the node wants of the one above, from here on.
     pub(in crate::shell) fn parent_actions(&self) -> Result<mpsc::UnboundedReceiver<Upward>, Unanswered> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.with_state(|leader_state, _| leader_state.upward = Some(sender))?;
+        self.with_state(HoldKind::Parent, |leader_state, _| leader_state.upward = Some(sender))?;
         Ok(receiver)
     }
 
     /// Something came from the node above in answer to the leader of `epoch`.
     pub(in crate::shell) fn on_parent(&self, epoch: Epoch, event: session::Event) -> Result<(), Unanswered> {
-        self.with_state(|leader_state, now| leader_state.on_parent(now, epoch, event))
+        self.with_state(HoldKind::Parent, |leader_state, now| leader_state.on_parent(now, epoch, event))
     }
 }

@@ -11,20 +11,20 @@ use std::time::Duration;
 use lessor_client::internals::clock;
 use lessor_proto::Time;
 use lessor_proto::message::Down;
-use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
 
+use super::hold_kind::HoldKind;
 use super::leader_state::{LeaderState, StreamKey};
+use super::watchdog::Watchdog;
 use super::{Driver, TICK, Unanswered};
 use crate::node::Node;
+use crate::shell::measure::{self, Timing, Timings};
 
 /// Streams that are heard to take something again in one turn.
 const SLICE: usize = 64;
 /// Turns in a row, after which a deadline that has passed is left until the next tick.
 const MOST_TURNS: usize = 10_000;
-/// The bounds of the histogram of turns, in seconds.
-const BOUNDS: [f64; 10] = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 1e-2, 3e-2, 1e-1];
 
 /// The work that waits for the driver's task, and how long turns have taken.
 #[derive(Debug)]
@@ -37,10 +37,11 @@ pub(in crate::shell) struct Turns {
     is_any_taken: AtomicBool,
     /// Whether something waits for a stream to take something.
     awaited: AtomicBool,
-    /// The time for which the lock was held at once, in seconds.
-    seconds: Histogram,
-    /// The same by a second clock, if there is one.
-    metered: Option<(fn() -> Duration, Histogram)>,
+    /// The times for which the lock was held at once, by what for.
+    holds: Timings<HoldKind>,
+    /// All of them by a second clock, if there is one.
+    metered: Option<(fn() -> Duration, Timing)>,
+    watchdog: Watchdog,
 }
 
 // === impl Turns ===
@@ -52,20 +53,21 @@ impl Default for Turns {
             taken: Mutex::default(),
             is_any_taken: AtomicBool::new(false),
             awaited: AtomicBool::new(false),
-            seconds: Histogram::new(BOUNDS),
+            holds: Timings::new(measure::PROMPT),
             metered: None,
+            watchdog: Watchdog::default(),
         }
     }
 }
 
 impl Turns {
-    /// The time for which the lock was held at once, in seconds.
-    pub(in crate::shell) fn seconds(&self) -> &Histogram {
-        &self.seconds
+    /// The times for which the lock was held at once, by what for.
+    pub(in crate::shell) fn holds(&self) -> &Timings<HoldKind> {
+        &self.holds
     }
 
-    /// The same by a second clock, if there is one.
-    pub(in crate::shell) fn metered(&self) -> Option<&Histogram> {
+    /// All of them by a second clock, if there is one.
+    pub(in crate::shell) fn metered(&self) -> Option<&Timing> {
         self.metered.as_ref().map(|(_, histogram)| histogram)
     }
 
@@ -117,14 +119,14 @@ impl Driver {
         if self.leader_state.is_poisoned() { Err(Unanswered::Broken) } else { Ok(()) }
     }
 
-    /// The time for which the lock was held at once, in seconds.
+    /// The work that waits for the driver's task, and how long turns have taken.
     pub(in crate::shell) fn turns(&self) -> &Turns {
         &self.turns
     }
 
     /// Tells by a second clock as well for how long the lock is held.
     pub(in crate::shell) fn set_meter(&mut self, meter: Option<fn() -> Duration>) {
-        self.turns.metered = meter.map(|meter| (meter, Histogram::new(BOUNDS)));
+        self.turns.metered = meter.map(|meter| (meter, Timing::new(measure::PROMPT)));
     }
 
     /// Takes turns when there is something to do, until stopped.
@@ -154,7 +156,7 @@ impl Driver {
 
     /// One turn. Returns whether there is more to do at once.
     pub(super) fn turn(&self) -> Result<bool, Unanswered> {
-        self.hold(|leader_state, now| {
+        self.hold(HoldKind::Turn, |leader_state, now| {
             if !self.leads(leader_state, now) {
                 return false;
             }
@@ -168,18 +170,23 @@ impl Driver {
     }
 
     /// Takes the lock for one turn, and hands out what comes of it.
-    pub(super) fn hold<R>(&self, turn: impl FnOnce(&mut LeaderState, Time) -> R) -> Result<R, Unanswered> {
-        self.hold_for(None, turn).map(|(result, _)| result)
+    pub(super) fn hold<R>(
+        &self,
+        kind: HoldKind,
+        turn: impl FnOnce(&mut LeaderState, Time) -> R,
+    ) -> Result<R, Unanswered> {
+        self.hold_for(kind, None, turn).map(|(result, _)| result)
     }
 
     /// The same for a stream that is about to take a message. Returns the first that there is for it as well.
     fn hold_for<R>(
         &self,
+        kind: HoldKind,
         reader: Option<StreamKey>,
         turn: impl FnOnce(&mut LeaderState, Time) -> R,
     ) -> Result<(R, Option<Down>), Unanswered> {
         let mut leader_state = self.leader_state()?;
-        let metered = self.turns.metered.as_ref().map(|(meter, histogram)| (meter, meter(), histogram));
+        let metered = self.turns.metered.as_ref().map(|(meter, timing)| (meter, meter(), timing));
         let now = clock::now();
         self.look_at_clocks(&mut leader_state, now);
         self.confirm(&mut leader_state, now);
@@ -206,11 +213,17 @@ impl Driver {
         if std::mem::replace(&mut leader_state.deadline, deadline) != deadline {
             self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
         }
-        let took: Duration = clock::now().since(now);
-        self.turns.seconds.observe(took.as_secs_f64());
-        if let Some((meter, began, histogram)) = metered {
-            histogram.observe(meter().saturating_sub(began).as_secs_f64());
+        let metered = metered.map(|(meter, began, timing)| (meter().saturating_sub(began), timing));
+        let measured = leader_state.node.as_mut().map(Node::take_measured);
+        let ended = clock::now();
+        drop(leader_state);
+        let took: Duration = ended.since(now);
+        self.turns.holds.note(kind, took);
+        self.turns.watchdog.look(ended, kind, took);
+        if let Some((took, timing)) = metered {
+            timing.note(took);
         }
+        self.traffic.note(measured.unwrap_or_default());
         Ok((result, taken))
     }
 
@@ -218,18 +231,20 @@ impl Driver {
     /// soon done.
     pub(super) fn with_state<R>(
         &self,
+        kind: HoldKind,
         with_state: impl FnOnce(&mut LeaderState, Time) -> R,
     ) -> Result<R, Unanswered> {
-        self.with_state_for(None, with_state).map(|(result, _)| result)
+        self.with_state_for(kind, None, with_state).map(|(result, _)| result)
     }
 
     /// The same for a stream that is about to take a message. Returns the first that there is for it as well.
     pub(super) fn with_state_for<R>(
         &self,
+        kind: HoldKind,
         reader: Option<StreamKey>,
         with_state: impl FnOnce(&mut LeaderState, Time) -> R,
     ) -> Result<(R, Option<Down>), Unanswered> {
-        self.hold_for(reader, |leader_state, now| {
+        self.hold_for(kind, reader, |leader_state, now| {
             if self.leads(leader_state, now) && !leader_state.awaits_streams() {
                 leader_state.hear_taken(now, self.turns.next(SLICE));
             }
@@ -244,7 +259,7 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use lessor_proto::message::{Ask, Band, Grant, Hello, HolderKind, Report, StreamReport, Up};
+    use lessor_proto::message::{Ask, Band, Grant, Has, Hello, HolderKind, Report, StreamReport, Up};
     use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId};
 
     use super::super::{Letter, Mailbox};
@@ -317,6 +332,41 @@ mod tests {
         while driver.turn().unwrap() {}
         let recalled = grant(&first).expect("the task recalls");
         assert!(recalled.ack_wanted && recalled.capacity < Amount::from_units(100), "{recalled:?}");
+    }
+
+    #[test]
+    fn a_wait_for_what_is_recalled_is_measured() {
+        let driver = driver();
+        let (one, first) = listener(&driver, "one", 200.0);
+        let waits = |driver: &Driver| {
+            let waits = driver.traffic.waits.all().iter().map(|timing| timing.snapshot().count());
+            (waits.collect::<Vec<u64>>(), driver.traffic.recalls.snapshot().count())
+        };
+        assert_eq!(
+            waits(&driver),
+            (vec![1, 0, 0], 0),
+            "all was free, and it is short of nothing that it is due"
+        );
+        let (two, second) = listener(&driver, "two", 50.0);
+        while driver.turn().unwrap() {}
+        let recalled = grant(&first).expect("something is recalled");
+        assert_eq!(waits(&driver), (vec![1, 0, 0], 0), "it is not back yet");
+        driver.ready(one).unwrap();
+        let has =
+            Has { capacity: recalled.capacity, order: recalled.order, token: recalled.token, lasts: None };
+        let report = Report { has: Some(has), ..wants(200.0) };
+        let report =
+            StreamReport { id: ReportId(2), target_epoch: None, renew_all: false, reports: vec![report] };
+        driver.receive(one, Up::Report(report)).unwrap();
+        // There is a pause of some hundred microseconds between two looks.
+        let until = clock::now() + Duration::from_secs(20);
+        let granted = std::iter::repeat_with(|| driver.turn().unwrap()).find_map(|_| {
+            assert!(clock::now() < until, "what is back is not granted");
+            grant(&second)
+        });
+        assert_eq!(granted.map(|grant| grant.capacity), Some(Amount::from_units(50)));
+        driver.ready(two).unwrap();
+        assert_eq!(waits(&driver), (vec![1, 1, 0], 1));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use lessor_proto::Epoch;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -13,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
 use super::endpoints::Endpoints;
+use super::traffic::CallKind;
 use super::watcher::Watcher;
 use super::{Authority, NotWritten, calls};
 use crate::election::call::{Action, Answer, Failure, Watched};
@@ -31,6 +33,8 @@ pub(super) enum Request {
 /// The outcome of a call.
 struct Outcome {
     id: u64,
+    kind: CallKind,
+    took: Duration,
     endpoint: usize,
     result: Result<Answer, Failure>,
 }
@@ -131,7 +135,10 @@ impl Task {
             _ => {}
         }
         match &event {
-            Event::Elected { epoch, record } => info!(epoch = epoch.0, marks = record.marks.len(), "elected"),
+            Event::Elected { epoch, record } => {
+                self.authority.traffic.elections.fetch_add(1, Ordering::Relaxed);
+                info!(epoch = epoch.0, marks = record.marks.len(), "elected");
+            }
             Event::Lapsed => warn!("authority has lapsed"),
             Event::Resumed => info!("authority resumed"),
             Event::Deposed => warn!("deposed"),
@@ -154,9 +161,10 @@ impl Task {
             Action::Call { id, call } => {
                 debug!(id, ?call, "calling etcd");
                 let endpoint = self.endpoints.current();
+                let (kind, began) = (CallKind::of(&call), clock::now());
                 self.calls.push(Box::pin(async move {
                     let result = calls::make(&endpoint, call, timeout).await;
-                    Outcome { id, endpoint: endpoint.number(), result }
+                    Outcome { id, kind, took: clock::now().since(began), endpoint: endpoint.number(), result }
                 }));
             }
             Action::Watch { id, key, from_revision } => {
@@ -168,8 +176,9 @@ impl Task {
     }
 
     fn on_outcome(&mut self, outcome: Outcome) {
-        let Outcome { id, endpoint, result } = outcome;
+        let Outcome { id, kind, took, endpoint, result } = outcome;
         debug!(id, ?result, "etcd answered");
+        self.authority.traffic.note(kind, took, result.is_err());
         if let Some(cluster) = self.endpoints.cluster(endpoint) {
             self.authority.set_electorate(electorate(cluster, &self.candidate.config().prefix));
         }
@@ -183,6 +192,7 @@ impl Task {
     fn on_watched(&mut self, id: u64, watched: Watched) {
         debug!(id, ?watched, "seen");
         if let (Watched::Ended(_), Some(watcher)) = (&watched, &self.watcher) {
+            self.authority.traffic.failures.add(CallKind::Watch);
             self.endpoints.failed(watcher.endpoint().number());
         }
         self.candidate.on_watched(clock::now(), id, watched);
@@ -197,9 +207,22 @@ impl Task {
                 }
             }
             Request::HearClock => self.candidate.hear_clock(),
-            Request::Aside(time) => self.candidate.stand_aside(clock::now(), time),
+            Request::Aside(time) => {
+                self.note_resignation();
+                self.candidate.stand_aside(clock::now(), time);
+            }
             Request::Stand => self.candidate.stand_again(clock::now()),
-            Request::Resign => self.candidate.resign(clock::now()),
+            Request::Resign => {
+                self.note_resignation();
+                self.candidate.resign(clock::now());
+            }
+        }
+    }
+
+    /// Counts that this task leaves it to another to lead, if it leads.
+    fn note_resignation(&self) {
+        if self.candidate.epoch().is_some() {
+            self.authority.traffic.resignations.fetch_add(1, Ordering::Relaxed);
         }
     }
 

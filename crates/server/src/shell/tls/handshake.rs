@@ -4,7 +4,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +19,9 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
-use super::{Port, ServerTls};
+use super::ServerTls;
+use crate::shell::driver::Port;
+use crate::shell::measure::{Counts, Label};
 
 /// Handshakes at work at once, of one port.
 const MOST: usize = 256;
@@ -47,7 +48,7 @@ pub(in crate::shell) enum Ended {
 /// The number of handshakes since the start, by their outcome.
 #[derive(Debug, Default)]
 pub(in crate::shell) struct Handshakes {
-    counts: [AtomicU64; 5],
+    counts: Counts<Ended>,
     /// The time at which the log said last that one has failed.
     told: Mutex<Option<Time>>,
 }
@@ -65,14 +66,6 @@ pub(in crate::shell) struct HandshakeGuard {
 // === impl Ended ===
 
 impl Ended {
-    pub(in crate::shell) const ALL: [(Ended, &str); 5] = [
-        (Ended::Done, "done"),
-        (Ended::Refused, "refused"),
-        (Ended::Plain, "plain"),
-        (Ended::Slow, "slow"),
-        (Ended::Failed, "failed"),
-    ];
-
     fn of(fault: &io::Error) -> Ended {
         if fault.kind() == io::ErrorKind::TimedOut {
             return Ended::Slow;
@@ -85,15 +78,25 @@ impl Ended {
     }
 }
 
+impl Label for Ended {
+    const NAME: &'static str = "result";
+    const VALUES: &'static [&'static str] = &["done", "refused", "plain", "slow", "failed"];
+
+    fn place(self) -> usize {
+        self as usize
+    }
+}
+
 // === impl Handshakes ===
 
 impl Handshakes {
-    pub(in crate::shell) fn count(&self, ended: Ended) -> u64 {
-        self.counts[ended as usize].load(Ordering::Relaxed)
+    /// The counts by outcome.
+    pub(in crate::shell) fn counts(&self) -> &Counts<Ended> {
+        &self.counts
     }
 
     fn note(&self, ended: Ended) {
-        self.counts[ended as usize].fetch_add(1, Ordering::Relaxed);
+        self.counts.add(ended);
     }
 
     /// Counts a failure, and says it: seldom aloud, as anybody may cause them.
