@@ -10,6 +10,7 @@ pub(crate) mod diary;
 pub(crate) mod etcd;
 pub(crate) mod holder;
 pub(crate) mod page;
+pub(crate) mod prometheus;
 pub(crate) mod proxy;
 pub(crate) mod relay;
 

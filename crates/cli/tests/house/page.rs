@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use http_body_util::{BodyExt, Empty};
+use hyper::Request;
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -19,10 +20,16 @@ pub(crate) struct Page {
 
 /// Fetches a page over HTTP/1.1.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Page {
+    get_as(address, path, "*/*").await
+}
+
+/// The same for somebody who accepts these types.
+pub(crate) async fn get_as(address: SocketAddr, path: &str, accept: &str) -> Page {
     let fetch = async {
         let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-        let uri = format!("http://{address}{path}").parse().expect("an address");
-        let response = client.get(uri).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let request = Request::get(format!("http://{address}{path}")).header("accept", accept);
+        let request = request.body(Empty::new()).expect("an address");
+        let response = client.request(request).await.unwrap_or_else(|error| panic!("{path}: {error}"));
         let code = response.status().as_u16();
         let content_type =
             response.headers().get("content-type").map(|value| value.to_str().expect("text").to_owned());

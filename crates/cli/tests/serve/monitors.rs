@@ -28,7 +28,14 @@ async fn pages_are_on_both_ports() {
             let page = page::get(address, path).await;
             assert_eq!((page.code, page.body.as_str()), (200, body), "{path}");
         }
-        check_metrics(&page::get(address, "/metrics").await);
+        check_metrics(
+            &page::get_as(address, "/metrics", "application/openmetrics-text; version=1.0.0").await,
+        );
+        check_plain_metrics(&page::get(address, "/metrics").await);
+        for path in ["/healthz?verbose", "/readyz?verbose", "/readyz?leads&verbose"] {
+            let line = page::get(address, path).await.json();
+            assert_eq!((&line["ok"], &line["reasons"]), (&true.into(), &serde_json::json!([])), "{path}");
+        }
         check_status(&page::get(address, "/status").await.json());
         assert_eq!(page::get(address, "/status?resource=db%2Forders&holders=1").await.code, 200);
         for query in ["?resorce=db", "?holders=many", "?resources=-1"] {
@@ -96,6 +103,20 @@ fn check_metrics(page: &page::Page) {
         let name = parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
         assert!(page.body.contains(&format!("# TYPE {name} ")), "{name} has no type");
     }
+}
+
+/// The same in the format that is older than OpenMetrics.
+#[track_caller]
+fn check_plain_metrics(page: &page::Page) {
+    assert_eq!((page.code, page.content_type.as_str()), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    for line in ["# TYPE lessor_asks_total counter", "lessor_asks_total 2"] {
+        assert!(page.body.lines().any(|found| found == line), "no {line} in\n{}", page.body);
+    }
+    assert!(
+        page.body.contains("\n# HELP lessor_asks_total ") && !page.body.contains("# EOF"),
+        "{}",
+        page.body
+    );
 }
 
 #[track_caller]

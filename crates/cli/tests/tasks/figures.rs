@@ -1,16 +1,12 @@
 //! The figures that a leader shows of what it has written down, and of what its predecessor has left.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-
 use lessor_client::{Client, LeaseState};
 use lessor_proto::Amount;
 use tokio::time::timeout;
 
 use crate::house::etcd::Etcd;
 use crate::house::holder::{Holder, Nature};
-use crate::house::page::get;
-use crate::house::{AGES, House, eventually, everything, repository_file, run};
+use crate::house::{AGES, House, eventually, everything, run};
 
 const CAPACITY: f64 = 100.0;
 /// Of one who holds it and never comes back.
@@ -35,7 +31,7 @@ async fn is(house: &House, figure: &str, value: f64) {
     eventually(&format!("{figure} is {value}"), waiting).await;
 }
 
-async fn until(resource: &mut lessor_client::Rate, units: u64) {
+pub(crate) async fn until(resource: &mut lessor_client::Rate, units: u64) {
     until_it_has(resource, Amount::from_units(units)).await;
 }
 
@@ -182,68 +178,6 @@ async fn a_leaf_shows_its_lease_as_its_capacity() {
     is(&leaf, "lessor_capacity", 100.0).await;
     timeout(AGES, client.close()).await.unwrap();
     for house in [leaf, root] {
-        house.stop().await;
-    }
-}
-
-/// The names in the first column of the tables in `docs/operations.md`, under "What to watch".
-fn documented() -> BTreeSet<String> {
-    let text = std::fs::read_to_string(repository_file("docs/operations.md")).unwrap();
-    let first =
-        |line: &str| line.strip_prefix("| `lessor_").map(|rest| rest.split('|').next().unwrap().to_owned());
-    let (_, section) = text.split_once("\n## What to watch\n").unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let columns: Vec<String> = section.lines().filter_map(first).collect();
-    let names = columns.iter().flat_map(|column| column.split(", "));
-    names.map(|name| name.trim().trim_matches('`').trim_start_matches("lessor_").to_owned()).collect()
-}
-
-/// A server with TLS, and a plain port besides.
-async fn sealed(directory: &Path) -> House {
-    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| directory.join(name));
-    std::fs::write(&certificate, own.cert.pem()).unwrap();
-    std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
-    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
-    let flags = ["--tls-cert", certificate, "--tls-key", key, "--listen-plain", "127.0.0.1:0"];
-    House::open_with(&everything(CAPACITY, 300), &flags).await
-}
-
-/// A leaf with tasks, whose clients tell each other of domains, a root with a state directory, and a server with TLS have all
-/// figures there are.
-#[tokio::test]
-async fn every_figure_is_explained_and_every_figure_that_is_explained_is_there() {
-    let Some(etcd) = Etcd::started().await else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let state = ["--state-dir", directory.path().to_str().unwrap()];
-    let root = House::open_with(&everything(CAPACITY, 300), &state).await;
-    let (url, parent) = (etcd.url(), root.address().to_string());
-    let flags =
-        ["--node", "leaf", "--parent", &parent, "--etcd", &url, "--ttl", "2s", "--authority", "500ms"];
-    let flags = [&flags[..], &["--keep-alive", "100ms"]].concat();
-    let shared = "  domains: {scope: shared, default: {tiers: [{limit: 5, window: 1s, active: 1s}]}}\n";
-    let leaf = House::open_with(&(everything(CAPACITY, 60) + shared), &flags).await;
-    let client = Client::builder(leaf.address().to_string()).build().unwrap();
-    let mut queries = client.rate("db").wants(30.0).open().unwrap();
-    until(&mut queries, 30).await;
-    let tells = async || leaf.page("/metrics").await.body.contains("lessor_domain_clients{");
-    eventually("it tells of domains", tells).await;
-    let sealed = sealed(directory.path()).await;
-    let pages =
-        [leaf.page("/metrics").await, root.page("/metrics").await, get(sealed.plain(), "/metrics").await];
-    let text = pages.map(|page| page.body).concat();
-    let name = |line: &str| {
-        let name = line.split(['{', ' ']).next().unwrap().trim_start_matches("lessor_");
-        // A histogram has three parts.
-        let parts = ["_bucket", "_sum", "_count"];
-        parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name).to_owned()
-    };
-    let shown: BTreeSet<String> = text.lines().filter(|line| !line.starts_with('#')).map(name).collect();
-    assert_eq!(shown, documented());
-    assert!((root.metric("lessor_state_healthy").await - 1.0).abs() < 1e-9);
-    assert!(!leaf.page("/metrics").await.body.contains("lessor_state_healthy"), "it has no state directory");
-    timeout(AGES, client.close()).await.unwrap();
-    for house in [leaf, root, sealed] {
         house.stop().await;
     }
 }
