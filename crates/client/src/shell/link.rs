@@ -9,6 +9,7 @@ use std::time::Duration;
 use lessor_proto::message::{Answer, Ask, Hello, HolderKind, Leader, Release, Whereabouts};
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::{DiscoveryRequest, GetCapacityRequest, GetServerCapacityRequest};
+use tonic::Status;
 use tonic::codegen::http::Uri;
 use tonic::codegen::http::uri::Scheme;
 use tonic::service::interceptor::InterceptedService;
@@ -17,7 +18,7 @@ use tonic::transport::{Channel, Endpoint};
 use super::bearer::{Authorization, BearerToken};
 use super::clock;
 use super::connector::{Connector, Protocol};
-use super::status::failure;
+use super::status::{failure, is_broken_off};
 use super::stream::Stream;
 use super::tls::ClientTls;
 use crate::session::Failure;
@@ -68,11 +69,16 @@ impl Link {
     pub(super) fn ask(&mut self, to: &Arc<str>, ask: &Ask) -> impl Future<Output = Outcome> + Send + use<> {
         let (client, question, timeout) = (self.client(to), Question::of(ask), self.timeout);
         async move {
-            let answer = match client {
-                Ok(client) => question.put(client, timeout).await,
-                Err(failure) => Err(failure),
+            let client = match client {
+                Ok(client) => client,
+                Err(failure) => return Outcome::Failed(failure),
             };
-            answer.map_or_else(Outcome::Failed, Outcome::Answered)
+            let answer = match question.clone().put(client.clone()).await {
+                // A report may come twice, and there is another connection at once.
+                Err(Unanswered::BrokenOff(_)) => question.put(client).await,
+                answer => answer,
+            };
+            answer.map_or_else(|fault| Outcome::Failed(fault.failure(timeout)), Outcome::Answered)
         }
     }
 
@@ -138,7 +144,17 @@ fn is_private(uri: &Uri) -> bool {
     uri.scheme() == Some(&Scheme::HTTPS) || host == "localhost" || is_loopback
 }
 
+/// Why a question has no answer.
+enum Unanswered {
+    /// The connection ended with the question on its way.
+    BrokenOff(Status),
+    /// The server says so, or there is no connection.
+    Status(Status),
+    Malformed(String),
+}
+
 /// A request as clients put it, or as nodes do.
+#[derive(Clone)]
 enum Question {
     Client(GetCapacityRequest),
     Node(GetServerCapacityRequest),
@@ -154,21 +170,35 @@ impl Question {
         }
     }
 
-    async fn put(self, mut server: Server, timeout: Duration) -> Result<Answer, Failure> {
+    async fn put(self, mut server: Server) -> Result<Answer, Unanswered> {
         // Before the request leaves: a Doorman server's dates are counted from here.
         let sent = clock::wall();
-        let fault = |status| failure(&status, timeout);
         let answer = match self {
             Question::Client(request) => {
-                let answer = server.get_capacity(request).await.map_err(fault)?;
+                let answer = server.get_capacity(request).await.map_err(Unanswered::of)?;
                 Answer::from_wire(answer.into_inner(), sent)
             }
             Question::Node(request) => {
-                let answer = server.get_server_capacity(request).await.map_err(fault)?;
+                let answer = server.get_server_capacity(request).await.map_err(Unanswered::of)?;
                 Answer::from_node_wire(answer.into_inner(), sent)
             }
         };
-        answer.map_err(|malformed| Failure::Malformed(malformed.to_string()))
+        answer.map_err(|malformed| Unanswered::Malformed(malformed.to_string()))
+    }
+}
+
+// === impl Unanswered ===
+
+impl Unanswered {
+    fn of(status: Status) -> Unanswered {
+        if is_broken_off(&status) { Unanswered::BrokenOff(status) } else { Unanswered::Status(status) }
+    }
+
+    fn failure(self, timeout: Duration) -> Failure {
+        match self {
+            Unanswered::BrokenOff(status) | Unanswered::Status(status) => failure(&status, timeout),
+            Unanswered::Malformed(fault) => Failure::Malformed(fault),
+        }
     }
 }
 

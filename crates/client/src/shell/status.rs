@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
+use super::connector::ConnectFault;
 use crate::session::Failure;
 
 /// A status says whether the request is at fault or the server.
@@ -32,6 +33,20 @@ pub(super) fn stream_failure(status: &Status, timeout: Duration) -> Failure {
         Code::Unimplemented => Failure::Unimplemented,
         _ => failure(status, timeout),
     }
+}
+
+/// Whether the connection on which a request was sent broke or was closed, rather than that none was made or the server said
+/// something. A server that ends a connection in order may not have seen a request that was sent at that moment.
+pub(super) fn is_broken_off(status: &Status) -> bool {
+    let mut cause = status.source();
+    let has_cause = cause.is_some() && !is_timeout(status);
+    while let Some(error) = cause {
+        if error.is::<ConnectFault>() {
+            return false;
+        }
+        cause = error.source();
+    }
+    has_cause
 }
 
 fn is_timeout(status: &Status) -> bool {

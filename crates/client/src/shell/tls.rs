@@ -21,6 +21,7 @@ use tracing::warn;
 use self::pem::{PemSource, TlsFault};
 use self::renewed::{Renewed, Texts};
 use self::verifier::ServerVerifier;
+use super::clock;
 
 /// The settings of TLS, for [`Builder::tls`](super::Builder::tls).
 ///
@@ -61,6 +62,10 @@ pub struct Credentials {
     /// The date on which the own certificate ends, since the beginning of 1970.
     pub ends: Option<Duration>,
 }
+
+/// Looks at files of which some cannot be used with the others: they may be being replaced.
+const PATIENCE: usize = 5;
+const SETTLE: Duration = Duration::from_millis(50);
 
 // === impl Tls ===
 
@@ -158,13 +163,29 @@ impl ClientTls {
     /// The settings for a connection that is about to be made, after a look at the files.
     pub(super) async fn config(self: &Arc<ClientTls>) -> Arc<ClientConfig> {
         if self.renewed.paths().next().is_some() {
-            let this = Arc::clone(self);
-            let looked = tokio::task::spawn_blocking(move || this.renewed.refresh()).await;
-            if let Ok(Err(fault)) = looked {
-                warn!(%fault, "certificates cannot be used: the earlier ones stay in force");
-            }
+            self.look().await;
         }
         Arc::clone(&self.renewed.current().config)
+    }
+
+    /// Takes what has been put in place of the files, and waits a little if only a part of it is there.
+    async fn look(self: &Arc<ClientTls>) {
+        let mut is_said = true;
+        for look in 0..PATIENCE {
+            if look > 0 {
+                clock::sleep_until(clock::now() + SETTLE).await;
+            }
+            let this = Arc::clone(self);
+            let looked = tokio::task::spawn_blocking(move || this.renewed.refresh()).await;
+            is_said &= !matches!(looked, Ok(Err(_)));
+            // What could not be used the last time either is not waited for again.
+            if is_said || self.renewed.fault().is_none() {
+                return;
+            }
+        }
+        if let Some(fault) = self.renewed.fault() {
+            warn!(%fault, "certificates cannot be used: the earlier ones stay in force");
+        }
     }
 }
 

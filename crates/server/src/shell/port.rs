@@ -27,7 +27,7 @@ pub(super) struct PortService {
 
 /// The part of its greatest age at which a connection is told to end, at the earliest and at the latest: connections that
 /// were made in one instant do not all come back in one.
-const ENDS: [f64; 2] = [0.7, 0.95];
+const ENDS: [f64; 2] = [0.6, 0.8];
 /// The longest time that it then has to answer what is under way. A stream is cut off after that, which costs no lease.
 const GRACE: Duration = Duration::from_secs(5);
 

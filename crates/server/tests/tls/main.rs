@@ -4,4 +4,6 @@
 
 mod handshakes;
 mod house;
+mod load;
 mod pki;
+mod redirects;
