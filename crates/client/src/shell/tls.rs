@@ -31,7 +31,7 @@ use super::clock;
 ///
 /// let tls = Tls::ca_file("/etc/lessor/ca.pem")
 ///     .identity_files("/etc/lessor/web.pem", "/etc/lessor/web.key")
-///     .server("spiffe://acme/ns/lessor/*");
+///     .server("spiffe://acme/ns/lessor/sa/*");
 /// let client = Client::builder("https://lessor.example:15000").tls(tls).connect().await?;
 /// # Ok(())
 /// # }

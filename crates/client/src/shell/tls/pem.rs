@@ -57,7 +57,7 @@ pub enum TlsFault {
         certificate: String,
     },
     /// The pattern of a server's identity is none.
-    #[error("{from}: {glob:?}: {fault}; wanted a pattern as `spiffe://acme/ns/lessor/*`")]
+    #[error("{from}: {glob:?}: {fault}; wanted a pattern as `spiffe://acme/ns/lessor/sa/*`")]
     Glob {
         /// Where it came from.
         from: String,

@@ -1,0 +1,126 @@
+//! Peers: the commands of this program, a node below, `openssl s_client`, and grpcio of Python.
+
+use crate::house::{House, eventually, everything, page, run};
+use crate::{Certificates, localhost};
+
+/// Runs a command of this program as a client that shows `name`.
+async fn lessor(certificates: &Certificates, name: &str, arguments: &[&str]) -> crate::house::Outcome {
+    let flags = certificates.client(name);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    run(&[arguments, &flags].concat()).await
+}
+
+#[tokio::test]
+async fn what_the_page_sets_up_works() {
+    let certificates = Certificates::made().await;
+    let root = certificates.serve("root", &["--listen-plain", "127.0.0.1:0"]).await;
+    let (server, http) = (localhost(&root), format!("localhost:{}", root.http().port()));
+
+    let get = ["get", "db", "--wants", "10", "--server", &server];
+    let got = lessor(&certificates, "web", &get).await;
+    assert!(got.out.contains("db: 10/s of 10/s wanted"), "{got:?}");
+    let expected = [&get[..], &["--server-identity", "spiffe://acme/ns/lessor/sa/*"]].concat();
+    assert_eq!(lessor(&certificates, "web", &expected).await.code, Some(0));
+    let strange = [&get[..], &["--server-identity", "spiffe://acme/ns/shop/*"]].concat();
+    let refused = lessor(&certificates, "web", &strange).await;
+    let told = "is that of spiffe://acme/ns/lessor/sa/root, wanted spiffe://acme/ns/shop/*";
+    assert!(refused.code == Some(1) && refused.err.contains(told), "{refused:?}");
+
+    // Pages are for those who show a certificate, and probes have none.
+    let status = lessor(&certificates, "web", &["status", "--server", &http]).await;
+    assert!(status.code == Some(0) && status.out.contains("node root"), "{status:?}");
+    let ca = certificates.path("ca.pem");
+    let stranger = run(&["status", "--server", &http, "--ca", &ca]).await;
+    assert!(stranger.err.contains("no certificate was shown"), "{stranger:?}");
+
+    // Whoever speaks no TLS has a port of its own.
+    let plain = run(&["get", "db", "--wants", "5", "--server", &root.plain().to_string()]).await;
+    assert!(plain.out.contains("db: 5/s of 5/s wanted"), "{plain:?}");
+    assert_eq!(page::get(root.plain(), "/healthz").await.code, 200);
+    root.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_below_comes_over_tls() {
+    let certificates = Certificates::made().await;
+    let root = certificates.serve("root", &[]).await;
+    let parent = localhost(&root);
+    let [ca, certificate, key] = ["ca.pem", "paris.pem", "paris.key"].map(|name| certificates.path(name));
+    let flags = ["--node", "paris", "--parent", &parent, "--parent-ca", &ca];
+    let own = ["--parent-cert", &certificate, "--parent-key", &key];
+    let identity = ["--parent-identity", "spiffe://acme/ns/lessor/sa/root"];
+    let leaf = House::open_with(&everything(1e6, 60), &[&flags[..], &own, &identity].concat()).await;
+    eventually("it is ready", async || leaf.page("/readyz").await.code == 200).await;
+    let got = run(&["get", "db", "--wants", "10", "--server", &leaf.address().to_string()]).await;
+    assert!(got.out.contains("db: 10/s of 10/s wanted"), "{got:?}");
+
+    let identity = ["--parent-identity", "spiffe://acme/ns/lessor/sa/rome"];
+    let lost = House::open_with(&everything(1e6, 60), &[&flags[..], &own, &identity].concat()).await;
+    let told = "is that of spiffe://acme/ns/lessor/sa/root, wanted spiffe://acme/ns/lessor/sa/rome";
+    eventually("its log says why", async || lost.has_logged_part(told)).await;
+    for house in [lost, leaf, root] {
+        house.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn openssl_agrees_on_versions_and_protocols() {
+    let certificates = Certificates::made().await;
+    let root = certificates.serve("root", &["--tls-clients", "ask"]).await;
+    let look = async |address: std::net::SocketAddr, more: &[&str]| {
+        let address = address.to_string();
+        let usual = ["s_client", "-connect", &address, "-CAfile", "ca.pem", "-brief"];
+        certificates.try_to_run("openssl", &[&usual, more].concat()).await
+    };
+    for (version, name) in [("-tls1_3", "TLSv1.3"), ("-tls1_2", "TLSv1.2")] {
+        let (_, said) = look(root.address(), &[version]).await;
+        assert!(
+            said.contains(&format!("Protocol version: {name}")) && said.contains("Verification: OK"),
+            "{said}"
+        );
+    }
+    let (ended, said) = look(root.address(), &["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"]).await;
+    assert!(!ended, "{said}");
+    let alpn = async |address: std::net::SocketAddr, protocols: &str| {
+        let address = address.to_string();
+        let arguments = ["s_client", "-connect", &address, "-alpn", protocols];
+        certificates.try_to_run("openssl", &arguments).await.1
+    };
+    for (protocols, chosen) in [("h2,http/1.1", "h2"), ("http/1.1", "http/1.1")] {
+        let said = alpn(root.address(), protocols).await;
+        assert!(said.contains(&format!("ALPN protocol: {chosen}\n")), "{said}");
+    }
+    let said = alpn(root.http(), "h2,http/1.1").await;
+    assert!(said.contains("ALPN protocol: http/1.1\n"), "{said}");
+    root.stop().await;
+}
+
+/// Asks who leads with a certificate, and without one.
+const PYTHON: &str = r#"
+import sys, grpc
+read = lambda name: open(name, "rb").read()
+def ask(*own):
+    with grpc.secure_channel(sys.argv[1], grpc.ssl_channel_credentials(read("ca.pem"), *own)) as channel:
+        return channel.unary_unary("/doorman.Capacity/Discovery")(b"", timeout=20)
+assert len(ask(read("web.key"), read("web.pem"))) > 0
+try:
+    ask()
+    raise SystemExit("it is let in without a certificate")
+except grpc.RpcError as fault:
+    assert fault.code() == grpc.StatusCode.UNAVAILABLE, fault
+print("asked")
+"#;
+
+#[tokio::test]
+async fn grpcio_is_served_with_a_certificate_only() {
+    let certificates = Certificates::made().await;
+    let (there, _) = certificates.try_to_run("/usr/bin/python3", &["-c", "import grpc"]).await;
+    if !there {
+        eprintln!("SKIPPED: no /usr/bin/python3 with grpcio");
+        return;
+    }
+    let root = certificates.serve("root", &[]).await;
+    let said = certificates.run("/usr/bin/python3", &["-c", PYTHON, &localhost(&root)]).await;
+    assert!(said.contains("asked"), "{said}");
+    root.stop().await;
+}
