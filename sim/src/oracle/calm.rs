@@ -38,7 +38,7 @@ impl Simulation {
         let mut shares = Shares::new(found.policy, capacity);
         let of_it = |holding: &&Holding| {
             let client = &self.clients[holding.client as usize];
-            holding.resource == resource && client.lives() && !self.is_denied(holding.client)
+            holding.resource == resource && client.lives() && !self.is_denied(holding)
         };
         let demand = |holding: &Holding| Demand {
             priority: holding.priority,
@@ -57,12 +57,10 @@ impl Simulation {
         live().map(target).collect()
     }
 
-    /// Whether what a client asks for is refused, as it is one of Doorman's.
-    fn is_denied(&self, client: u32) -> bool {
-        let found = &self.clients[client as usize];
-        let mut held = found.holds.clone().map(|hold| self.holdings[hold as usize].resource);
-        let denies = |resource: u16| self.resources[usize::from(resource)].legacy == Legacy::Deny;
-        found.way == Way::Legacy && held.any(denies)
+    /// Whether what a client asks for of a resource is refused, as it is one of Doorman's.
+    fn is_denied(&self, holding: &Holding) -> bool {
+        let denies = self.resources[usize::from(holding.resource)].legacy == Legacy::Deny;
+        denies && self.clients[holding.client as usize].way == Way::Legacy
     }
 
     /// Every site is led, as all its tasks know, and everybody has what is due to it, up to what the grid blurs.
