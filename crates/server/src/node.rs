@@ -4,6 +4,7 @@
 //! checked before any of it counts: on a stream it is taken whole or refused whole, and elsewhere without the resources that
 //! are at fault.
 
+mod admission;
 mod books;
 mod domains;
 mod doubt;
@@ -23,9 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{
-    Answer, Ask, Grant, HolderKind, Refusal, RefusedReport, Release, Report, WallClock,
-};
+use lessor_proto::message::{Answer, Ask, Grant, HolderKind, Refusal, Release, Report, WallClock};
 use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
 
 pub use crate::config::{Claims, NodeConfig, ParentConfig};
@@ -35,12 +34,13 @@ use crate::marks::{Marks, Need};
 use crate::measured::{Measured, Measurements};
 use crate::record::Longest;
 use crate::repository::{Repository, Template};
-pub use crate::resource::{Books, Caller, ChildBook, ClaimTally};
-use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, Sessions, admit_legacy};
-use crate::resource::{check_kind, life, shows_earlier};
+pub use crate::resource::{Books, ChildBook, ClaimTally, ConnectionMark};
+use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, Sessions};
+use crate::resource::{life, shows_earlier};
 use crate::streams::Peers;
 pub use crate::streams::{Output, Peer, PeerTable};
 
+use self::admission::AdmittedParts;
 use self::domains::Sharing;
 use self::doubt::{learns, told};
 use self::heartbeats::Heartbeats;
@@ -83,23 +83,6 @@ pub struct Node {
     waiting: Waiting,
     /// The measurements that nobody has taken yet.
     measured: Measurements,
-}
-
-/// The room that a request takes, of what there is a limit for.
-#[derive(Clone, Copy, Default, Debug)]
-struct Room {
-    /// Resources that nobody has asked for yet.
-    resources: usize,
-    /// Holders that a resource has not had yet.
-    holdings: usize,
-}
-
-/// The parts of a request that were admitted.
-#[derive(Clone, Default, Debug)]
-struct Admitted {
-    room: Room,
-    /// Those that were refused, in order.
-    refused: Vec<RefusedReport>,
 }
 
 // === impl Node ===
@@ -174,7 +157,12 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::ask`].
-    pub fn ask_on(&mut self, now: Time, caller: Option<Caller>, ask: &Ask) -> Result<Answer, Refusal> {
+    pub fn ask_on(
+        &mut self,
+        now: Time,
+        caller: Option<ConnectionMark>,
+        ask: &Ask,
+    ) -> Result<Answer, Refusal> {
         self.sessions.caller = caller;
         let outcome = self.ask_of(now, ask);
         self.sessions.caller = None;
@@ -205,7 +193,7 @@ impl Node {
     }
 
     /// The same of a release that came on the connection `caller`, if that is known.
-    pub fn release_on(&mut self, now: Time, caller: Option<Caller>, release: &Release) {
+    pub fn release_on(&mut self, now: Time, caller: Option<ConnectionMark>, release: &Release) {
         self.sessions.caller = caller;
         self.release_as(now, HolderKind::Client, None, release);
         self.sessions.caller = None;
@@ -317,95 +305,10 @@ impl Node {
         self.marks.as_ref().and_then(Marks::later_config)
     }
 
-    /// Whether the whole of a request is taken.
-    fn admit(&mut self, now: Time, ask: &Ask) -> Result<(), Refusal> {
-        self.names.check(ask.kind, &ask.holder)?;
-        let mut room = Room::default();
-        for (index, report) in ask.reports.iter().enumerate() {
-            room = self.admit_one(now, ask, (index, report), room)?;
-        }
-        Ok(())
-    }
-
-    /// Admits what is good of a request: it is refused if that is nothing.
-    fn admit_parts(&mut self, now: Time, ask: &Ask) -> Result<Admitted, Refusal> {
-        self.names.check(ask.kind, &ask.holder)?;
-        let mut admitted = Admitted::default();
-        for (index, report) in ask.reports.iter().enumerate() {
-            match self.admit_one(now, ask, (index, report), admitted.room) {
-                Ok(room) => admitted.room = room,
-                // It was the last that could have been good.
-                Err(why) if admitted.refused.len() + 1 == ask.reports.len() => return Err(why),
-                Err(why) => {
-                    admitted.refused.push(RefusedReport::new(index, report.resource.as_str(), &why));
-                }
-            }
-        }
-        Ok(admitted)
-    }
-
-    /// Whether one report is taken, behind others that take so much room: then what it takes with them.
-    fn admit_one(
-        &mut self,
-        now: Time,
-        ask: &Ask,
-        (index, report): (usize, &Report),
-        room: Room,
-    ) -> Result<Room, Refusal> {
-        // It is not to make room for others of the request.
-        self.resources.keep(&report.resource);
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
-        match self.resources.get_mut(&report.resource) {
-            Some(resource) if resource.template().is_some() => {
-                resource.advance(now);
-                resource.check_kind(ask, index, report, &self.config)?;
-                let holdings = room.holdings + resource.admit(ask, report, cx)?;
-                self.fits(now, Room { holdings, ..room }, room)
-            }
-            Some(_) => Err(unknown(&self.repository, index, &report.resource)),
-            None => {
-                let template = covering(&self.repository, &self.config, &report.resource);
-                let Some(template) = template else {
-                    return Err(unknown(&self.repository, index, &report.resource));
-                };
-                if !self.shows_other_kind(now, &template, report) {
-                    check_kind(&template, index, report)?;
-                }
-                admit_legacy(&template, ask, &self.config)?;
-                let more = Room { resources: room.resources + 1, holdings: room.holdings + 1 };
-                self.fits(now, more, room)
-            }
-        }
-    }
-
-    /// Whether there is room for `room` beside what there is, where there was for `before`. If not, a resource of which nobody has
-    /// or wants any makes some.
-    fn fits(&mut self, now: Time, room: Room, before: Room) -> Result<Room, Refusal> {
-        if self.lacks(room, before).is_some()
-            && let Some(id) = self.resources.pop_vacant()
-        {
-            self.forget_resource(now, &id);
-        }
-        self.lacks(room, before).map_or(Ok(room), Err)
-    }
-
-    /// The limit that `room` passes and `before` did not.
-    fn lacks(&self, room: Room, before: Room) -> Option<Refusal> {
-        let (resources, holdings) = (self.resources.len(), self.resources.holdings());
-        let exceeded = |what: &str, count, limit| {
-            (count > limit).then(|| Refusal::Exhausted { what: what.to_owned(), count, limit })
-        };
-        let of_resources = (room.resources > before.resources)
-            .then(|| exceeded("resources in all", resources + room.resources, self.config.resources));
-        let of_holdings = (room.holdings > before.holdings)
-            .then(|| exceeded("holdings in all", holdings + room.holdings, self.config.holdings));
-        of_resources.flatten().or(of_holdings.flatten())
-    }
-
     /// Answers what was admitted of a request.
-    fn answer(&mut self, now: Time, ask: &Ask, admitted: Admitted) -> Answer {
+    fn answer(&mut self, now: Time, ask: &Ask, admitted: AdmittedParts) -> Answer {
         self.sessions.pass();
-        let Admitted { room, refused } = admitted;
+        let AdmittedParts { room, refused } = admitted;
         let mut left_out = refused.iter().map(|refused| refused.index).peekable();
         let mut grants = Vec::with_capacity(ask.reports.len());
         let mut retry: Option<Duration> = None;
@@ -509,12 +412,4 @@ fn call_context<'a>(
 fn covering(repository: &Repository, config: &NodeConfig, id: &ResourceId) -> Option<Arc<Template>> {
     let unknown = || config.unknown_names.as_ref().filter(|_| !repository.is_of_domain(id)).map(Arc::clone);
     repository.find(id).or_else(unknown)
-}
-
-fn unknown(repository: &Repository, index: usize, resource: &ResourceId) -> Refusal {
-    let (field, resource_id) = (format!("resource[{index}].resource_id"), resource.to_string());
-    match repository.why_unknown(resource) {
-        Some(why) => Refusal::NoDomain { field, resource: resource_id, why },
-        None => Refusal::Unknown { field, resource: resource_id },
-    }
 }

@@ -9,6 +9,7 @@
 //! While it is *learning*, after a start, whatever may still be out from before counts as charged: holders get back what
 //! they show, within the capacity, and nobody else gets anything.
 
+mod admission;
 mod aggregate;
 mod answer;
 mod batch;
@@ -48,13 +49,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
-use lessor_proto::message::{Ask, Refusal, Report};
+use lessor_proto::message::{Ask, Report};
 use lessor_proto::{Amount, ReportId, ResourceId, Time};
 
 use self::claims::GhostClaims;
 use self::earlier::EarlierLeaders;
-use self::holders::{Claimed, Demands, Holders, Moved};
-use self::identity::holder;
+use self::holders::{Claimed, Holders, Moved};
 use self::idlers::Idlers;
 use self::kind::CountedKind;
 use self::learning::Learning;
@@ -74,7 +74,7 @@ pub(crate) use self::calendar::earliest;
 pub(crate) use self::claim::shows_earlier;
 pub use self::claims::ClaimTally;
 pub(crate) use self::context::CallContext;
-pub use self::identity::Caller;
+pub use self::identity::ConnectionMark;
 pub(crate) use self::identity::{Holder, Life, Sessions, life};
 pub(crate) use self::kind::check_kind;
 pub(crate) use self::legacy::admit as admit_legacy;
@@ -205,38 +205,6 @@ impl Resource {
         self.ledger.set_limit(Some(limit));
         self.reshare();
         true
-    }
-
-    /// Whether the report would be taken: then the number of holders that it adds. Where there is no room, those who have and want
-    /// nothing make some.
-    pub(crate) fn admit(
-        &mut self,
-        ask: &Ask,
-        report: &Report,
-        cx: CallContext<'_>,
-    ) -> Result<usize, Refusal> {
-        legacy::admit(&self.terms, ask, cx.config)?;
-        let holder = holder(ask, report, cx.config);
-        let demands = Demands::from_bands(&report.bands);
-        let bands = self.make_room_for_bands(&demands, cx);
-        exhausted(|| format!("priorities of {:?}", self.id), bands, cx.config.message.bands_per_resource)?;
-        if self.holders.children().locate(holder).is_some() {
-            return Ok(0);
-        }
-        if self.holders.children().len() >= cx.config.clients_per_resource {
-            self.make_room();
-        }
-        let count = self.holders.children().len() + 1;
-        exhausted(|| format!("clients of {:?}", self.id), count, cx.config.clients_per_resource)?;
-        if self.holders.children().lives(holder).count() >= cx.config.lives_per_client {
-            self.make_room_for_life(holder);
-        }
-        let lives = self.holders.children().lives(holder).count() + 1;
-        let what = || {
-            format!("lives of {:?} that hold {:?} at once, for want of an echoed lease", ask.holder, self.id)
-        };
-        exhausted(what, lives, cx.config.lives_per_client)?;
-        Ok(1)
     }
 
     /// Takes a report and answers it; not if nothing can be granted.
@@ -431,11 +399,4 @@ impl Resource {
             self.pusher.unsettle_if(self.pusher.listeners().is_owed(slot));
         }
     }
-}
-
-fn exhausted(what: impl Fn() -> String, count: usize, limit: usize) -> Result<(), Refusal> {
-    if count > limit {
-        return Err(Refusal::Exhausted { what: what(), count, limit });
-    }
-    Ok(())
 }

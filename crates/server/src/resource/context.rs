@@ -2,7 +2,7 @@
 
 use lessor_proto::{Incarnation, Time};
 
-use super::identity::Caller;
+use super::identity::ConnectionMark;
 use crate::config::NodeConfig;
 use crate::date::Date;
 use crate::record::Longest;
@@ -22,7 +22,7 @@ pub(crate) struct CallContext<'a> {
     /// The number for a session that begins now, never used before in this epoch.
     pub(crate) session: Incarnation,
     /// The connection that the call came on; absent: it is not known, or the call is none of a holder's.
-    pub(crate) caller: Option<Caller>,
+    pub(crate) caller: Option<ConnectionMark>,
     /// For those who go by it: they ask without a stream.
     pub(crate) date: Date,
 }

@@ -31,14 +31,14 @@ pub(crate) enum Life<'a> {
 /// Holders that draw no incarnation have nothing else by which a release of theirs could be told from that of a stranger. So
 /// the number of a life says on which connection that began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Caller(NonZeroU32);
+pub struct ConnectionMark(NonZeroU32);
 
 /// The numbers of the sessions that calls begin.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Sessions {
     last: u32,
     /// The connection of the call that is being answered.
-    pub(crate) caller: Option<Caller>,
+    pub(crate) caller: Option<ConnectionMark>,
 }
 
 /// The holder that asks.
@@ -49,13 +49,13 @@ pub(crate) struct Holder<'a> {
     pub(crate) life: Life<'a>,
 }
 
-// === impl Caller ===
+// === impl ConnectionMark ===
 
-impl Caller {
+impl ConnectionMark {
     /// The connection of that number.
     #[must_use]
-    pub const fn new(number: NonZeroU32) -> Caller {
-        Caller(number)
+    pub const fn new(number: NonZeroU32) -> ConnectionMark {
+        ConnectionMark(number)
     }
 
     /// Whether the life of that number began on this connection.
@@ -70,7 +70,7 @@ impl Sessions {
     /// The number of a life that begins now. One holder on one connection has had no other of that number for the last 2^32
     /// calls.
     pub(crate) fn number(self) -> Incarnation {
-        let caller = self.caller.map_or(0, |Caller(number)| u64::from(number.get()));
+        let caller = self.caller.map_or(0, |ConnectionMark(number)| u64::from(number.get()));
         Incarnation(caller << u32::BITS | u64::from(self.last))
     }
 

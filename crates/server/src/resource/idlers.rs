@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use lessor_proto::Amount;
 
+use super::holders::Demands;
 use super::identity::Holder;
 use super::slab::Slot;
-use super::{CallContext, Demands, Resource};
+use super::{CallContext, Resource};
 
 /// Holders that were idle when they were last heard of.
 #[derive(Clone, Debug, Default)]

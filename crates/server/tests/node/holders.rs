@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use lessor_proto::message::{Answer, Ask, Band, Bands, Grant, Has, HolderKind, Refusal, Release, Report};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
-use lessor_server::node::{Caller, Node, NodeConfig, StatusQuery};
+use lessor_server::node::{ConnectionMark, Node, NodeConfig, StatusQuery};
 use lessor_server::repository::{Glob, Repository, Template};
 use lessor_server::resource::ResourceStatus;
 
@@ -152,9 +152,9 @@ impl Holder {
     }
 
     /// The connection of the process, which it opens when it starts.
-    pub(crate) fn caller(&self) -> Caller {
+    pub(crate) fn caller(&self) -> ConnectionMark {
         let number = u32::try_from(self.incarnation).ok().and_then(NonZeroU32::new);
-        Caller::new(number.expect("lives are counted from one"))
+        ConnectionMark::new(number.expect("lives are counted from one"))
     }
 
     fn ask(&self, now: Time, name: &str, words: &Words) -> Ask {

@@ -1,4 +1,4 @@
-//! Callers: the connections that unary calls come on, as the mind knows them.
+//! Marks of the connections that unary calls come on, by which the mind knows them.
 //!
 //! Two connections that are open at once differ by the address and port at their other end, which nobody can take who does not
 //! have them. Hashed with a secret they are numbers that a stranger cannot foresee.
@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
-use crate::node::Caller;
+use crate::node::ConnectionMark;
 
 /// The secret by which connections are numbered.
 #[derive(Clone, Default, Debug)]
@@ -17,9 +17,9 @@ pub(super) struct Callers(RandomState);
 
 impl Callers {
     /// The connection from that address; absent where it is not known.
-    pub(super) fn caller(&self, from: Option<SocketAddr>) -> Option<Caller> {
+    pub(super) fn caller(&self, from: Option<SocketAddr>) -> Option<ConnectionMark> {
         let hash = self.0.hash_one(from?);
         let number = u32::try_from(hash >> u32::BITS).ok().and_then(NonZeroU32::new);
-        Some(Caller::new(number.unwrap_or(NonZeroU32::MIN)))
+        Some(ConnectionMark::new(number.unwrap_or(NonZeroU32::MIN)))
     }
 }

@@ -1,0 +1,50 @@
+//! Admission of reports: limits on who may hold a resource, and who makes room where one is reached.
+
+use lessor_proto::message::{Ask, Refusal, Report};
+
+use super::holders::Demands;
+use super::identity::holder;
+use super::{CallContext, Resource, legacy};
+
+// === impl Resource ===
+
+impl Resource {
+    /// Whether the report would be taken: then the number of holders that it adds. Where there is no room, those who have and want
+    /// nothing make some.
+    pub(crate) fn admit(
+        &mut self,
+        ask: &Ask,
+        report: &Report,
+        cx: CallContext<'_>,
+    ) -> Result<usize, Refusal> {
+        legacy::admit(&self.terms, ask, cx.config)?;
+        let holder = holder(ask, report, cx.config);
+        let demands = Demands::from_bands(&report.bands);
+        let bands = self.make_room_for_bands(&demands, cx);
+        exhausted(|| format!("priorities of {:?}", self.id), bands, cx.config.message.bands_per_resource)?;
+        if self.holders.children().locate(holder).is_some() {
+            return Ok(0);
+        }
+        if self.holders.children().len() >= cx.config.clients_per_resource {
+            self.make_room();
+        }
+        let count = self.holders.children().len() + 1;
+        exhausted(|| format!("clients of {:?}", self.id), count, cx.config.clients_per_resource)?;
+        if self.holders.children().lives(holder).count() >= cx.config.lives_per_client {
+            self.make_room_for_life(holder);
+        }
+        let lives = self.holders.children().lives(holder).count() + 1;
+        let what = || {
+            format!("lives of {:?} that hold {:?} at once, for want of an echoed lease", ask.holder, self.id)
+        };
+        exhausted(what, lives, cx.config.lives_per_client)?;
+        Ok(1)
+    }
+}
+
+fn exhausted(what: impl Fn() -> String, count: usize, limit: usize) -> Result<(), Refusal> {
+    if count > limit {
+        return Err(Refusal::Exhausted { what: what(), count, limit });
+    }
+    Ok(())
+}
