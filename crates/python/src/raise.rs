@@ -87,6 +87,8 @@ pub(crate) fn not_opened(py: Python<'_>, resource: &str, error: &OpenError) -> P
 pub(crate) fn not_built(py: Python<'_>, error: &BuildError) -> PyErr {
     match error {
         BuildError::Id { id, .. } => exception(py, "BadName", (id, error.to_string())),
-        BuildError::Address(_) | BuildError::NoRuntime => PyValueError::new_err(error.to_string()),
+        BuildError::Address(_) | BuildError::Tls(_) | BuildError::NoRuntime => {
+            PyValueError::new_err(error.to_string())
+        }
     }
 }
