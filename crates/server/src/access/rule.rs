@@ -98,8 +98,6 @@ pub struct Budget {
     pub reports: Option<f64>,
     /// Resources that it holds on one stream.
     pub resources: Option<u32>,
-    /// Connections a second.
-    pub handshakes: Option<f64>,
 }
 
 /// The place of a rule in its document.

@@ -12,7 +12,7 @@
 //!     priority: {most: 3}            # more is refused
 //!     max_wants: 200                 # more counts as that
 //!     weight: 2                      # stands for two in a fair share
-//!     budget: {streams: 50, reports: 100/s, resources: 100, handshakes: 5/s}
+//!     budget: {streams: 50, reports: 100/s, resources: 100}
 //! operators:
 //!   - {identity: "spiffe://acme/ns/ops/sa/oncall", may: [see, explain, plan, override]}
 //!   - {identity: "spiffe://acme/ns/shop/*/*", may: [see, explain], resources: ["db/orders"]}
@@ -39,7 +39,7 @@ const NODE: &[&str] = &["identity", "node", "most_clients", "priority", "budget"
 const CLIENT: &[&str] = &["identity", "client_id", "resources", "priority", "max_wants", "weight", "budget"];
 const OPERATOR: &[&str] = &["identity", "may", "resources"];
 const PRIORITY: &[&str] = &["most"];
-const BUDGET: &[&str] = &["streams", "reports", "resources", "handshakes"];
+const BUDGET: &[&str] = &["streams", "reports", "resources"];
 const REVOKED: &[&str] = &["identity", "before"];
 
 const VERSION: &str = "a whole number that grows with each edition, as in 3";
@@ -217,9 +217,8 @@ fn budget(notes: &mut Notes, at: &Fields<'_>) -> Budget {
         let count = notes.read(&within, field, |node| whole(field, node, 1.0, "a whole number from 1"));
         count.is().map(|count| count.min(f64::from(u32::MAX)) as u32)
     });
-    let [reports, handshakes] = ["reports", "handshakes"]
-        .map(|field| notes.read(&within, field, |node| per_second(field, node)).is());
-    Budget { streams, reports, resources, handshakes }
+    let reports = notes.read(&within, "reports", |node| per_second("reports", node)).is();
+    Budget { streams, reports, resources }
 }
 
 fn globs(notes: &mut Notes, at: &Fields<'_>, field: &'static str) -> Option<Vec<Glob>> {
@@ -300,7 +299,7 @@ clients:
     priority: {most: 3}
     max_wants: 200
     weight: 2
-    budget: {streams: 50, reports: 100/s, resources: 100, handshakes: 0.5/s}
+    budget: {streams: 50, reports: 100/s, resources: 100}
 operators:
   - {identity: "uid:0", may: [all]}
   - {identity: "team", may: [see, explain], resources: ["db/orders"]}
@@ -324,7 +323,7 @@ revoked:
         let allowance = Allowance { most_priority: Some(3), most_wants: Some(200.0), weight: 2 };
         assert_eq!(client.allowance, allowance);
         let budget =
-            Budget { streams: Some(50), reports: Some(100.0), resources: Some(100), handshakes: Some(0.5) };
+            Budget { streams: Some(50), reports: Some(100.0), resources: Some(100) };
         assert_eq!(client.budget, budget);
         assert_eq!(access.operators[1].may, [Role::See, Role::Explain]);
         assert_eq!(access.revoked, [Revoked { identity: glob("web"), before: 1_795_478_400 }]);
