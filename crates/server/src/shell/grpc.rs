@@ -128,7 +128,11 @@ impl Service {
         };
         let asked = asked.map_err(|refusal| self.refused(refusal))?;
         match self.driver.ask(from, &asked.ask) {
-            Ok((answer, wall)) => Ok((asked.complete(answer), wall)),
+            Ok((answer, wall)) => {
+                let answer = asked.complete(answer);
+                self.driver.note_refused(&answer.refused);
+                Ok((answer, wall))
+            }
             Err(Unanswered::NotLeading(leader)) => Ok((Answer::redirect(leader), clock::wall())),
             Err(fault) => Err(unanswered(&self.driver, fault)),
         }

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use lessor_proto::message::Refusal;
+use lessor_proto::message::{Refusal, RefusedReport};
+use tonic::Code;
 
 use super::{Driver, Unanswered};
 use crate::measured::{Measured, RefusalKind, WaitPath};
@@ -160,6 +161,19 @@ impl Driver {
         self.traffic.refusals.add(RefusalKind::of(refusal).into());
     }
 
+    /// These reports of a request are refused, and the others are answered.
+    pub(in crate::shell) fn note_refused(&self, reports: &[RefusedReport]) {
+        for report in reports {
+            self.traffic.refusals.add(match Code::from_i32(report.code) {
+                Code::ResourceExhausted => Reason::Exhausted,
+                Code::PermissionDenied | Code::Unauthenticated => Reason::Denied,
+                Code::NotFound => Reason::Unknown,
+                Code::FailedPrecondition => Reason::Loop,
+                _ => Reason::Invalid,
+            });
+        }
+    }
+
     /// Somebody is not answered for that. A refusal is noted where it is said.
     pub(in crate::shell) fn note_unanswered(&self, fault: &Unanswered) {
         self.traffic.refusals.add(match fault {
@@ -249,5 +263,27 @@ impl Label for WaitPath {
 
     fn place(self) -> usize {
         self as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lessor_proto::Epoch;
+
+    use super::*;
+    use crate::node::NodeConfig;
+    use crate::repository::Repository;
+
+    #[test]
+    fn a_report_that_is_refused_alone_counts_as_a_request_that_is() {
+        let driver =
+            Driver::new(NodeConfig::new("root", Epoch(1)), Repository::default(), "here:1".to_owned(), 1);
+        let unknown = Refusal::Unknown { field: "resource[0]".to_owned(), resource: "db".to_owned() };
+        let full = Refusal::Exhausted { what: "resources".to_owned(), count: 2, limit: 1 };
+        driver.note_refused(&[RefusedReport::new(0, "db", &unknown), RefusedReport::new(2, "db", &full)]);
+        driver.note_refusal(&unknown);
+        driver.note_unanswered(&Unanswered::Ending);
+        let counts = [Reason::Unknown, Reason::Exhausted, Reason::Ending, Reason::Invalid];
+        assert_eq!(counts.map(|reason| driver.traffic().refusals.of(reason)), [2, 1, 1, 0]);
     }
 }
