@@ -19,9 +19,9 @@ const LONGEST: usize = 4_096;
 pub(crate) struct Can {
     /// The identity: a URI or DNS name of a certificate, the identity of a token, uid:N, anonymous or plain
     identity: String,
-    /// What it would do: get (hold leases), node (be a node), or a role of operators
+    /// The act: get (hold leases), node (be a node), or a role of operators
     action: Action,
-    /// Of get and of roles the resource, of node the name of the node
+    /// The resource of get and of roles, or the name of the node
     what: Option<String>,
     /// The id under which it would hold leases; without it, any
     #[arg(long, value_name = "ID")]
@@ -34,9 +34,9 @@ pub(crate) struct Can {
 /// Lists the rules by which somebody may do something.
 #[derive(Debug, Args)]
 pub(crate) struct WhoCan {
-    /// What they would do: get (hold leases), node (be a node), or a role of operators
+    /// The act: get (hold leases), node (be a node), or a role of operators
     action: Action,
-    /// Of get and of roles the resource, of node the name of the node; without it, anything
+    /// The resource of get and of roles, or the name of the node; without it, any
     what: Option<String>,
     /// The rules
     #[arg(long, env = "LESSOR_ACCESS", value_name = "FILE")]

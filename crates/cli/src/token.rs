@@ -43,7 +43,7 @@ struct New {
     /// A resource that it is for, or a glob; given several times, any of them. Without it, all are
     #[arg(long, value_name = "GLOB", value_parser = Glob::new)]
     resource: Vec<Glob>,
-    /// What its bearer may do as an operator; given several times, all of that
+    /// A role of its bearer as an operator; given several times, all of them
     #[arg(long, value_name = "ROLE", value_parser = role)]
     role: Vec<Role>,
     /// The time until it ends

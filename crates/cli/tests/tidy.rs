@@ -33,6 +33,25 @@ fn workspace() -> Vec<PathBuf> {
     files
 }
 
+#[test]
+fn every_threat_names_a_test_that_there_is() {
+    let page = read(&root().join("SECURITY.md"));
+    let (_, table) = page.split_once("| threat | answer | test |").expect("the table");
+    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 10, "{} threats", rows.len());
+    let sources: String = workspace().iter().map(|path| read(path)).collect();
+    let mut faults = Vec::new();
+    for row in rows {
+        let tests = quoted(row.rsplit('|').nth(1).expect("the last column"));
+        if tests.is_empty() {
+            faults.push(format!("no test: {row}"));
+        }
+        let gone = tests.iter().filter(|(_, name)| !sources.contains(&format!("fn {name}(")));
+        faults.extend(gone.map(|(_, name)| format!("no such test: {name}")));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
 /// The parts of a text between backticks, each with what stands between it and the one before.
 fn quoted(text: &str) -> Vec<(&str, &str)> {
     let parts: Vec<&str> = text.split('`').collect();

@@ -29,10 +29,10 @@
 
 pub mod bearer;
 mod denial;
-mod pace;
 mod pattern;
 mod rights;
 mod rule;
+mod tempo;
 #[cfg(test)]
 mod tests;
 
@@ -42,10 +42,11 @@ use lessor_proto::message::HolderKind;
 
 use self::bearer::Passport;
 pub use self::denial::{Denial, Why};
-pub use self::pace::Pace;
+
 pub use self::pattern::{BadPattern, NamePattern};
 pub use self::rights::Rights;
-pub use self::rule::{Allowance, Budget, ClientRule, NodeRule, OperatorRule, Place, Role, Section};
+pub use self::rule::{Allowance, Budget, ClientRule, NodeRule, OperatorRule, Role, RulePlace, Section};
+pub use self::tempo::Tempo;
 use crate::repository::Glob;
 
 /// All rules of a server.

@@ -19,7 +19,7 @@ clients:
   - {identity: web, client_id: "{last}-*", resources: [db], priority: {most: 3}, max_wants: 300}
   - {identity: batch, client_id: "batch-*", weight: 3}
 "#;
-/// Whoever comes without a token sees the figures.
+/// The rule by which whoever comes without a token sees the figures.
 const SEEN: &str = "operators:\n  - {identity: plain, may: [see]}\n";
 
 const WEB: &[&str] = &["--identity", "web", "--client-id", "*"];

@@ -1,4 +1,4 @@
-//! Who may what, as strangers, holders of tokens and operators find it, over sockets.
+//! Access, as strangers, holders of tokens and operators find it, over sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::float_cmp, reason = "what is given comes out of the books, which are exact")]

@@ -13,7 +13,7 @@ use prost::Message as _;
 use super::denial::Denial;
 use super::pattern::NamePattern;
 use super::rights::Rights;
-use super::rule::{Allowance, Place, Role, Section, resource_fits, role_fits};
+use super::rule::{Allowance, Role, RulePlace, Section, resource_fits, role_fits};
 use crate::repository::Glob;
 use crate::token::{Key, TokenKeys};
 
@@ -94,7 +94,7 @@ impl Passport {
 
     /// The rights of its bearer as `holder`.
     pub(super) fn rights(&self, kind: HolderKind, holder: &ClientId) -> Result<Rights, Denial> {
-        let place = Place::at(Section::Token, 0);
+        let place = RulePlace::at(Section::Token, 0);
         let pattern = match kind {
             HolderKind::Client => self.client_id.as_ref(),
             HolderKind::Node => self.node.as_ref(),
@@ -116,7 +116,7 @@ impl Passport {
     }
 
     pub(super) fn operator(&self, role: Role, resource: Option<&ResourceId>) -> Result<(), Denial> {
-        let place = Place::at(Section::Token, 0);
+        let place = RulePlace::at(Section::Token, 0);
         role_fits(place, &self.identity, &self.roles, role)?;
         resource_fits(place, &self.identity, self.resources.as_deref(), resource)
     }

@@ -3,7 +3,7 @@
 use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, ResourceId};
 
-use super::rule::{Place, Role};
+use super::rule::{Role, RulePlace};
 
 /// Something that no rule allows.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub struct Denial {
     /// The kind of it.
     pub why: Why,
     /// The rule that decided; absent: no rule fits.
-    pub place: Option<Place>,
+    pub place: Option<RulePlace>,
     message: String,
 }
 
@@ -71,7 +71,7 @@ impl Why {
 // === impl Denial ===
 
 impl Denial {
-    pub(super) fn by(place: Place, why: Why, message: String) -> Denial {
+    pub(super) fn by(place: RulePlace, why: Why, message: String) -> Denial {
         Denial { why, place: Some(place), message }
     }
 
@@ -106,13 +106,13 @@ impl Denial {
         ))
     }
 
-    pub(super) fn holder(place: Place, identity: &str, holder: &ClientId, wanted: &str) -> Denial {
+    pub(super) fn holder(place: RulePlace, identity: &str, holder: &ClientId, wanted: &str) -> Denial {
         let message =
             format!("{place} does not let {identity:?} call itself {:?}; wanted {wanted:?}", holder.as_str());
         Denial::by(place, Why::Holder, message)
     }
 
-    pub(super) fn resource(place: Place, identity: &str, resource: &ResourceId, wanted: &str) -> Denial {
+    pub(super) fn resource(place: RulePlace, identity: &str, resource: &ResourceId, wanted: &str) -> Denial {
         let message =
             format!("{place} does not let {identity:?} hold {:?}; wanted {wanted}", resource.as_str());
         Denial::by(place, Why::Resource, message)

@@ -7,14 +7,14 @@ use lessor_proto::message::{Band, Report};
 use smallvec::SmallVec;
 
 use super::denial::{Denial, Why};
-use super::rule::{Allowance, Place, listed};
+use super::rule::{Allowance, RulePlace, listed};
 use crate::repository::Glob;
 
 /// The rights of one holder.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rights {
     identity: Box<str>,
-    place: Place,
+    place: RulePlace,
     resources: Resources,
     reach: Reach,
 }
@@ -33,7 +33,7 @@ enum Reach {
 
 impl Rights {
     pub(super) fn of_client(
-        place: Place,
+        place: RulePlace,
         identity: &str,
         resources: Option<Arc<[Glob]>>,
         allowance: Allowance,
@@ -43,7 +43,7 @@ impl Rights {
     }
 
     pub(super) fn of_node(
-        place: Place,
+        place: RulePlace,
         identity: &str,
         most_clients: Option<u64>,
         most_priority: Option<i64>,

@@ -24,7 +24,7 @@ pub struct NodeRule {
     /// The amount of work that it may cause.
     pub budget: Budget,
     /// The place of the rule, for messages.
-    pub place: Option<Place>,
+    pub place: Option<RulePlace>,
 }
 
 /// A rule for clients.
@@ -41,7 +41,7 @@ pub struct ClientRule {
     /// The amount of work that it may cause.
     pub budget: Budget,
     /// The place of the rule, for messages.
-    pub place: Option<Place>,
+    pub place: Option<RulePlace>,
 }
 
 /// Limits on what a client says of itself.
@@ -65,7 +65,7 @@ pub struct OperatorRule {
     /// The resources that they are about; absent: all.
     pub resources: Option<Vec<Glob>>,
     /// The place of the rule, for messages.
-    pub place: Option<Place>,
+    pub place: Option<RulePlace>,
 }
 
 /// The role of an operator.
@@ -102,7 +102,7 @@ pub struct Budget {
 
 /// The place of a rule in its document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct RulePlace {
     /// The list that it stands in.
     pub section: Section,
     /// The number of rules before it in that list.
@@ -142,7 +142,7 @@ impl NodeRule {
 
     /// The rights of `identity` as the node `holder`.
     pub(super) fn rights(&self, index: usize, identity: &str, holder: &ClientId) -> Result<Rights, Denial> {
-        let place = self.place.unwrap_or(Place::at(Section::Nodes, index));
+        let place = self.place.unwrap_or(RulePlace::at(Section::Nodes, index));
         if !self.node.fits(identity, holder.as_str()) {
             return Err(Denial::holder(place, identity, holder, &self.node.to_string()));
         }
@@ -168,7 +168,7 @@ impl ClientRule {
 
     /// The rights of `identity` as the client `holder`.
     pub(super) fn rights(&self, index: usize, identity: &str, holder: &ClientId) -> Result<Rights, Denial> {
-        let place = self.place.unwrap_or(Place::at(Section::Clients, index));
+        let place = self.place.unwrap_or(RulePlace::at(Section::Clients, index));
         if let Some(pattern) = &self.client_id
             && !pattern.fits(identity, holder.as_str())
         {
@@ -179,7 +179,7 @@ impl ClientRule {
 
     /// The rights of `identity` under whatever id it may have.
     pub(super) fn rights_by_any_id(&self, index: usize, identity: &str) -> Rights {
-        let place = self.place.unwrap_or(Place::at(Section::Clients, index));
+        let place = self.place.unwrap_or(RulePlace::at(Section::Clients, index));
         let resources = self.resources.as_ref().map(|globs| Arc::from(globs.as_slice()));
         Rights::of_client(place, identity, resources, self.allowance)
     }
@@ -203,14 +203,14 @@ impl OperatorRule {
         role: Role,
         resource: Option<&ResourceId>,
     ) -> Result<(), Denial> {
-        let place = self.place.unwrap_or(Place::at(Section::Operators, index));
+        let place = self.place.unwrap_or(RulePlace::at(Section::Operators, index));
         role_fits(place, identity, &self.may, role)?;
         resource_fits(place, identity, self.resources.as_deref(), resource)
     }
 }
 
 /// Whether `role` is among `may`.
-pub(super) fn role_fits(place: Place, identity: &str, may: &[Role], role: Role) -> Result<(), Denial> {
+pub(super) fn role_fits(place: RulePlace, identity: &str, may: &[Role], role: Role) -> Result<(), Denial> {
     if may.iter().any(|&has| has == role || has == Role::All) {
         return Ok(());
     }
@@ -222,7 +222,7 @@ pub(super) fn role_fits(place: Place, identity: &str, may: &[Role], role: Role) 
 /// Whether an operator's act is about resources that it may act on. One that is about all of them is not, where it may
 /// act on some.
 pub(super) fn resource_fits(
-    place: Place,
+    place: RulePlace,
     identity: &str,
     globs: Option<&[Glob]>,
     resource: Option<&ResourceId>,
@@ -292,15 +292,15 @@ impl fmt::Display for Role {
     }
 }
 
-// === impl Place ===
+// === impl RulePlace ===
 
-impl Place {
-    pub(super) fn at(section: Section, index: usize) -> Place {
-        Place { section, index, line: None }
+impl RulePlace {
+    pub(super) fn at(section: Section, index: usize) -> RulePlace {
+        RulePlace { section, index, line: None }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RulePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let section = match self.section {
             Section::Nodes => "nodes",

@@ -276,7 +276,7 @@ mod laws {
             most in 40u64..1_000_000,
             priority in -5i64..5,
         ) {
-            let rights = Rights::of_node(Place::at(Section::Nodes, 0), "n", Some(most), Some(priority));
+            let rights = Rights::of_node(RulePlace::at(Section::Nodes, 0), "n", Some(most), Some(priority));
             let mut report = aggregate(&bands);
             let cut = rights.limit(&mut report).unwrap();
             let sum: u64 = report.bands.iter().map(|band| u64::from(band.subclients)).sum();

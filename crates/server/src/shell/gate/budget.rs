@@ -13,7 +13,7 @@ use lessor_client::internals::clock;
 use lessor_proto::Time;
 use lessor_proto::message::Refusal;
 
-use crate::access::{Budget, Pace};
+use crate::access::{Budget, Tempo};
 
 /// The purses of all identities that have one.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ type Purses = BTreeMap<(Box<str>, Option<IpAddr>), Arc<Purse>>;
 #[derive(Debug)]
 pub(in crate::shell) struct Purse {
     budget: Budget,
-    reports: Option<Mutex<Pace>>,
+    reports: Option<Mutex<Tempo>>,
     streams: AtomicU32,
 }
 
@@ -76,7 +76,7 @@ impl Budgets {
 
 impl Purse {
     fn new(budget: Budget) -> Purse {
-        let reports = budget.reports.map(|rate| Mutex::new(Pace::new(rate, BURST)));
+        let reports = budget.reports.map(|rate| Mutex::new(Tempo::new(rate, BURST)));
         Purse { budget, reports, streams: AtomicU32::new(0) }
     }
 
@@ -91,7 +91,7 @@ impl Purse {
 
     /// Whether another like it is as good.
     fn is_full(&self, now: Time) -> bool {
-        let is_idle = |pace: &Mutex<Pace>| pace.lock().unwrap_or_else(PoisonError::into_inner).is_idle(now);
+        let is_idle = |pace: &Mutex<Tempo>| pace.lock().unwrap_or_else(PoisonError::into_inner).is_idle(now);
         self.reports.as_ref().is_none_or(is_idle)
     }
 

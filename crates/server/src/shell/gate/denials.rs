@@ -8,7 +8,7 @@ use lessor_client::internals::clock;
 use tracing::warn;
 
 use super::super::caller::Caller;
-use crate::access::{Denial, Pace, Why};
+use crate::access::{Denial, Tempo, Why};
 
 /// The counts of what was denied, or would have been, by kind.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Counts {
 /// The lines of the log about one kind.
 #[derive(Debug)]
 struct Log {
-    pace: Pace,
+    pace: Tempo,
     left_out: u64,
 }
 
@@ -71,7 +71,7 @@ impl Default for Denials {
 
 impl Counts {
     fn new() -> Counts {
-        let log = Log { pace: Pace::new(1.0, Duration::ZERO), left_out: 0 };
+        let log = Log { pace: Tempo::new(1.0, Duration::ZERO), left_out: 0 };
         Counts { refused: AtomicU64::new(0), noted: AtomicU64::new(0), log: Mutex::new(log) }
     }
 

@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use super::Gate;
 use crate::access::Why;
 
-/// What a gate has denied, for Prometheus.
+/// The figures of what a gate has denied, for Prometheus.
 #[derive(Debug)]
 pub(in crate::shell) struct GateFigures(pub(in crate::shell) Arc<Gate>);
 

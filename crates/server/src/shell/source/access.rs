@@ -25,11 +25,11 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use super::fields::{FILE, Fields, Schema};
-use super::node::{Place as YamlPlace, YamlNode, YamlValue};
+use super::node::{Place, YamlNode, YamlValue};
 use super::notes::Notes;
 use super::scalar;
 use crate::access::{
-    Access, Allowance, Budget, ClientRule, NamePattern, NodeRule, OperatorRule, Place, Revoked, Role,
+    Access, Allowance, Budget, ClientRule, NamePattern, NodeRule, OperatorRule, Revoked, Role, RulePlace,
     Section, Stance,
 };
 use crate::repository::Glob;
@@ -51,7 +51,7 @@ const WANTS: &str = "a number that is not negative, as in 200";
 const LAST: f64 = 9_007_199_254_740_991.0;
 
 /// The rules in `root`, or all that is wrong with them.
-pub(super) fn access(root: &YamlNode) -> Result<Access, Vec<(YamlPlace, String)>> {
+pub(super) fn access(root: &YamlNode) -> Result<Access, Vec<(Place, String)>> {
     let mut notes = Notes::default();
     let access = contents(&mut notes, root);
     match access {
@@ -277,8 +277,8 @@ fn date(node: &YamlNode) -> Result<u64, String> {
         .ok_or_else(|| format!("before {} is no date; wanted {DATE}", scalar::written(node)))
 }
 
-fn place(section: Section, index: usize, node: &YamlNode) -> Option<Place> {
-    Some(Place { section, index, line: Some(node.place.line) })
+fn place(section: Section, index: usize, node: &YamlNode) -> Option<RulePlace> {
+    Some(RulePlace { section, index, line: Some(node.place.line) })
 }
 
 #[cfg(test)]
@@ -311,7 +311,7 @@ revoked:
     fn everything_that_a_document_may_say_is_read() {
         let access = Access::parse("access.yaml", ALL).unwrap();
         assert_eq!((access.version, access.stance), (3, Stance::Audit));
-        let place = |section, index, line| Some(Place { section, index, line: Some(line) });
+        let place = |section, index, line| Some(RulePlace { section, index, line: Some(line) });
         let glob = |text| Glob::new(text).unwrap();
         let node = &access.nodes[0];
         assert_eq!((node.most_clients, node.most_priority), (Some(50_000), Some(5)));
@@ -322,8 +322,7 @@ revoked:
         assert_eq!(client.resources, Some(vec![glob("db/orders"), glob("api/*")]));
         let allowance = Allowance { most_priority: Some(3), most_wants: Some(200.0), weight: 2 };
         assert_eq!(client.allowance, allowance);
-        let budget =
-            Budget { streams: Some(50), reports: Some(100.0), resources: Some(100) };
+        let budget = Budget { streams: Some(50), reports: Some(100.0), resources: Some(100) };
         assert_eq!(client.budget, budget);
         assert_eq!(access.operators[1].may, [Role::See, Role::Explain]);
         assert_eq!(access.revoked, [Revoked { identity: glob("web"), before: 1_795_478_400 }]);

@@ -14,7 +14,7 @@ use lessor_proto::message::{Band, Hello, HolderKind, Refusal, Report, Up};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::super::gate::{Admitted, PaidStream, Purse, Visit};
-use crate::access::{Pace, Rights};
+use crate::access::{Rights, Tempo};
 
 /// The pass of one stream.
 pub(super) struct Pass {
@@ -22,7 +22,7 @@ pub(super) struct Pass {
     holder: ClientId,
     /// Absent where there are no rules.
     guest: Option<Guest>,
-    pace: Pace,
+    pace: Tempo,
     /// Whether the next message is paid for.
     is_paid: bool,
     /// The wait until it can be.
@@ -57,7 +57,7 @@ pub(super) enum Review {
     Same,
     /// These it may hold no more.
     Lost(Vec<ResourceId>),
-    /// What it says counts otherwise, and so it has to say everything again.
+    /// A limit has changed: the holder has to say everything again, as it counts otherwise.
     Anew,
     /// The token that it goes by has ended.
     Over,
@@ -80,7 +80,7 @@ impl Pass {
         let guest = visit.map(|visit| Guest::enter(visit, kind, &holder)).transpose()?;
         let [of_client, of_node] = MESSAGES;
         let rate = if kind == HolderKind::Node { of_node } else { of_client };
-        Ok(Pass { kind, holder, guest, pace: Pace::new(rate, BURST), is_paid: false, wait: None })
+        Ok(Pass { kind, holder, guest, pace: Tempo::new(rate, BURST), is_paid: false, wait: None })
     }
 
     /// Whether the next message may be read. It is paid for once, however often that is asked before it comes.

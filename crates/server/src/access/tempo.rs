@@ -1,4 +1,4 @@
-//! A pace: so many in a second in the long run, and some at once.
+//! A tempo: so many in a second in the long run, and some at once.
 //!
 //! The next of an endless row is due at equal intervals; whoever comes may be ahead of that by a burst, and no more. One
 //! moment is all that is kept.
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-/// A pace that something keeps to. Times that go backwards bring nothing.
+/// A tempo that something keeps to. Times that go backwards bring nothing.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Pace {
+pub struct Tempo {
     /// The time between two in the long run.
     interval: Duration,
     /// The time by which one may be ahead.
@@ -18,16 +18,16 @@ pub struct Pace {
     due: Time,
 }
 
-// === impl Pace ===
+// === impl Tempo ===
 
-impl Pace {
-    /// A pace of `per_second`, with as many at once as come in `burst`, and one at least.
+impl Tempo {
+    /// A tempo of `per_second`, with as many at once as come in `burst`, and one at least.
     #[must_use]
-    pub fn new(per_second: f64, burst: Duration) -> Pace {
+    pub fn new(per_second: f64, burst: Duration) -> Tempo {
         // Slower than once in a year is as good as never.
         const SLOWEST: f64 = 365.0 * 86_400.0;
         let interval = Duration::from_secs_f64((1.0 / per_second.max(1.0 / SLOWEST)).min(SLOWEST));
-        Pace { interval, ahead: burst.saturating_sub(interval), due: Time::ZERO }
+        Tempo { interval, ahead: burst.saturating_sub(interval), due: Time::ZERO }
     }
 
     /// Whether nothing of what was taken counts any more at `now`.
@@ -57,25 +57,25 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_so_many_a_second() {
-        let mut pace = Pace::new(10.0, Duration::from_millis(500));
+        let mut tempo = Tempo::new(10.0, Duration::from_millis(500));
         let start = Time::ZERO + Duration::from_secs(9);
-        let passed = (0..9).filter(|_| pace.take(start).is_ok()).count();
+        let passed = (0..9).filter(|_| tempo.take(start).is_ok()).count();
         assert_eq!(passed, 5);
-        let at = pace.take(start).unwrap_err();
+        let at = tempo.take(start).unwrap_err();
         assert_eq!(at, start + Duration::from_millis(100));
-        assert!(pace.take(at).is_ok());
-        assert!(pace.take(at).is_err());
+        assert!(tempo.take(at).is_ok());
+        assert!(tempo.take(at).is_err());
     }
 
     #[test]
     fn one_is_always_let_through() {
-        let mut pace = Pace::new(0.5, Duration::ZERO);
-        assert_eq!(pace.take(Time::ZERO), Ok(()));
-        assert_eq!(pace.take(Time::ZERO), Err(Time::ZERO + Duration::from_secs(2)));
+        let mut tempo = Tempo::new(0.5, Duration::ZERO);
+        assert_eq!(tempo.take(Time::ZERO), Ok(()));
+        assert_eq!(tempo.take(Time::ZERO), Err(Time::ZERO + Duration::from_secs(2)));
     }
 
     proptest! {
-        // In no window more pass than the pace and its burst allow, and whoever waits as told is let through.
+        // In no window more pass than the tempo and its burst allow, and whoever waits as told is let through.
         #[test]
         fn the_long_run_is_kept(
             gaps in prop::collection::vec(0u64..400, 1..200),
@@ -83,15 +83,15 @@ mod tests {
             burst in 0u64..2_000,
         ) {
             let burst = Duration::from_millis(burst);
-            let mut pace = Pace::new(per_second, burst);
+            let mut tempo = Tempo::new(per_second, burst);
             let (mut now, mut passed) = (Time::ZERO, 0u32);
             for gap in gaps {
                 now += Duration::from_millis(gap);
-                match pace.take(now) {
+                match tempo.take(now) {
                     Ok(()) => passed += 1,
                     Err(at) => {
                         prop_assert!(at > now);
-                        prop_assert_eq!(pace.clone().take(at), Ok(()));
+                        prop_assert_eq!(tempo.clone().take(at), Ok(()));
                     }
                 }
                 let most = (now.since(Time::ZERO) + burst).as_secs_f64() * per_second + 1.001;
