@@ -159,9 +159,15 @@ async fn audit_lets_everybody_in_and_counts_what_deny_would_refuse() {
     assert_eq!(stranger.get("web-1", "db", 10.0).await.unwrap(), 10.0);
     assert_eq!(stranger.get_at("web-1", "users", 10.0, 99).await.unwrap(), 10.0);
     stranger.get_as_node("paris", 500, 10.0).await.unwrap();
+    assert_eq!(
+        gate.visitor(WEB).await.get("web-2", "db", 400.0).await.unwrap(),
+        400.0,
+        "nothing is cut down"
+    );
     gate.with("nonsense").await.get("web-1", "db", 10.0).await.unwrap();
     assert!(gate.house.has_logged_part(r#""target":"lessor::audit""#));
     assert!(gate.house.has_logged_part("may not hold leases; wanted a rule for it under clients"));
+    assert_eq!(gate.house.metric("lessor_audited_total{why=\"wants\"}").await, 1.0);
     let noted = |why: &str| format!("lessor_audited_total{{why=\"{why}\"}}");
     assert_eq!(gate.house.metric(&noted("no_rule")).await, 4.0);
     assert_eq!(gate.house.metric(&noted("token")).await, 1.0);

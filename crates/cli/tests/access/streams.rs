@@ -146,6 +146,24 @@ async fn what_may_be_held_no_more_is_recalled_and_charged_until_it_is_acknowledg
 }
 
 #[tokio::test]
+async fn what_was_only_noted_is_recalled_when_it_is_denied() {
+    let audit = OPEN.replace("default: deny", "default: audit");
+    let gate = Gate::open(&audit).await;
+    let mut stranger = Line::open(&mut gate.stranger().await, "web-7", false).await.unwrap();
+    let mut known = Line::open(&mut gate.visitor(WEB).await, "web-1", false).await.unwrap();
+    stranger.report("db", 300.0, None);
+    known.report("api", 300.0, None);
+    for line in [&mut stranger, &mut known] {
+        assert_eq!(line.lease().await.unwrap().capacity(), 300.0);
+    }
+    gate.replace("access.yaml", OPEN);
+    for line in [&mut stranger, &mut known] {
+        assert_eq!(line.lease().await.unwrap().capacity(), 0.0);
+    }
+    gate.house.stop().await;
+}
+
+#[tokio::test]
 async fn a_limit_that_has_changed_counts_for_streams_that_are_open() {
     let gate = Gate::open(OPEN).await;
     let mut web = gate.visitor(WEB).await;

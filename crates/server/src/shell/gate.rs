@@ -184,9 +184,19 @@ impl Visit {
         if let Err(denial) = rights.may_hold(&report.resource) {
             self.deny(&denial)?;
         }
-        match rights.limit(report) {
-            Ok(cut) => cut.into_iter().for_each(|cut| self.note(&cut)),
-            Err(denial) => self.deny(&denial)?,
+        self.limit(rights, report)
+    }
+
+    /// Cuts what a report says down to what may be said, unless that is only noted.
+    pub(super) fn limit(&self, rights: &Rights, report: &mut Report) -> Result<(), Refusal> {
+        let mut limited = report.clone();
+        let cut = match rights.limit(&mut limited) {
+            Ok(cut) => cut,
+            Err(denial) => return self.deny(&denial),
+        };
+        cut.iter().for_each(|cut| self.gate.denials.count(cut, false, self.identity(), &self.caller));
+        if cut.is_none() || self.refuses() {
+            *report = limited;
         }
         Ok(())
     }
@@ -217,9 +227,14 @@ impl Visit {
         self.gate.budgets.purse(self.identity(), address, budget)
     }
 
+    /// Whether what no rule allows is refused, and not only noted.
+    pub(super) fn refuses(&self) -> bool {
+        self.rules.stance == Stance::Deny
+    }
+
     /// Refuses what no rule allows, or notes it and goes on.
     pub(super) fn deny(&self, denial: &Denial) -> Result<(), Refusal> {
-        let is_refused = self.rules.stance == Stance::Deny;
+        let is_refused = self.refuses();
         self.gate.denials.count(denial, is_refused, self.identity(), &self.caller);
         if !is_refused {
             return Ok(());
@@ -230,11 +245,6 @@ impl Visit {
             rule: denial.place.map(|place| place.to_string()),
             message: denial.to_string(),
         })
-    }
-
-    /// Notes what counts for less than it says.
-    pub(super) fn note(&self, cut: &Denial) {
-        self.gate.denials.count(cut, false, self.identity(), &self.caller);
     }
 
     fn credential(&self) -> Credential<'_> {

@@ -33,7 +33,7 @@ pub(super) struct Pass {
 struct Guest {
     visit: Visit,
     standing: Standing,
-    /// The resources that it has spoken of and may hold.
+    /// The resources that it has spoken of and was let, be it only noted that it may not.
     held: BTreeSet<ResourceId>,
     /// Those that it might hold once, and may no more.
     lost: BTreeSet<ResourceId>,
@@ -171,32 +171,27 @@ impl Guest {
         if !self.held.contains(&report.resource) && !self.admit(report)? {
             return Ok(());
         }
-        let Standing::May(rights) = &self.standing else { return Ok(()) };
-        match rights.limit(report) {
-            Ok(cut) => cut.into_iter().for_each(|cut| self.visit.note(&cut)),
-            Err(denial) => self.visit.deny(&denial)?,
+        match &self.standing {
+            Standing::May(rights) => self.visit.limit(rights, report),
+            Standing::Audited | Standing::Out(_) => Ok(()),
         }
-        Ok(())
     }
 
     /// Lets it speak of a resource that it did not speak of before. Of one that it had and may have no more it is heard what it
     /// gives up, and nothing else: then this is false.
     fn admit(&mut self, report: &mut Report) -> Result<bool, Refusal> {
-        let refusal = match &self.standing {
-            Standing::Audited => return Ok(true),
-            Standing::Out(refusal) => refusal.clone(),
-            Standing::May(rights) => match rights.may_hold(&report.resource) {
-                Ok(()) => {
-                    self.check_room()?;
-                    self.lost.remove(&report.resource);
-                    self.held.insert(report.resource.clone());
-                    return Ok(true);
-                }
-                Err(denial) => match self.visit.deny(&denial) {
-                    Ok(()) => return Ok(true),
-                    Err(refusal) => refusal,
-                },
-            },
+        let admitted = match &self.standing {
+            Standing::Audited => Ok(()),
+            Standing::Out(refusal) => Err(refusal.clone()),
+            Standing::May(rights) => {
+                rights.may_hold(&report.resource).or_else(|denial| self.visit.deny(&denial))
+            }
+        };
+        let Err(refusal) = admitted else {
+            self.check_room()?;
+            self.lost.remove(&report.resource);
+            self.held.insert(report.resource.clone());
+            return Ok(true);
         };
         if !self.lost.contains(&report.resource) {
             return Err(refusal);
@@ -237,7 +232,17 @@ impl Guest {
         }
     }
 
+    /// Whether it may hold `resource` as things stand, be it only noted that it may not.
+    fn may_hold(&self, resource: &ResourceId) -> bool {
+        match &self.standing {
+            Standing::May(rights) => !self.visit.refuses() || rights.may_hold(resource).is_ok(),
+            Standing::Audited => true,
+            Standing::Out(_) => false,
+        }
+    }
+
     fn review(&mut self, kind: HolderKind, holder: &ClientId) -> Review {
+        let refused = self.visit.refuses();
         self.visit = self.visit.again();
         let standing = match self.visit.rights(kind, holder) {
             Ok(admitted) => Standing::from(admitted),
@@ -245,38 +250,31 @@ impl Guest {
         };
         let before = std::mem::replace(&mut self.standing, standing);
         let purse = self.visit.purse();
-        match (&before, &self.standing) {
-            (Standing::May(before), Standing::May(rights)) if before == rights => return Review::Same,
-            (Standing::May(before), Standing::May(rights)) if !before.counts_as(rights) => {
-                return Review::Anew;
-            }
-            _ => {}
+        if let (Standing::May(before), Standing::May(rights)) = (&before, &self.standing)
+            && !before.counts_as(rights)
+        {
+            return Review::Anew;
         }
         self.purse = purse;
-        if self.lost.iter().any(|id| self.standing.may_hold(id)) {
+        if self.lost.iter().any(|id| self.may_hold(id)) {
             // What it wants of that was not heard.
             return Review::Anew;
         }
-        let lost: Vec<_> = self.held.iter().filter(|id| !self.standing.may_hold(id)).cloned().collect();
+        let lost: Vec<_> = self.held.iter().filter(|id| !self.may_hold(id)).cloned().collect();
         for id in &lost {
             self.held.remove(id);
             self.lost.insert(id.clone());
         }
-        if lost.is_empty() { Review::Same } else { Review::Lost(lost) }
+        match (lost.is_empty(), refused == self.visit.refuses()) {
+            (false, _) => Review::Lost(lost),
+            (true, true) => Review::Same,
+            // What is only noted is not cut down.
+            (true, false) => Review::Anew,
+        }
     }
 }
 
 // === impl Standing ===
-
-impl Standing {
-    fn may_hold(&self, resource: &ResourceId) -> bool {
-        match self {
-            Standing::May(rights) => rights.may_hold(resource).is_ok(),
-            Standing::Audited => true,
-            Standing::Out(_) => false,
-        }
-    }
-}
 
 impl From<Admitted> for Standing {
     fn from(admitted: Admitted) -> Standing {
