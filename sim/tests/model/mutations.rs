@@ -16,9 +16,9 @@ use lessor_sim::mutation::GrantorRule::{
     KnownBelow, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart, LoanCharged,
     LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead,
     OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole,
-    PeakFromSpare, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestChecked, RestGuarded, SaidAnew,
-    ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, UnitsCounted,
-    UnitsWithinBurst, UntoldIsUnknown,
+    PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestChecked,
+    RestGuarded, SaidAnew, ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce,
+    TurnsCorrected, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWithinLease,
@@ -60,7 +60,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 67] = [
+const NOT_NOTICED: [(Mutation, &str); 68] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -147,6 +147,8 @@ const NOT_NOTICED: [(Mutation, &str); 67] = [
     (Grantor(EchoUnchanged), "unary, a succession"),
     (Grantor(EndChecked), "unary, a succession"),
     (Grantor(RestChecked), "unary, a succession"),
+    // Nobody speaks in the name of another.
+    (Grantor(PollersProven), "unary, a succession"),
     (Grantor(ResealLate), "unary, a succession"),
     (Grantor(ClaimInSteps), "unary, a succession"),
     // Nobody is forgotten before an earlier report of it comes.
