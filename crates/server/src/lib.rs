@@ -41,6 +41,7 @@
 //! (`lessor-client`).
 
 pub mod access;
+mod caps;
 pub mod config;
 mod date;
 pub mod domain_sync;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lessor_proto::{ResourceId, wire};
+use lessor_server::access::Access;
 use lessor_server::repository::{Domains, Fraction, Legacy, Repository, Template};
 use lessor_server::shell::source::{self, LoadError};
 use proptest::prelude::*;
@@ -26,6 +27,11 @@ fn shown(template: &Template) -> String {
     let mut burst = template.burst.map(|burst| format!(" burst={burst:?}")).unwrap_or_default();
     if let Some(small_leases) = template.small_leases {
         burst.push_str(&format!(" small leases: {small_leases:?}"));
+    }
+    for (name, cap) in
+        [("priorities", template.most_priority), ("clients", template.most_clients.map(i64::from))]
+    {
+        burst.push_str(&cap.map_or(String::new(), |most| format!(" {name} up to {most}")));
     }
     let domains = template.domains.as_ref().map(domains).unwrap_or_default();
     format!(
@@ -131,6 +137,11 @@ fn every_file_in_configs_is_good() {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(here("../../configs")).unwrap() {
         let path = entry.unwrap().path();
+        if path.ends_with("access.yaml") {
+            let rules: Access = source::load_document(&path).unwrap_or_else(|error| panic!("{error}"));
+            assert!(!rules.clients.is_empty() && !rules.nodes.is_empty() && !rules.operators.is_empty());
+            continue;
+        }
         let repository = source::load(&path).unwrap_or_else(|error| panic!("{error}"));
         assert!(!repository.templates().is_empty(), "{} is empty", path.display());
         assert_eq!(repository.shadowed().count(), 0, "{} has templates out of reach", path.display());

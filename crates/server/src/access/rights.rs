@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use lessor_proto::ResourceId;
-use lessor_proto::message::{Band, Report};
+use lessor_proto::message::Report;
 use smallvec::SmallVec;
 
 use super::denial::{Denial, Why};
 use super::rule::{Allowance, RulePlace, listed};
+use crate::caps::{cap_clients, cap_priorities};
 use crate::repository::Glob;
 
 /// The rights of one holder.
@@ -125,19 +126,15 @@ impl Rights {
         report: &mut Report,
     ) -> Option<Denial> {
         let mut cut = None;
-        if let Some(most) = most_priority {
-            let above = report.bands.iter_mut().filter(|band| band.priority > most);
-            for band in above {
-                cut = Some(self.cut_priority(band.priority, most));
-                band.priority = most;
-            }
-        }
-        let all: u64 = report.bands.iter().map(|band| u64::from(band.subclients)).sum();
-        if let Some(most) = most_clients
-            && all > most
+        if let Some(most) = most_priority
+            && let Some(found) = cap_priorities(&mut report.bands, most)
         {
-            cut = Some(self.cut_clients(all, most));
-            report.bands.iter_mut().for_each(|band| scale(band, most, all));
+            cut = Some(self.cut_priority(found, most));
+        }
+        if let Some(most) = most_clients
+            && let Some(found) = cap_clients(&mut report.bands, most)
+        {
+            cut = Some(self.cut_clients(found, most));
         }
         cut
     }
@@ -159,11 +156,4 @@ impl Rights {
         let message = format!("{place}: {identity:?} stands for {found} clients, which count as {most}");
         Denial::by(place, Why::Clients, message)
     }
-}
-
-/// Lets the clients of a band count as their part of `most`, of which there are `all`.
-fn scale(band: &mut Band, most: u64, all: u64) {
-    let part = u128::from(band.subclients) * u128::from(most) / u128::from(all);
-    // It is no more than it was, and a band without a client is none.
-    band.subclients = u32::try_from(part).unwrap_or(u32::MAX).max(1);
 }

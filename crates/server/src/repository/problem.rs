@@ -44,6 +44,10 @@ pub enum Field {
     Burst,
     /// [`Template::small_leases`].
     SmallLeases,
+    /// [`Template::most_priority`].
+    MostPriority,
+    /// [`Template::most_clients`].
+    MostClients,
     /// [`Template::domains`].
     Domains,
 }
@@ -164,6 +168,8 @@ impl Field {
             Field::SafeLease => "safe_lease",
             Field::Burst => "burst",
             Field::SmallLeases => "small_leases",
+            Field::MostPriority => "most_priority",
+            Field::MostClients => "most_clients",
             Field::Domains => "domains",
         }
     }

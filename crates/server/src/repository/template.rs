@@ -2,17 +2,20 @@
 
 mod check;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
 use lessor_algorithms::rotation::Rotate;
 use lessor_client::internals::limiter::Limiter;
 use lessor_proto::Amount;
+use lessor_proto::message::Band;
 
 use super::Glob;
 use super::domains::Domains;
 use super::fraction::Fraction;
 use super::legacy::Legacy;
+use crate::caps::{cap_clients, cap_priorities};
 
 /// The configuration of the resources whose names match a glob.
 ///
@@ -64,6 +67,10 @@ pub struct Template {
     /// Of a rate: what is granted is a multiple of this, and parts that cannot be divided are taken in turns; absent: any
     /// amount is granted. It is so with the leases of domains.
     pub part: Option<Amount>,
+    /// The greatest priority that anybody has, a client or one below a node; more counts as that. Absent: any.
+    pub most_priority: Option<i64>,
+    /// The most clients that one node stands for; more count as so many. Absent: any number.
+    pub most_clients: Option<u32>,
     /// Of a rate: what one domain of a client may use of the client's lease; absent: all of it.
     pub domains: Option<Domains>,
 }
@@ -140,8 +147,27 @@ impl Template {
             burst: None,
             small_leases: None,
             part: None,
+            most_priority: None,
+            most_clients: None,
             domains: None,
         }
+    }
+
+    /// The demands of a report as they count: by the caps on priority and clients.
+    pub(crate) fn capped<'b>(&self, bands: &'b [Band]) -> Cow<'b, [Band]> {
+        let mut capped = Cow::Borrowed(bands);
+        if let Some(most) = self.most_priority
+            && bands.iter().any(|band| band.priority > most)
+        {
+            cap_priorities(capped.to_mut(), most);
+        }
+        if let Some(most) = self.most_clients {
+            let all: u64 = bands.iter().map(|band| u64::from(band.subclients)).sum();
+            if all > most.into() {
+                cap_clients(capped.to_mut(), most.into());
+            }
+        }
+        capped
     }
 
     /// Nothing is granted in fractions of this.

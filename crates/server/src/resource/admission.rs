@@ -19,7 +19,7 @@ impl Resource {
     ) -> Result<usize, Refusal> {
         legacy::admit(&self.terms, ask, cx.config)?;
         let holder = holder(ask, report, cx.config);
-        let demands = Demands::from_bands(&report.bands);
+        let demands = Demands::from_bands(&self.terms.capped(&report.bands));
         let bands = self.make_room_for_bands(&demands, cx);
         exhausted(|| format!("priorities of {:?}", self.id), bands, cx.config.message.bands_per_resource)?;
         if self.holders.children().locate(holder).is_some() {

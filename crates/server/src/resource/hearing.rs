@@ -9,6 +9,7 @@ use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::ledger::Ledger;
 use crate::mutation::Rule;
+use crate::repository::Template;
 use crate::streams::{Peer, Peers};
 use crate::token::PollerLife;
 
@@ -135,7 +136,7 @@ impl Resource {
         let shown = report.has.as_ref().map(|has| has.capacity);
         if self.holders.at_mut(slot).hear(now, ask.report_id, shown) {
             self.lending.set_peak(slot, report.peak);
-            self.set_demands(slot, demands(report, cx));
+            self.set_demands(slot, demands(report, &self.terms, cx));
         }
     }
 
@@ -166,7 +167,7 @@ impl Resource {
             Life::Session(life) if self.is_learning(now) => life,
             _ => claimed.map_or(begun, |(lease, _)| lease.life),
         };
-        let mut child = Child::new(now, holder, life, demands(report, cx));
+        let mut child = Child::new(now, holder, life, demands(report, &self.terms, cx));
         child.hear(now, ask.report_id, None);
         child.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
@@ -240,14 +241,14 @@ impl Resource {
     }
 }
 
-/// The demands that `report` states. A peak is no part of them.
-fn demands(report: &Report, cx: CallContext<'_>) -> Demands {
+/// The demands that `report` states, as far as they count by `terms`. A peak is no part of them.
+fn demands(report: &Report, terms: &Template, cx: CallContext<'_>) -> Demands {
     if !cx.config.rules.keep(Rule::PeakFromSpare)
         && let ([band], Some(peak)) = (&report.bands[..], report.peak)
     {
         return Demands::from_bands(&[Band { wants: band.wants.max(peak), ..*band }]);
     }
-    Demands::from_bands(&report.bands)
+    Demands::from_bands(&terms.capped(&report.bands))
 }
 
 /// The promise of a report: a grant, and the most that is used under all grants up to that one.

@@ -19,6 +19,8 @@
 //!     safe_lease: 1h                 # how long they may go on with it; not shorter than lease_length
 //!     burst: 50ms                    # rates only: what a client may save up, as the time in which its lease brings it
 //!     small_leases: request          # rates only: of a lease below a unit in the burst units are asked for; or save: one is saved up
+//!     most_priority: 3               # a greater priority counts as that; absent: any counts
+//!     most_clients: 10000            # a node below stands for no more than that; absent: for any number
 //!     algorithm:
 //!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
 //!       lease_length: 60             # seconds

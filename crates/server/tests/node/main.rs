@@ -2,6 +2,7 @@
 
 mod advice;
 mod below;
+mod caps;
 mod claims;
 mod clocks;
 mod crowd;

@@ -47,8 +47,6 @@ const IDENTITY: &str = "an identity or a glob, in quotes";
 const DATE: &str = "a date, as in \"2026-11-24T00:00:00Z\"";
 const PER_SECOND: &str = "a number of them a second, as in 100/s";
 const WANTS: &str = "a number that is not negative, as in 200";
-/// Every whole number up to it is a number of its own when it is read.
-const LAST: f64 = 9_007_199_254_740_991.0;
 
 /// The rules in `root`, or all that is wrong with them.
 pub(super) fn access(root: &YamlNode) -> Result<Access, Vec<(Place, String)>> {
@@ -62,7 +60,7 @@ pub(super) fn access(root: &YamlNode) -> Result<Access, Vec<(Place, String)>> {
 
 fn contents(notes: &mut Notes, root: &YamlNode) -> Option<Access> {
     let top = Fields::read(notes, root, &schema(FILE, "", TOP))?;
-    let version = notes.read(&top, "version", |node| whole("version", node, 0.0, VERSION));
+    let version = notes.read(&top, "version", |node| scalar::whole("version", node, 0.0, VERSION));
     let stance = notes.read(&top, "default", |node| {
         scalar::one_of("default", node, &[("deny", Stance::Deny), ("audit", Stance::Audit)])
     });
@@ -130,8 +128,8 @@ fn node_rule(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<NodeRul
     let identity = identity(notes, &at);
     let name = notes.read(&at, "node", |node| pattern("node", node));
     let name = notes.required(&at, "node", "the name of the node", name);
-    let clients =
-        notes.read(&at, "most_clients", |node| whole("most_clients", node, 1.0, "a whole number from 1"));
+    let clients = notes
+        .read(&at, "most_clients", |node| scalar::whole("most_clients", node, 1.0, "a whole number from 1"));
     let most_priority = most_priority(notes, &at);
     let budget = budget(notes, &at);
     Some(NodeRule {
@@ -153,7 +151,8 @@ fn client_rule(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<Clien
         let fits = value >= 0.0 && value.is_finite();
         fits.then_some(value).ok_or_else(|| format!("max_wants {value} is out of bounds; wanted {WANTS}"))
     });
-    let weight = notes.read(&at, "weight", |node| whole("weight", node, 1.0, "a whole number from 1"));
+    let weight =
+        notes.read(&at, "weight", |node| scalar::whole("weight", node, 1.0, "a whole number from 1"));
     let most_priority = most_priority(notes, &at);
     let budget = budget(notes, &at);
     let weight = weight.or(1.0).min(f64::from(u32::MAX)) as u32;
@@ -204,7 +203,7 @@ fn most_priority(notes: &mut Notes, at: &Fields<'_>) -> Option<i64> {
     let node = at.get("priority")?;
     let within = Fields::read(notes, node, &schema("priority", " in priority", PRIORITY))?;
     let wanted = "the greatest priority that may be had, as in 3";
-    let most = notes.read(&within, "most", |node| whole("most", node, -LAST, wanted));
+    let most = notes.read(&within, "most", |node| scalar::whole("most", node, -scalar::LAST, wanted));
     notes.required(&within, "most", wanted, most).map(|most| most as i64)
 }
 
@@ -214,7 +213,8 @@ fn budget(notes: &mut Notes, at: &Fields<'_>) -> Budget {
         return Budget::default();
     };
     let [streams, resources] = ["streams", "resources"].map(|field| {
-        let count = notes.read(&within, field, |node| whole(field, node, 1.0, "a whole number from 1"));
+        let count =
+            notes.read(&within, field, |node| scalar::whole(field, node, 1.0, "a whole number from 1"));
         count.is().map(|count| count.min(f64::from(u32::MAX)) as u32)
     });
     let reports = notes.read(&within, "reports", |node| per_second("reports", node)).is();
@@ -250,13 +250,6 @@ fn glob(field: &str, node: &YamlNode) -> Result<Glob, String> {
 
 fn pattern(field: &str, node: &YamlNode) -> Result<NamePattern, String> {
     NamePattern::new(scalar::text(field, node)?).map_err(|bad| format!("{field} {bad}"))
-}
-
-/// A whole number, `least` or more.
-fn whole(field: &str, node: &YamlNode, least: f64, wanted: &str) -> Result<f64, String> {
-    let value = scalar::number(field, node, wanted)?;
-    let fits = value.fract() == 0.0 && (least..=LAST).contains(&value);
-    fits.then_some(value).ok_or_else(|| format!("{field} {value} is out of bounds; wanted {wanted}"))
 }
 
 fn per_second(field: &str, node: &YamlNode) -> Result<f64, String> {

@@ -34,6 +34,8 @@ const TEMPLATE: &[&str] = &[
     "safe_lease",
     "burst",
     "small_leases",
+    "most_priority",
+    "most_clients",
     "domains",
     "algorithm",
 ];
@@ -45,8 +47,6 @@ const UNITS: &str = "a number, as in 500";
 const SAFE_UNITS: &str = "a number, or -1 for no limit";
 const FRACTION: &str = "a number from 0 to 1, as in 0.25";
 const VERSION: &str = "a whole number that grows with each edition, as in 7";
-/// Every whole number up to it is a number of its own when it is read.
-const LAST_VERSION: f64 = 9_007_199_254_740_991.0;
 const SECONDS: &str = "whole seconds, as in 60 or 60s";
 /// The stand-ins for a time that cannot be read: no lease is shorter than the first, nor longer than the
 /// second.
@@ -99,7 +99,7 @@ fn contents(notes: &mut Notes, root: &YamlNode) -> (Vec<Draft>, u64) {
     let Some(top) = Fields::read(notes, root, &schema) else { return (Vec::new(), 0) };
     let version = notes.read(&top, "version", |node| {
         let value = scalar::number("version", node, VERSION)?;
-        let whole = (0.0..=LAST_VERSION).contains(&value) && value.fract() == 0.0;
+        let whole = (0.0..=scalar::LAST).contains(&value) && value.fract() == 0.0;
         whole.then_some(value as u64).ok_or_else(|| format!("version {value} is none; wanted {VERSION}"))
     });
     (drafts(notes, &top), version.or(0))
@@ -148,6 +148,13 @@ fn draft(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<Draft> {
     let safe_lease = notes.read(&at, "safe_lease", |node| scalar::time("safe_lease", node));
     let burst = notes.read(&at, "burst", |node| scalar::time("burst", node));
     let small_leases = notes.read(&at, "small_leases", scalar::small_leases);
+    let most_priority = notes.read(&at, "most_priority", |node| {
+        scalar::whole("most_priority", node, -scalar::LAST, "the greatest priority that counts, as in 3")
+    });
+    let most_clients = notes.read(&at, "most_clients", |node| {
+        let most = scalar::whole("most_clients", node, 1.0, "a whole number from 1")?;
+        Ok(most.min(f64::from(u32::MAX)) as u32)
+    });
     let domains = domains(notes, &at);
 
     let kind_is_known = !matches!(kind, Reading::Bad);
@@ -196,6 +203,8 @@ fn draft(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<Draft> {
             burst: burst.is().filter(|_| kind_is_known && algorithm.lease_length < LONGEST),
             small_leases: small_leases.is().filter(|_| kind_is_known),
             part: None,
+            most_priority: most_priority.is().map(|most| most as i64),
+            most_clients: most_clients.is(),
             domains: domains.filter(|_| kind_is_known),
         },
         places,

@@ -7,6 +7,8 @@ use lessor_algorithms::{Rotate, SharePolicy};
 use super::node::{YamlNode, YamlValue};
 use crate::repository::{Kind, LEGACY_HOLD, Legacy, SmallLeases};
 
+/// Every whole number up to it is a number of its own when it is read.
+pub(super) const LAST: f64 = 9_007_199_254_740_991.0;
 /// The number of characters of a value that are repeated in a message.
 const SHOWN: usize = 60;
 
@@ -20,6 +22,13 @@ pub(super) fn number(name: &str, node: &YamlNode, wanted: &str) -> Result<f64, S
         return Err(format!("{name} {} is text; wanted {wanted}{quotes}", written(node)));
     }
     parse(text).map_err(|fault| format!("{name} {} {fault}; wanted {wanted}", written(node)))
+}
+
+/// A whole number, `least` or more.
+pub(super) fn whole(field: &str, node: &YamlNode, least: f64, wanted: &str) -> Result<f64, String> {
+    let value = number(field, node, wanted)?;
+    let fits = value.fract() == 0.0 && (least..=LAST).contains(&value);
+    fits.then_some(value).ok_or_else(|| format!("{field} {value} is out of bounds; wanted {wanted}"))
 }
 
 /// A number of seconds; or a time with its unit, as in `60s`.
