@@ -30,7 +30,9 @@
 pub mod bearer;
 mod denial;
 mod pattern;
+mod place;
 mod rights;
+mod role;
 mod rule;
 mod tempo;
 #[cfg(test)]
@@ -44,8 +46,10 @@ use self::bearer::Passport;
 pub use self::denial::{Denial, Why};
 
 pub use self::pattern::{BadPattern, NamePattern};
-pub use self::rights::Rights;
-pub use self::rule::{Allowance, Budget, ClientRule, NodeRule, OperatorRule, Role, RulePlace, Section};
+pub use self::place::{RulePlace, Section};
+pub use self::rights::{Allowance, Rights};
+pub use self::role::Role;
+pub use self::rule::{Budget, ClientRule, NodeRule, OperatorRule};
 pub use self::tempo::Tempo;
 use crate::repository::Glob;
 

@@ -6,8 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lessor_proto::Time;
+use lessor_proto::wire::capacity_client::CapacityClient;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 use super::clock;
@@ -31,6 +34,9 @@ struct Read {
 /// Puts the token into every request, if there is one.
 #[derive(Clone, Debug)]
 pub(super) struct Authorization(pub(super) Option<BearerToken>);
+
+/// A server, called with the token.
+pub(super) type Server = CapacityClient<InterceptedService<Channel, Authorization>>;
 
 /// Why there is no token.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -12,10 +12,9 @@ use lessor_proto::wire::{DiscoveryRequest, GetCapacityRequest, GetServerCapacity
 use tonic::Status;
 use tonic::codegen::http::Uri;
 use tonic::codegen::http::uri::Scheme;
-use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 
-use super::bearer::{Authorization, BearerToken};
+use super::bearer::{Authorization, BearerToken, Server};
 use super::clock;
 use super::connector::{Connector, Protocol};
 use super::status::{failure, is_broken_off};
@@ -39,9 +38,6 @@ pub(super) struct Link {
     /// With it every server knows who calls.
     token: Option<BearerToken>,
 }
-
-/// A server, as it is called.
-pub(super) type Server = CapacityClient<InterceptedService<Channel, Authorization>>;
 
 /// The outcome of a request.
 #[derive(Debug)]

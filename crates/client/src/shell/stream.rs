@@ -9,8 +9,8 @@ use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
+use super::bearer::Server;
 use super::clock;
-use super::link::Server;
 use super::status::stream_failure;
 use crate::session::Failure;
 

@@ -12,8 +12,10 @@ use prost::Message as _;
 
 use super::denial::Denial;
 use super::pattern::NamePattern;
-use super::rights::Rights;
-use super::rule::{Allowance, Role, RulePlace, Section, resource_fits, role_fits};
+use super::place::{RulePlace, Section};
+use super::rights::{Allowance, Rights};
+use super::role::Role;
+use super::rule::{resource_fits, role_fits};
 use crate::repository::Glob;
 use crate::token::{Key, TokenKeys};
 

@@ -3,7 +3,8 @@
 use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, ResourceId};
 
-use super::rule::{Role, RulePlace};
+use super::place::RulePlace;
+use super::role::Role;
 
 /// Something that no rule allows.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]

@@ -7,9 +7,20 @@ use lessor_proto::message::Report;
 use smallvec::SmallVec;
 
 use super::denial::{Denial, Why};
-use super::rule::{Allowance, RulePlace, listed};
+use super::place::RulePlace;
 use crate::caps::{cap_clients, cap_priorities};
 use crate::repository::Glob;
+
+/// Limits on what a client says of itself.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Allowance {
+    /// The greatest priority that it may have; a report with more is refused. Absent: any.
+    pub most_priority: Option<i64>,
+    /// The most that it may want of one resource, in units; more counts as that. Absent: anything.
+    pub most_wants: Option<f64>,
+    /// The number of clients that it stands for in a fair share.
+    pub weight: u32,
+}
 
 /// The rights of one holder.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +39,14 @@ type Resources = SmallVec<[Arc<[Glob]>; 1]>;
 enum Reach {
     Client(Allowance),
     Node { most_clients: Option<u64>, most_priority: Option<i64> },
+}
+
+// === impl Allowance ===
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { most_priority: None, most_wants: None, weight: 1 }
+    }
 }
 
 // === impl Rights ===
@@ -155,5 +174,13 @@ impl Rights {
         let (place, identity) = (self.place, &self.identity);
         let message = format!("{place}: {identity:?} stands for {found} clients, which count as {most}");
         Denial::by(place, Why::Clients, message)
+    }
+}
+
+/// Globs in a message.
+pub(super) fn listed(globs: &[Glob]) -> String {
+    match globs {
+        [] => "none".to_owned(),
+        globs => globs.iter().map(|glob| format!("{:?}", glob.as_str())).collect::<Vec<_>>().join(" or "),
     }
 }

@@ -1,13 +1,14 @@
 //! Rules: what one identity, or all that fit a pattern, may do.
 
-use std::fmt;
 use std::sync::Arc;
 
 use lessor_proto::{ClientId, ResourceId};
 
 use super::denial::{Denial, Why};
 use super::pattern::NamePattern;
-use super::rights::Rights;
+use super::place::{RulePlace, Section};
+use super::rights::{Allowance, Rights, listed};
+use super::role::Role;
 use crate::repository::Glob;
 
 /// A rule for nodes below.
@@ -44,17 +45,6 @@ pub struct ClientRule {
     pub place: Option<RulePlace>,
 }
 
-/// Limits on what a client says of itself.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Allowance {
-    /// The greatest priority that it may have; a report with more is refused. Absent: any.
-    pub most_priority: Option<i64>,
-    /// The most that it may want of one resource, in units; more counts as that. Absent: anything.
-    pub most_wants: Option<f64>,
-    /// The number of clients that it stands for in a fair share.
-    pub weight: u32,
-}
-
 /// A rule for people and their tools.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperatorRule {
@@ -68,27 +58,6 @@ pub struct OperatorRule {
     pub place: Option<RulePlace>,
 }
 
-/// The role of an operator.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Role {
-    /// Status, console and metrics are read.
-    See,
-    /// The reasons of grants are asked for.
-    Explain,
-    /// The effect of a change is computed.
-    Plan,
-    /// Resources are frozen, drained or switched off for a time.
-    Override,
-    /// Templates are put in force.
-    Push,
-    /// Leases are ended before their time.
-    Seize,
-    /// These rules are read, and the log is changed.
-    Access,
-    /// All of these.
-    All,
-}
-
 /// The amount of work that an identity may cause. Absent numbers are the defaults of the server.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Budget {
@@ -98,30 +67,6 @@ pub struct Budget {
     pub reports: Option<f64>,
     /// Resources that it holds on one stream.
     pub resources: Option<u32>,
-}
-
-/// The place of a rule in its document.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RulePlace {
-    /// The list that it stands in.
-    pub section: Section,
-    /// The number of rules before it in that list.
-    pub index: usize,
-    /// The line of the file; absent: it was not read from one.
-    pub line: Option<usize>,
-}
-
-/// The lists of rules.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Section {
-    /// For nodes.
-    Nodes,
-    /// For clients.
-    Clients,
-    /// For operators.
-    Operators,
-    /// The scope of a token, which is a rule of its own.
-    Token,
 }
 
 // === impl NodeRule ===
@@ -185,14 +130,6 @@ impl ClientRule {
     }
 }
 
-// === impl Allowance ===
-
-impl Default for Allowance {
-    fn default() -> Allowance {
-        Allowance { most_priority: None, most_wants: None, weight: 1 }
-    }
-}
-
 // === impl OperatorRule ===
 
 impl OperatorRule {
@@ -238,77 +175,5 @@ pub(super) fn resource_fits(
             );
             Err(Denial::by(place, Why::Resource, message))
         }
-    }
-}
-
-/// Globs in a message.
-pub(super) fn listed(globs: &[Glob]) -> String {
-    match globs {
-        [] => "none".to_owned(),
-        globs => globs.iter().map(|glob| format!("{:?}", glob.as_str())).collect::<Vec<_>>().join(" or "),
-    }
-}
-
-// === impl Role ===
-
-impl Role {
-    /// All of them, by name.
-    pub const ALL: [Role; 8] = [
-        Role::See,
-        Role::Explain,
-        Role::Plan,
-        Role::Override,
-        Role::Push,
-        Role::Seize,
-        Role::Access,
-        Role::All,
-    ];
-
-    /// Its name in a document.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::See => "see",
-            Role::Explain => "explain",
-            Role::Plan => "plan",
-            Role::Override => "override",
-            Role::Push => "push",
-            Role::Seize => "seize",
-            Role::Access => "access",
-            Role::All => "all",
-        }
-    }
-
-    /// The role of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.as_str() == name)
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-// === impl RulePlace ===
-
-impl RulePlace {
-    pub(super) fn at(section: Section, index: usize) -> RulePlace {
-        RulePlace { section, index, line: None }
-    }
-}
-
-impl fmt::Display for RulePlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let section = match self.section {
-            Section::Nodes => "nodes",
-            Section::Clients => "clients",
-            Section::Operators => "operators",
-            Section::Token => return f.write_str("the token"),
-        };
-        write!(f, "{section}[{}]", self.index)?;
-        self.line.map_or(Ok(()), |line| write!(f, " on line {line}"))
     }
 }
