@@ -134,9 +134,10 @@ impl Status {
         let tls = self.tls.settings().map(|tls| ClientTls::load(&tls)).transpose()?;
         let connector = Connector::new(tls.map(Arc::new), Protocol::Http1);
         let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+        let token = self.tls.token().map(|token| token.http_header(&uri)).transpose()?;
         let mut request = Request::get(uri);
-        if let Some(token) = self.tls.token() {
-            request = request.header(AUTHORIZATION, token.http_header()?);
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
         }
         let request = request.body(Empty::new())?;
         let fetch = async {

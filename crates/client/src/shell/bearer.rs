@@ -1,10 +1,14 @@
 //! The token by which servers know this process where it has no certificate.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http::Uri;
+use http::uri::Scheme;
 use lessor_proto::Time;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -63,16 +67,32 @@ impl BearerToken {
         BearerToken(Arc::new(Origin::File { path: path.into(), read: Mutex::new(None) }))
     }
 
-    /// The content of the header of HTTP that says it.
+    /// The content of the header of HTTP that says it to whoever serves `to`.
     ///
     /// # Errors
-    /// When its file cannot be read, or holds no token.
-    pub fn http_header(&self) -> Result<http::HeaderValue, TokenFault> {
+    /// When its file cannot be read, or holds no token, or others could read it on the way.
+    pub fn http_header(&self, to: &Uri) -> Result<http::HeaderValue, TokenFault> {
+        self.check_way(to)?;
         let header = self.header(clock::now()).map_err(TokenFault)?;
         let mut value =
             http::HeaderValue::from_bytes(header.as_bytes()).map_err(|_| TokenFault(NONE.to_owned()))?;
         value.set_sensitive(true);
         Ok(value)
+    }
+
+    /// Whether nobody else reads what goes to `to`: over TLS, or within this machine.
+    ///
+    /// # Errors
+    /// When others do.
+    pub(super) fn check_way(&self, to: &Uri) -> Result<(), TokenFault> {
+        let host = to.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        if to.scheme() == Some(&Scheme::HTTPS) || host == "localhost" || is_loopback {
+            return Ok(());
+        }
+        Err(TokenFault(format!(
+            "a token would go to {host} in plain text, for others to read; wanted TLS, or a loopback address"
+        )))
     }
 
     /// The header that says it.
@@ -85,14 +105,23 @@ impl BearerToken {
                     return Ok(last.header.clone());
                 }
                 // A few hundred bytes, at most once a second.
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| format!("cannot read the token in {}: {error}", path.display()))?;
+                let text = read_file(path);
+                let text =
+                    text.map_err(|error| format!("cannot read the token in {}: {error}", path.display()))?;
                 let header = header(&text).map_err(|fault| format!("{}: {fault}", path.display()))?;
                 *read = Some(Read { at: now, header: header.clone() });
                 Ok(header)
             }
         }
     }
+}
+
+/// Reads a regular file: another might make its reader wait.
+fn read_file(path: &Path) -> io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file; wanted one"));
+    }
+    std::fs::read_to_string(path)
 }
 
 fn header(token: &str) -> Result<MetadataValue<Ascii>, String> {
@@ -140,11 +169,28 @@ mod tests {
     }
 
     #[test]
+    fn a_token_goes_where_nobody_else_reads_it() {
+        let token = BearerToken::text("lessor1.secret");
+        let says =
+            |to: &'static str| token.http_header(&Uri::from_static(to)).map_err(|fault| fault.to_string());
+        for private in
+            ["https://root-1:15000", "http://127.0.0.1:1", "http://[::1]:1/status", "http://localhost:1"]
+        {
+            assert_eq!(says(private).unwrap(), "Bearer lessor1.secret", "{private}");
+        }
+        for open in ["http://root-1:15000", "http://192.0.2.1:1/status", "http://127.0.0.1.example:1"] {
+            assert!(says(open).unwrap_err().contains("in plain text, for others to read"), "{open}");
+        }
+    }
+
+    #[test]
     fn a_file_is_read_again_after_a_while() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         let token = BearerToken::file(&path);
         assert!(token.header(Time::ZERO).unwrap_err().starts_with("cannot read the token in "));
+        let folder = BearerToken::file(directory.path()).header(Time::ZERO).unwrap_err();
+        assert!(folder.ends_with("is no regular file; wanted one"), "{folder}");
         std::fs::write(&path, "one\n").unwrap();
         assert_eq!(token.header(Time::ZERO).unwrap(), "Bearer one");
         std::fs::write(&path, "two\n").unwrap();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +9,6 @@ use lessor_proto::message::{Answer, Ask, Hello, HolderKind, Leader, Release, Whe
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::{DiscoveryRequest, GetCapacityRequest, GetServerCapacityRequest};
 use tonic::Status;
-use tonic::codegen::http::Uri;
-use tonic::codegen::http::uri::Scheme;
 use tonic::transport::{Channel, Endpoint};
 
 use super::bearer::{Authorization, BearerToken, Server};
@@ -118,10 +115,9 @@ impl Link {
         }
         let endpoint = endpoint(to, self.timeout, self.tls.is_some())?;
         let connector = Connector::new(self.tls.clone(), Protocol::Http2);
-        if self.token.is_some() && !is_private(endpoint.uri()) {
-            return Err(Failure::Unreachable(format!(
-                "a token would go to {to} in plain text, for others to read; wanted TLS, or a loopback address"
-            )));
+        if let Some(token) = &self.token {
+            let checked = token.check_way(endpoint.uri());
+            checked.map_err(|fault| Failure::Unreachable(fault.to_string()))?;
         }
         let channel = Channel::new(connector, endpoint);
         let client = CapacityClient::with_interceptor(channel, Authorization(self.token.clone()));
@@ -131,13 +127,6 @@ impl Link {
         self.channels.insert(to.clone(), client.clone());
         Ok(client)
     }
-}
-
-/// Whether nobody else reads what goes there: over TLS, or within this machine.
-fn is_private(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    uri.scheme() == Some(&Scheme::HTTPS) || host == "localhost" || is_loopback
 }
 
 /// Why a question has no answer.
