@@ -22,6 +22,7 @@ use lessor_server::shell::driver::Driver;
 use lessor_server::shell::source::{Document, LoadError, Source};
 use lessor_server::shell::{Build, Server, ServerOptions};
 use tokio::signal::unix::Signal;
+use tokio::sync::watch;
 use tracing::{error, info};
 
 use self::access::{AccessFlags, AccessSources};
@@ -228,34 +229,36 @@ enum End {
 /// Until a signal says to end, or the node is broken.
 async fn serve(server: &Server, source: Source, rules: AccessSources, signals: Signals) -> End {
     let Signals { mut terminate, mut interrupt, hang_up } = signals;
-    let templates = follow(source, hang_up, |loaded| reload(server.driver(), loaded));
-    // The server watches the files itself.
-    let certificates = async {
-        let Ok(mut hang_up) = Signals::hang_up() else { return std::future::pending().await };
-        loop {
-            hang_up.recv().await;
-            server.renew_certificates();
-        }
-    };
+    let (tell, asked) = watch::channel(());
+    let templates = follow(source, asked.clone(), |loaded| reload(server.driver(), loaded));
     tokio::select! {
         _ = terminate.recv() => End::Signal,
         _ = interrupt.recv() => End::Signal,
         () = server.broken() => End::Broken,
         never = templates => match never {},
-        never = rules.follow(server.gate()) => match never {},
-        never = certificates => match never {},
+        never = rules.follow(server.gate(), asked) => match never {},
+        never = hear(hang_up, tell, server) => match never {},
     }
 }
 
-/// Puts a document in force whenever it has changed, or a signal says to.
+/// Lets all who follow files know when a signal says to read them again. The server follows those of certificates itself.
+async fn hear(mut hang_up: Signal, tell: watch::Sender<()>, server: &Server) -> Infallible {
+    loop {
+        hang_up.recv().await;
+        tell.send_replace(());
+        server.renew_certificates();
+    }
+}
+
+/// Puts a document in force whenever it has changed, or somebody asks for that. Whoever asks lives as long as this.
 async fn follow<D: Document + Send + 'static>(
     mut source: Source<D>,
-    mut hang_up: Signal,
+    mut asked: watch::Receiver<()>,
     put_in_force: impl Fn(Result<D, LoadError>),
 ) -> Infallible {
     loop {
         tokio::select! {
-            _ = hang_up.recv() => {}
+            _ = asked.changed() => {}
             () = source.changed() => {}
         }
         // Where it holds nobody up: a disk may be slow.

@@ -18,12 +18,7 @@ impl Signals {
         Ok(Signals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
-            hang_up: Signals::hang_up()?,
+            hang_up: listen(SignalKind::hangup())?,
         })
-    }
-
-    /// A listener of its own for the signal that says to read files again: each hears every one.
-    pub(crate) fn hang_up() -> anyhow::Result<Signal> {
-        signal(SignalKind::hangup()).context("cannot listen for signals")
     }
 }

@@ -7,13 +7,12 @@ use clap::Args;
 use lessor_client::BearerToken;
 use lessor_server::access::{Access, Stance};
 use lessor_server::shell::Gate;
-use lessor_server::shell::source::{LoadError, Source};
+use lessor_server::shell::source::{Document, LoadError, Source};
 use lessor_server::token::TokenKeys;
+use tokio::sync::watch;
 use tracing::{error, info};
 
 use super::follow;
-use crate::signals::Signals;
-
 /// The flags about who may what.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may what")]
@@ -64,23 +63,22 @@ impl AccessSources {
         Ok(access)
     }
 
-    /// Puts what they hold in force whenever they change.
-    pub(super) async fn follow(self, gate: &Gate) -> Infallible {
-        let rules = async {
-            match (self.access, Signals::hang_up()) {
-                (Some(source), Ok(hang_up)) => follow(source, hang_up, |loaded| reload(gate, loaded)).await,
-                _ => std::future::pending().await,
-            }
-        };
-        let keys = async {
-            match (self.keys, Signals::hang_up()) {
-                (Some(source), Ok(hang_up)) => {
-                    follow(source, hang_up, |loaded| reload_keys(gate, loaded)).await
-                }
-                _ => std::future::pending().await,
-            }
-        };
+    /// Puts what they hold in force whenever they change, or somebody asks for that.
+    pub(super) async fn follow(self, gate: &Gate, asked: watch::Receiver<()>) -> Infallible {
+        let rules = follow_if(self.access, asked.clone(), |loaded| reload(gate, loaded));
+        let keys = follow_if(self.keys, asked, |loaded| reload_keys(gate, loaded));
         tokio::select! { never = rules => never, never = keys => never }
+    }
+}
+
+async fn follow_if<D: Document + Send + 'static>(
+    source: Option<Source<D>>,
+    asked: watch::Receiver<()>,
+    put_in_force: impl Fn(Result<D, LoadError>),
+) -> Infallible {
+    match source {
+        Some(source) => follow(source, asked, put_in_force).await,
+        None => std::future::pending().await,
     }
 }
 
