@@ -1,14 +1,16 @@
 //! `lessor can` and `lessor who-can`: the rules of access, asked without a server.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, ResourceId};
 use lessor_server::access::{Access, Credential, Denial, NodeRule, OperatorRule, Role, Stance};
 use lessor_server::repository::Glob;
-use lessor_server::shell::source::{self, LoadError};
+
+use crate::check;
 
 /// Bytes in a name, at most.
 const LONGEST: usize = 4_096;
@@ -19,7 +21,7 @@ const LONGEST: usize = 4_096;
 pub(crate) struct Can {
     /// The identity: a URI or DNS name of a certificate, the identity of a token, uid:N, anonymous or plain
     identity: String,
-    /// The act: get (hold leases), node (be a node), or a role of operators
+    /// The act: get (hold leases), node (be a node), or a role of operators (see, explain, plan, override, push, seize, access)
     action: Action,
     /// The resource of get and of roles, or the name of the node
     what: Option<String>,
@@ -34,7 +36,7 @@ pub(crate) struct Can {
 /// Lists the rules by which somebody may do something.
 #[derive(Debug, Args)]
 pub(crate) struct WhoCan {
-    /// The act: get (hold leases), node (be a node), or a role of operators
+    /// The act: get (hold leases), node (be a node), or a role of operators (see, explain, plan, override, push, seize, access)
     action: Action,
     /// The resource of get and of roles, or the name of the node; without it, any
     what: Option<String>,
@@ -44,31 +46,23 @@ pub(crate) struct WhoCan {
 }
 
 /// Something that an identity may do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Action {
     Get,
     Node,
-    See,
-    Explain,
-    Plan,
-    Override,
-    Push,
-    Seize,
-    Access,
-    All,
+    Act(Role),
 }
 
 // === impl Can ===
 
 impl Can {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let access = load(&self.access)?;
+        let access: Access = check::load(&self.access)?;
         let allowed = match self.action {
             Action::Get => self.may_get(&access)?,
             Action::Node => self.may_be_node(&access)?,
-            action => {
+            Action::Act(role) => {
                 let resource = self.what.as_deref().map(resource).transpose()?;
-                let role = action.role().expect("no other action");
                 access.operator(&Credential::of(&self.identity), role, resource.as_ref())
             }
         };
@@ -106,7 +100,7 @@ impl Can {
 
 impl WhoCan {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let access = load(&self.access)?;
+        let access: Access = check::load(&self.access)?;
         let what = self.what.as_deref();
         let is_about = |globs: &Option<Vec<Glob>>| match (globs, what) {
             (Some(globs), Some(what)) => globs.iter().any(|glob| glob.matches(what)),
@@ -121,13 +115,12 @@ impl WhoCan {
                 }
             }
             Action::Node => {
-                let fits = |rule: &&NodeRule| what.is_none_or(|name| rule.node.fits("", name));
+                let fits = |rule: &&NodeRule| what.is_none_or(|name| rule.node.fits_somebody(name));
                 for rule in access.nodes.iter().filter(fits) {
                     found.push((rule.place, format!("{} as {}", rule.identity, rule.node)));
                 }
             }
-            action => {
-                let role = action.role().expect("no other action");
+            Action::Act(role) => {
                 let has = |rule: &&OperatorRule| rule.may.contains(&role) || rule.may.contains(&Role::All);
                 for rule in access.operators.iter().filter(has).filter(|rule| is_about(&rule.resources)) {
                     found.push((rule.place, rule.identity.to_string()));
@@ -148,30 +141,21 @@ impl WhoCan {
 
 // === impl Action ===
 
-impl Action {
-    /// The role of an operator that it takes.
-    fn role(self) -> Option<Role> {
-        Some(match self {
-            Action::Get | Action::Node => return None,
-            Action::See => Role::See,
-            Action::Explain => Role::Explain,
-            Action::Plan => Role::Plan,
-            Action::Override => Role::Override,
-            Action::Push => Role::Push,
-            Action::Seize => Role::Seize,
-            Action::Access => Role::Access,
-            Action::All => Role::All,
-        })
+impl FromStr for Action {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Action, String> {
+        let roles = Role::ALL.map(Role::as_str).join(", ");
+        match text {
+            "get" => Ok(Action::Get),
+            "node" => Ok(Action::Node),
+            text => Role::named(text).map(Action::Act).ok_or_else(|| {
+                format!("there is no such act; wanted get, node, or one of the roles {roles}")
+            }),
+        }
     }
 }
 
 fn resource(name: &str) -> anyhow::Result<ResourceId> {
     ResourceId::new(name, LONGEST).with_context(|| format!("the resource {name:?}"))
-}
-
-fn load(path: &Path) -> anyhow::Result<Access> {
-    source::load_document(path).map_err(|error| match error {
-        LoadError::Faulty(faults) => anyhow::anyhow!("the rules are not valid\n{faults}"),
-        error => error.into(),
-    })
 }

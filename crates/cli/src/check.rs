@@ -48,7 +48,7 @@ impl Check {
 }
 
 /// Reads a document, or prints all that is wrong with it.
-fn load<D: Document>(file: &Path) -> anyhow::Result<D> {
+pub(crate) fn load<D: Document>(file: &Path) -> anyhow::Result<D> {
     let loaded = match std::fs::metadata(file) {
         // What another command says: a server would not wait for that, and a person does.
         Ok(found) if !found.is_file() && !found.is_dir() => {

@@ -225,7 +225,11 @@ impl Access {
 }
 
 /// The rule that decides about `identity`, and its place: that of this very name, or else the first whose pattern fits.
-fn chosen<'r, R>(rules: &'r [R], identity: &str, pattern: impl Fn(&R) -> &Glob) -> Option<(usize, &'r R)> {
+fn chosen<'r, R>(
+    rules: &'r [R],
+    identity: &str,
+    pattern: impl Fn(&R) -> &Glob + Clone,
+) -> Option<(usize, &'r R)> {
     all_chosen(rules, identity, pattern).next()
 }
 
@@ -233,11 +237,15 @@ fn chosen<'r, R>(rules: &'r [R], identity: &str, pattern: impl Fn(&R) -> &Glob) 
 fn all_chosen<'r, R>(
     rules: &'r [R],
     identity: &str,
-    pattern: impl Fn(&R) -> &Glob,
+    pattern: impl Fn(&R) -> &Glob + Clone,
 ) -> impl Iterator<Item = (usize, &'r R)> {
-    let names_it = |rule: &R| pattern(rule).is_plain();
-    let fits = |rule: &R| pattern(rule).matches(identity);
-    let (exact, patterns): (Vec<_>, Vec<_>) =
-        rules.iter().enumerate().filter(|(_, rule)| fits(rule)).partition(|(_, rule)| names_it(rule));
-    exact.into_iter().chain(patterns)
+    let fitting = move |is_plain: bool| {
+        let pattern = pattern.clone();
+        let fits = move |(_, rule): &(usize, &'r R)| {
+            let pattern = pattern(rule);
+            pattern.is_plain() == is_plain && pattern.matches(identity)
+        };
+        rules.iter().enumerate().filter(fits)
+    };
+    fitting(true).chain(fitting(false))
 }

@@ -61,6 +61,16 @@ impl NamePattern {
         }
     }
 
+    /// Whether there may be an identity that may bear `name`.
+    #[must_use]
+    pub fn fits_somebody(&self, name: &str) -> bool {
+        match &self.glob {
+            Some(glob) => glob.matches(name),
+            // What stands behind the last slash of an identity has none.
+            None => Glob::new(&self.text.replace(LAST, "*")).is_ok_and(|glob| glob.matches(name)),
+        }
+    }
+
     /// Whether it is one name, the same for every identity.
     #[must_use]
     pub fn is_plain(&self) -> bool {

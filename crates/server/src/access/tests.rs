@@ -103,6 +103,9 @@ fn the_end_of_an_identity_is_taken_as_it_is() {
     assert!(!pattern.fits("spiffe://a/*", "web-17"), "a star in an identity is a star");
     assert!(pattern.fits("spiffe://a/*", "*-17"));
     assert!(!pattern.fits("spiffe://a/[", "x-1"));
+    assert!(
+        pattern.fits_somebody("web-17") && !pattern.fits_somebody("web/x-1") && !pattern.fits_somebody("web")
+    );
     assert!(NamePattern::new("{lost}-*").unwrap_err().to_string().contains("wanted {last}"));
     assert!(NamePattern::new("[").is_err());
 }
