@@ -53,17 +53,17 @@ impl Budgets {
             return None;
         }
         let mut purses = self.purses();
+        let key = (Box::from(identity), address.map(|address| address.to_canonical()));
+        if let Some(known) = purses.get(&key).filter(|purse| purse.budget == budget) {
+            return Some(Arc::clone(known));
+        }
         if purses.len() >= SWEPT && purses.len().is_power_of_two() {
             let now = clock::now();
             purses.retain(|_, purse| Arc::strong_count(purse) > 1 || !purse.is_full(now));
         }
-        let key = (Box::from(identity), address.map(|address| address.to_canonical()));
-        let known = purses.get(&key).filter(|purse| purse.budget == budget).cloned();
-        Some(known.unwrap_or_else(|| {
-            let purse = Arc::new(Purse::new(budget));
-            purses.insert(key, Arc::clone(&purse));
-            purse
-        }))
+        let purse = Arc::new(Purse::new(budget));
+        purses.insert(key, Arc::clone(&purse));
+        Some(purse)
     }
 
     /// Locks the table, also after a panic: every change of it is one step.
