@@ -1,6 +1,6 @@
 //! The acceptor of a port: takes so many connections at a time and lets the rest wait outside, in the kernel's queue.
 //!
-//! Whoever connects must say something, or its place is somebody else's: the library that finds out which version of HTTP
+//! A connection must say something, or its place is somebody else's: the library that finds out which version of HTTP
 //! a connection speaks waits for that without an end. And no address has more than its part of the places, so that one host
 //! that goes wrong does not shut out all others.
 //!

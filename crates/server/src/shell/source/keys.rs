@@ -1,6 +1,6 @@
 //! Reads the keys of tokens: a line of 64 hexadecimal digits, and the one before it, if it was changed, on the next.
 //!
-//! What is wrong is told without a digit of it.
+//! Faults are told without a digit of what is there.
 
 use super::fault::Faults;
 use super::node::Place;

@@ -1,6 +1,6 @@
 //! The pass of a stream: what the holder at its other end may say by the rules of access, and how often it is listened to.
 //!
-//! Whoever says too much is not refused but not read: the connection fills up, and the peer waits. The node is never asked.
+//! A holder that says too much is not refused but not read: the connection fills up, and the peer waits. The node is never asked.
 
 use std::collections::BTreeSet;
 use std::fmt;
