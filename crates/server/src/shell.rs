@@ -17,6 +17,7 @@ mod options;
 mod parent;
 mod port;
 mod probe;
+pub mod random;
 mod refused;
 pub mod source;
 mod standing;
@@ -25,15 +26,12 @@ mod stream;
 mod tls;
 mod watched;
 
-use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::BearerToken;
+use lessor_client::TlsFault;
 use lessor_client::internals::tls::ClientTls;
-use lessor_client::{Tls, TlsFault};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -54,11 +52,8 @@ use self::tls::ServerTls;
 use self::tls::certificates::Certificates;
 use self::tls::handshake::HandshakeGuard;
 pub use self::tls::{TlsClients, TlsOptions};
-use crate::access::Access;
-use crate::election::ElectionConfig;
 use crate::node::NodeConfig;
 use crate::repository::Repository;
-use crate::token::TokenKeys;
 
 /// A server that runs.
 #[derive(Debug)]
