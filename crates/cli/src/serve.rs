@@ -20,7 +20,7 @@ use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
 use lessor_server::shell::source::{Document, LoadError, Source};
-use lessor_server::shell::{Build, Server, ServerOptions};
+use lessor_server::shell::{Build, Server, ServerOptions, random};
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use tracing::{error, info};
@@ -206,7 +206,7 @@ impl Serve {
         config.message.resources_per_request = self.limits.max_resources_per_request;
         config.message.bands_per_resource = self.limits.max_priorities;
         config.message.buckets_per_resource = self.limits.max_buckets;
-        config.hash_seed = secret();
+        config.hash_seed = random::number();
         config.parent = (!self.parent.is_empty()).then(|| ParentConfig {
             servers: self.parent.clone(),
             transport: Transport::Stream,
@@ -322,13 +322,7 @@ fn epoch() -> Epoch {
         Epoch::default(),
         u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX),
     );
-    Epoch(date.0 | (secret() & 0xffff))
-}
-
-/// A number that clients cannot know: the standard library draws one for each hasher.
-fn secret() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one("lessor")
+    Epoch(date.0 | (random::number() & 0xffff))
 }
 
 fn whatever_is_wanted() -> Template {

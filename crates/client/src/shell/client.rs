@@ -244,6 +244,7 @@ impl Builder {
 }
 
 /// A number that no other life of this client has: the standard library's hash keys are drawn from the system.
+#[expect(clippy::disallowed_methods, reason = "the place where the body draws")]
 fn draw() -> u64 {
     let mut hasher = std::hash::RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

@@ -1,6 +1,5 @@
 //! The options of a server: where it serves, whom it believes, how it finds who leads.
 
-use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use lessor_client::{BearerToken, Tls};
 
 use super::driver;
 use super::etcd::{self, Election, EtcdOptions};
+use super::random;
 use super::tls::TlsOptions;
 use crate::access::Access;
 use crate::election::ElectionConfig;
@@ -148,7 +148,7 @@ impl ElectionOptions {
         node: &NodeConfig,
         address: &str,
     ) -> Result<Election, etcd::ElectionStartError> {
-        let nonce = RandomState::new().hash_one(address);
+        let nonce = random::number();
         let usual = ElectionConfig::new(node.name.as_str(), address, nonce);
         let config = ElectionConfig {
             prefix: self.prefix,

@@ -1,7 +1,5 @@
 //! A port of gRPC and HTTP, plain or over TLS.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::io;
 use std::time::Duration;
 
@@ -15,6 +13,7 @@ use tracing::warn;
 
 use super::acceptor::{Acceptor, Connection};
 use super::bodies::Bodies;
+use super::random;
 
 /// The service that is offered on every port of gRPC.
 #[derive(Clone)]
@@ -95,7 +94,7 @@ fn builder(request_time: Duration) -> Server {
 
 /// A number between two, and another one each time.
 fn spread([least, most]: [f64; 2]) -> f64 {
-    let draw = RandomState::new().hash_one(()) as f64 / u64::MAX as f64;
+    let draw = random::number() as f64 / u64::MAX as f64;
     least + (most - least) * draw
 }
 

@@ -3,7 +3,6 @@
 //!
 //! All servers that were named are asked who leads, each task of a node for itself, until one of them has answered.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use super::driver::Driver;
+use super::random;
 
 /// The longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -66,7 +66,7 @@ pub(super) async fn meet_parent(driver: Arc<Driver>, above: NodeAbove, mut stopp
             return;
         }
         driver.miss_parent(faults.join("; "));
-        let next = clock::now() + BACK_OFF.wait(round, LONGEST_WAIT, draw(round));
+        let next = clock::now() + BACK_OFF.wait(round, LONGEST_WAIT, draw());
         tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => return,
             () = clock::sleep_until(next) => {}
@@ -74,9 +74,9 @@ pub(super) async fn meet_parent(driver: Arc<Driver>, above: NodeAbove, mut stopp
     }
 }
 
-/// From 0 to 1, and another number in another process.
-fn draw(round: u32) -> f64 {
-    RandomState::new().hash_one(round) as f64 / u64::MAX as f64
+/// From 0 to 1, and another number each time.
+fn draw() -> f64 {
+    random::number() as f64 / u64::MAX as f64
 }
 
 /// All of them at once: one that is silent keeps no other waiting.

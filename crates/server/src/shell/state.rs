@@ -17,7 +17,6 @@ mod disk;
 
 use lessor_proto::Epoch;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +27,7 @@ use tracing::{error, info, warn};
 
 use self::disk::Disk;
 use super::driver::{Driver, Unanswered};
+use super::random;
 use crate::election::files::replace;
 use crate::election::state::{BadState, Clock, State};
 use crate::record::{Record, RecordChange};
@@ -256,7 +256,7 @@ fn find(path: &Path, node: &str) -> Result<Option<(State, Record)>, StateFault> 
 
 /// A line of succession that nobody else stands in.
 fn line() -> u64 {
-    RandomState::new().hash_one("line")
+    random::number()
 }
 
 /// The key for tokens; one is drawn if there is none.

@@ -8,12 +8,19 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
 use crate::node::ConnectionMark;
+use crate::shell::random;
 
 /// The secret by which connections are numbered.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Callers(RandomState);
 
 // === impl Callers ===
+
+impl Default for Callers {
+    fn default() -> Callers {
+        Callers(random::hasher())
+    }
+}
 
 impl Callers {
     /// The connection from that address; absent where it is not known.
