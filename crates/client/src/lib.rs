@@ -57,7 +57,7 @@
 //! `Client::metrics` gives plain numbers; with the feature `prometheus`, `Client::collector` is one of the crate
 //! `prometheus-client`.
 //!
-//! Deliberately absent: TLS, a choice among several nodes, and any state on disk.
+//! Deliberately absent: a choice among several nodes, and any state on disk.
 
 mod allowance;
 mod decision;

@@ -1,7 +1,7 @@
 //! Waiting for a permit: in order, within bounds, and without trace when the caller loses interest.
 //!
-//! A `Queue` is a list of places and decides nothing but the order. What is waited for stands behind a `Door`: only the
-//! place at its head may be let in. Whoever opens the door a little (an allowance, a permit that comes back, the place
+//! A `Queue` is a list of places and decides nothing but the order. What is waited for stands behind a `QueueGate`: only the
+//! place at its head may be let in. Whoever opens the gate a little (an allowance, a permit that comes back, the place
 //! before) wakes the head, and the head asks again itself, on its own task, with the clock of that moment; so an
 //! admission is never older than the poll that returns it. Dropping the future leaves the queue and takes nothing.
 
@@ -33,7 +33,7 @@ pub struct Waiting {
 // === impl Waiting ===
 
 impl Waiting {
-    /// A second, and 1024 waiters.
+    /// Five seconds, and 1024 waiters.
     pub const DEFAULT: Waiting = Waiting { max_wait: Duration::from_secs(5), max_waiters: 1024 };
 }
 
