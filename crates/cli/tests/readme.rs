@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::house::{AGES, House, Outcome, lessor, repository_file};
+use crate::house::{AGES, House, Outcome, lessor, repository_file, run};
 
 /// Where `lessor serve` listens if it is not told.
 const DEFAULT: &str = "127.0.0.1:15000";
@@ -218,6 +218,21 @@ async fn the_commands_of_the_readme_do_what_it_says() {
         reader.follow(shown).await;
     }
     reader.end().await;
+}
+
+/// What the README says of Doorman is what its command prints. Of ours it would take minutes without optimisation.
+#[tokio::test]
+async fn the_figures_of_doorman_are_those_that_its_command_prints() {
+    let outcome = run(&["sim", "seven", "--mode", "doorman", "--seeds", "1..8"]).await;
+    let medians = outcome.out.lines().find(|line| line.contains(" median ")).expect("a line of medians");
+    let cells: Vec<&str> =
+        medians.trim_matches(['│', ' ']).split("  ").filter(|cell| !cell.is_empty()).collect();
+    let (used, too_much) = (cells[1].trim(), cells[7].trim().trim_end_matches(" s"));
+    let readme = std::fs::read_to_string(repository_file("README.md")).unwrap();
+    for said in [format!("and theirs {used};"), format!("those of theirs for {too_much} seconds of the hour")]
+    {
+        assert!(readme.contains(&said), "README.md does not say {said:?}; {medians}");
+    }
 }
 
 #[test]
