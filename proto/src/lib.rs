@@ -44,6 +44,7 @@ pub mod amount;
 pub mod back_off;
 #[cfg(feature = "grpc")]
 pub mod codec;
+pub mod features;
 pub mod glob;
 pub mod identity;
 pub mod message;
@@ -53,6 +54,7 @@ pub mod time;
 
 pub use amount::Amount;
 pub use back_off::BackOff;
+pub use features::Features;
 pub use glob::Glob;
 pub use identity::Identity;
 pub use name::{ClientId, ResourceId};

@@ -56,6 +56,8 @@ pub struct SimulationPlan {
     pub fallback: Fallback,
     /// Whether each task has a copy of the configuration, which may be an older one than others have.
     pub editions: bool,
+    /// Processes are of this version or of the one before, drawn for each by this number; absent: all are of this one.
+    pub mixed: Option<u64>,
     /// The domain that clients share, if they do.
     pub domain: Option<SharedDomainPlan>,
     /// When the first clients begin.
@@ -267,6 +269,7 @@ impl SimulationPlan {
             memory: Memory::default(),
             fallback: Fallback::Pessimistic,
             editions: false,
+            mixed: None,
             domain: None,
             clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]

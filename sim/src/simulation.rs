@@ -22,6 +22,7 @@ mod node;
 mod running;
 mod shared;
 mod using;
+mod versions;
 mod view;
 mod wire;
 
@@ -111,6 +112,7 @@ pub(crate) struct Rules {
     pub(crate) memory: Memory,
     pub(crate) fallback: Fallback,
     pub(crate) editions: bool,
+    pub(crate) mixed: Option<u64>,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,
 }

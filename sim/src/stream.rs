@@ -1,6 +1,6 @@
 //! Streams: what is sent on one arrives in order, up to a moment after which nothing does.
 
-use lessor_proto::{Epoch, Time};
+use lessor_proto::{Epoch, Features, Time};
 use lessor_server::node::Peer;
 
 use crate::process::Sender;
@@ -27,6 +27,8 @@ pub(crate) struct Stream {
     /// The id that the holder has for it.
     pub(crate) id: u64,
     pub(crate) task: u32,
+    /// The kinds of message that the holder knows.
+    pub(crate) features: Features,
     /// The epoch of the task that it is connected to, and how that calls it.
     pub(crate) peer: Option<(Epoch, Peer)>,
     /// Nothing arrives at the node before what was sent before it.
@@ -44,12 +46,13 @@ pub(crate) struct Stream {
 // === impl Streams ===
 
 impl Streams {
-    pub(crate) fn open(&mut self, holder: Sender, id: u64, task: u32) -> StreamRef {
+    pub(crate) fn open(&mut self, holder: Sender, id: u64, task: u32, features: Features) -> StreamRef {
         let mut stream = Stream {
             generation: 0,
             holder,
             id,
             task,
+            features,
             peer: None,
             up_clear: Time::ZERO,
             down_clear: Time::ZERO,

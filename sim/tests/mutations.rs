@@ -153,6 +153,7 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::OwnKept => Swarm(800),      // 74, 92, 127: I30
         GrantorRule::ToldOnce => Swarm(12_000),  // 1199: I30
         GrantorRule::ToldBelow => Swarm(1_600),  // 156, 348: I29
+        GrantorRule::KnownKinds => Swarm(100),   // 4: I32
         GrantorRule::SaidAnew => Noticed::Story(domains::cut_off_for_a_while),
         // Simulations notice it about once in two thousand seeds (1253: I30).
         GrantorRule::AllSaidFirst => Noticed::Story(domains::heard_of_before_its_clients_are_back),

@@ -313,6 +313,7 @@ impl Session {
             Event::Released { id, redirect } => self.on_released(now, id, redirect.as_ref()),
             Event::Failed { id, failure } => self.on_failure(now, id, failure),
             Event::Down { id, down } => self.on_down(now, id, down),
+            Event::Unknown { id } => self.on_unknown(now, id),
             Event::Closed { id, failure } => self.on_closed(now, id, failure),
         }
     }

@@ -20,7 +20,8 @@ use lessor_client::{
     Client, ConnectError, Failure, Fallback, Fault, Kind, OpenError, Resource, Rung, Transport,
 };
 use lessor_proto::Amount;
-use lessor_proto::wire::{GetCapacityResponse, Lease, Mastership, ResourceResponse};
+use lessor_proto::wire::session_down::Message;
+use lessor_proto::wire::{self, GetCapacityResponse, Lease, Mastership, ResourceResponse, SessionDown};
 use tokio::net::TcpListener;
 use tonic::Status;
 
@@ -199,6 +200,25 @@ async fn a_server_without_streams_is_polled() {
     assert_eq!((metrics.transport, metrics.counts.streams), (Transport::Poll, 1));
     let log = String::from_utf8(log.lock().unwrap().clone()).unwrap();
     assert_eq!(log.matches("the server has no streams: polling").count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn a_message_of_a_later_version_is_passed_over_and_counted() {
+    let welcome = wire::Welcome { epoch: 1, features: Some(u32::MAX), ..wire::Welcome::default() };
+    let welcome = SessionDown { message: Some(Message::Welcome(welcome)) };
+    // A field that is not known leaves nothing.
+    let unknown = SessionDown { message: None };
+    let town = Town::streaming(vec![welcome, unknown.clone(), unknown]).await;
+    let client = town.client();
+    let _rate = client.rate("db").open().unwrap();
+    soon(async {
+        while client.metrics().counts.unknown < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let counts = client.metrics().counts;
+    assert_eq!((counts.received, counts.streams, counts.failures), (3, 1, 0), "the stream goes on");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use lessor_client::{Failure, Fallback, Kind, Transport};
 use lessor_proto::message::{
     Answer, Ask, Down, Grant, HolderKind, Leader, Order, RefusedReport, Report, Up, Welcome,
 };
-use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Features, Incarnation, ReportId, ResourceId, Time};
 
 #[test]
 fn stories_are_told_as_written() {
@@ -231,7 +231,8 @@ impl<'a> Words<'a> {
                 let claims_open = self.0.next_if_eq(&"closed").is_none();
                 let claims_open_in = self.after("for").map(duration);
                 let heartbeat = self.after("beat").map_or(Duration::from_secs(10), duration);
-                Down::Welcome(Welcome { epoch, claims_open, claims_open_in, heartbeat })
+                let features = Features::CURRENT;
+                Down::Welcome(Welcome { epoch, claims_open, claims_open_in, heartbeat, features })
             }
             "grant" => Down::Grants(self.answer().grants),
             "renewed" => {

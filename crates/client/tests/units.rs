@@ -12,7 +12,7 @@ use lessor_client::internals::holding::HoldingConfig;
 use lessor_client::internals::session::{self, Action, Session, SessionConfig};
 use lessor_client::{Kind, Permit, Transport};
 use lessor_proto::message::{Answer, Ask, Down, Grant, HolderKind, Order, Report, Up, Welcome};
-use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Features, Incarnation, ReportId, ResourceId, Time};
 
 /// The times at which a driver reads the units in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,6 +144,7 @@ impl Program {
                         claims_open: true,
                         claims_open_in: None,
                         heartbeat: Duration::from_secs(100),
+                        features: Features::CURRENT,
                     };
                     self.session.handle(self.now, session::Event::Down { id, down: Down::Welcome(welcome) });
                 }

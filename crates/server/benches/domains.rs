@@ -136,7 +136,7 @@ impl Square {
 
     fn join(&mut self, number: usize) {
         let holder = ClientId::new(format!("web-{number}"), 256).expect("a name");
-        let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None };
+        let hello = Hello::new(HolderKind::Client, holder, Incarnation(1));
         let peer = Peer::from(number as u64);
         self.sync.handle(self.now, DomainEvent::Opened { peer, hello });
         self.clients.push((peer, 0));

@@ -59,7 +59,7 @@ impl Served {
         let repository = Repository::new(vec![template]).expect("it holds together");
         let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository);
         let holder = ClientId::new("greedy", 256).expect("a name");
-        let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None };
+        let hello = Hello::new(HolderKind::Client, holder, Incarnation(1));
         let peer = node.connect(Time::ZERO, hello);
         let report = |number: usize| Report {
             resource: ResourceId::new(format!("resource/{number}"), 256).expect("a name"),

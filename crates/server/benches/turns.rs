@@ -96,7 +96,7 @@ impl Pool {
         let clients = (0..count).map(|number| {
             let name = format!("worker-{number}");
             let holder = ClientId::new(name.as_str(), 256).expect("a name");
-            let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None };
+            let hello = Hello::new(HolderKind::Client, holder, Incarnation(1));
             let peer = listens.then(|| node.connect(now, hello));
             Client { name, peer, reports: 0, grant: None }
         });

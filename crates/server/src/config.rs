@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_client::Transport;
 use lessor_proto::message::Limits;
-use lessor_proto::{Drift, Epoch};
+use lessor_proto::{Drift, Epoch, Features};
 
 use crate::mutation::Rules;
 use crate::record::Record;
@@ -62,6 +62,9 @@ pub struct NodeConfig {
     pub trust_claims: bool,
     /// The treatment of capacity that claimants give up.
     pub claims: Claims,
+    /// The kinds of message that it knows, as it says to both sides: those of this version, except where a test has a node of an
+    /// earlier one.
+    pub features: Features,
     /// All of them, except where a test shows what each is for.
     pub rules: Rules,
 }
@@ -119,6 +122,7 @@ impl NodeConfig {
             keys: None,
             trust_claims: false,
             claims: Claims::default(),
+            features: Features::CURRENT,
             rules: Rules::default(),
         }
     }

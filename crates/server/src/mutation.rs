@@ -158,13 +158,15 @@ pub enum Rule {
     AllSaidFirst,
     /// A node tells those below of the hits that the node above tells.
     ToldBelow,
+    /// A holder is sent only the kinds of message that it knows.
+    KnownKinds,
 }
 
 // === impl Rule ===
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 70] = [
+    pub const ALL: [Rule; 71] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -235,6 +237,7 @@ impl Rule {
         Rule::SaidAnew,
         Rule::AllSaidFirst,
         Rule::ToldBelow,
+        Rule::KnownKinds,
     ];
 }
 

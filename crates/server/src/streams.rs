@@ -13,8 +13,10 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use lessor_client::internals::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind};
-use lessor_proto::{ClientId, ReportId, ResourceId};
+use lessor_proto::{ClientId, Features, ReportId, ResourceId};
 use smallvec::SmallVec;
+
+use crate::mutation::{Rule, Rules};
 
 use self::beats::Beats;
 pub(crate) use self::beats::{Beat, BeatRun};
@@ -55,6 +57,11 @@ pub(crate) struct Peers {
     /// Dropped, and not said so yet.
     closing: VecDeque<Peer>,
     last: u64,
+    /// The kinds of message that this node says.
+    features: Features,
+    /// The streams of holders that know fewer than this version does.
+    older: usize,
+    rules: Rules,
 }
 
 /// One stream.
@@ -95,6 +102,11 @@ const MOST_WAITING: usize = 64;
 // === impl Peers ===
 
 impl Peers {
+    /// None, of a node of these features.
+    pub(crate) fn new(features: Features, rules: Rules) -> Peers {
+        Peers { features, rules, ..Peers::default() }
+    }
+
     pub(crate) fn open(&mut self, hello: Hello) -> Peer {
         self.last += 1;
         let place = self.free.pop().unwrap_or_else(|| u32::try_from(self.peers.len()).unwrap_or(u32::MAX));
@@ -113,12 +125,18 @@ impl Peers {
         if stream.hello.kind == HolderKind::Node {
             self.nodes.insert(peer);
         }
+        self.older += usize::from(!stream.hello.features.is_current());
         self.peers.insert(peer, stream);
         peer
     }
 
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
+    }
+
+    /// The number of streams of holders of an earlier version, which know fewer kinds of message.
+    pub(crate) fn older(&self) -> usize {
+        self.older
     }
 
     pub(crate) fn get(&self, peer: Peer) -> Option<&Stream> {
@@ -141,6 +159,7 @@ impl Peers {
         self.free.push(peer.place());
         self.nodes.remove(&peer);
         self.waiting -= usize::from(stream.is_awaited);
+        self.older -= usize::from(!stream.hello.features.is_current());
         Some(stream)
     }
 
@@ -192,12 +211,18 @@ impl Peers {
         }
     }
 
-    /// Sends something. Returns whether the stream is still there: one that sends and never reads is dropped.
+    /// Sends something, in the way in which the other end knows it; what it could not know is not sent. All but grants goes
+    /// through here. Returns whether the stream is still there: one that sends and never reads is dropped.
     pub(crate) fn say(&mut self, peer: Peer, down: Down) -> bool {
         let Some(stream) = self.peers.get_mut(peer) else { return false };
         if stream.queue.len() >= MOST_WAITING {
             return false;
         }
+        let known = match self.rules.keep(Rule::KnownKinds) {
+            true => self.features.and(stream.hello.features),
+            false => self.features,
+        };
+        let Some(down) = down.known_by(known) else { return true };
         stream.queue.push(down);
         self.queued(peer);
         true

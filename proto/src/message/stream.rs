@@ -10,7 +10,7 @@ mod down;
 mod tests;
 mod up;
 
-use crate::{Epoch, Incarnation, ReportId};
+use crate::{Epoch, Features, Incarnation, ReportId};
 use std::time::Duration;
 
 use super::{Ask, DomainNews, DomainReport, Grant, HolderKind, Leader, NodeNotice, Report};
@@ -49,6 +49,8 @@ pub struct Hello {
     pub incarnation: Incarnation,
     /// Of a node, the line of succession in which the incarnation stands; absent: a life that nobody has preceded.
     pub line: Option<u64>,
+    /// The kinds of message that it knows.
+    pub features: Features,
 }
 
 /// Units asked for one by one.
@@ -120,6 +122,8 @@ pub enum Down {
     },
     /// To a node: its place in the tree.
     Notice(NodeNotice),
+    /// The same to a node that does not know of notices: for such a one it is a message without grants.
+    NoticeInGrants(NodeNotice),
     /// Not I: ask there.
     Redirect(Leader),
 }
@@ -136,6 +140,13 @@ pub struct Welcome {
     pub claims_open_in: Option<Duration>,
     /// The heartbeat interval that the grantor asks for.
     pub heartbeat: Duration,
+    /// The kinds of message that it knows.
+    pub features: Features,
+}
+
+/// Features as a greeting says them: none are not said, as in versions that had none.
+fn said(features: Features) -> Option<u32> {
+    Some(features.bits()).filter(|&bits| bits != 0)
 }
 
 // === impl StreamReport ===

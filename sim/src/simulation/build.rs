@@ -55,6 +55,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
             memory: plan.memory,
             fallback: plan.fallback,
             editions: plan.editions,
+            mixed: plan.mixed,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
         },

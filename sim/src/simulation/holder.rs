@@ -34,6 +34,7 @@ impl Simulation {
         }
         let rules = &self.rules;
         let found = &self.clients[client as usize];
+        let features = self.features_of(Actor::Client(client), found.process.life + 1);
         let servers = self.addresses_of(found.site);
         let now = clock.at(self.now);
         let stated = found.holds.clone().filter(|&hold| !self.is_sublease(hold));
@@ -48,6 +49,7 @@ impl Simulation {
         } else {
             let mut config = SessionConfig::new(found.id.clone(), incarnation, servers);
             config.drift = rules.drift;
+            config.features = features;
             config.timeout = rules.settings.timeout;
             config.spacing = rules.settings.spacing;
             config.longest_back_off = rules.settings.longest_back_off;

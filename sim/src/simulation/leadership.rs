@@ -145,12 +145,14 @@ impl Simulation {
 
     fn node_config(&mut self, task: u32, epoch: Epoch, marks: bool, record: Option<Record>) -> NodeConfig {
         let hash_seed = self.rng.number();
+        let features = self.features(Actor::Task(task));
         let site = self.tasks[task as usize].site;
         let found = &self.sites[site as usize];
         let keeps = found.keeps;
         let mut config = NodeConfig::new(&*found.name, epoch);
         config.drift = self.rules.drift;
         config.hash_seed = hash_seed;
+        config.features = features;
         // Every other leader renews one resource of a stream at a time.
         config.heartbeat_slice = if hash_seed.is_multiple_of(2) { config.heartbeat_slice } else { 1 };
         config.record = record;

@@ -64,6 +64,7 @@ impl Simulation {
                     return;
                 }
                 let Some(peer) = self.peer(task, stream) else { return };
+                self.watch_up(task, &up);
                 self.node(task).receive(now, peer, up);
             }
             ToNode::Gone { stream, certain } => {
@@ -273,6 +274,7 @@ impl Simulation {
             }
             _ => {}
         }
+        self.watch_down(stream, &down);
         self.count_down(&down);
         let stalled = self.streams.get(stream).is_some_and(|found| found.stalled > self.now);
         let at = self.send_down(stream, ToHolder::Down { stream, down });
@@ -309,7 +311,8 @@ impl Simulation {
         if let Some(before) = self.process_mut(holder.actor).stream.take() {
             panic!("a session opens stream {id} and has {before:?}");
         }
-        let stream = self.streams.open(holder, id, task);
+        let features = self.features(holder.actor);
+        let stream = self.streams.open(holder, id, task, features);
         self.process_mut(holder.actor).stream = Some(stream);
         self.send_up(stream, task, ToNode::Open { stream, hello: Box::new(hello) });
     }

@@ -5,6 +5,7 @@ mod domains;
 mod kinds;
 mod memory;
 mod shared;
+mod versions;
 
 use std::time::Duration;
 
@@ -106,6 +107,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
         fallback,
         // In one simulation of four tasks have copies of their own.
         editions: Rng::new(seed ^ 0x0ed1_7105).chance(250),
+        mixed: None,
         domain: None,
         clients_from: Duration::ZERO,
         #[cfg(feature = "mutations")]
@@ -116,6 +118,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
     kinds::change(seed, options, &mut plan);
     domains::lease(seed, &mut plan);
     shared::share(seed, options, &mut plan);
+    versions::mix(seed, &mut plan);
     plan
 }
 

@@ -80,10 +80,7 @@ fn hear(node: &mut Node, at: Time, holders: &mut [&mut Holder]) {
 impl Holder {
     fn connect(node: &mut Node, name: &str) -> Holder {
         let holder = ClientId::new(name, 16).expect("a name");
-        let peer = node.connect(
-            at(0),
-            Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None },
-        );
+        let peer = node.connect(at(0), Hello::new(HolderKind::Client, holder, Incarnation(1)));
         Holder { peer, reports: 0, granted: (0, 0) }
     }
 

@@ -127,7 +127,8 @@ fn resource() -> ResourceId {
 /// A node is always one of the same line.
 fn hello(kind: HolderKind) -> Hello {
     let line = (kind == HolderKind::Node).then_some(5);
-    Hello { kind, holder: ClientId::new("one", 256).expect("a name"), incarnation: Incarnation(1), line }
+    let holder = ClientId::new("one", 256).expect("a name");
+    Hello { line, ..Hello::new(kind, holder, Incarnation(1)) }
 }
 
 /// A synchronisation that serves the domains.

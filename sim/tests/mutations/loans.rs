@@ -84,10 +84,7 @@ fn settle(node: &mut Node, begin: Time, clients: &mut [Client]) {
 impl Client {
     fn new(node: &mut Node, name: &str, wants: f64, peak: Option<f64>) -> Client {
         let holder = ClientId::new(name, 16).expect("a name");
-        let peer = node.connect(
-            at(0),
-            Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None },
-        );
+        let peer = node.connect(at(0), Hello::new(HolderKind::Client, holder, Incarnation(1)));
         Client { peer, wants, peak, reports: 0, has: None }
     }
 

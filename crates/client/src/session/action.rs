@@ -94,4 +94,6 @@ pub struct SessionCounts {
     pub sent: u64,
     /// Messages that came down on streams.
     pub received: u64,
+    /// Those of them that were of a kind of a later version, and passed over.
+    pub unknown: u64,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::HolderKind;
-use lessor_proto::{ClientId, Drift, Incarnation};
+use lessor_proto::{ClientId, Drift, Features, Incarnation};
 
 use crate::mutation::HolderRules;
 pub(crate) use crate::transport::Transport;
@@ -39,6 +39,8 @@ pub struct SessionConfig {
     pub transport: Transport,
     /// The least time between two reports on a stream of which the second was not due.
     pub stream_spacing: Duration,
+    /// The kinds of message that it knows, as it says in its hello: those of this version, but in tests of earlier ones.
+    pub features: Features,
     /// The rules that it goes by: all of them, but in tests.
     pub rules: HolderRules,
 }
@@ -64,6 +66,7 @@ impl SessionConfig {
             eager: true,
             transport: Transport::Poll,
             stream_spacing: Duration::from_millis(5),
+            features: Features::CURRENT,
             rules: HolderRules::default(),
         }
     }

@@ -36,6 +36,11 @@ pub enum Event {
         /// The message that came.
         down: Down,
     },
+    /// A message came down stream `id` that is of a kind of a later version, and is passed over.
+    Unknown {
+        /// The number of the stream.
+        id: u64,
+    },
     /// Stream `id` has ended, or could not be opened.
     Closed {
         /// The number of the stream.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{DomainNews, DomainReport};
-use lessor_proto::{Epoch, ReportId, ResourceId, Time};
+use lessor_proto::{Epoch, Features, ReportId, ResourceId, Time};
 
 use super::Transport;
 use crate::limiter::SentUnits;
@@ -60,6 +60,8 @@ pub(super) struct OpenStream {
     pub(super) id: u64,
     /// The epoch of the one who welcomed us.
     pub(super) epoch: Epoch,
+    /// The kinds of message that it knows.
+    pub(super) features: Features,
     /// The heartbeat interval that the grantor asked for.
     pub(super) heartbeat: Duration,
     /// The interval at which we speak: that one, or a shorter one if a lease would end.
@@ -140,6 +142,14 @@ impl LineState {
         match self {
             LineState::Down => None,
             LineState::Opening { id, .. } | LineState::Open(OpenStream { id, .. }) => Some(*id),
+        }
+    }
+
+    /// The kinds of message that the other end knows, as far as it has said so.
+    pub(super) fn features(&self) -> Features {
+        match self {
+            LineState::Down | LineState::Opening { .. } => Features::BASE,
+            LineState::Open(open) => open.features,
         }
     }
 }

@@ -18,12 +18,8 @@ use crate::mutation::HolderRule;
 impl Session {
     /// Something came down stream `id`. What comes from a stream that was given up is passed over.
     pub(super) fn on_down(&mut self, now: Time, id: u64, down: Down) {
-        if self.streams.line.id() != Some(id) {
+        if !self.hear(now, id) {
             return;
-        }
-        self.counts.received += 1;
-        if let LineState::Open(open) = &mut self.streams.line {
-            open.heard = now;
         }
         match down {
             Down::Welcome(welcome) => self.on_welcome(now, welcome),
@@ -34,10 +30,27 @@ impl Session {
             Down::Domains(news) => self.streams.news.push_back(news),
             Down::Units { resource, units, keep } => self.on_units(resource, SentUnits { units, keep }),
             // It is for the node that this is a session of.
-            Down::Notice(_) => {}
+            Down::Notice(_) | Down::NoticeInGrants(_) => {}
             Down::Redirect(leader) => self.on_redirected(now, &leader),
         }
         self.settle(now);
+    }
+
+    /// Something came down stream `id` that nobody here knows: it is passed over, and shows that somebody is there.
+    pub(super) fn on_unknown(&mut self, now: Time, id: u64) {
+        self.counts.unknown += u64::from(self.hear(now, id));
+    }
+
+    /// Notes that something came down stream `id`. Returns whether that is the one.
+    fn hear(&mut self, now: Time, id: u64) -> bool {
+        let is_it = self.streams.line.id() == Some(id);
+        self.counts.received += u64::from(is_it);
+        if let LineState::Open(open) = &mut self.streams.line
+            && is_it
+        {
+            open.heard = now;
+        }
+        is_it
     }
 
     /// Stream `id` has ended, or could not be opened.

@@ -62,9 +62,10 @@ impl Session {
             LineState::Opening { id, .. } if self.fence.is_none() => self.report_due(now, id, None),
             LineState::Opening { .. } => None,
             LineState::Open(open) if self.entries.is_empty() => {
+                let bye = self.send(open.id, Up::Bye);
                 self.streams.line = LineState::Down;
                 self.streams.dropped = Some(open.id);
-                Some(self.send(open.id, Up::Bye))
+                Some(bye)
             }
             LineState::Open(open) => {
                 let spoken = self.release_up(now, open).or_else(|| self.speak(now, open));
@@ -73,7 +74,13 @@ impl Session {
         }
     }
 
+    /// Says something on the stream; everything after the hello goes through here.
+    ///
+    /// # Panics
+    /// When it is of a kind that the other end does not know: such a one would end the stream, or pass it over.
     pub(super) fn send(&mut self, id: u64, up: Up) -> Action {
+        let known = self.config.features.and(self.streams.line.features());
+        assert!(known.covers(up.needs()), "the other end knows {known:?}, and is told {up:?}");
         self.counts.sent += 1;
         Action::Send { id, up }
     }
@@ -88,8 +95,13 @@ impl Session {
         self.counts.streams += 1;
         self.counts.sent += 1;
         let config = &self.config;
-        let (kind, holder) = (config.kind, config.holder.clone());
-        let hello = Hello { kind, holder, incarnation: config.incarnation, line: config.line };
+        let hello = Hello {
+            kind: config.kind,
+            holder: config.holder.clone(),
+            incarnation: config.incarnation,
+            line: config.line,
+            features: config.features,
+        };
         Action::Connect { id, to: self.route.target().clone(), hello }
     }
 
@@ -99,7 +111,7 @@ impl Session {
         let LineState::Opening { id, .. } = self.streams.line else {
             return self.contradicted(now, "second welcome".to_owned());
         };
-        let Welcome { epoch, claims_open, claims_open_in, heartbeat } = welcome;
+        let Welcome { epoch, claims_open, claims_open_in, heartbeat, features } = welcome;
         if self.is_fenced_from(epoch) {
             return self.contradicted(now, format!("welcome to epoch {epoch}, which is over"));
         }
@@ -123,6 +135,7 @@ impl Session {
         self.streams.line = LineState::Open(OpenStream {
             id,
             epoch,
+            features,
             heartbeat,
             pace: heartbeat,
             since: now,

@@ -34,7 +34,7 @@ pub struct Collector {
 /// Names of figures with what they say, and how each is read.
 type Readings<Of, Value, const N: usize> = [(&'static str, &'static str, fn(&Of) -> Value); N];
 
-const COUNTS: Readings<SessionCounts, u64, 8> = [
+const COUNTS: Readings<SessionCounts, u64, 9> = [
     ("asks", "Requests for capacity sent", |of| of.asks),
     ("answers", "Answers with grants", |of| of.answers),
     ("redirects", "Answers that named another server, or nobody", |of| of.redirects),
@@ -43,6 +43,7 @@ const COUNTS: Readings<SessionCounts, u64, 8> = [
     ("streams", "Streams opened", |of| of.streams),
     ("stream_messages_sent", "Messages sent on streams", |of| of.sent),
     ("stream_messages_received", "Messages that came down on streams", |of| of.received),
+    ("unknown_messages", "Those of a kind that is not known, which were passed over", |of| of.unknown),
 ];
 
 const LEVELS: Readings<ResourceMetrics, f64, 4> = [

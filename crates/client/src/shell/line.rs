@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lessor_proto::ReportId;
 use lessor_proto::message::Whereabouts;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::bearer::BearerToken;
 use super::link::{Link, Outcome};
@@ -23,6 +23,8 @@ pub struct ParentLine {
     stream: Option<Stream>,
     /// The failure of a stream that took nothing more, with the number of the stream.
     broken: Option<(u64, Failure)>,
+    /// Whether something came that was not known, and was said to.
+    has_met_unknown: bool,
 }
 
 struct Request {
@@ -36,7 +38,13 @@ impl ParentLine {
     /// A line on which nobody waits for an answer for longer than `timeout`.
     #[must_use]
     pub fn new(timeout: Duration) -> ParentLine {
-        ParentLine { link: Link::new(timeout), request: None, stream: None, broken: None }
+        ParentLine {
+            link: Link::new(timeout),
+            request: None,
+            stream: None,
+            broken: None,
+            has_met_unknown: false,
+        }
     }
 
     /// The same over TLS.
@@ -98,7 +106,14 @@ impl ParentLine {
         }
         tokio::select! {
             heard = answer(&mut self.request) => heard,
-            heard = down(&mut self.stream) => heard,
+            heard = down(&mut self.stream) => {
+                if let Event::Unknown { id } = heard
+                    && !std::mem::replace(&mut self.has_met_unknown, true)
+                {
+                    warn!(stream = id, "a message of an unknown kind is passed over: its server is of a later version");
+                }
+                heard
+            }
         }
     }
 }
@@ -127,10 +142,11 @@ async fn down(stream: &mut Option<Stream>) -> Event {
     let Some(open) = stream else { return std::future::pending().await };
     let id = open.id;
     match open.hear().await {
-        Ok(down) => {
+        Ok(Some(down)) => {
             debug!(stream = id, ?down, "heard");
             Event::Down { id, down }
         }
+        Ok(None) => Event::Unknown { id },
         Err(failure) => {
             debug!(stream = id, %failure, "the stream has ended");
             *stream = None;
@@ -157,11 +173,7 @@ mod tests {
 
     fn connect(id: u64, to: &str) -> Action {
         let holder = ClientId::new("web", 256).unwrap();
-        Action::Connect {
-            id,
-            to: to.into(),
-            hello: Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None },
-        }
+        Action::Connect { id, to: to.into(), hello: Hello::new(HolderKind::Client, holder, Incarnation(1)) }
     }
 
     async fn hear(line: &mut ParentLine) -> Event {

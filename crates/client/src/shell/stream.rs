@@ -27,7 +27,7 @@ pub(super) struct Stream {
     pub(super) id: u64,
     kind: HolderKind,
     unsent: mpsc::Sender<SessionUpRequest>,
-    heard: mpsc::Receiver<Result<Down, Failure>>,
+    heard: mpsc::Receiver<Result<Option<Down>, Failure>>,
 }
 
 // === impl Stream ===
@@ -59,8 +59,9 @@ impl Stream {
         }
     }
 
-    /// The next thing heard, or how the stream ended. Nothing is lost when the future is dropped.
-    pub(super) async fn hear(&mut self) -> Result<Down, Failure> {
+    /// The next thing heard, or how the stream ended; nothing of a message of a kind that is not known. Nothing is lost when the
+    /// future is dropped.
+    pub(super) async fn hear(&mut self) -> Result<Option<Down>, Failure> {
         let ended = || Err(Failure::Unreachable("the stream has ended".to_owned()));
         self.heard.recv().await.unwrap_or_else(ended)
     }
@@ -70,7 +71,7 @@ impl Stream {
 async fn run(
     client: Result<Server, Failure>,
     to_send: mpsc::Receiver<SessionUpRequest>,
-    tell: &mpsc::Sender<Result<Down, Failure>>,
+    tell: &mpsc::Sender<Result<Option<Down>, Failure>>,
     patience: Duration,
 ) -> Result<(), Failure> {
     let fault = |status: &tonic::Status| stream_failure(status, patience);

@@ -8,7 +8,7 @@ use lessor_client::internals::holding::HoldingConfig;
 use lessor_client::internals::session::{self, Action, Session, SessionConfig};
 use lessor_client::{Failure, Fallback, Kind, Transport};
 use lessor_proto::message::{Down, HolderKind, Leader, Order, Up, Welcome};
-use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Features, Incarnation, ResourceId, Time};
 
 use super::grantor::{Books, Mood, Wire};
 use super::stream::Event;
@@ -245,6 +245,7 @@ impl Town {
                     claims_open,
                     claims_open_in: None,
                     heartbeat: HEARTBEAT,
+                    features: Features::CURRENT,
                 }));
             }
             Up::Report(report) if report.target_epoch.is_some_and(|epoch| epoch != Epoch(books.epoch)) => {

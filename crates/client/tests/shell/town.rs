@@ -12,7 +12,7 @@ use lessor_proto::wire::{
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status};
 
 /// The answer of a server to the n-th request, counted from 0; `None` hangs for ever.
@@ -22,6 +22,9 @@ struct Fake {
     script: Box<Script>,
     heard: mpsc::UnboundedSender<Heard>,
     count: std::sync::atomic::AtomicUsize,
+    /// What comes down each stream, which then stays open; absent: there are no streams.
+    downs: Option<Vec<SessionDown>>,
+    open: std::sync::Mutex<Vec<mpsc::Sender<Result<SessionDown, Status>>>>,
 }
 
 #[derive(Debug)]
@@ -70,13 +73,17 @@ impl Capacity for Fake {
         Ok(Response::new(ReleaseCapacityResponse::default()))
     }
 
-    type SessionStream = tokio_stream::Empty<Result<SessionDown, Status>>;
+    type SessionStream = ReceiverStream<Result<SessionDown, Status>>;
 
     async fn session(
         &self,
         _: Request<tonic::Streaming<SessionUpRequest>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
-        Err(Status::unimplemented("no streams here"))
+        let downs = self.downs.clone().ok_or_else(|| Status::unimplemented("no streams here"))?;
+        let (sender, downs_receiver) = mpsc::channel(downs.len().max(1));
+        downs.into_iter().for_each(|down| sender.try_send(Ok(down)).unwrap());
+        self.open.lock().unwrap().push(sender);
+        Ok(Response::new(ReceiverStream::new(downs_receiver)))
     }
 }
 
@@ -89,10 +96,19 @@ impl Town {
         + Sync
         + 'static,
     ) -> Town {
+        Town::serve(Box::new(script), None).await
+    }
+
+    /// A server on whose streams this is said.
+    pub(crate) async fn streaming(downs: Vec<SessionDown>) -> Town {
+        Town::serve(Box::new(|_, _| None), Some(downs)).await
+    }
+
+    async fn serve(script: Box<Script>, downs: Option<Vec<SessionDown>>) -> Town {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, heard) = mpsc::unbounded_channel();
-        let fake = Fake { script: Box::new(script), heard: sender, count: Default::default() };
+        let fake = Fake { script, heard: sender, count: Default::default(), downs, open: Default::default() };
         let server = tonic::transport::Server::builder().add_service(CapacityServer::new(fake));
         tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
         Town { address, heard }

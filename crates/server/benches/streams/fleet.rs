@@ -180,8 +180,7 @@ impl Client {
         let hello = wire::HelloRequest {
             id: Some(format!("client-{number}")),
             incarnation: Some(number as u64 + 1),
-            is_node: None,
-            line: None,
+            ..wire::HelloRequest::default()
         };
         ups.send(wire::SessionUpRequest { message: Some(Up::Hello(hello)) }).await.expect("it has room");
         let mut server = CapacityClient::new(channel);

@@ -83,8 +83,7 @@ async fn whale(channel: Channel, half: f64, mut ended: oneshot::Receiver<()>) {
     let hello = wire::HelloRequest {
         id: Some("whale".to_owned()),
         incarnation: Some(u64::MAX / 2),
-        is_node: None,
-        line: None,
+        ..wire::HelloRequest::default()
     };
     ups.send(wire::SessionUpRequest { message: Some(Up::Hello(hello)) }).await.expect("it has room");
     let mut server = CapacityClient::new(channel);

@@ -40,6 +40,7 @@ impl Above {
             transport: parent.transport,
             eager: parent.eager,
             line: config.line,
+            features: config.features,
             rules: config.rules.of_holder(),
             ..SessionConfig::new(holder, incarnation, parent.servers.clone())
         });
@@ -76,7 +77,9 @@ impl Node {
             Event::Answered { answer, .. } if answer.redirect.is_none() => {
                 self.take_notice(&answer.notice.clone().unwrap_or_default())
             }
-            Event::Down { down: Down::Notice(notice), .. } => self.take_notice(notice),
+            Event::Down { down: Down::Notice(notice) | Down::NoticeInGrants(notice), .. } => {
+                self.take_notice(notice)
+            }
             Event::Failed { failure: Failure::Loop(why), .. }
             | Event::Closed { failure: Failure::Loop(why), .. } => {
                 self.names.shut_out(why.clone());

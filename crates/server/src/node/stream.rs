@@ -192,6 +192,12 @@ impl Node {
         self.peers.len()
     }
 
+    /// The number of open streams of holders of an earlier version, which know fewer kinds of message.
+    #[must_use]
+    pub fn older_streams(&self) -> usize {
+        self.peers.older()
+    }
+
     /// The time of a resource on the timeline has come.
     fn look_at(&mut self, now: Time, id: &ResourceId) {
         self.with(now, id, |resource, around| {
@@ -339,6 +345,7 @@ impl Node {
         let opens = self.opens();
         let claims_open = now >= opens;
         let claims_open_in = (!claims_open).then(|| opens.since(now));
-        Welcome { epoch: self.config.epoch, claims_open, claims_open_in, heartbeat: self.heartbeat }
+        let (epoch, features) = (self.config.epoch, self.config.features);
+        Welcome { epoch, claims_open, claims_open_in, heartbeat: self.heartbeat, features }
     }
 }

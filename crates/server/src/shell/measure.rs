@@ -59,7 +59,6 @@ impl<L: Label> Counts<L> {
     }
 
     /// The count of one value.
-    #[cfg(test)]
     pub(in crate::shell) fn of(&self, label: L) -> u64 {
         self.0[label.place()].load(Ordering::Relaxed)
     }

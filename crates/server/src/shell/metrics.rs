@@ -115,6 +115,8 @@ impl Collector for Figures {
         let help = "How long ago the figures of the node and its resources were read off it";
         gauge(&mut encoder, "lessor_summary_age_seconds", help, age)?;
         gauge(&mut encoder, "lessor_streams", "Streams that are open", summary.streams as f64)?;
+        let help = "Those of holders of an earlier version, which know fewer kinds of message";
+        gauge(&mut encoder, "lessor_streams_older", help, summary.older_streams as f64)?;
         node(&mut encoder, &summary.status)?;
         resources::encode(&mut encoder, &summary.status.resources)
     }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use self::answers::Answers;
-use super::driver::{Driver, Upward};
+use super::driver::{Driver, Side, Upward};
 use super::probe::NodeAbove;
 
 /// The longest wait for an answer.
@@ -59,8 +59,13 @@ fn note(driver: &Driver, answers: &mut Answers, heard: &Event) {
     if let Some(took) = answers.hear(clock::now(), heard) {
         traffic.parent_answers.note(took);
     }
-    if let Event::Failed { .. } | Event::Closed { .. } = heard {
-        traffic.parent_failures.fetch_add(1, Ordering::Relaxed);
+    match heard {
+        Event::Failed { .. } | Event::Closed { .. } => {
+            traffic.parent_failures.fetch_add(1, Ordering::Relaxed);
+        }
+        // What is said of it in the log, the line says.
+        Event::Unknown { .. } => traffic.unknown.add(Side::Above),
+        Event::Answered { .. } | Event::Released { .. } | Event::Down { .. } => {}
     }
 }
 
@@ -73,6 +78,8 @@ fn tell(heard: &Event, serves: &mut Option<bool>) -> bool {
             return false;
         }
         Event::Answered { answer, .. } if answer.redirect.is_some() => return false,
+        // It may be no more than who leads.
+        Event::Unknown { .. } => return false,
         Event::Answered { .. } | Event::Released { .. } | Event::Down { .. } => true,
     };
     if serves.replace(serves_now) == Some(serves_now) {

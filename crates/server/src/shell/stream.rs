@@ -106,10 +106,7 @@ async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> 
     let first = first.map_err(|_| Status::deadline_exceeded("no hello, which is the first message"))??;
     let first = first.ok_or_else(|| Status::invalid_argument("message: is missing; wanted a hello"))?;
     driver.traffic().received.fetch_add(1, Ordering::Relaxed);
-    match Up::from_wire(first, driver.limits(), None).map_err(|refusal| refused(driver, refusal))? {
-        Up::Hello(hello) => Ok(hello),
-        other => unreachable!("checked to be a hello: {other:?}"),
-    }
+    Hello::first(first, driver.limits()).map_err(|refusal| refused(driver, refusal))
 }
 
 // === impl Lines ===
@@ -259,8 +256,11 @@ impl Line {
                 driver.traffic().received.fetch_add(1, Ordering::Relaxed);
                 reader.pass.spend();
                 let report = number(&request);
-                let up = Up::from_wire(request, driver.limits(), Some(self.kind));
-                match (up.and_then(|up| reader.pass.check(up)), report) {
+                let up = Up::from_wire(request, driver.limits(), self.kind);
+                if let Ok(None) = up {
+                    driver.note_unknown(key);
+                }
+                match (up.and_then(|up| up.map_or(Ok(None), |up| reader.pass.check(up))), report) {
                     (Ok(None), _) => return None,
                     (Ok(Some(Up::Domains(report))), _) => {
                         driver.receive_domains(key, report);

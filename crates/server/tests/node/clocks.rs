@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_client::Transport;
 use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Ask, Down, Grant, HolderKind, Order, Report, Up, Welcome};
-use lessor_proto::{Amount, Drift, Epoch, Incarnation, ReportId, Time};
+use lessor_proto::{Amount, Drift, Epoch, Features, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 
 use super::holders::{client, repository, resource, template, wants};
@@ -28,7 +28,9 @@ fn leaf() -> Node {
             Some(Output::Parent(Action::Connect { id, .. })) => {
                 stream = Some(id);
                 let heartbeat = Duration::from_secs(5);
-                let welcome = Welcome { epoch: Epoch(1), claims_open: true, claims_open_in: None, heartbeat };
+                let features = Features::CURRENT;
+                let welcome =
+                    Welcome { epoch: Epoch(1), claims_open: true, claims_open_in: None, heartbeat, features };
                 node.on_parent(at(0), session::Event::Down { id, down: Down::Welcome(welcome) });
             }
             Some(Output::Parent(Action::Send { up: Up::Report(said), .. })) => report = Some(said.id),

@@ -195,12 +195,7 @@ impl Tree {
 }
 
 fn hello(kind: HolderKind, name: &str, incarnation: u64) -> Hello {
-    Hello {
-        kind,
-        holder: ClientId::new(name, 256).expect("a name"),
-        incarnation: Incarnation(incarnation),
-        line: None,
-    }
+    Hello::new(kind, ClientId::new(name, 256).expect("a name"), Incarnation(incarnation))
 }
 
 /// Two clients below different leaves that have made four and three of ten hits.

@@ -103,8 +103,7 @@ fn nothing_is_told_by_one_who_does_not_know_what_was_out() {
 fn who_listens_is_told_as_soon_as_it_is_certain() {
     let mut above = above(0);
     ask(&mut above, 10, leader(1), 50.0);
-    let hello =
-        Hello { kind: HolderKind::Node, holder: client(LEAF), incarnation: Incarnation(2), line: Some(7) };
+    let hello = Hello { line: Some(7), ..Hello::new(HolderKind::Node, client(LEAF), Incarnation(2)) };
     let peer = above.connect(at(20), hello);
     let report = StreamReport {
         id: ReportId(1),

@@ -44,8 +44,7 @@ impl Hall {
 
     /// A stream that wants so much of each of so many resources, and has been granted it.
     fn stream(&mut self, name: &str, resources: usize, amount: f64) -> Peer {
-        let hello =
-            Hello { kind: HolderKind::Client, holder: client(name), incarnation: Incarnation(7), line: None };
+        let hello = Hello::new(HolderKind::Client, client(name), Incarnation(7));
         let peer = self.node.connect(self.now, hello);
         let reports = (0..resources).map(|number| wants(number, amount)).collect();
         let report = StreamReport { id: ReportId(1), target_epoch: None, renew_all: false, reports };

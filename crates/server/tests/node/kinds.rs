@@ -150,8 +150,7 @@ fn grants(down: Down) -> Vec<Grant> {
 #[test]
 fn less_than_a_unit_of_a_rate_is_taken_back_for_a_gauge() {
     let (mut node, mut little) = (node(Kind::Rate), Holder::new("little", Some(false)));
-    let hello =
-        Hello { kind: HolderKind::Client, holder: client("little"), incarnation: Incarnation(1), line: None };
+    let hello = Hello::new(HolderKind::Client, client("little"), Incarnation(1));
     let peer = node.connect(at(1), hello);
     assert_eq!(say(&mut node, peer, &mut little, at(1), false), Some(Amount::from_f64(0.5)));
     node.reload(at(2), repository(of_kind(Kind::Gauge)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_client::internals::session::Action;
 use lessor_proto::message::{Bands, Down, Grant, Has, Hello, HolderKind, Lasts, Report, StreamReport, Up};
-use lessor_proto::{Amount, Incarnation, ReportId, ResourceId, Time};
+use lessor_proto::{Amount, Features, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{MarkWrite, Node, NodeConfig, Output, Peer};
 use lessor_server::record::Terms;
 use lessor_server::repository::{Repository, Template};
@@ -39,6 +39,8 @@ pub(crate) struct Hall {
     names: BTreeMap<Peer, String>,
     lives: u64,
     pub(crate) record: Written,
+    /// The kinds of message that whoever says hello next knows.
+    pub(crate) features: Features,
 }
 
 /// The record of the node: what is written, and what is on its way there.
@@ -77,6 +79,7 @@ impl Hall {
             names: BTreeMap::new(),
             lives: 0,
             record: Written::default(),
+            features: Features::CURRENT,
         }
     }
 
@@ -95,7 +98,7 @@ impl Hall {
         // All leaders of a node stand in one line here.
         let line = (kind == HolderKind::Node).then_some(1);
         let holder = client(name.split('/').next().unwrap_or(name));
-        let hello = Hello { kind, holder, incarnation, line };
+        let hello = Hello { line, features: self.features, ..Hello::new(kind, holder, incarnation) };
         let peer = self.node.connect(self.now, hello);
         self.names.insert(peer, name.to_owned());
         let before = self.listeners.remove(name).filter(|before| before.incarnation == incarnation);

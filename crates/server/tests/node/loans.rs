@@ -43,8 +43,7 @@ impl Bank {
     }
 
     fn says(&mut self, name: &'static str, wants: f64, peak: Option<f64>) {
-        let hello =
-            Hello { kind: HolderKind::Client, holder: client(name), incarnation: Incarnation(1), line: None };
+        let hello = Hello::new(HolderKind::Client, client(name), Incarnation(1));
         if !self.borrowers.contains_key(name) {
             let peer = self.node.connect(self.now, hello);
             self.borrowers.insert(name, Borrower { peer, wants, peak, reports: 0, has: None });

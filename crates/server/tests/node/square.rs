@@ -94,8 +94,7 @@ impl Square {
 
     /// Opens a stream and asks for the resource, as who begins does; and for what there is of domains.
     pub(crate) fn join(&mut self, name: &'static str) {
-        let hello =
-            Hello { kind: HolderKind::Client, holder: client(name), incarnation: Incarnation(1), line: None };
+        let hello = Hello::new(HolderKind::Client, client(name), Incarnation(1));
         let peer = self.node.connect(self.now, hello);
         let reports = self.clients.get(name).map_or(0, |before| before.reports);
         self.clients.insert(name, Talker { peer, reports, id: 0 });

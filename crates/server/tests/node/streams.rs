@@ -24,7 +24,7 @@ use lessor_client::Transport;
 use lessor_client::internals::holding::Proof;
 use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Band, Bands, Down, Grant, HolderKind, NodeNotice, Order, Up, Welcome};
-use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
+use lessor_proto::{Amount, Epoch, Features, Incarnation, ReportId, Time};
 use lessor_server::node::{ClaimTally, Claims, MarkWrite, NodeConfig, ParentConfig, StatusQuery};
 use lessor_server::record::{Record, RestOver, Terms};
 use lessor_server::repository::{Field, Fraction, Template};
@@ -136,6 +136,7 @@ fn event(hall: &mut Hall, line: &str) -> String {
         _ if name == "record" => hall.commit(words[0] == "written"),
         "hello" => {
             let kind = if words.contains(&"node") { HolderKind::Node } else { HolderKind::Client };
+            hall.features = if words.contains(&"older") { Features::BASE } else { Features::CURRENT };
             hall.hello(name, kind, number("inc").map(|number| number as u64));
         }
         "beat" => hall.report(name, None, None, true),
@@ -208,6 +209,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
         claims_open: true,
         claims_open_in: None,
         heartbeat: Duration::from_secs(5),
+        features: Features::CURRENT,
     };
     let down = match number("lease") {
         None => Down::Welcome(welcome),
@@ -251,7 +253,7 @@ fn show(heard: Vec<(Time, Heard)>) -> String {
 
 fn what(down: &Down) -> String {
     match down {
-        Down::Welcome(Welcome { epoch, heartbeat, claims_open, claims_open_in }) => {
+        Down::Welcome(Welcome { epoch, heartbeat, claims_open, claims_open_in, .. }) => {
             let claims = match claims_open_in {
                 Some(wait) => format!(", claims in {wait:?}"),
                 None if *claims_open => String::new(),
@@ -270,6 +272,7 @@ fn what(down: &Down) -> String {
             let taken = if *name_taken { ", a name that another has" } else { "" };
             format!("below {}{taken}", path.join(" -> "))
         }
+        Down::NoticeInGrants(notice) => format!("no grants, but {}", what(&Down::Notice(notice.clone()))),
         Down::Redirect(leader) => format!("ask {leader:?}"),
     }
 }

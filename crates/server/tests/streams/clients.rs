@@ -95,12 +95,7 @@ async fn a_broken_connection_is_resumed_and_the_lease_goes_on() {
 async fn what_was_said_leaves_even_if_the_stream_is_dropped_at_once() {
     let house = House::open().await;
     let mut line = ParentLine::new(Duration::from_secs(20));
-    let hello = Hello {
-        kind: HolderKind::Client,
-        holder: ClientId::new("web", 256).unwrap(),
-        incarnation: Incarnation(1),
-        line: None,
-    };
+    let hello = Hello::new(HolderKind::Client, ClientId::new("web", 256).unwrap(), Incarnation(1));
     line.perform(Action::Connect { id: 1, to: house.address().to_string().into(), hello });
     for id in 1..=40 {
         let up = StreamReport { id: ReportId(id), target_epoch: None, renew_all: true, reports: Vec::new() };

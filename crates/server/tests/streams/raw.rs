@@ -43,6 +43,12 @@ impl Talk {
         soon(self.ups.send(SessionUpRequest { message: Some(message) })).await.unwrap();
     }
 
+    /// Says something of a kind that no server knows yet.
+    async fn say_unknown(&self) {
+        // A field that is not known leaves nothing.
+        soon(self.ups.send(SessionUpRequest { message: None })).await.unwrap();
+    }
+
     pub(crate) async fn hear(&mut self) -> Down {
         let down = soon(self.downs.message()).await.unwrap();
         down.expect("the stream goes on").message.expect("something")
@@ -69,7 +75,7 @@ impl Talk {
 }
 
 pub(crate) fn hello(id: &str) -> HelloRequest {
-    HelloRequest { id: Some(id.to_owned()), incarnation: Some(7), is_node: None, line: None }
+    HelloRequest { id: Some(id.to_owned()), incarnation: Some(7), ..HelloRequest::default() }
 }
 
 pub(crate) fn report(id: u64, resources: &[(&str, f64)]) -> ReportRequest {
@@ -151,6 +157,23 @@ async fn a_bad_report_is_refused_and_the_stream_goes_on() {
     talk.say(Up::Report(report(6, &[("db", 30.0)]))).await;
     assert_eq!(talk.hear_grant().await.capacity, Some(30.0));
     assert_eq!(house.metric("lessor_stream_reports_refused_total"), 1);
+    house.end().await;
+}
+
+#[tokio::test]
+async fn a_message_of_a_later_version_is_passed_over_and_counted() {
+    let house = House::open().await;
+    let mut talk = Talk::open(connect(&house).await, "web").await;
+    for _ in 0..3 {
+        talk.say_unknown().await;
+    }
+    talk.say(Up::Report(report(1, &[("db", 30.0)]))).await;
+    assert_eq!(talk.hear_grant().await.capacity, Some(30.0));
+    assert_eq!(house.metric("lessor_unknown_messages_total{from=\"below\"}"), 3);
+    assert_eq!(house.metric("lessor_unknown_messages_total{from=\"above\"}"), 0);
+    // Its hello names no features. A summary has been made when streams were asked for.
+    assert_eq!(house.streams().await, 1);
+    assert_eq!(house.metric("lessor_streams_older"), 1);
     house.end().await;
 }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::said;
 use crate::message::refusal::Malformed;
 use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, NodeNotice, WallClock, Welcome};
 use crate::name::{BadName, ResourceId};
 use crate::wire::session_down::Message;
-use crate::{Epoch, ReportId, wire};
+use crate::{Epoch, Features, ReportId, wire};
 
 /// Bytes in the name of a resource: servers may be configured for longer ones than they are by default.
 const LONGEST_NAME: usize = 4096;
@@ -43,8 +44,8 @@ impl Down {
                 kept: keep.map(|(kept, _)| kept),
                 keep_ms: keep.map(|(_, time)| u32::try_from(time.as_millis()).unwrap_or(u32::MAX)),
             }),
-            // For those who do not know of notices it is a message without grants.
-            Down::Notice(notice) => {
+            Down::Notice(notice) => Message::Notice(notice.to_wire()),
+            Down::NoticeInGrants(notice) => {
                 Message::Grants(wire::Grants { notice: Some(notice.to_wire()), ..wire::Grants::default() })
             }
             Down::Redirect(leader) => Message::Redirect(leader.to_wire()),
@@ -52,20 +53,46 @@ impl Down {
         wire::SessionDown { message: Some(message) }
     }
 
-    /// Checks what came down a stream. `received` by this process's wall clock counts for grants without a length of
+    /// The features that a holder must have to know this kind of message.
+    #[must_use]
+    pub fn needs(&self) -> Features {
+        match self {
+            Down::Notice(_) => Features::NOTICE,
+            Down::Welcome(_)
+            | Down::Grants(_)
+            | Down::Renewed { .. }
+            | Down::Released { .. }
+            | Down::Refused { .. }
+            | Down::Domains(_)
+            | Down::Units { .. }
+            | Down::NoticeInGrants(_)
+            | Down::Redirect(_) => Features::BASE,
+        }
+    }
+
+    /// This for a holder of these features: itself where they cover it, and else what says the same to such a holder; nothing
+    /// where nothing does.
+    #[must_use]
+    pub fn known_by(self, features: Features) -> Option<Down> {
+        match self {
+            known if features.covers(known.needs()) => Some(known),
+            Down::Notice(notice) => Some(Down::NoticeInGrants(notice)),
+            _ => None,
+        }
+    }
+
+    /// Checks what came down a stream. Gives back nothing of a message of a kind that is not known, which is to be passed over:
+    /// whoever said it is of a later version. `received` by this process's wall clock counts for grants without a length of
     /// their own, whose ends are dates: no other moment is known to be late enough.
     ///
     /// # Errors
     /// With the first thing in it that cannot be.
-    pub fn from_wire(down: wire::SessionDown, received: WallClock) -> Result<Down, Malformed> {
-        let message = down.message.ok_or_else(|| Malformed {
-            field: "message".to_owned(),
-            found: "is missing, or of a kind that is not known".to_owned(),
-        })?;
-        Ok(match message {
+    pub fn from_wire(down: wire::SessionDown, received: WallClock) -> Result<Option<Down>, Malformed> {
+        let Some(message) = down.message else { return Ok(None) };
+        Ok(Some(match message {
             Message::Welcome(welcome) => Down::Welcome(Welcome::from_wire(&welcome)?),
             Message::Grants(wire::Grants { notice: Some(notice), .. }) => {
-                Down::Notice(NodeNotice::from_wire(notice)?)
+                Down::NoticeInGrants(NodeNotice::from_wire(notice)?)
             }
             Message::Grants(grants) => Down::Grants(grants_from_wire(grants, received)?),
             Message::Renewed(wire::Renewed { basis, grants_sent }) => {
@@ -87,8 +114,9 @@ impl Down {
                     keep: kept.map(|kept| (kept, Duration::from_millis(keep_ms.unwrap_or_default().into()))),
                 }
             }
+            Message::Notice(notice) => Down::Notice(NodeNotice::from_wire(notice)?),
             Message::Redirect(leader) => Down::Redirect(Leader::from_wire(leader)),
-        })
+        }))
     }
 }
 
@@ -117,6 +145,7 @@ impl Welcome {
             claims_open: welcome.claims_open.unwrap_or(true),
             claims_open_in: welcome.claims_open_in_ms.map(Duration::from_millis),
             heartbeat: welcome.heartbeat_ms.map_or(Welcome::HEARTBEAT, Duration::from_millis),
+            features: welcome.features.map_or(Features::BASE, Features::from_bits),
         })
     }
 
@@ -129,6 +158,7 @@ impl Welcome {
                 .claims_open_in
                 .map(|wait| u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)),
             heartbeat_ms: Some(u64::try_from(self.heartbeat.as_millis()).unwrap_or(u64::MAX)),
+            features: said(self.features),
         }
     }
 }

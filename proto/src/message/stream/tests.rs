@@ -11,7 +11,7 @@ use prost::Message as _;
 use super::*;
 use crate::message::{Band, Bands, Has, Limits, Order, Sharing, WallClock};
 use crate::wire::session_up_request::Message;
-use crate::{Amount, Epoch, Incarnation, ReportId, wire};
+use crate::{Amount, Epoch, Features, Incarnation, ReportId, wire};
 
 const NOON: WallClock = WallClock { since_epoch: Duration::from_millis(1_000_900) };
 
@@ -21,15 +21,16 @@ const NOON: WallClock = WallClock { since_epoch: Duration::from_millis(1_000_900
 fn check(message: Message, holder: Option<HolderKind>, wanted: &str) {
     let limits = Limits { resources_per_request: 2, ..Limits::default() };
     let request = wire::SessionUpRequest { message: Some(message) };
-    let said = match Up::from_wire(request, &limits, holder) {
-        Ok(_) => "accepted".to_owned(),
-        Err(refusal) => refusal.to_string(),
+    let read = match holder {
+        Some(kind) => Up::from_wire(request, &limits, kind).map(|_| ()),
+        None => Hello::first(request, &limits).map(|_| ()),
     };
+    let said = read.map_or_else(|refusal| refusal.to_string(), |()| "accepted".to_owned());
     assert_eq!(said, wanted);
 }
 
 fn hello() -> wire::HelloRequest {
-    wire::HelloRequest { id: Some("web-1".into()), incarnation: Some(0), is_node: None, line: None }
+    wire::HelloRequest { id: Some("web-1".into()), incarnation: Some(0), ..wire::HelloRequest::default() }
 }
 
 fn report() -> wire::ReportRequest {
@@ -65,7 +66,7 @@ fn a_hello_comes_first_and_once() {
         Some(HolderKind::Client),
         "message: is a hello; wanted a report, a release or a bye after the first",
     );
-    let nothing = Up::from_wire(wire::SessionUpRequest { message: None }, &Limits::default(), None);
+    let nothing = Hello::first(wire::SessionUpRequest { message: None }, &Limits::default());
     assert_eq!(nothing.unwrap_err().to_string(), "message: is missing; wanted a hello");
 }
 
@@ -141,20 +142,58 @@ fn units_are_asked_for_and_sent() {
     for keep in [None, Some(Duration::from_millis(40))] {
         let (kept, done) = (keep.map(|_| 2), keep.map(|_| 5));
         let up = Up::Units(UnitsAsked { resource: resource(), asked: 7, keep, kept, done });
-        let back =
-            Up::from_wire(up.to_wire(HolderKind::Client), &Limits::default(), Some(HolderKind::Client));
-        assert_eq!(back.unwrap(), up);
+        let back = Up::from_wire(up.to_wire(HolderKind::Client), &Limits::default(), HolderKind::Client);
+        assert_eq!(back.unwrap(), Some(up));
     }
     for keep in [None, Some((2, Duration::from_millis(40)))] {
         let down = Down::Units { resource: resource(), units: 3, keep };
-        assert_eq!(Down::from_wire(down.to_wire(HolderKind::Client, NOON), NOON), Ok(down));
+        assert_eq!(Down::from_wire(down.to_wire(HolderKind::Client, NOON), NOON), Ok(Some(down)));
     }
 }
+
+// === other versions ===
+
+#[test]
+fn a_kind_of_a_later_version_is_passed_over() {
+    // Field 99, of four bytes.
+    let later = [0x9a, 0x06, 4, 1, 2, 3, 4];
+    let up = wire::SessionUpRequest::decode(later.as_slice()).unwrap();
+    assert_eq!(Up::from_wire(up.clone(), &Limits::default(), HolderKind::Client), Ok(None));
+    let first = Hello::first(up, &Limits::default()).unwrap_err();
+    assert_eq!(first.to_string(), "message: is missing; wanted a hello");
+    assert_eq!(Down::from_wire(wire::SessionDown::decode(later.as_slice()).unwrap(), NOON), Ok(None));
+}
+
+#[test]
+fn a_holder_is_told_its_place_in_the_way_that_it_knows() {
+    let notice = NodeNotice { path: vec!["root".to_owned()], name_taken: true };
+    let known = |features| Down::Notice(notice.clone()).known_by(features).unwrap();
+    let (now, before) = (known(Features::CURRENT), known(Features::BASE));
+    assert_eq!(now, Down::Notice(notice.clone()));
+    assert_eq!(before, Down::NoticeInGrants(notice.clone()));
+    assert_eq!((now.needs(), before.needs()), (Features::NOTICE, Features::BASE));
+    let kind = |down: &Down| down.to_wire(HolderKind::Node, NOON).message;
+    assert!(matches!(kind(&now), Some(wire::session_down::Message::Notice(_))));
+    assert!(matches!(kind(&before), Some(wire::session_down::Message::Grants(_))));
+    assert_eq!(Features::from_bits(0x100).and(Features::CURRENT), Features::BASE);
+}
+
+#[test]
+fn whoever_names_no_features_says_what_versions_before_them_did() {
+    let hello = Hello {
+        features: Features::BASE,
+        ..Hello::new(HolderKind::Client, ClientId::new("web-1", 256).unwrap(), Incarnation(0))
+    };
+    let said = Up::Hello(hello.clone()).to_wire(HolderKind::Client).message;
+    assert_eq!(said, Some(Message::Hello(wire::HelloRequest { incarnation: Some(0), ..self::hello() })));
+    assert_eq!(Hello::first(wire::SessionUpRequest { message: said }, &Limits::default()), Ok(hello));
+}
+
+// === what is malformed ===
 
 #[test]
 fn what_a_grantor_cannot_mean_is_malformed() {
     let read = |message| Down::from_wire(wire::SessionDown { message }, NOON).unwrap_err().to_string();
-    assert_eq!(read(None), "malformed answer: message: is missing, or of a kind that is not known");
     let welcome = wire::Welcome { epoch: 1, heartbeat_ms: Some(0), ..wire::Welcome::default() };
     assert_eq!(
         read(Some(wire::session_down::Message::Welcome(welcome))),
@@ -261,11 +300,12 @@ fn up(kind: HolderKind) -> impl Strategy<Value = Up> {
 }
 
 fn any_hello() -> impl Strategy<Value = Hello> {
-    (any::<bool>(), name(), any::<u64>()).prop_map(|(node, name, incarnation)| Hello {
+    (any::<bool>(), name(), any::<u64>(), any::<u32>()).prop_map(|(node, name, incarnation, bits)| Hello {
         kind: if node { HolderKind::Node } else { HolderKind::Client },
         holder: ClientId::new(name.as_str(), 256).unwrap(),
         incarnation: Incarnation(incarnation),
         line: None,
+        features: Features::from_bits(bits),
     })
 }
 
@@ -313,11 +353,13 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
 
 fn down(to: HolderKind) -> impl Strategy<Value = Down> {
     let wait = option::of((0..u64::MAX).prop_map(Duration::from_millis));
-    let welcome = (any::<u64>(), any::<bool>(), wait, 1..u64::MAX);
+    let welcome = (any::<u64>(), any::<bool>(), wait, 1..u64::MAX, any::<u32>());
+    let notice =
+        (vec(name(), 0..4), any::<bool>()).prop_map(|(path, name_taken)| NodeNotice { path, name_taken });
     prop_oneof![
-        welcome.prop_map(|(epoch, claims_open, claims_open_in, heartbeat)| {
-            let heartbeat = Duration::from_millis(heartbeat);
-            Down::Welcome(Welcome { epoch: Epoch(epoch), claims_open, claims_open_in, heartbeat })
+        welcome.prop_map(|(epoch, claims_open, claims_open_in, heartbeat, bits)| {
+            let (heartbeat, features) = (Duration::from_millis(heartbeat), Features::from_bits(bits));
+            Down::Welcome(Welcome { epoch: Epoch(epoch), claims_open, claims_open_in, heartbeat, features })
         }),
         vec(grant(to), 0..4).prop_map(Down::Grants),
         (any::<u64>(), any::<u64>())
@@ -325,15 +367,22 @@ fn down(to: HolderKind) -> impl Strategy<Value = Down> {
         any::<u64>().prop_map(|id| Down::Released { id: ReportId(id) }),
         (any::<u64>(), name()).prop_map(|(id, why)| Down::Refused { id: ReportId(id), why }),
         option::of(name()).prop_map(|address| Down::Redirect(Leader { address })),
+        (notice, any::<bool>()).prop_map(|(notice, known)| match known {
+            true => Down::Notice(notice),
+            false => Down::NoticeInGrants(notice),
+        }),
         domains::any_news(),
     ]
 }
 
 /// Through bytes, as over a network.
-fn up_and_back(up: &Up, said_by: HolderKind, holder: Option<HolderKind>) -> Up {
-    let bytes = up.to_wire(said_by).encode_to_vec();
+fn up_and_back(up: &Up, kind: HolderKind) -> Up {
+    let bytes = up.to_wire(kind).encode_to_vec();
     let request = wire::SessionUpRequest::decode(bytes.as_slice()).unwrap();
-    Up::from_wire(request, &Limits::default(), holder).unwrap()
+    match up {
+        Up::Hello(_) => Hello::first(request, &Limits::default()).map(Up::Hello).unwrap(),
+        _ => Up::from_wire(request, &Limits::default(), kind).unwrap().unwrap(),
+    }
 }
 
 proptest! {
@@ -344,9 +393,9 @@ proptest! {
         node in up(HolderKind::Node),
     ) {
         let hello = Up::Hello(hello);
-        prop_assert_eq!(&up_and_back(&hello, HolderKind::Client, None), &hello);
+        prop_assert_eq!(&up_and_back(&hello, HolderKind::Client), &hello);
         for (up, kind) in [(client, HolderKind::Client), (node, HolderKind::Node)] {
-            prop_assert_eq!(&up_and_back(&up, kind, Some(kind)), &up);
+            prop_assert_eq!(&up_and_back(&up, kind), &up);
         }
     }
 
@@ -358,7 +407,7 @@ proptest! {
         for (down, to) in [(client, HolderKind::Client), (node, HolderKind::Node)] {
             let bytes = down.to_wire(to, NOON).encode_to_vec();
             let back = Down::from_wire(wire::SessionDown::decode(bytes.as_slice()).unwrap(), NOON);
-            prop_assert_eq!(back, Ok(down));
+            prop_assert_eq!(back, Ok(Some(down)));
         }
     }
 
@@ -371,8 +420,9 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_much(bytes in vec(any::<u8>(), 0..64), kind in option::of(Just(HolderKind::Node))) {
+    fn no_bytes_are_too_much(bytes in vec(any::<u8>(), 0..64), kind in prop_oneof![Just(HolderKind::Client), Just(HolderKind::Node)]) {
         if let Ok(request) = wire::SessionUpRequest::decode(bytes.as_slice()) {
+            let _ = Hello::first(request.clone(), &Limits::default());
             let _ = Up::from_wire(request, &Limits::default(), kind);
         }
         if let Ok(down) = wire::SessionDown::decode(bytes.as_slice()) {

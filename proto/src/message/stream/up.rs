@@ -2,42 +2,46 @@
 
 use std::time::Duration;
 
+use super::said;
 use crate::message::ask::report;
 use crate::message::refusal::{Limits, Refusal};
 use crate::message::{DomainReport, Hello, HolderKind, Report, StreamReport, UnitsAsked, Up, field};
 use crate::wire::session_up_request::Message;
-use crate::{Epoch, Incarnation, ReportId, wire};
+use crate::{ClientId, Epoch, Features, Incarnation, ReportId, wire};
 
 // === impl Up ===
 
 impl Up {
-    /// Checks what came up a stream. `holder` is what its hello said; nothing before that.
+    /// Checks what came up a stream after its hello, from a holder of that kind. Gives back nothing of a message of a kind that
+    /// is not known, which is to be passed over: whoever said it is of a later version.
     ///
     /// # Errors
     /// With the first fault found. What comes out of turn is a fault of the field `message`.
     pub fn from_wire(
         request: wire::SessionUpRequest,
         limits: &Limits,
-        holder: Option<HolderKind>,
-    ) -> Result<Up, Refusal> {
-        const SAID: &str = "a report, a release or a bye";
-        let Some(message) = request.message else {
-            return Err(Refusal::missing("message", if holder.is_some() { SAID } else { "a hello" }));
-        };
-        let Some(kind) = holder else {
-            return match message {
-                Message::Hello(hello) => Hello::from_wire(hello, limits).map(Up::Hello),
-                other => Err(out_of_turn(&other, "a hello, as the first message")),
-            };
-        };
-        match message {
-            Message::Hello(_) => Err(out_of_turn(&message, &format!("{SAID} after the first"))),
+        kind: HolderKind,
+    ) -> Result<Option<Up>, Refusal> {
+        let Some(message) = request.message else { return Ok(None) };
+        let up = match message {
+            Message::Hello(_) => Err(out_of_turn(&message, "a report, a release or a bye after the first")),
             Message::Report(report) => StreamReport::from_wire(report, limits, kind).map(Up::Report),
             Message::Release(release) => release_from_wire(release, limits),
             Message::Bye(wire::ByeRequest {}) => Ok(Up::Bye),
             Message::Units(units) => UnitsAsked::from_wire(units, limits).map(Up::Units),
             Message::Domains(report) => {
                 DomainReport::from_wire(report, limits).map(|report| Up::Domains(Box::new(report)))
+            }
+        };
+        up.map(Some)
+    }
+
+    /// The features that a grantor must have to know this kind of message.
+    #[must_use]
+    pub fn needs(&self) -> Features {
+        match self {
+            Up::Hello(_) | Up::Report(_) | Up::Release { .. } | Up::Domains(_) | Up::Units(_) | Up::Bye => {
+                Features::BASE
             }
         }
     }
@@ -111,6 +115,24 @@ impl UnitsAsked {
 // === impl Hello ===
 
 impl Hello {
+    /// A holder of this version, in no line of succession.
+    #[must_use]
+    pub fn new(kind: HolderKind, holder: ClientId, incarnation: Incarnation) -> Hello {
+        Hello { kind, holder, incarnation, line: None, features: Features::CURRENT }
+    }
+
+    /// Checks the first message of a stream.
+    ///
+    /// # Errors
+    /// With the first fault found; where it is no hello, of the field `message`.
+    pub fn first(request: wire::SessionUpRequest, limits: &Limits) -> Result<Hello, Refusal> {
+        match request.message {
+            Some(Message::Hello(hello)) => Hello::from_wire(hello, limits),
+            Some(other) => Err(out_of_turn(&other, "a hello, as the first message")),
+            None => Err(Refusal::missing("message", "a hello")),
+        }
+    }
+
     fn from_wire(hello: wire::HelloRequest, limits: &Limits) -> Result<Hello, Refusal> {
         let wanted = "a number that no other life of this holder has";
         Ok(Hello {
@@ -121,6 +143,7 @@ impl Hello {
                 .map(Incarnation)
                 .ok_or_else(|| Refusal::missing("hello.incarnation", wanted))?,
             line: hello.line,
+            features: hello.features.map_or(Features::BASE, Features::from_bits),
         })
     }
 
@@ -130,6 +153,7 @@ impl Hello {
             incarnation: Some(self.incarnation.0),
             is_node: (self.kind == HolderKind::Node).then_some(true),
             line: self.line,
+            features: said(self.features),
         }
     }
 }

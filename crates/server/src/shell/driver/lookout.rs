@@ -25,6 +25,8 @@ pub struct Summary {
     pub at: Time,
     /// Streams that are open.
     pub streams: usize,
+    /// Those of them whose holders are of an earlier version.
+    pub older_streams: usize,
     /// The node and its first thousand resources, without holders; of a task that does not lead, nobody's.
     pub status: NodeStatus,
 }
@@ -201,7 +203,8 @@ impl Driver {
                 }
             };
             let streams = leader_state.streams();
-            (status.map(|status| Summary { at, streams, status }), clock::now().since(at))
+            let older_streams = leader_state.node.as_ref().map_or(0, |node| node.older_streams());
+            (status.map(|status| Summary { at, streams, older_streams, status }), clock::now().since(at))
         })
     }
 

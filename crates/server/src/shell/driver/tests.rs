@@ -17,12 +17,7 @@ fn driver() -> Driver {
 }
 
 fn hello(holder: &str) -> Hello {
-    Hello {
-        kind: HolderKind::Client,
-        holder: ClientId::new(holder, 256).unwrap(),
-        incarnation: Incarnation(7),
-        line: None,
-    }
+    Hello::new(HolderKind::Client, ClientId::new(holder, 256).unwrap(), Incarnation(7))
 }
 
 #[test]

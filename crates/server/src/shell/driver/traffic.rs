@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use lessor_proto::message::{Refusal, RefusedReport};
 use tonic::Code;
+use tracing::warn;
 
-use super::{Driver, Unanswered};
+use super::{Driver, StreamKey, Unanswered};
 use crate::measured::{Measured, RefusalKind, WaitPath};
 use crate::shell::measure::{self, Counts, Label, Timing, Timings};
 use crate::shell::tls::handshake::Handshakes;
@@ -30,6 +31,8 @@ pub(in crate::shell) struct Traffic {
     pub(in crate::shell) streams_opened: AtomicU64,
     pub(in crate::shell) streams_ended: Counts<StreamEnd>,
     pub(in crate::shell) streams_stalled: AtomicU64,
+    /// Messages on streams that are of kinds of a later version, and were passed over.
+    pub(in crate::shell) unknown: Counts<Side>,
     /// Requests, reports and streams that were refused.
     pub(in crate::shell) refusals: Counts<Reason>,
     /// The times that requests took.
@@ -50,6 +53,15 @@ pub(in crate::shell) enum Port {
     Main,
     /// That of pages alone.
     Http,
+}
+
+/// The side of a node that something comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::shell) enum Side {
+    /// Its holders.
+    Below,
+    /// The node above.
+    Above,
 }
 
 /// A request that is answered once.
@@ -119,6 +131,7 @@ impl Default for Traffic {
             streams_opened: AtomicU64::new(0),
             streams_ended: Counts::default(),
             streams_stalled: AtomicU64::new(0),
+            unknown: Counts::default(),
             refusals: Counts::default(),
             requests: Timings::new(measure::PROMPT),
             waits: Timings::new(measure::SLOW),
@@ -154,6 +167,14 @@ impl Driver {
     /// A request of that kind took so long.
     pub(in crate::shell) fn note_request(&self, rpc: Rpc, took: Duration) {
         self.traffic.requests.note(rpc, took);
+    }
+
+    /// A message of a kind of a later version came up a stream, and is passed over. The first is said aloud.
+    pub(in crate::shell) fn note_unknown(&self, key: StreamKey) {
+        if self.traffic.unknown.of(Side::Below) == 0 {
+            warn!(stream = %key, "a message of an unknown kind is passed over: its holder is of a later version");
+        }
+        self.traffic.unknown.add(Side::Below);
     }
 
     /// Somebody is refused for that.
@@ -226,6 +247,17 @@ impl Label for Reason {
 impl Label for Port {
     const NAME: &'static str = "port";
     const VALUES: &'static [&'static str] = &["main", "http"];
+
+    fn place(self) -> usize {
+        self as usize
+    }
+}
+
+// === impl Side ===
+
+impl Label for Side {
+    const NAME: &'static str = "from";
+    const VALUES: &'static [&'static str] = &["below", "above"];
 
     fn place(self) -> usize {
         self as usize

@@ -288,7 +288,7 @@ mod tests {
     /// A stream that wants so much and has taken its welcome and what it was granted at once, if anything.
     fn listener(driver: &Driver, name: &str, amount: f64) -> (StreamKey, Arc<Mailbox>) {
         let holder = ClientId::new(name, 256).unwrap();
-        let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(7), line: None };
+        let hello = Hello::new(HolderKind::Client, holder, Incarnation(7));
         let (key, mailbox) = driver.connect(&hello).unwrap();
         assert!(matches!(mailbox.take(), Letter::Down(Down::Welcome(_))));
         driver.ready(key).unwrap();

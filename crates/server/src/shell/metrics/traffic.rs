@@ -69,6 +69,8 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result 
         counter(encoder, name, help, of(count))?;
     }
     traffic.streams_ended.encode(encoder, "lessor_streams_ended", "Streams that have ended")?;
+    let help = "Messages on streams that are of a kind of a later version, and were passed over";
+    traffic.unknown.encode(encoder, "lessor_unknown_messages", help)?;
     let help = "Streams that do not read what is there for them";
     gauge(encoder, "lessor_stream_stalled", help, of(&traffic.streams_stalled) as f64)
 }

@@ -48,7 +48,7 @@ impl Answers {
                 *self = Answers::default();
                 None
             }
-            Event::Down { .. } => None,
+            Event::Down { .. } | Event::Unknown { .. } => None,
         };
         asked.map(|(_, at)| now.since(at))
     }

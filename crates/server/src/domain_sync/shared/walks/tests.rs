@@ -40,7 +40,7 @@ fn hit_anew(domains: &mut SharedDomains, now: Time, user: u64, id: u64, hits: u3
 /// One user says what it did; all of it, or what is new.
 fn say(domains: &mut SharedDomains, user: u64, id: u64, entry: DomainEntry, all: bool) {
     let holder = ClientId::new(format!("web-{user}"), 16).unwrap();
-    let hello = Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(1), line: None };
+    let hello = Hello::new(HolderKind::Client, holder, Incarnation(1));
     let now = entry.at;
     let hits = DomainHits { domain: "tenant".into(), all, others: 0, entries: vec![entry] };
     let (resource, version) = (domains.resource.clone(), domains.policies.version());
