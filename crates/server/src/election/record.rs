@@ -27,6 +27,7 @@
 //! `earlier` says of each leader before this one whose leases may count still when it had stopped, by its own clock, and until when
 //! they count at this one, by this one's; beside another epoch it says nothing.
 
+mod fault;
 mod mark;
 
 use std::collections::BTreeMap;
@@ -35,18 +36,12 @@ use std::time::Duration;
 
 use lessor_proto::{Epoch, ResourceId, Time};
 
+pub use self::fault::BadRecord;
+use self::fault::bad;
+pub(super) use self::fault::{FORM, later};
 pub(super) use self::mark::{Mark, Rest};
 use super::call::Stored;
 use crate::record::{EarlierStop, Record, RestOver, Terms};
-
-/// A value that makes no sense.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("key {key:?} holds {found:?}, and not {wanted}")]
-pub struct BadRecord {
-    key: String,
-    found: String,
-    wanted: &'static str,
-}
 
 /// The keys of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -208,7 +203,7 @@ impl Record {
             }
             None if marks.is_empty() => Ok((Record::default(), 0)),
             // Somebody has deleted it: how long what is out may last is not known.
-            None => Err(BadRecord {
+            None => Err(BadRecord::Nonsense {
                 key: keys.epoch.clone(),
                 found: "nothing, though there are marks".to_owned(),
                 wanted: HEADER,
@@ -379,14 +374,6 @@ fn number(words: &mut SplitWhitespace<'_>, name: &str) -> Option<u64> {
     after(words, name)?.parse().ok()
 }
 
-fn bad(stored: &Stored, wanted: &'static str) -> BadRecord {
-    BadRecord {
-        key: String::from_utf8_lossy(&stored.key).into_owned(),
-        found: String::from_utf8_lossy(&stored.value).into_owned(),
-        wanted,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use lessor_client::internals::holding::Proof;
@@ -419,10 +406,10 @@ mod tests {
     fn a_record_that_makes_no_sense_is_shown() {
         let keys = RecordKeys::new("lessor", "root");
         let decode = |stored: &[Stored]| Record::decode(&keys, stored).unwrap_err().to_string();
-        let mark = stored("lessor/root/mark/db", "2 something else");
+        let mark = stored("lessor/root/mark/db", "1 something else");
         assert_eq!(
             decode(&[mark]),
-            "key \"lessor/root/mark/db\" holds \"2 something else\", and not 1 millionths _ [kind rate|gauge] [rest _ in_epoch _] \
+            "key \"lessor/root/mark/db\" holds \"1 something else\", and not 1 millionths _ [kind rate|gauge] [rest _ in_epoch _] \
              [of_epoch _ of_seq _ token _] (numbers for _, of the token hex or \"-\")"
         );
         let lonely = decode(&[stored("lessor/root/mark/db", "1 millionths 5")]);
@@ -437,6 +424,19 @@ mod tests {
         ] {
             assert!(decode(&[stored("lessor/root/reign", value)]).contains("lessor/root/reign"), "{value}");
         }
+    }
+
+    #[test]
+    fn a_value_of_a_later_form_is_refused_by_its_number() {
+        let keys = RecordKeys::new("lessor", "root");
+        let later = "which a later version has written: form 2, and this one reads form 1";
+        for key in [&keys.epoch, &keys.stop, &keys.earlier, &keys.mark(&resource("db"))] {
+            let read = Record::decode(&keys, &[stored(key, "2 what a later version knows")]);
+            let said = format!("key {key:?} holds \"2 what a later version knows\", {later}");
+            assert_eq!(read.unwrap_err().to_string(), said);
+        }
+        let holder = KeyHolder::decode(&stored(&keys.leader, "2 nonce 1 address a:1")).unwrap_err();
+        assert!(holder.to_string().ends_with(later), "{holder}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::time::Duration;
 use lessor_proto::{Epoch, Time};
 
 use super::call::Stored;
-use super::record::{BadRecord, EarlierStops, Mark, RecordHeader, RecordKeys, Rest, next_epoch};
+use super::record::{BadRecord, EarlierStops, FORM, Mark, RecordHeader, RecordKeys, Rest, later, next_epoch};
 use crate::record::{Record, RecordChange, RestOver, Terms};
 
 /// The record of one node in a file.
@@ -57,12 +57,16 @@ pub enum BadState {
         /// Of this one.
         wanted: String,
     },
+    /// It is of a form that a later version writes.
+    #[error("a later version has written it: form {0}, and this one reads form {FORM}")]
+    Later(u32),
     /// A value in it makes no sense.
     #[error("it is damaged: {0}")]
     Record(#[from] BadRecord),
 }
 
-const TITLE: &str = "lessor state 1";
+/// The beginning of a file, before the number of its form.
+const TITLE: &str = "lessor state ";
 const PREFIX: &str = "state";
 
 // === impl State ===
@@ -184,7 +188,7 @@ impl State {
     #[must_use]
     pub fn encode(&self, clock: &Clock) -> String {
         let boot = clock.boot.as_deref().unwrap_or("-");
-        let mut text = format!("{TITLE}\nboot {boot}\nclock_ns {}\n", clock.at.as_nanos());
+        let mut text = format!("{TITLE}{FORM}\nboot {boot}\nclock_ns {}\n", clock.at.as_nanos());
         let mut line = |key: &str, value: &str| writeln!(text, "{key}\t{value}").expect("text takes all");
         line(&self.keys.epoch, &self.header.encode());
         self.marks.iter().for_each(|(key, value)| line(key, value));
@@ -198,6 +202,11 @@ impl State {
     /// When it is damaged, or of another node.
     pub fn decode(text: &str, node: &str) -> Result<(State, Clock), BadState> {
         let damaged = |what: &str| BadState::Damaged(what.to_owned());
+        // It may be sealed in another way as well.
+        let form = text.lines().next().and_then(|title| title.strip_prefix(TITLE));
+        if let Some(form) = form.and_then(later) {
+            return Err(BadState::Later(form));
+        }
         let body = text.strip_suffix('\n').and_then(|text| text.rsplit_once('\n'));
         let (body, seal) = body.ok_or_else(|| damaged("it is cut off"))?;
         let body = format!("{body}\n");
@@ -206,8 +215,9 @@ impl State {
             return Err(damaged(&format!("its last line is {seal:?}, and not \"blake3 {hash}\"")));
         }
         let mut lines = body.lines();
-        if lines.next() != Some(TITLE) {
-            return Err(damaged(&format!("it does not begin with {TITLE:?}")));
+        let title = format!("{TITLE}{FORM}");
+        if lines.next() != Some(&title) {
+            return Err(damaged(&format!("it does not begin with {title:?}")));
         }
         let mut after = |name: &str| lines.next().and_then(|line| line.strip_prefix(name));
         let boot = after("boot ").ok_or_else(|| damaged("it has no boot"))?;
@@ -232,6 +242,16 @@ impl State {
         state.marks = pairs[1..].iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
         state.read()?;
         Ok((state, clock))
+    }
+}
+
+// === impl BadState ===
+
+impl BadState {
+    /// Whether a later version has written it, which may come back to it.
+    #[must_use]
+    pub fn is_later(&self) -> bool {
+        matches!(self, BadState::Later(_) | BadState::Record(BadRecord::Later { .. }))
     }
 }
 
@@ -324,6 +344,19 @@ mod tests {
         }
         let bad = State::decode("", "a/b").unwrap_err().to_string();
         assert_eq!(bad, "it is damaged: it is cut off");
+    }
+
+    #[test]
+    fn a_file_of_a_later_form_is_told_by_its_number_however_it_is_sealed() {
+        let text = state().encode(&clock("b", 1));
+        let bad = State::decode(&text.replace("lessor state 1", "lessor state 2"), "a/b").unwrap_err();
+        assert_eq!(bad.to_string(), "a later version has written it: form 2, and this one reads form 1");
+        assert!(bad.is_later());
+        let (body, _) = text.trim_end().rsplit_once('\n').unwrap();
+        let body = format!("{}\n", body.replace("1 millionths", "3 millionths"));
+        let sealed = format!("{body}blake3 {}\n", blake3::hash(body.as_bytes()).to_hex());
+        let bad = State::decode(&sealed, "a/b").unwrap_err();
+        assert!(bad.is_later() && bad.to_string().contains("form 3"), "{bad}");
     }
 
     #[test]

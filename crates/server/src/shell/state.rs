@@ -103,7 +103,7 @@ impl StateDirectory {
     /// Takes the directory of `node`, and begins an epoch in it.
     ///
     /// # Errors
-    /// When another process uses it, or when it holds a record that cannot be kept up.
+    /// When another process uses it, or when it holds a record that cannot be kept up, or one of a later version.
     pub(super) fn open(directory: &Path, node: &str) -> Result<Opened, StateFault> {
         let file = directory.join("state");
         let lock = match lock(directory) {
@@ -118,6 +118,8 @@ impl StateDirectory {
             Err(fault @ StateFault::Bad { source: BadState::Foreign { .. }, .. }) => {
                 return Ok(Opened { directory: None, fault: Some(fault) });
             }
+            // To keep nothing up there would leave a record behind that is out of date, and to write there would destroy it.
+            Err(fault @ StateFault::Bad { .. }) if fault.is_of_later() => return Err(fault),
             Err(fault) => (None, Some(fault)),
         };
         let (mut state, record) = match found {
@@ -156,6 +158,14 @@ impl StateDirectory {
         let text = self.state.encode(&machine());
         replace(&mut Disk, &self.directory, "state", text.as_bytes())
             .map_err(|source| fault("write", &self.directory.join("state"))(source))
+    }
+}
+
+// === impl StateFault ===
+
+impl StateFault {
+    fn is_of_later(&self) -> bool {
+        matches!(self, StateFault::Bad { source, .. } if source.is_later())
     }
 }
 

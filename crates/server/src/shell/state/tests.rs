@@ -43,6 +43,19 @@ fn what_one_has_written_the_next_finds_and_epochs_above_it() {
 }
 
 #[test]
+fn what_a_later_version_has_written_stays_as_it_is_and_nobody_begins() {
+    let place = tempfile::tempdir().unwrap();
+    drop(opened(place.path()));
+    let file = place.path().join("state");
+    let later = std::fs::read_to_string(&file).unwrap().replace("lessor state 1", "lessor state 2");
+    std::fs::write(&file, &later).unwrap();
+    let fault = StateDirectory::open(place.path(), "root").unwrap_err().to_string();
+    let said = "a later version has written it: form 2, and this one reads form 1";
+    assert_eq!(fault, format!("state file {}: {said}", file.display()));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), later);
+}
+
+#[test]
 fn only_the_owner_may_read_the_key() {
     use std::os::unix::fs::PermissionsExt;
     let place = tempfile::tempdir().unwrap();
