@@ -241,7 +241,12 @@ fn follow(errors: ChildStderr, log: Log) -> tokio::sync::oneshot::Receiver<serde
 
 /// The binary, ended when dropped, with nothing in its environment that changes what it does.
 pub(crate) fn lessor(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lessor"));
+    binary(Path::new(env!("CARGO_BIN_EXE_lessor")), arguments)
+}
+
+/// The same of another binary.
+pub(crate) fn binary(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name == "RUST_LOG" || name.to_string_lossy().starts_with("LESSOR_") {
             command.env_remove(name);
