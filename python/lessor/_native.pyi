@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, TypeVar, final
 
@@ -29,6 +30,8 @@ __version__: str
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Seconds = float | timedelta
+_Path = str | PathLike[str]
+_Pem = _Path | bytes
 _Fallback = Literal["safe", "pessimistic", "optimistic"]
 _Rung = Literal["waiting", "leased", "safe", "pessimistic", "optimistic"]
 
@@ -41,6 +44,12 @@ class Client:
     processes may have the same. `timeout` is the longest wait for an answer, 5 s without it. Where `transport` is
     "poll" no streams are opened.
 
+    With `ca` everything goes over TLS, and servers are believed that one of its authorities has certified. `cert` and
+    `key` are what the client shows. Each is the path of a PEM file, which is read again when it has changed, or the PEM
+    itself as bytes. `server_identity` is a pattern of the identity that servers must have, in place of the name that
+    they are called by. `token` is shown to servers, or `token_file`, which is read again while the client lives; it
+    goes over TLS, or stays within the machine.
+
     As a context manager it is closed at the end.
     """
 
@@ -50,6 +59,12 @@ class Client:
         id: str | None = None,
         timeout: _Seconds | None = None,
         transport: Literal["stream", "poll"] | None = None,
+        ca: _Pem | None = None,
+        cert: _Pem | None = None,
+        key: _Pem | None = None,
+        server_identity: str | None = None,
+        token: str | None = None,
+        token_file: _Path | None = None,
     ) -> Client: ...
     @property
     def id(self) -> str:

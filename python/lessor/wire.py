@@ -20,6 +20,7 @@ named, with its rule, in docs/wire.md. A fork needs a client of its own.
 
 import os
 import random
+import re
 import threading
 import time
 import weakref
@@ -121,6 +122,71 @@ _REFUSALS = {
     grpc.StatusCode.UNAUTHENTICATED,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
+
+# === who this is, and who is believed ===
+
+# Nobody else reads what goes there.
+_LOOPBACK = re.compile(r"^(ipv4:|dns:(///)?)?(127(\.\d+){3}|localhost):\d+$|^(ipv6:)?\[::1\]:\d+$|^unix:")
+
+
+class _NotSent(grpc.RpcError):
+    """A request that did not leave."""
+
+    def __init__(self, why):
+        super().__init__(why)
+        self._why = why
+
+    def code(self):
+        return grpc.StatusCode.UNAVAILABLE
+
+    def details(self):
+        return self._why
+
+
+class _Proof:
+    """Certificates and a token, of which the files are read again when they have changed."""
+
+    def __init__(self, credentials, ca, cert, key, token, token_file):
+        if credentials is not None and ca is not None:
+            raise ValueError("credentials: are given with ca, wanted one of them")
+        if (cert is None) != (key is None):
+            raise ValueError("cert and key: one is given, wanted both or neither")
+        if cert is not None and ca is None:
+            raise ValueError("cert and key: are given without ca, wanted the authorities of servers")
+        if token is not None and token_file is not None:
+            raise ValueError("token: is given with token_file, wanted one of them")
+        self._credentials, self._pems = credentials, (ca, key, cert)
+        self._token, self._token_file = token, token_file
+        self.is_secure = credentials is not None or ca is not None
+        # What cannot be read is said at once.
+        self._read(ValueError)
+
+    def _read(self, fault):
+        try:
+            pems = [pem if pem is None or isinstance(pem, bytes) else _text(pem) for pem in self._pems]
+            token = self._token if self._token_file is None else _text(self._token_file).decode().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise fault(f"certificates and tokens: {error}") from error
+        return pems, token
+
+    def now(self, address):
+        """The certificates as they are now, and the metadata of a request to that address."""
+        pems, token = self._read(_NotSent)
+        if token is not None and not self.is_secure and not _LOOPBACK.match(address):
+            raise _NotSent(f"a token would go to {address} in plain text, wanted TLS, or a loopback address")
+        return pems, None if token is None else (("authorization", f"Bearer {token}"),)
+
+    def channel(self, address, pems):
+        if not self.is_secure:
+            return grpc.insecure_channel(address)
+        credentials = grpc.ssl_channel_credentials(*pems) if self._credentials is None else self._credentials
+        return grpc.secure_channel(address, credentials)
+
+
+def _text(path):
+    with open(path, "rb") as file:
+        return file.read()
+
 
 # === clocks ===
 
@@ -461,14 +527,29 @@ class Permit:
 class Client:
     """The leases of one process, which one of `servers` grants.
 
-    `id` names the client, and no other may have the same name at a time. `credentials` are those of grpc.secure_channel;
-    without them the connection is in plain text. `timeout` is for one request, in seconds.
+    `id` names the client, and no other may have the same name at a time. `timeout` is for one request, in seconds.
+    With `ca` servers are believed that one of its authorities has certified to the name that they are called by, and `cert`
+    and `key` are shown to them: paths of PEM files, which are read again when they have changed, or the PEM itself as bytes.
+    In place of them `credentials` are those of grpc.secure_channel; without either the connection is in plain text.
+    `token`, or what `token_file` holds, goes with every request, over TLS or within the machine.
     """
 
-    def __init__(self, *servers, id, credentials=None, timeout=5.0):
+    def __init__(
+        self,
+        *servers,
+        id,
+        credentials=None,
+        timeout=5.0,
+        ca=None,
+        cert=None,
+        key=None,
+        token=None,
+        token_file=None,
+    ):
         if not servers:
             raise ValueError("servers: none is given, wanted HOST:PORT at least once")
-        self.id, self._servers, self._credentials, self._timeout = id, servers, credentials, timeout
+        self.id, self._servers, self._timeout = id, servers, timeout
+        self._proof = _Proof(credentials, ca, cert, key, token, token_file)
         self._incarnation = int.from_bytes(os.urandom(8), "little")
         self._changed = threading.Condition()
         self._holdings, self._closed, self._fence = {}, False, None
@@ -522,7 +603,7 @@ class Client:
                 self._call("ReleaseCapacity", request, self._timeout)
             except grpc.RpcError:
                 pass  # it counts until it ends
-        for channel in self._channels.values():
+        for _, channel in self._channels.values():
             channel.close()
 
     def _forked(self):
@@ -581,17 +662,19 @@ class Client:
 
     def _call(self, method, request, timeout):
         address = self._leader or self._servers[self._turn]
-        channel = self._channels.get(address)
-        if channel is None:
-            credentials = self._credentials
-            channel = grpc.secure_channel(address, credentials) if credentials else grpc.insecure_channel(address)
-            self._channels[address] = channel
+        pems, metadata = self._proof.now(address)
+        before, channel = self._channels.get(address, (None, None))
+        if channel is None or before != pems:
+            if channel is not None:
+                channel.close()
+            channel = self._proof.channel(address, pems)
+            self._channels[address] = pems, channel
         call = channel.unary_unary(
             "/doorman.Capacity/" + method,
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=_pb[method + "Response"].FromString,
         )
-        return call(request, timeout=timeout, wait_for_ready=False)
+        return call(request, timeout=timeout, metadata=metadata, wait_for_ready=False)
 
     def _answered(self, report_id, answer):
         now = _now()

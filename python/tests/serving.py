@@ -71,7 +71,8 @@ def saved_up(search):
 class Server:
     """A process of `lessor serve`."""
 
-    def __init__(self, config=CONFIG, listen="127.0.0.1:0"):
+    def __init__(self, config=CONFIG, listen="127.0.0.1:0", flags=()):
+        self.flags = [str(flag) for flag in flags]
         self.directory = tempfile.TemporaryDirectory(prefix="lessor-")
         self.config = Path(self.directory.name) / "lessor.yaml"
         self.config.write_text(config)
@@ -79,7 +80,7 @@ class Server:
         self.address = self.start(listen)
 
     def start(self, listen=None):
-        command = [PROGRAM, "serve", "--config", self.config, "--listen", listen or self.address]
+        command = [PROGRAM, "serve", "--config", self.config, "--listen", listen or self.address, *self.flags]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

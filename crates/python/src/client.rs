@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use lessor_client::Transport;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arguments::{Seconds, Units};
+use crate::arguments::Units;
 use crate::connection::Connection;
 use crate::gauge::Gauge;
-use crate::options::{Options, word};
+use crate::options::Options;
 use crate::promise::{nothing, promise};
 use crate::rate::Rate;
 use crate::runtime::wait;
+use crate::settings::Settings;
 use crate::together::Together;
 
 /// A client of one node: it holds the leases of everything opened from it, and renews them in the background.
@@ -27,22 +27,21 @@ pub(crate) struct Client {
 #[pymethods]
 impl Client {
     #[new]
-    #[pyo3(signature = (*addresses, id=None, timeout=None, transport=None))]
+    #[pyo3(signature = (*addresses, **settings))]
+    #[pyo3(
+        text_signature = "(*addresses, id=None, timeout=None, transport=None, ca=None, cert=None, key=None, \
+                             server_identity=None, token=None, token_file=None)"
+    )]
     fn new(
         py: Python<'_>,
         addresses: &Bound<'_, PyTuple>,
-        id: Option<String>,
-        timeout: Option<Seconds>,
-        transport: Option<&Bound<'_, PyAny>>,
+        settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Client> {
         let servers: Vec<String> = addresses.extract()?;
         if servers.is_empty() {
             return Err(PyTypeError::new_err("Client() wants the address of a server, as in \"host:port\""));
         }
-        let words = [("stream", Transport::Stream), ("poll", Transport::Poll)];
-        let transport = transport.map_or(Ok(None), |transport| word("transport", transport, &words))?;
-        let timeout = timeout.map(|Seconds(timeout)| timeout);
-        let connection = Connection::new(servers, id, timeout, transport.unwrap_or_default());
+        let connection = Connection::new(servers, Settings::read(settings)?);
         connection.client(py)?;
         Ok(Client { connection })
     }

@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use lessor_client::{Builder, Client, Transport};
+use lessor_client::{Builder, Client};
 use pyo3::prelude::*;
 use tokio::time::timeout;
 
 use crate::fork::PerProcess;
 use crate::raise;
 use crate::runtime::{runtime, wait};
+use crate::settings::Settings;
 
 /// The time that leases are given to be released in when the interpreter ends.
 const AT_EXIT: Duration = Duration::from_secs(1);
@@ -21,9 +22,7 @@ static CONNECTIONS: Mutex<Vec<Weak<Connection>>> = Mutex::new(Vec::new());
 /// The settings of a client, and the client that each process builds from them.
 pub(crate) struct Connection {
     pub(crate) servers: Vec<String>,
-    pub(crate) id: Option<String>,
-    timeout: Option<Duration>,
-    transport: Transport,
+    settings: Settings,
     is_closed: AtomicBool,
     client: PerProcess<Client>,
 }
@@ -31,14 +30,9 @@ pub(crate) struct Connection {
 // === impl Connection ===
 
 impl Connection {
-    pub(crate) fn new(
-        servers: Vec<String>,
-        id: Option<String>,
-        timeout: Option<Duration>,
-        transport: Transport,
-    ) -> Arc<Connection> {
+    pub(crate) fn new(servers: Vec<String>, settings: Settings) -> Arc<Connection> {
         let (is_closed, client) = (AtomicBool::new(false), PerProcess::new());
-        let made = Arc::new(Connection { servers, id, timeout, transport, is_closed, client });
+        let made = Arc::new(Connection { servers, settings, is_closed, client });
         let mut connections = CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
         connections.retain(|connection| connection.strong_count() > 0);
         connections.push(Arc::downgrade(&made));
@@ -58,14 +52,8 @@ impl Connection {
         self.client.get_or_make(|| {
             let _entered = runtime.enter();
             let (first, others) = self.servers.split_first().expect("a client has a server");
-            let mut builder = others.iter().fold(Client::builder(first), Builder::server);
-            if let Some(id) = &self.id {
-                builder = builder.id(id);
-            }
-            if let Some(timeout) = self.timeout {
-                builder = builder.timeout(timeout);
-            }
-            builder.transport(self.transport).build().map_err(|error| raise::not_built(py, &error))
+            let builder = others.iter().fold(Client::builder(first), Builder::server);
+            self.settings.apply(builder).build().map_err(|error| raise::not_built(py, &error))
         })
     }
 

@@ -9,7 +9,7 @@
 //! | `fork.rs` | values that belong to one process, and are neither used nor dropped in its children |
 //! | `runtime.rs` | the runtime of the process, and waits for it that let other threads run and Ctrl-C in |
 //! | `promise.rs` | the same for asyncio |
-//! | `connection.rs`, `client.rs`, `options.rs` | the client, of which each process has its own |
+//! | `connection.rs`, `client.rs`, `settings.rs`, `options.rs` | the client, of which each process has its own |
 //! | `handle.rs`, `rate.rs`, `gauge.rs` | open resources |
 //! | `domain.rs`, `decision.rs`, `permit.rs`, `together.rs`, `lease.rs` | what comes of them |
 //! | `arguments.rs`, `raise.rs` | what Python gives, and exceptions |
@@ -38,6 +38,7 @@ mod promise;
 mod raise;
 mod rate;
 mod runtime;
+mod settings;
 mod together;
 
 /// The compiled part of lessor.

@@ -122,6 +122,7 @@ pub(crate) fn word<T: Copy>(
     })
 }
 
-fn unknown(kind: &str, name: &str) -> PyErr {
+/// The exception for a keyword that there is none of.
+pub(crate) fn unknown(kind: &str, name: &str) -> PyErr {
     PyTypeError::new_err(format!("{kind}() got an unexpected keyword argument {name:?}"))
 }
