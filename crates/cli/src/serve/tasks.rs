@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use lessor_server::node::Claims;
 use lessor_server::shell::ElectionOptions;
-use lessor_server::shell::etcd::{EtcdOptions, EtcdTls};
+use lessor_server::shell::etcd::{EtcdOptions, EtcdSecrets, EtcdTls, SecretSource};
 use lessor_server::shell::source;
 use lessor_server::token::TokenKeys;
 use tracing::warn;
@@ -61,6 +61,16 @@ pub(super) struct Tasks {
     claims: WhenClaimed,
 }
 
+/// The files with what is shown to etcd, and by whom it is known. They are read again while the server runs.
+#[derive(Debug)]
+struct SecretFiles {
+    ca: Option<PathBuf>,
+    /// The certificate and the key.
+    identity: Option<(PathBuf, PathBuf)>,
+    /// The name of a user, and the file with the password.
+    user: Option<(String, PathBuf)>,
+}
+
 /// When others get what holders give up of what they show to a new leader.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WhenClaimed {
@@ -83,11 +93,15 @@ impl Tasks {
         if self.etcd.is_empty() {
             return Ok(None);
         }
-        let etcd = EtcdOptions {
-            user: self.user()?,
-            tls: self.tls()?,
-            ..EtcdOptions::new(self.etcd.iter().cloned())
+        let files = SecretFiles {
+            ca: self.etcd_ca.clone(),
+            identity: self.etcd_cert.clone().zip(self.etcd_key.clone()),
+            user: self.etcd_user.clone().zip(self.etcd_password_file.clone()),
         };
+        let secrets = files.read()?;
+        let source = SecretSource::new(move || files.read().map_err(|error| format!("{error:#}")));
+        let etcd =
+            EtcdOptions { secrets, source: Some(source), ..EtcdOptions::new(self.etcd.iter().cloned()) };
         Ok(Some(ElectionOptions {
             prefix: self.etcd_prefix.clone(),
             ttl: self.ttl,
@@ -117,9 +131,17 @@ impl Tasks {
             WhenClaimed::Deferred => Claims::Deferred,
         }
     }
+}
+
+// === impl SecretFiles ===
+
+impl SecretFiles {
+    fn read(&self) -> anyhow::Result<EtcdSecrets> {
+        Ok(EtcdSecrets { user: self.user()?, tls: self.tls()? })
+    }
 
     fn user(&self) -> anyhow::Result<Option<(String, String)>> {
-        let (Some(name), Some(path)) = (&self.etcd_user, &self.etcd_password_file) else { return Ok(None) };
+        let Some((name, path)) = &self.user else { return Ok(None) };
         let text = read(path)?;
         // As editors and `echo` leave it.
         let password = text.strip_suffix('\n').map_or(text.as_str(), |text| text.trim_end_matches('\r'));
@@ -131,9 +153,9 @@ impl Tasks {
     }
 
     fn tls(&self) -> anyhow::Result<Option<EtcdTls>> {
-        let Some(ca) = &self.etcd_ca else { return Ok(None) };
+        let Some(ca) = &self.ca else { return Ok(None) };
         let tls = EtcdTls::new(read(ca)?.as_bytes()).with_context(|| ca.display().to_string())?;
-        let (Some(certificate), Some(key)) = (&self.etcd_cert, &self.etcd_key) else { return Ok(Some(tls)) };
+        let Some((certificate, key)) = &self.identity else { return Ok(Some(tls)) };
         let tls = tls.with_identity(read(certificate)?.as_bytes(), read(key)?.as_bytes());
         Ok(Some(tls.with_context(|| format!("{} and {}", certificate.display(), key.display()))?))
     }

@@ -59,6 +59,80 @@ async fn a_task_leads_with_the_certificates_that_etcd_wants_and_not_without() {
     }
 }
 
+/// Every certificate is replaced by one of another authority, and the first is taken away, while a task leads.
+#[tokio::test]
+async fn a_leader_stays_the_leader_while_its_certificates_and_those_of_etcd_are_replaced() {
+    let (Some(before), Some(after)) = (Papers::new(), Papers::new()) else { return };
+    for name in ["etcd", "task"] {
+        before.certify(name);
+        after.certify(name);
+    }
+    let text = |papers: &Papers, file: &str| std::fs::read_to_string(papers.path(file)).unwrap();
+    // In the place of these everything is put.
+    let used = Papers::new().unwrap();
+    let put = |file: &str, text: &str| used.write(file, text);
+    let both = text(&before, "ca.pem") + &text(&after, "ca.pem");
+    let trusted = put("trusted.pem", &both);
+    let (ca, pem, key) = (
+        put("task-ca.pem", &text(&before, "ca.pem")),
+        put("task.pem", &text(&before, "task.pem")),
+        put("task.key", &text(&before, "task.key")),
+    );
+    let flags = [
+        ("--cert-file", put("etcd.pem", &text(&before, "etcd.pem"))),
+        ("--key-file", put("etcd.key", &text(&before, "etcd.key"))),
+        ("--trusted-ca-file", trusted),
+    ];
+    let mut flags: Vec<String> = flags.into_iter().map(|(flag, path)| format!("{flag}={path}")).collect();
+    flags.push("--client-cert-auth".to_owned());
+    let Some(mut etcd) = Etcd::started_with("https", flags).await else { return };
+    let url = etcd.url();
+    // A restart of etcd is to be shorter than the time after which another would lead.
+    let times = ["--ttl", "20s", "--authority", "10s", "--keep-alive", "300ms"];
+    let secrets = ["--etcd", &url, "--etcd-ca", &ca, "--etcd-cert", &pem, "--etcd-key", &key];
+    let house = House::open_with(&everything(100.0, 30), &[&secrets[..], &times].concat()).await;
+    leads(&house).await;
+    let epoch = house.metric("lessor_epoch").await;
+
+    // What does not belong together changes nothing, and is said.
+    put("task.key", &text(&after, "task.key"));
+    let changed = "the secrets for etcd have changed, and those before stay in force";
+    eventually("the key is another's", async || house.has_logged_of(changed, "cannot be used together"))
+        .await;
+    put("task.pem", &text(&after, "task.pem"));
+    // Etcd shows the one of before, which is believed as long as it has to be.
+    put("task-ca.pem", &both);
+    let replaced = "etcd is called with the secrets that have changed";
+    eventually("they are in force", async || house.has_logged(replaced)).await;
+
+    // Those of before are worth nothing any more.
+    put("etcd.pem", &text(&after, "etcd.pem"));
+    put("etcd.key", &text(&after, "etcd.key"));
+    put("trusted.pem", &text(&after, "ca.pem"));
+    put("task-ca.pem", &text(&after, "ca.pem"));
+    etcd.kill();
+    assert!(etcd.start().await, "etcd starts again");
+    let late = task(
+        &etcd,
+        &[
+            "--etcd-ca",
+            &after.path("ca.pem"),
+            "--etcd-cert",
+            &before.path("task.pem"),
+            "--etcd-key",
+            &before.path("task.key"),
+        ],
+    )
+    .await;
+    is_refused(&late, "https://127.0.0.1:").await;
+    leads(&house).await;
+    assert_eq!(house.metric("lessor_epoch").await, epoch, "it is the same leadership");
+    assert!(!house.has_logged("deposed"));
+    for house in [late, house] {
+        house.stop().await;
+    }
+}
+
 /// Lets nobody in without a password from here on; `task` may read and write below its prefix.
 async fn ask_for_passwords(url: &str, options: Option<ConnectOptions>) {
     let mut etcd = Client::connect([url], options).await.unwrap();
@@ -85,7 +159,7 @@ async fn a_task_leads_with_the_password_that_etcd_wants_and_not_without() {
     let ca = papers.path("ca.pem");
     let authority = Certificate::from_pem(std::fs::read(&ca).unwrap());
     let tls = TlsOptions::new().ca_certificate(authority);
-    ask_for_passwords(&etcd.url(), Some(ConnectOptions::new().with_tls(tls))).await;
+    ask_for_passwords(&etcd.url(), Some(ConnectOptions::new().with_tls(tls.clone()))).await;
 
     let (right, wrong) = (papers.write("right", "open sesame\n"), papers.write("wrong", "close sesame\n"));
     let of = |prefix: &'static str, password: &str| {
@@ -100,6 +174,18 @@ async fn a_task_leads_with_the_password_that_etcd_wants_and_not_without() {
     leads(&house).await;
     let forgetful = start(of("tree", &wrong)).await;
     is_refused(&forgetful, "invalid user ID or password").await;
+    // The password is changed, first there and then here.
+    let mut root = Client::connect(
+        [etcd.url()],
+        Some(ConnectOptions::new().with_tls(tls).with_user("root", "of all evil")),
+    )
+    .await
+    .unwrap();
+    root.user_change_password("task", "open barley").await.unwrap();
+    papers.write("right", "open barley\n");
+    let replaced = "etcd is called with the secrets that have changed";
+    eventually("the other password is used", async || house.has_logged(replaced)).await;
+    leads(&house).await;
     let astray = start(of("elsewhere", &right)).await;
     is_refused(&astray, "permission denied").await;
     let nobody = task(&etcd, &["--etcd-ca", &ca, "--etcd-prefix", "tree"]).await;

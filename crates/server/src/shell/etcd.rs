@@ -22,12 +22,12 @@
 
 mod calls;
 mod endpoints;
+mod secrets;
 mod task;
 mod tls;
 mod traffic;
 mod watcher;
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,22 +38,25 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use self::endpoints::Endpoints;
+use self::secrets::Renewal;
+pub use self::secrets::{EtcdSecrets, SecretSource};
 use self::task::{Request, Task};
 pub use self::tls::{BadTls, EtcdTls};
 pub(in crate::shell) use self::traffic::EtcdTraffic;
+use crate::election::record::RecordKeys;
 use crate::election::{BadConfig, Candidate, ElectionConfig, Event};
 use crate::record::RecordChange;
 
 /// Where etcd is, and how to speak to it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct EtcdOptions {
     /// Members, as `http://host:port` or `https://host:port`; at least one. Each call goes to one of them, and to the next
     /// after a failure.
     pub endpoints: Vec<String>,
-    /// The user who calls, and the password, where etcd asks for it.
-    pub user: Option<(String, String)>,
-    /// Certificates, where members are at `https://`.
-    pub tls: Option<EtcdTls>,
+    /// Who calls, and who is believed, at first.
+    pub secrets: EtcdSecrets,
+    /// Where these are read again while the task stands; absent: they stay as they are.
+    pub source: Option<SecretSource>,
 }
 
 /// A task of a node that stands for election.
@@ -65,6 +68,8 @@ pub struct Election {
     /// The time for which etcd is asked to keep the key of a leader.
     pub(in crate::shell) ttl: Duration,
     task: JoinHandle<()>,
+    /// The task that follows secrets that are replaced, if there is one.
+    renewal: Option<JoinHandle<()>>,
 }
 
 /// Until when a task may act, and in which epoch, for everybody in the process to read.
@@ -127,19 +132,8 @@ impl EtcdOptions {
     /// Members without certificates and passwords.
     #[must_use]
     pub fn new(endpoints: impl IntoIterator<Item = impl Into<String>>) -> EtcdOptions {
-        EtcdOptions { endpoints: endpoints.into_iter().map(Into::into).collect(), user: None, tls: None }
-    }
-}
-
-/// Without the password.
-impl fmt::Debug for EtcdOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let user = self.user.as_ref().map(|(name, _)| name);
-        f.debug_struct("EtcdOptions")
-            .field("endpoints", &self.endpoints)
-            .field("user", &user)
-            .field("tls", &self.tls)
-            .finish()
+        let endpoints = endpoints.into_iter().map(Into::into).collect();
+        EtcdOptions { endpoints, secrets: EtcdSecrets::default(), source: None }
     }
 }
 
@@ -154,14 +148,17 @@ impl Election {
     /// # Panics
     /// Outside a tokio runtime with its timer.
     pub fn start(options: EtcdOptions, config: ElectionConfig) -> Result<Election, ElectionStartError> {
+        let (secrets, source) = (options.secrets.clone(), options.source.clone());
         let endpoints = Endpoints::new(options, config.call_timeout)?;
-        let ttl = config.ttl;
+        let (ttl, key) = (config.ttl, RecordKeys::new(&config.prefix, &config.node).leader);
         let candidate = Candidate::new(clock::now(), config)?;
         let (requests, requested) = mpsc::unbounded_channel();
         let (happened, events) = mpsc::unbounded_channel();
         let authority = Arc::new(Authority::default());
+        let renewal = source.map(|source| Renewal::new(source, &secrets, &endpoints, key));
         let task = Task::new(candidate, endpoints, requested, happened, Arc::clone(&authority));
-        Ok(Election { requests, events, authority, ttl, task: tokio::spawn(task.run()) })
+        let renewal = renewal.map(|renewal| tokio::spawn(renewal.run()));
+        Ok(Election { requests, events, authority, ttl, task: tokio::spawn(task.run()), renewal })
     }
 
     /// The next event; nothing more after [`Event::Resigned`]. [`Event::Written`] is told to the one who wrote
@@ -225,6 +222,9 @@ impl Drop for Election {
     fn drop(&mut self) {
         self.authority.resign();
         self.task.abort();
+        if let Some(renewal) = &self.renewal {
+            renewal.abort();
+        }
     }
 }
 

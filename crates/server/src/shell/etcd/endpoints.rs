@@ -2,14 +2,15 @@
 //!
 //! Each has a connection of its own: a balancer over all of them would go on sending calls to one that is dead.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
 use tokio::sync::OnceCell;
 use tonic::transport::Uri;
 
+use super::secrets::EtcdSecrets;
 use super::{ElectionStartError, EtcdOptions};
 
 /// The interval at which a silent connection is tried. Etcd ends connections that are tried more often than
@@ -22,14 +23,28 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Endpoints {
     all: Vec<Arc<Endpoint>>,
     current: usize,
+    settings: Settings,
+}
+
+/// The settings of all connections, but for their secrets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// The time that a connection, or a call, may take.
+    pub(super) patience: Duration,
+}
+
+/// A connection to a member, which is made at its first call.
+struct Link {
+    options: ConnectOptions,
+    client: OnceCell<Client>,
 }
 
 /// A member of etcd.
 pub(super) struct Endpoint {
     number: usize,
     url: String,
-    options: ConnectOptions,
-    client: OnceCell<Client>,
+    /// The connection in use: another may take its place.
+    link: Mutex<Arc<Link>>,
     /// The cluster that has answered there last; 0 before the first answer.
     cluster: AtomicU64,
 }
@@ -41,32 +56,24 @@ impl Endpoints {
         if options.endpoints.is_empty() {
             return Err(ElectionStartError::NoEndpoint);
         }
-        // No timeout on the connection as a whole: it would cut watches too.
-        let mut connect = ConnectOptions::new()
-            .with_keep_alive(TRY, PATIENCE)
-            // Etcd takes it amiss where nothing is under way.
-            .with_keep_alive_while_idle(false)
-            .with_connect_timeout(call_timeout)
-            .with_require_leader(true);
-        if let Some((name, password)) = options.user {
-            connect = connect.with_user(name, password).with_auto_token_refresh(true);
-        }
-        if let Some(tls) = &options.tls {
-            connect = connect.with_tls(tls.options());
-        }
+        let settings = Settings { patience: call_timeout };
+        let connect = settings.options(&options.secrets);
         let mut all = Vec::with_capacity(options.endpoints.len());
         for (number, url) in options.endpoints.into_iter().enumerate() {
-            check(&url, options.tls.is_some())?;
-            let options = connect.clone();
-            all.push(Arc::new(Endpoint {
-                number,
-                url,
-                options,
-                client: OnceCell::new(),
-                cluster: AtomicU64::new(0),
-            }));
+            check(&url, options.secrets.tls.is_some())?;
+            let link = Mutex::new(Link::new(connect.clone()));
+            all.push(Arc::new(Endpoint { number, url, link, cluster: AtomicU64::new(0) }));
         }
-        Ok(Endpoints { all, current: 0 })
+        Ok(Endpoints { all, current: 0, settings })
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> &[Arc<Endpoint>] {
+        &self.all
+    }
+
+    pub(super) fn settings(&self) -> Settings {
+        self.settings
     }
 
     /// Where calls go at present.
@@ -98,6 +105,42 @@ fn check(url: &str, has_certificates: bool) -> Result<(), ElectionStartError> {
     }
 }
 
+// === impl Settings ===
+
+impl Settings {
+    /// The options of a connection with these secrets.
+    pub(super) fn options(self, secrets: &EtcdSecrets) -> ConnectOptions {
+        // No timeout on the connection as a whole: it would cut watches too.
+        let mut connect = ConnectOptions::new()
+            .with_keep_alive(TRY, PATIENCE)
+            // Etcd takes it amiss where nothing is under way.
+            .with_keep_alive_while_idle(false)
+            .with_connect_timeout(self.patience)
+            .with_require_leader(true);
+        if let Some((name, password)) = &secrets.user {
+            connect = connect.with_user(name, password).with_auto_token_refresh(true);
+        }
+        if let Some(tls) = &secrets.tls {
+            connect = connect.with_tls(tls.options());
+        }
+        connect
+    }
+}
+
+// === impl Link ===
+
+impl Link {
+    fn new(options: ConnectOptions) -> Arc<Link> {
+        Arc::new(Link { options, client: OnceCell::new() })
+    }
+
+    /// The connection to `url`. Where there is a password this asks for a token.
+    async fn client(&self, url: &str) -> Result<Client, etcd_client::Error> {
+        let connect = || Client::connect([url], Some(self.options.clone()));
+        self.client.get_or_try_init(connect).await.cloned()
+    }
+}
+
 // === impl Endpoint ===
 
 impl Endpoint {
@@ -114,9 +157,33 @@ impl Endpoint {
         &self.url
     }
 
-    /// The connection, made at the first call. Where there is a password this asks for a token.
+    /// The connection, made at the first call.
     pub(super) async fn client(&self) -> Result<Client, etcd_client::Error> {
-        let connect = || Client::connect([self.url.as_str()], Some(self.options.clone()));
-        self.client.get_or_try_init(connect).await.cloned()
+        let link = Arc::clone(&self.link());
+        link.client(&self.url).await
+    }
+
+    /// Calls go over another connection with these options from here on, if `key` can be read over it within `patience`.
+    pub(super) async fn renew(
+        &self,
+        options: ConnectOptions,
+        key: &str,
+        patience: Duration,
+    ) -> Result<(), String> {
+        let link = Link::new(options);
+        let read = async { link.client(&self.url).await?.get(key, None).await };
+        match tokio::time::timeout(patience, read).await {
+            Ok(Ok(_)) => {
+                *self.link() = link;
+                Ok(())
+            }
+            Ok(Err(error)) => Err(format!("{}: {error}", self.url)),
+            Err(_) => Err(format!("{}: no answer in {patience:?}", self.url)),
+        }
+    }
+
+    fn link(&self) -> MutexGuard<'_, Arc<Link>> {
+        // Nothing that is done with it can fail half way.
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

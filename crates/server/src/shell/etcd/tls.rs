@@ -10,6 +10,8 @@ use tonic::transport::Endpoint;
 pub struct EtcdTls {
     options: TlsOptions,
     has_identity: bool,
+    /// All that it was made of.
+    texts: Vec<Vec<u8>>,
 }
 
 /// Why certificates cannot be used.
@@ -36,7 +38,7 @@ impl EtcdTls {
     pub fn new(ca: &[u8]) -> Result<EtcdTls, BadTls> {
         certificate(ca)?;
         let options = TlsOptions::new().ca_certificate(Certificate::from_pem(ca));
-        Ok(EtcdTls { options, has_identity: false })
+        Ok(EtcdTls { options, has_identity: false, texts: vec![ca.to_vec()] })
     }
 
     /// This task shows `certificate`, and proves with `key` that it is its own.
@@ -52,7 +54,10 @@ impl EtcdTls {
         // Here they are read; who is at the other end does not matter yet.
         let read = Endpoint::from_static("https://etcd.invalid").tls_config(options.clone());
         match read {
-            Ok(_) => Ok(EtcdTls { options, has_identity: true }),
+            Ok(_) => {
+                let texts = [self.texts, vec![certificate_pem.to_vec(), key_pem.to_vec()]].concat();
+                Ok(EtcdTls { options, has_identity: true, texts })
+            }
             Err(error) => Err(BadTls::Identity(causes(&error))),
         }
     }
@@ -61,6 +66,15 @@ impl EtcdTls {
         self.options.clone()
     }
 }
+
+/// Made of the same texts.
+impl PartialEq for EtcdTls {
+    fn eq(&self, other: &EtcdTls) -> bool {
+        self.texts == other.texts
+    }
+}
+
+impl Eq for EtcdTls {}
 
 /// Without the key.
 impl fmt::Debug for EtcdTls {
