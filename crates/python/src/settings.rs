@@ -28,7 +28,7 @@ enum Token {
     File(PathBuf),
 }
 
-/// What TLS is made of, as it is given.
+/// The parts of TLS, as they are given.
 #[derive(Default)]
 struct Given {
     ca: Option<Pem>,

@@ -38,7 +38,7 @@ struct Belief {
 // === impl Clients ===
 
 impl Clients {
-    /// So many more of that version hold a lease from here on.
+    /// Starts `count` more of that version, which hold a lease from here on.
     pub(crate) async fn hold(&mut self, versions: &Versions, version: Version, servers: &str, count: usize) {
         for _ in 0..count {
             let name = format!("{version:?}-{}", self.0.len());

@@ -126,6 +126,9 @@ async fn a_leader_stays_the_leader_while_its_certificates_and_those_of_etcd_are_
     .await;
     is_refused(&late, "https://127.0.0.1:").await;
     leads(&house).await;
+    // More than is left of before etcd was killed.
+    eventually("etcd has heard of it since", async || house.metric("lessor_authority_seconds").await > 9.0)
+        .await;
     assert_eq!(house.metric("lessor_epoch").await, epoch, "it is the same leadership");
     assert!(!house.has_logged("deposed"));
     for house in [late, house] {

@@ -22,7 +22,7 @@ struct Fake {
     script: Box<Script>,
     heard: mpsc::UnboundedSender<Heard>,
     count: std::sync::atomic::AtomicUsize,
-    /// What comes down each stream, which then stays open; absent: there are no streams.
+    /// The messages that come down each stream, which then stays open; absent: there are no streams.
     downs: Option<Vec<SessionDown>>,
     open: std::sync::Mutex<Vec<mpsc::Sender<Result<SessionDown, Status>>>>,
 }

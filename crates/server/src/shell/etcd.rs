@@ -38,7 +38,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use self::endpoints::Endpoints;
-use self::secrets::Renewal;
+use self::secrets::SecretFollower;
 pub use self::secrets::{EtcdSecrets, SecretSource};
 use self::task::{Request, Task};
 pub use self::tls::{BadTls, EtcdTls};
@@ -53,7 +53,7 @@ pub struct EtcdOptions {
     /// Members, as `http://host:port` or `https://host:port`; at least one. Each call goes to one of them, and to the next
     /// after a failure.
     pub endpoints: Vec<String>,
-    /// Who calls, and who is believed, at first.
+    /// The secrets at first: the caller, and the authorities that are believed.
     pub secrets: EtcdSecrets,
     /// Where these are read again while the task stands; absent: they stay as they are.
     pub source: Option<SecretSource>,
@@ -155,7 +155,7 @@ impl Election {
         let (requests, requested) = mpsc::unbounded_channel();
         let (happened, events) = mpsc::unbounded_channel();
         let authority = Arc::new(Authority::default());
-        let renewal = source.map(|source| Renewal::new(source, &secrets, &endpoints, key));
+        let renewal = source.map(|source| SecretFollower::new(source, &secrets, &endpoints, key));
         let task = Task::new(candidate, endpoints, requested, happened, Arc::clone(&authority));
         let renewal = renewal.map(|renewal| tokio::spawn(renewal.run()));
         Ok(Election { requests, events, authority, ttl, task: tokio::spawn(task.run()), renewal })

@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use super::EtcdTls;
 use super::endpoints::{Endpoint, Endpoints, Settings};
 
-/// Who calls, and who is believed.
+/// The secrets of a task: the caller that it is, and the authorities that it believes.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct EtcdSecrets {
     /// The user who calls, and the password, where etcd asks for it.
@@ -31,7 +31,7 @@ pub struct SecretSource(Arc<dyn Fn() -> Result<EtcdSecrets, String> + Send + Syn
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The follower of a source.
-pub(super) struct Renewal {
+pub(super) struct SecretFollower {
     source: SecretSource,
     settings: Settings,
     all: Vec<Arc<Endpoint>>,
@@ -77,19 +77,19 @@ impl fmt::Debug for SecretSource {
     }
 }
 
-// === impl Renewal ===
+// === impl SecretFollower ===
 
-impl Renewal {
+impl SecretFollower {
     /// Follows `source` from `secrets` on, which all endpoints have in force.
     pub(super) fn new(
         source: SecretSource,
         secrets: &EtcdSecrets,
         endpoints: &Endpoints,
         key: String,
-    ) -> Renewal {
+    ) -> SecretFollower {
         let all = endpoints.all().to_vec();
         let in_force = vec![secrets.clone(); all.len()];
-        Renewal {
+        SecretFollower {
             source,
             settings: endpoints.settings(),
             all,
